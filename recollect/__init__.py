@@ -1,0 +1,34 @@
+"""Recollect: every conversation with AI, kept verbatim and found again.
+
+    import recollect
+
+    with recollect.open() as library:
+        library.import_path("chatgpt-export.zip")
+        for hit in library.search("asyncio gather").hits:
+            print(hit.conversation_id, hit.snippet)
+
+Names load on first use, so that a program which needs one part (the stdio
+server, above all) does not pay for the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recollect.errors import RecollectError
+    from recollect.library import Library, open
+    from recollect.model import Document, Filter, Hit, Page, Passage, Receipt, Summary
+
+__version__ = "0.1.0"
+__all__ = ["Document", "Filter", "Hit", "Library", "Page", "Passage", "Receipt", "RecollectError", "Summary", "open"]
+
+_HOMES = {"RecollectError": "errors", "Library": "library", "open": "library"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'recollect' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"recollect.{_HOMES.get(name, 'model')}"), name)

@@ -1,0 +1,37 @@
+"""What can go wrong, one sentence each. Every message says what to do next."""
+
+
+class RecollectError(Exception):
+    """The base of every error a caller of Recollect can meet."""
+
+
+class NotFound(RecollectError):
+    """The conversation, message or receipt asked for is not in this library."""
+
+
+class InvalidInput(RecollectError):
+    """An argument cannot be used; the message names it and what is accepted."""
+
+
+class UnknownFormat(RecollectError):
+    """No importer recognises the file."""
+
+
+class UnsafeFile(RecollectError):
+    """A file or archive was refused before it could do harm."""
+
+
+class StoreBusy(RecollectError):
+    """Another process held the library's write lock past the deadline."""
+
+
+class SearchTimeout(RecollectError):
+    """A search ran into its deadline; this is never reported as "no results"."""
+
+
+class NewerLibrary(RecollectError):
+    """The library was written by a newer version of Recollect."""
+
+
+class DamagedLibrary(RecollectError):
+    """The database file cannot be read as a library."""

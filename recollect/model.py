@@ -1,0 +1,278 @@
+"""The values that flow through Recollect: frozen, without I/O.
+
+A *document* is a conversation (or a note, later a media item, character or
+prompt); a *passage* is what is searched, ranked and shown inside it: for a
+conversation, a message. Conversations are trees: a passage names its parent,
+every branch is kept, and `head` names the leaf whose ancestors are the
+canonical path, the one the person last saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+Json = Any
+
+CONVERSATION = "conversation"
+NOTE = "note"
+
+ROLES = ("user", "assistant", "system", "tool")
+KINDS = ("message", "thinking", "tool_call", "tool_result", "summary", "context")
+VISIBILITIES = ("all", "hidden", "human_only")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One message of a conversation, or one part of a note.
+
+    `id` is the origin's own id and unique within its document. Fields that
+    this class does not name live in `metadata`, as the origin wrote them.
+    """
+
+    id: str
+    role: str | None
+    content: str
+    kind: str = "message"
+    author: str | None = None
+    model: str | None = None
+    tool: str | None = None
+    parent: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    visibility: str = "all"
+    attachments: tuple[Json, ...] = ()
+    citations: tuple[Json, ...] = ()
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    position: int = 0
+    canonical: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A conversation or note, with its passages in reading order.
+
+    `origin` and `origin_id` say where it came from; together they are its
+    identity, so importing it twice changes nothing. `id` is its name inside
+    one library: the origin's id unless another origin took that name first.
+    """
+
+    origin: str
+    origin_id: str
+    title: str = ""
+    source: str = CONVERSATION
+    namespace: str = "default"
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    head: str | None = None
+    passages: tuple[Passage, ...] = ()
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    id: str = ""
+    partial: bool = False
+    """A lossy copy of the origin: it adds what is missing, it never replaces."""
+    shared_ids: bool = False
+    """Passage ids are unique across the origin, so one seen in another document is a copy."""
+
+    @property
+    def messages(self) -> tuple[Passage, ...]:
+        """The passages of a conversation, by the name its users know."""
+        return self.passages
+
+    @property
+    def canonical(self) -> tuple[Passage, ...]:
+        """The path from the root to the head: the conversation as last seen."""
+        return tuple(p for p in self.passages if p.canonical)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A document without its passages, as lists show it."""
+
+    id: str
+    origin: str
+    origin_id: str
+    source: str
+    title: str
+    namespace: str
+    created_at: datetime | None
+    updated_at: datetime | None
+    message_count: int
+    metadata: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What may be found. Empty means no restriction; dates are inclusive."""
+
+    roles: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
+    after: datetime | None = None
+    before: datetime | None = None
+    namespaces: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    conversations: tuple[str, ...] = ()
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that was found: where it is, why, and a look at it."""
+
+    message_id: str
+    conversation_id: str
+    title: str
+    role: str | None
+    author: str | None
+    kind: str
+    created_at: datetime | None
+    origin: str
+    source: str
+    namespace: str
+    position: int
+    canonical: bool
+    score: float
+    snippet: str
+    marks: tuple[tuple[int, int], ...] = ()
+    """Where the matched words lie in `snippet`, as (start, end)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of hits and the true number of matches behind it."""
+
+    hits: tuple[Hit, ...]
+    total: int
+    offset: int
+    limit: int
+    matched: str = "all"
+    """"all": every part of the query; "any": no message had all, so any word counts;
+    "literal": the query was looked for as plain text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A record that an importer could not use, or left out on purpose.
+
+    `failed` means that something was lost and the person should know;
+    otherwise the record was skipped for the reason given.
+    """
+
+    reason: str
+    where: str = ""
+    failed: bool = False
+    unit: str = "messages"
+    count: int = 1
+
+
+@dataclass(slots=True)
+class Counts:
+    """What an import did with the conversations or messages of one file."""
+
+    new: int = 0
+    same: int = 0
+    changed: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
+
+    def note(self, problem: Problem) -> None:
+        bucket = self.failed if problem.failed else self.skipped
+        bucket[problem.reason] = bucket.get(problem.reason, 0) + problem.count
+
+
+@dataclass(slots=True)
+class FileReceipt:
+    """What an import did with one file. `samples` says where problems were met, a few of each reason."""
+
+    name: str
+    format: str
+    conversations: Counts = field(default_factory=Counts)
+    messages: Counts = field(default_factory=Counts)
+    samples: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Receipt:
+    """The record of one import, by which it can be taken back."""
+
+    id: int
+    path: str
+    started_at: datetime
+    finished_at: datetime | None = None
+    undone_at: datetime | None = None
+    files: list[FileReceipt] = field(default_factory=list)
+
+
+def arrange(document: Document) -> Document:
+    """Number the passages in reading order and mark the canonical path.
+
+    Parents come before children and siblings keep the order given. A parent
+    that is missing, or that would close a circle, is cut: its child becomes a
+    root. Without a `head`, the newest leaf is it.
+    """
+    by_id = {p.id: p for p in document.passages}
+    parent = {p.id: p.parent if p.parent in by_id else None for p in document.passages}
+    _cut_circles(parent)
+    children: dict[str | None, list[str]] = {}
+    for passage in document.passages:
+        children.setdefault(parent[passage.id], []).append(passage.id)
+    head = document.head if document.head in by_id else _newest_leaf(document.passages, children)
+    path = set()
+    walk = head
+    while walk is not None:
+        path.add(walk)
+        walk = parent[walk]
+    if not any(len(c) > 1 for p, c in children.items() if p is not None) and _in_order(document.passages, parent):
+        order = [p.id for p in document.passages]
+    else:
+        order = _depth_first(children)
+    linked = any(p is not None for p in parent.values())
+    return replace(
+        document,
+        head=head,
+        passages=tuple(
+            replace(by_id[i], parent=by_id[i].parent, position=n, canonical=i in path or not linked)
+            for n, i in enumerate(order)
+        ),
+    )
+
+
+def _cut_circles(parent: dict[str, str | None]) -> None:
+    safe: set[str] = set()
+    for start in parent:
+        trail: set[str] = set()
+        walk: str | None = start
+        while walk is not None and walk not in safe:
+            if walk in trail:
+                parent[walk] = None
+                break
+            trail.add(walk)
+            walk = parent[walk]
+        safe |= trail
+
+
+def _newest_leaf(passages: tuple[Passage, ...], children: Mapping[str | None, list[str]]) -> str | None:
+    leaves = [(p.created_at.timestamp() if p.created_at else float("-inf"), n, p.id)
+              for n, p in enumerate(passages) if p.id not in children]
+    return max(leaves)[2] if leaves else None
+
+
+def _in_order(passages: tuple[Passage, ...], parent: Mapping[str, str | None]) -> bool:
+    seen: set[str | None] = {None}
+    for passage in passages:
+        if parent[passage.id] not in seen:
+            return False
+        seen.add(passage.id)
+    return True
+
+
+def _depth_first(children: Mapping[str | None, list[str]]) -> list[str]:
+    order: list[str] = []
+    stack = list(reversed(children.get(None, [])))
+    while stack:
+        current = stack.pop()
+        order.append(current)
+        stack.extend(reversed(children.get(current, [])))
+    return order
