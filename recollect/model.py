@@ -9,7 +9,7 @@ canonical path, the one the person last saw.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -206,37 +206,39 @@ class Receipt:
 
 
 def arrange(document: Document) -> Document:
-    """Number the passages in reading order and mark the canonical path.
+    """The document with its passages in reading order, numbered, the canonical path marked."""
+    head, order = places(document.passages, document.head)
+    passages = tuple(
+        replace(document.passages[index], position=position, canonical=canonical)
+        for position, (index, canonical) in enumerate(order)
+    )
+    return replace(document, head=head, passages=passages)
+
+
+def places(passages: Sequence[Passage], head: str | None) -> tuple[str | None, list[tuple[int, bool]]]:
+    """The head, and for every place in reading order: which passage, and whether it is canonical.
 
     Parents come before children and siblings keep the order given. A parent
     that is missing, or that would close a circle, is cut: its child becomes a
     root. Without a `head`, the newest leaf is it.
     """
-    by_id = {p.id: p for p in document.passages}
-    parent = {p.id: p.parent if p.parent in by_id else None for p in document.passages}
+    at = {p.id: n for n, p in enumerate(passages)}
+    parent = {p.id: p.parent if p.parent in at else None for p in passages}
     _cut_circles(parent)
     children: dict[str | None, list[str]] = {}
-    for passage in document.passages:
+    for passage in passages:
         children.setdefault(parent[passage.id], []).append(passage.id)
-    head = document.head if document.head in by_id else _newest_leaf(document.passages, children)
+    if head not in at:
+        head = _newest_leaf(passages, children)
     path = set()
     walk = head
     while walk is not None:
         path.add(walk)
         walk = parent[walk]
-    if not any(len(c) > 1 for p, c in children.items() if p is not None) and _in_order(document.passages, parent):
-        order = [p.id for p in document.passages]
-    else:
-        order = _depth_first(children)
-    linked = any(p is not None for p in parent.values())
-    return replace(
-        document,
-        head=head,
-        passages=tuple(
-            replace(by_id[i], parent=by_id[i].parent, position=n, canonical=i in path or not linked)
-            for n, i in enumerate(order)
-        ),
-    )
+    linked = len(children) > 1
+    branched = any(len(c) > 1 for p, c in children.items() if p is not None)
+    order = list(at) if not branched and _in_order(passages, parent) else _depth_first(children)
+    return head, [(at[i], i in path or not linked) for i in order]
 
 
 def _cut_circles(parent: dict[str, str | None]) -> None:
@@ -253,13 +255,16 @@ def _cut_circles(parent: dict[str, str | None]) -> None:
         safe |= trail
 
 
-def _newest_leaf(passages: tuple[Passage, ...], children: Mapping[str | None, list[str]]) -> str | None:
-    leaves = [(p.created_at.timestamp() if p.created_at else float("-inf"), n, p.id)
-              for n, p in enumerate(passages) if p.id not in children]
+def _newest_leaf(passages: Sequence[Passage], children: Mapping[str | None, list[str]]) -> str | None:
+    leaves = [
+        (p.created_at.timestamp() if p.created_at else float("-inf"), n, p.id)
+        for n, p in enumerate(passages)
+        if p.id not in children
+    ]
     return max(leaves)[2] if leaves else None
 
 
-def _in_order(passages: tuple[Passage, ...], parent: Mapping[str, str | None]) -> bool:
+def _in_order(passages: Sequence[Passage], parent: Mapping[str, str | None]) -> bool:
     seen: set[str | None] = {None}
     for passage in passages:
         if parent[passage.id] not in seen:

@@ -42,12 +42,12 @@ def fold(value: str) -> str:
     return unicodedata.normalize("NFC", value).casefold() if not value.isascii() else value.lower()
 
 
-def spaced(value: str) -> str:
-    """The form in which text is indexed: compatibility forms unified, and
-    characters of scripts without spaces set apart."""
+def indexable(value: str) -> str:
+    """The form in which text is indexed and looked up: lower case, compatibility forms
+    unified, and the characters of scripts without spaces set apart."""
     if value.isascii():
-        return value
-    return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFKC", value))
+        return value.lower()
+    return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFKC", value).casefold())
 
 
 def has_token(value: str) -> bool:

@@ -1,0 +1,55 @@
+"""The command line: parse, call the library, show. One file a group of commands."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from recollect import __version__
+from recollect.cli import care, exporting, importing, reading, searching
+from recollect.errors import RecollectError
+
+_EXAMPLES = """\
+examples:
+  recollect import ~/Downloads/chatgpt-export.zip      import an export; the format is detected
+  recollect import ~/.claude/projects ~/.codex/sessions
+  recollect search "asyncio gather"                    find a moment
+  recollect search deadlock --role assistant --after 2025-06-01 --json
+  recollect read CONVERSATION                          read a conversation
+  recollect mcp                                        serve agents over stdio
+
+Every command has its own --help.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="recollect",
+        description="Keeps every conversation with AI, verbatim, and finds the right moment in it.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"recollect {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for group in (importing, searching, reading, exporting, care):
+        group.register(commands)
+    serve = commands.add_parser("mcp", help="serve agents over stdio (MCP)", add_help=False)
+    serve.set_defaults(run=None)
+    return top
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = parser().parse_args(arguments)
+    run: Callable[[argparse.Namespace], int] = given.run
+    try:
+        return run(given)
+    except RecollectError as error:
+        print(f"recollect: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader, such as `head`, has seen enough
+        return 0
+    except KeyboardInterrupt:
+        print("recollect: stopped; what was saved stays saved.", file=sys.stderr)
+        return 130

@@ -31,7 +31,7 @@ class Format(Protocol):
     def read(self, entry: Entry) -> Iterator[Document | Problem]: ...
 
 
-FORMATS: tuple[Format, ...] = (own, chatgpt, claude, claude_code, codex, chatgpt_browser)  # type: ignore[assignment]
+FORMATS: tuple[Format, ...] = (own, chatgpt, claude, claude_code, codex, chatgpt_browser)
 
 
 def detect(entry: Entry) -> Format | None:

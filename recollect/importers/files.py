@@ -13,7 +13,7 @@ import os
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -39,6 +39,10 @@ class Entry:
 
     def open(self) -> IO[bytes]:
         return self.opener()
+
+    def watched(self, report: Callable[[int], None]) -> Entry:
+        """The same file, which tells how many bytes of it were read."""
+        return replace(self, opener=lambda: io.BufferedReader(_Watched(self.open(), report), 1 << 16))
 
     def head(self, size: int = HEAD_BYTES) -> bytes:
         """The first bytes, without a byte-order mark."""
@@ -144,6 +148,26 @@ def _refuse_bombs(name: str, members: list[zipfile.ZipInfo], size: int) -> None:
     total = sum(m.file_size for m in members)
     if total > LIMITS.archive_bytes:
         raise UnsafeFile(f"{name} unpacks to {total:,} bytes; at most {LIMITS.archive_bytes:,} are accepted.")
+
+
+class _Watched(io.RawIOBase):
+    def __init__(self, file: IO[bytes], report: Callable[[int], None]) -> None:
+        self._file = file
+        self._report = report
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        data = self._file.read(len(view))
+        view[: len(data)] = data
+        self._report(len(data))
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 class _Bounded(io.RawIOBase):

@@ -1,0 +1,20 @@
+"""`recollect`: the command line. The stdio server takes the short way, since agents wait for it."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["mcp"]:
+        from recollect.serve.mcp.stdio import main as serve
+
+        return serve(arguments[1:])
+    from recollect.cli import main as command
+
+    return command(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

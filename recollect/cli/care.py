@@ -1,0 +1,78 @@
+"""`recollect stats` and `recollect doctor`: how much there is, and whether it is well."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+import apsw
+from rich.progress import Progress
+from rich.table import Table
+
+from recollect import __version__
+from recollect.cli.common import Commands, add_command, console, existing, print_json, safe
+from recollect.library import Library
+from recollect.settings import LIMITS
+
+_STATS_EXAMPLES = """\
+  recollect stats
+  recollect stats --json
+"""
+_DOCTOR_EXAMPLES = """\
+  recollect doctor
+  recollect doctor --repair
+"""
+
+
+def register(commands: Commands) -> None:
+    add_command(commands, "stats", "count what is in the library", stats, _STATS_EXAMPLES)
+    doctor_ = add_command(commands, "doctor", "check the library, and repair what is derived", doctor, _DOCTOR_EXAMPLES)
+    doctor_.add_argument("--repair", action="store_true", help="rebuild the search index from the messages")
+
+
+def stats(given: argparse.Namespace) -> int:
+    with existing(given) as library:
+        found = library.stats()
+    if given.json:
+        print_json(found)
+        return 0
+    table = Table(show_header=False)
+    for name, value in found.items():
+        if isinstance(value, dict):
+            shown = ", ".join(f"{safe(k)} {v:,}" for k, v in list(value.items())[:10]) or "-"
+        else:
+            shown = f"{value:,}" if isinstance(value, int) else safe(str(value or "-"))
+        table.add_row(name.replace("_", " "), shown)
+    console().print(table)
+    return 0
+
+
+def doctor(given: argparse.Namespace) -> int:
+    with existing(given) as library:
+        found = library.verify()
+        if given.repair and not found.healthy:
+            _repair(library)
+            found = library.verify()
+        facts = {"recollect": __version__, "sqlite": apsw.sqlite_lib_version(), "library": library.stats()["path"],
+                 "indexed_in_part": library.stats()["indexed_in_part"]}  # fmt: skip
+    if given.json:
+        print_json({**facts, **asdict(found), "healthy": found.healthy, "limits": LIMITS.table()})
+        return 0 if found.healthy else 1
+    out = console()
+    for name, value in facts.items():
+        out.print(f"{name.replace('_', ' ')}: {safe(str(value))}")
+    for line in found.damaged:
+        out.print(f"[red]damaged[/]: {safe(line)}. Restore a backup, or export what can still be read.")
+    if found.unindexed or found.orphaned or found.outdated:
+        version = ", made by another version" if found.outdated else ""
+        out.print(f"[yellow]index[/]: {found.unindexed:,} messages missing, {found.orphaned:,} left over{version}.")
+        out.print("Run: recollect doctor --repair")
+    if found.healthy:
+        out.print("[green]Everything agrees.[/]")
+    return 0 if found.healthy else 1
+
+
+def _repair(library: Library) -> None:
+    with Progress(console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("Rebuilding the index", total=None)
+        library.repair(lambda done, total: bar.update(task, completed=done, total=total))

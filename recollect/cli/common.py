@@ -1,0 +1,97 @@
+"""What every command shares: options, the library, the console, and JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from recollect.errors import NotFound
+from recollect.library import DEFAULT_USER, Library, library_file, open, open_existing
+from recollect.settings import home
+from recollect.text import iso, printable
+
+Commands = Any  # argparse keeps the type of its subparsers private
+
+
+def add_command(
+    commands: Commands, name: str, summary: str, run: Callable[[argparse.Namespace], int], examples: str
+) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog="examples:\n" + examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(run=run)
+    command.add_argument(
+        "--home", metavar="FOLDER", help="where libraries lie (default: RECOLLECT_HOME, or your data folder)"
+    )
+    command.add_argument("--user", default=DEFAULT_USER, help="whose library (default: %(default)s)")
+    command.add_argument("--json", action="store_true", help="print JSON for programs")
+    return command
+
+
+def add_filters(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--role", action="append", default=[], metavar="ROLE", help="user, assistant, tool or system; may be repeated"
+    )
+    command.add_argument("--author", action="append", default=[], metavar="NAME", help="who wrote it; may be repeated")
+    command.add_argument("--after", metavar="DATE", help="not before this ISO 8601 date or time")
+    command.add_argument("--before", metavar="DATE", help="not after it; a bare date includes its whole day (UTC)")
+    command.add_argument(
+        "--namespace", action="append", default=[], metavar="NAME", help="only this namespace or project"
+    )
+    command.add_argument(
+        "--origin", action="append", default=[], metavar="NAME", help="chatgpt, claude, claude-code, codex, recollect"
+    )
+    command.add_argument(
+        "--conversation", action="append", default=[], metavar="ID", help="only inside this conversation"
+    )
+
+
+def writable(given: argparse.Namespace) -> Library:
+    return open(given.home, given.user)
+
+
+def existing(given: argparse.Namespace) -> Library:
+    """The library to read from; reading never creates one."""
+    library = open_existing(given.home, given.user)
+    if library is None:
+        path = library_file(home(given.home), given.user)
+        raise NotFound(f"There is no library at {path} yet. Import something first: recollect import PATH")
+    return library
+
+
+def console(*, stderr: bool = False) -> Console:
+    return Console(stderr=stderr, highlight=False)
+
+
+def safe(value: str | None) -> str:
+    """Stored text for the terminal: no control sequences, no markup."""
+    return escape(printable(value or ""))
+
+
+def when(value: datetime | None) -> str:
+    return value.strftime("%Y-%m-%d %H:%M") if value else "no time"
+
+
+def print_json(value: Any) -> None:
+    """ASCII with escapes: lone surrogates in stored text cannot be written as UTF-8."""
+    json.dump(value, sys.stdout, indent=2, default=_plain, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"cannot print {type(value).__name__}")

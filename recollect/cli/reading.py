@@ -1,0 +1,105 @@
+"""`recollect list` and `recollect read`: what is there, and what it says."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from rich.table import Table
+
+from recollect.cli.common import Commands, add_command, console, existing, print_json, safe, when
+from recollect.errors import NotFound
+from recollect.manage.export import as_json
+from recollect.model import Document, Passage
+
+_LIST_EXAMPLES = """\
+  recollect list
+  recollect list --origin claude-code --search deploy
+  recollect list --limit 200 --json
+"""
+_READ_EXAMPLES = """\
+  recollect read CONVERSATION
+  recollect read CONVERSATION --message MESSAGE --around 3
+  recollect read CONVERSATION --branches
+  recollect read CONVERSATION --json
+"""
+
+
+def register(commands: Commands) -> None:
+    listing = add_command(commands, "list", "list conversations, last changed first", list_, _LIST_EXAMPLES)
+    listing.add_argument("--limit", type=int, default=50, help="how many (default: %(default)s, at most 200)")
+    listing.add_argument("--offset", type=int, default=0, help="how many to pass over")
+    listing.add_argument(
+        "--namespace", action="append", default=[], metavar="NAME", help="only this namespace or project"
+    )
+    listing.add_argument(
+        "--origin", action="append", default=[], metavar="NAME", help="chatgpt, claude, claude-code, codex, …"
+    )
+    listing.add_argument("--search", default="", metavar="TEXT", help="only titles or ids that contain this")
+    reading = add_command(commands, "read", "read one conversation", read, _READ_EXAMPLES)
+    reading.add_argument("conversation", help="its id, as `list` and `search` show it")
+    reading.add_argument("--message", metavar="ID", help="only around this message")
+    reading.add_argument(
+        "--around", type=int, default=5, metavar="N", help="messages before and after it (default: %(default)s)"
+    )
+    reading.add_argument("--branches", action="store_true", help="also branches that were left")
+    reading.add_argument("--hidden", action="store_true", help="also what the origin hides, such as system prompts")
+
+
+def list_(given: argparse.Namespace) -> int:
+    with existing(given) as library:
+        found, total = library.conversations(
+            limit=given.limit,
+            offset=given.offset,
+            namespaces=given.namespace,
+            origins=given.origin,
+            search=given.search,
+        )
+    if given.json:
+        print_json({"conversations": [asdict(s) for s in found], "total": total,
+                    "limit": given.limit, "offset": given.offset})  # fmt: skip
+        return 0
+    table = Table("id", "title", "changed", "messages", "origin", "namespace")
+    for summary in found:
+        table.add_row(safe(summary.id), safe(summary.title) or "[dim]Untitled[/]", when(summary.updated_at),
+                      f"{summary.message_count:,}", summary.origin, safe(summary.namespace))  # fmt: skip
+    console().print(table)
+    console().print(f"[dim]{len(found):,} of {total:,}[/]")
+    return 0
+
+
+def read(given: argparse.Namespace) -> int:
+    with existing(given) as library:
+        document = library.conversation(given.conversation)
+    if given.json:
+        print_json(as_json(document))
+        return 0
+    out = console()
+    out.print(f"[bold]{safe(document.title) or 'Untitled'}[/]  [dim]{document.origin} · {when(document.created_at)} · "
+              f"{safe(document.namespace)}[/]\n")  # fmt: skip
+    for passage in _shown(document, given):
+        _show(passage, given.message)
+    return 0
+
+
+def _shown(document: Document, given: argparse.Namespace) -> list[Passage]:
+    passages = [p for p in document.passages
+                if (p.canonical or given.branches or p.id == given.message)
+                and (p.visibility != "hidden" or given.hidden or p.id == given.message)]  # fmt: skip
+    if given.message is None:
+        return passages
+    for at, passage in enumerate(passages):
+        if passage.id == given.message:
+            return passages[max(0, at - given.around) : at + given.around + 1]
+    raise NotFound(f"There is no message {given.message!r} in conversation {document.id!r}.")
+
+
+def _show(passage: Passage, wanted: str | None) -> None:
+    out = console()
+    mark = "[bold yellow]▶[/] " if passage.id == wanted else ""
+    about = [when(passage.created_at), passage.model, passage.tool, passage.kind if passage.kind != "message" else None,
+             None if passage.canonical else "on another branch"]  # fmt: skip
+    name = safe(passage.author or passage.role or "unknown")
+    out.print(f"{mark}[bold cyan]{name}[/]  [dim]{safe(' · '.join(a for a in about if a))}[/]")
+    out.print(safe(passage.content), soft_wrap=True)
+    out.print()

@@ -1,0 +1,394 @@
+"""The library: everything one user remembers, behind every door.
+
+Doors parse, call one method here, and format. The library checks what it is
+given, keeps receipts of imports, and leaves storing to the store and ranking
+to the search.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from recollect import text
+from recollect.errors import InvalidInput, RecollectError
+from recollect.model import (
+    CONVERSATION,
+    Document,
+    FileReceipt,
+    Filter,
+    Json,
+    Page,
+    Passage,
+    Problem,
+    Receipt,
+    Summary,
+)
+from recollect.settings import LIMITS, home
+from recollect.store.base import Candidate, Findings, Saved, Store
+from recollect.store.encoding import Progress
+
+DEFAULT_USER = "default"
+ORIGIN = "recollect"
+_BATCH = 2_000  # messages a transaction: long enough to be cheap, short enough to let others write
+
+Moment = str | date | datetime | None
+ImportProgress = Callable[[str, int, int], None]
+"""Called with (file, bytes read, bytes in all) while an import goes on."""
+
+
+def open(path_or_url: str | Path | None = None, user: str = DEFAULT_USER) -> Library:
+    """Open a user's library, made on first use.
+
+    `path_or_url` is the folder that holds the libraries; by default
+    RECOLLECT_HOME, or the user's data folder.
+    """
+    if isinstance(path_or_url, str) and re.match(r"[a-z]+://", path_or_url):
+        raise InvalidInput(f"{path_or_url.split(':')[0]}:// libraries are not supported; give a folder.")
+    from recollect.store.sqlite import SqliteStore
+
+    return Library(SqliteStore(library_file(home(path_or_url), user)))
+
+
+def open_existing(path: str | Path | None = None, user: str = DEFAULT_USER) -> Library | None:
+    """The user's library if there is one; nothing is created."""
+    return open(path, user) if library_file(home(path), user).exists() else None
+
+
+def library_file(folder: Path, user: str) -> Path:
+    """Where a user's library lies. Two names never share a file, whatever characters they hold."""
+    if not user or len(user) > 500:
+        raise InvalidInput("A user's name must have 1 to 500 characters.")
+    name = user
+    if not re.fullmatch(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?", user) or re.fullmatch(
+        r"con|prn|aux|nul|com\d|lpt\d|.*-[0-9a-f]{16}", user
+    ):
+        digest = hashlib.blake2b(user.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        name = f"{re.sub(r'[^a-z0-9]+', '-', user.lower()).strip('-')[:24] or 'user'}-{digest}"
+    return folder / "users" / name / "library.db"
+
+
+class Library:
+    """One user's conversations: import, add, search, read, export."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.store.close()
+
+    # -- importing ---
+
+    def import_path(self, *paths: str | Path, progress: ImportProgress | None = None) -> Receipt:
+        """Import files or folders of any known format; the format is detected.
+
+        What is in the library already is left alone. Raises UnknownFormat when
+        nothing at a path can be read; a broken record never stops the rest.
+        """
+        from recollect.importers import find
+
+        found = [item for path in paths for item in find(Path(path).expanduser())]
+        return _Import(self.store, ", ".join(map(str, paths)), progress).run(found)
+
+    def undo(self, receipt: int) -> Receipt:
+        """Take one import back."""
+        return self.store.undo(receipt)
+
+    def receipts(self) -> list[Receipt]:
+        return self.store.receipts()
+
+    # -- adding ---
+
+    def add_conversation(
+        self,
+        id: str | None = None,
+        title: str = "",
+        *,
+        messages: Iterable[Mapping[str, Json]] = (),
+        namespace: str = "default",
+        created_at: Moment = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Document:
+        """Add a conversation, or what is new in it. Messages are mappings with `role` and
+        `content`, and optionally `id`, `author`, `created_at` and the other fields of a Passage."""
+        conversation = id or str(uuid.uuid4())
+        passages: list[Passage] = []
+        for number, message in enumerate(messages):
+            given = dict(message)
+            given.setdefault("id", f"{conversation}:{number}")
+            given.setdefault("parent", passages[-1].id if passages else None)
+            passages.append(_passage(given))
+        started = _moment(created_at, "created_at") or (passages[0].created_at if passages else None)
+        times = [p.created_at for p in passages if p.created_at]
+        document = Document(
+            origin=ORIGIN,
+            origin_id=conversation,
+            title=title,
+            namespace=namespace,
+            created_at=started or datetime.now(UTC),
+            updated_at=max(times, default=None) or started or datetime.now(UTC),
+            passages=tuple(passages),
+            metadata=dict(metadata or {}),
+        )
+        return self.store.document(self.store.save([document])[0].id)
+
+    def add_message(self, conversation_id: str, role: str, content: str, **fields: Any) -> str:
+        """Add one message to a conversation and return its id, once it is durable.
+
+        With an `id` this may be repeated: the same message is stored once. The
+        other fields of a Passage may be given too; the time is now unless said.
+        """
+        passage = _passage({"id": str(uuid.uuid4()), **fields, "role": role, "content": content})
+        self.store.append(conversation_id, passage)
+        return passage.id
+
+    def rename(self, conversation_id: str, title: str) -> None:
+        self.store.retitle(conversation_id, title)
+
+    def delete(self, conversation_id: str) -> None:
+        """Remove a conversation for good: text, index, everything."""
+        self.store.delete(conversation_id)
+
+    # -- reading ---
+
+    def conversation(self, id: str) -> Document:
+        """A conversation with every branch. Raises NotFound."""
+        return self.store.document(id)
+
+    def conversations(
+        self,
+        *,
+        limit: int = 50,
+        offset: int = 0,
+        namespaces: Sequence[str] = (),
+        origins: Sequence[str] = (),
+        sources: Sequence[str] = (CONVERSATION,),
+        search: str = "",
+    ) -> tuple[list[Summary], int]:
+        """Conversations, last changed first, and how many there are in all."""
+        filter_ = Filter(namespaces=tuple(namespaces), origins=tuple(origins), sources=tuple(sources))
+        limit = max(1, min(limit, LIMITS.page_size))
+        return self.store.documents(filter_, search, limit, max(0, offset))
+
+    def every(self, *, sources: Sequence[str] = (), namespaces: Sequence[str] = ()) -> Iterator[Document]:
+        """Every document, one in memory at a time."""
+        return self.store.every(Filter(sources=tuple(sources), namespaces=tuple(namespaces)))
+
+    # -- finding ---
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 20,
+        offset: int = 0,
+        roles: Sequence[str] = (),
+        authors: Sequence[str] = (),
+        after: Moment = None,
+        before: Moment = None,
+        namespaces: Sequence[str] = (),
+        origins: Sequence[str] = (),
+        sources: Sequence[str] = (),
+        conversations: Sequence[str] = (),
+        hidden: bool = False,
+    ) -> Page:
+        """Messages that match, best first: words, "phrases", prefix*, AND, OR, NOT, parentheses.
+
+        Dates are inclusive; a bare date is the whole day UTC. What the origin
+        hides from the person (system prompts, contexts) is found only with `hidden`.
+        """
+        from recollect.search.engine import search
+
+        filter_ = Filter(
+            roles=_names(roles, "roles"),
+            authors=_names(authors, "authors"),
+            after=_moment(after, "after"),
+            before=_moment(before, "before", end=True),
+            namespaces=_names(namespaces, "namespaces"),
+            origins=_names(origins, "origins"),
+            sources=_names(sources, "sources"),
+            conversations=_names(conversations, "conversations"),
+            hidden=hidden,
+        )
+        return search(self.store, text.storable(query), filter_, limit, offset)
+
+    def recent(
+        self,
+        query: str | None = None,
+        *,
+        roles: Sequence[str] = (),
+        after: datetime | None = None,
+        before: datetime | None = None,
+        limit: int = 50,
+    ) -> list[Candidate]:
+        """The newest messages that contain the query literally or all its words, or whose
+        conversation's title does; without a query, simply the newest."""
+        from recollect.query import check_size
+
+        check_size(query or "")
+        filter_ = Filter(roles=tuple(roles), after=after, before=before, sources=(CONVERSATION,))
+        return self.store.recent(text.storable(query) if query else None, filter_, limit)
+
+    # -- care ---
+
+    def stats(self) -> dict[str, object]:
+        return self.store.stats()
+
+    def verify(self) -> Findings:
+        return self.store.verify()
+
+    def repair(self, progress: Progress | None = None) -> None:
+        self.store.repair(progress)
+
+
+class _Import:
+    """One run of an import: reads, saves in batches, counts."""
+
+    def __init__(self, store: Store, path: str, progress: ImportProgress | None) -> None:
+        self._store = store
+        self._progress = progress or (lambda file, done, total: None)
+        self._receipt = store.begin(path)
+        self._pending: list[tuple[Document, FileReceipt]] = []
+        self._size = 0
+
+    def run(self, found: Sequence[Any]) -> Receipt:
+        total = sum(item[0].size for item in found if not isinstance(item, Problem))
+        done = 0
+        try:
+            for item in found:
+                if isinstance(item, Problem):
+                    self._note(self._file(item.where, ""), item)
+                else:
+                    entry, format_ = item
+                    self._read(entry, format_, done, total)
+                    done += entry.size
+            self._save()
+        finally:
+            self._receipt.finished_at = datetime.now(UTC)
+            self._store.finish(self._receipt)
+        return self._receipt
+
+    def _file(self, name: str, format_: str) -> FileReceipt:
+        file = FileReceipt(name, format_)
+        self._receipt.files.append(file)
+        return file
+
+    def _read(self, entry: Any, format_: Any, done: int, total: int) -> None:
+        file = self._file(entry.name, format_.NAME)
+        read = 0
+
+        def report(count: int) -> None:
+            nonlocal read
+            read = min(read + count, entry.size)
+            self._progress(entry.name, done + read, total)
+
+        try:
+            for item in format_.read(entry.watched(report)):
+                if isinstance(item, Problem):
+                    self._note(file, item)
+                elif not item.passages:
+                    self._note(file, Problem("conversation without messages", item.title, unit="conversations"))
+                else:
+                    self._add(item, file)
+        except (RecollectError, OSError) as error:
+            self._note(file, Problem(str(error), entry.name, failed=True, unit="conversations"))
+        self._progress(entry.name, done + entry.size, total)
+
+    def _note(self, file: FileReceipt, problem: Problem) -> None:
+        counts = file.messages if problem.unit == "messages" else file.conversations
+        counts.note(problem)
+        places = file.samples.setdefault(problem.reason, [])
+        if problem.where and len(places) < 3:
+            places.append(problem.where)
+
+    def _add(self, document: Document, file: FileReceipt) -> None:
+        self._pending.append((document, file))
+        self._size += len(document.passages)
+        if self._size >= _BATCH:
+            self._save()
+
+    def _save(self) -> None:
+        pending, self._pending, self._size = self._pending, [], 0
+        if not pending:
+            return
+        try:
+            for (_, file), saved in zip(
+                pending, self._store.save([d for d, _ in pending], self._receipt.id), strict=True
+            ):
+                _count(file, saved)
+        except InvalidInput as error:
+            if len(pending) == 1:
+                document, file = pending[0]
+                self._note(file, Problem(str(error), document.title or document.origin_id, True, "conversations"))
+                return
+            for one in pending:  # find out which it was; the others are not held back by it
+                self._pending = [one]
+                self._save()
+
+
+def _count(file: FileReceipt, saved: Saved) -> None:
+    if saved.created:
+        file.conversations.new += 1
+    elif saved.new or saved.changed or saved.altered:
+        file.conversations.changed += 1
+    else:
+        file.conversations.same += 1
+    file.messages.new += saved.new
+    file.messages.same += saved.same
+    file.messages.changed += saved.changed
+    if saved.kept:
+        file.messages.note(Problem("the library has a newer or fuller version", count=saved.kept))
+    if saved.copies:
+        file.messages.note(Problem("copy of a message in another conversation", count=saved.copies))
+
+
+_PASSAGE_FIELDS = frozenset(Passage.__dataclass_fields__) - {"position", "canonical"}
+
+
+def _passage(given: Mapping[str, Any]) -> Passage:
+    if unknown := given.keys() - _PASSAGE_FIELDS:
+        raise InvalidInput(f"A message has no field {sorted(unknown)[0]!r}; extra data goes into `metadata`.")
+    for name in ("id", "role", "content"):
+        if not isinstance(given.get(name), str) or (name != "content" and not given[name]):
+            raise InvalidInput(f"A message needs `{name}` as text, not {given.get(name)!r}.")
+    fields = dict(given)
+    for name in ("created_at", "updated_at"):
+        fields[name] = _moment(given.get(name), name)
+    for name in ("attachments", "citations"):
+        fields[name] = tuple(given.get(name) or ())
+    fields["metadata"] = dict(given.get("metadata") or {})
+    return replace(Passage("", None, ""), **fields)
+
+
+def _moment(value: Moment, name: str, *, end: bool = False) -> datetime | None:
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    try:
+        return text.bound(value if isinstance(value, str) else value.isoformat(), end=end)
+    except (ValueError, AttributeError) as error:
+        raise InvalidInput(
+            f"{name}: {value!r} is not a date. Use ISO 8601, such as 2026-01-31 or 2026-01-31T14:30:00+01:00."
+        ) from error
+
+
+def _names(values: Sequence[str], name: str) -> tuple[str, ...]:
+    if isinstance(values, str):
+        return (values,)
+    if len(values) > 100:
+        raise InvalidInput(f"{name}: at most 100 values are accepted.")
+    return tuple(text.storable(v) for v in values)

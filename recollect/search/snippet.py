@@ -1,0 +1,101 @@
+"""A look at a passage around what matched, built on bounded slices of its text.
+
+FTS5's own snippet() is not used: it is quadratic in the hits of a row and
+cannot be interrupted. Here the text is read in slices until one holds a match,
+and the first matches of that slice decide where the window lies.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+from recollect.query import Word
+from recollect.settings import LIMITS
+from recollect.text import indexable
+
+_HITS = 64
+_SPACE = re.compile(r"\s+")
+
+Marks = tuple[tuple[int, int], ...]
+
+
+def snippet(content: str, wanted: Sequence[Word], length: int = LIMITS.snippet_length) -> tuple[str, Marks]:
+    """At most about `length` characters around the best matches, and where they are marked.
+
+    White space is folded; `…` stands where text was left out.
+    """
+    pattern = _pattern(wanted)
+    start, text = _slice_with_match(content, pattern)
+    hits = _hits(pattern, text)
+    first = _window(hits, length)
+    cut = _word_start(text, first)
+    window = text[cut : cut + length]
+    more_before = start + cut > 0
+    more_after = start + cut + len(window) < len(content)
+    shown = _SPACE.sub(" ", window).strip()
+    shown = ("…" if more_before else "") + shown + ("…" if more_after else "")
+    return shown, tuple(_hits(pattern, shown))
+
+
+def _pattern(wanted: Sequence[Word]) -> re.Pattern[str] | None:
+    """The words as they appear in folded text: their tokens, with anything but words between them."""
+    alternatives = []
+    for word in wanted:
+        tokens = re.findall(r"[^\W_]+", _bare(indexable(word.text)))
+        if not tokens:
+            alternatives.append(re.escape(_bare(word.text)))
+            continue
+        before = r"(?<![^\W_])" if tokens[0].isascii() else ""
+        after = r"(?![^\W_])" if tokens[-1].isascii() and not word.prefix else ""
+        alternatives.append(before + r"[\W_]*".join(map(re.escape, tokens)) + after)
+    return re.compile("|".join(alternatives)) if alternatives else None
+
+
+@lru_cache(maxsize=4096)
+def _bare_character(character: str) -> str:
+    """One character for one character: lower case, compatibility form, without accents."""
+    return (unicodedata.normalize("NFKD", character).casefold() or character)[0]
+
+
+def _bare(text: str) -> str:
+    return text.lower() if text.isascii() else "".join(map(_bare_character, text))
+
+
+def _hits(pattern: re.Pattern[str] | None, text: str) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    if pattern is not None:
+        for match in pattern.finditer(_bare(text)):
+            found.append(match.span())
+            if len(found) == _HITS:
+                break
+    return found
+
+
+def _slice_with_match(content: str, pattern: re.Pattern[str] | None) -> tuple[int, str]:
+    size = LIMITS.snippet_slice
+    if pattern is not None:
+        for start in range(0, min(len(content), LIMITS.indexed_characters), size - 1_000):
+            text = content[start : start + size]
+            if pattern.search(_bare(text)):
+                return start, text
+    return 0, content[:size]
+
+
+def _window(hits: list[tuple[int, int]], length: int) -> int:
+    """Where to begin so that the most hits are inside, with a little before the first of them."""
+    if not hits:
+        return 0
+    room = length * 3 // 4
+    best = max(range(len(hits)), key=lambda i: (sum(1 for h in hits[i:] if h[1] - hits[i][0] <= room), -i))
+    return max(0, hits[best][0] - length // 4)
+
+
+def _word_start(text: str, at: int) -> int:
+    """Move forward to the next word, but not far."""
+    if at == 0:
+        return 0
+    space = _SPACE.search(text, at, at + 30)
+    return space.end() if space else at

@@ -1,0 +1,247 @@
+"""Connections to one SQLite file: how they are opened, shared and bounded.
+
+Writes take turns on one connection. Whoever gets the turn commits everything
+that is waiting in one transaction (group commit), because a durable commit
+costs a disk flush however much it holds. Reads use a small pool, each in a
+snapshot of its own and under a deadline. Nothing but SQLite ever opens the
+file: a plain open() and close() would drop SQLite's locks on it.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import apsw
+
+from recollect.errors import DamagedLibrary, RecollectError, SearchTimeout, StoreBusy
+from recollect.settings import LIMITS
+from recollect.text import fold
+
+T = TypeVar("T")
+
+_PRAGMAS = """
+pragma synchronous = full;
+pragma foreign_keys = on;
+pragma secure_delete = on;
+pragma trusted_schema = off;
+pragma temp_store = memory;
+pragma cache_size = -16384;
+pragma mmap_size = 1073741824;
+pragma journal_size_limit = 67108864;
+"""
+_GROUP = 256
+_STEPS = 2_000
+
+
+def connect(path: Path) -> apsw.Connection:
+    """A connection as every part of the store expects it."""
+    db = apsw.Connection(str(path))
+    try:
+        db.set_busy_handler(_patience())
+        db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        _until_free(lambda: db.execute("pragma journal_mode = wal").fetchall())
+        db.execute(_PRAGMAS)
+        db.create_scalar_function("contains", _contains, 2, deterministic=True)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _contains(*values: Any) -> bool:
+    text, folded = values
+    return text is not None and folded in fold(text)
+
+
+def _patience() -> Callable[[int], bool]:
+    """Wait for another process's transaction: short random naps, up to the deadline."""
+    started = 0.0
+
+    def wait(tries: int) -> bool:
+        nonlocal started
+        if tries == 0:
+            started = time.monotonic()
+        if time.monotonic() - started > LIMITS.write_wait_seconds:
+            return False
+        time.sleep(random.uniform(0.0005, min(0.02, 0.001 * 1.3 ** min(tries, 20))))  # noqa: S311
+        return True
+
+    return wait
+
+
+def _until_free(action: Callable[[], T]) -> T:
+    """Switching to WAL reports "busy" without asking the busy handler; ask again ourselves."""
+    wait = _patience()
+    tries = 0
+    while True:
+        try:
+            return action()
+        except apsw.BusyError:
+            if not wait(tries):
+                raise
+            tries += 1
+
+
+def rows(db: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    return db.execute(sql, values).fetchall()
+
+
+def explained(error: apsw.Error, path: Path) -> RecollectError:
+    """What an engine's error means for the person."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreBusy(
+                f"Another program has been writing to {path} for more than "
+                f"{LIMITS.write_wait_seconds:g} seconds. Try again when it is done."
+            )
+        case apsw.InterruptError():
+            return SearchTimeout("The search took too long and was stopped. Use rarer words or a narrower filter.")
+        case apsw.CorruptError() | apsw.NotADBError():
+            return DamagedLibrary(f"{path} is damaged ({error}). Run `recollect doctor`.")
+        case apsw.FullError():
+            return RecollectError(f"The disk is full: nothing was written to {path}. Free some space and try again.")
+        case apsw.ReadOnlyError() | apsw.CantOpenError():
+            return RecollectError(f"{path} cannot be opened for writing ({error}). Check the folder's permissions.")
+        case _:
+            return RecollectError(f"The database reported: {error}")
+
+
+class _Job(Generic[T]):
+    __slots__ = ("done", "error", "value", "work")
+
+    def __init__(self, work: Callable[[apsw.Connection], T]) -> None:
+        self.work = work
+        self.value: T | None = None
+        self.error: BaseException | None = None
+        self.done = False
+
+    def finish(self, error: BaseException | None = None) -> None:
+        self.error = self.error or error
+        self.done = True
+
+
+class Connections:
+    """The writer and the readers of one database file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._writer: apsw.Connection | None = None
+        self._turn = threading.Lock()
+        self._waiting: deque[_Job[Any]] = deque()
+        self._idle: list[apsw.Connection] = []
+        self._closed = False
+
+    def close(self) -> None:
+        with self._turn:
+            self._closed = True
+            while self._idle:
+                self._idle.pop().close()
+            self._drop_writer()
+
+    # -- writing ---
+
+    def write(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` in a transaction and return its value once that is durable.
+
+        Work of several threads shares a commit; each part stands alone: one
+        that raises is rolled back without touching the others.
+        """
+        job: _Job[T] = _Job(work)
+        self._waiting.append(job)
+        with self._turn:
+            while not job.done:  # else whoever had the turn before committed it with theirs
+                self._commit([self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP))])
+        if job.error is not None:
+            raise job.error
+        return job.value  # type: ignore[return-value]
+
+    def _commit(self, jobs: list[_Job[Any]]) -> None:
+        try:
+            db = self._open_writer()
+            db.execute("begin immediate")
+            for job in jobs:
+                self._run(db, job)
+            db.execute("commit")
+        except BaseException as error:
+            failure = explained(error, self.path) if isinstance(error, apsw.Error) else error
+            self._abandon(error)
+            for job in jobs:
+                job.finish(failure)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            for job in jobs:
+                job.finish()
+
+    def _run(self, db: apsw.Connection, job: _Job[Any]) -> None:
+        db.execute("savepoint job")
+        try:
+            job.value = job.work(db)
+        except Exception as error:  # whatever it is, it is that caller's alone
+            db.execute("rollback to job")  # fails, and ends the group, where SQLite has rolled back all
+            job.error = explained(error, self.path) if isinstance(error, apsw.Error) else error
+        db.execute("release job")
+
+    def _open_writer(self) -> apsw.Connection:
+        if self._closed:
+            raise RecollectError("This library is closed.")
+        if self._writer is None:
+            self._writer = connect(self.path)
+        return self._writer
+
+    def _abandon(self, error: BaseException) -> None:
+        """Roll back; after an error of the disk the connection is not trusted again."""
+        if self._writer is None:
+            return
+        if self._writer.in_transaction:
+            try:
+                self._writer.execute("rollback")
+            except apsw.Error:
+                self._drop_writer()
+        if isinstance(error, (apsw.IOError, apsw.CorruptError, apsw.FullError)):
+            self._drop_writer()
+
+    def _drop_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.close(True)
+            self._writer = None
+
+    def purge_log(self) -> None:
+        """Empty the write-ahead log, so that deleted text is in no file any more."""
+        with self._turn:
+            self._open_writer().execute("pragma wal_checkpoint(truncate)").fetchall()
+
+    # -- reading ---
+
+    @contextmanager
+    def read(self, seconds: float | None = None) -> Iterator[apsw.Connection]:
+        """A snapshot to read from; with `seconds`, one that ends in SearchTimeout."""
+        if self._closed:
+            raise RecollectError("This library is closed.")
+        try:
+            db = self._idle.pop()
+        except IndexError:
+            db = connect(self.path)
+        try:
+            if seconds is not None:
+                deadline = time.monotonic() + seconds
+                db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+            db.execute("begin")
+            yield db
+        except apsw.Error as error:
+            raise explained(error, self.path) from error
+        finally:
+            db.set_progress_handler(None)
+            if db.in_transaction:
+                db.execute("rollback")
+            if self._closed:
+                db.close(True)
+            else:
+                self._idle.append(db)

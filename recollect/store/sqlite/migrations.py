@@ -1,0 +1,142 @@
+"""The schema, one numbered step after another. Steps are appended, never edited.
+
+Each step runs in one transaction together with the version it leads to, so a
+kill at any point leaves a file that the next open brings forward.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from recollect.errors import DamagedLibrary, NewerLibrary
+
+APPLICATION_ID = 0x5265636F  # "Reco"
+
+M001_DOCUMENTS = """
+create table document (
+  key integer primary key,
+  id text not null unique,
+  origin text not null,
+  origin_id text not null,
+  source text not null,
+  title text not null,
+  namespace text not null,
+  created_at integer,
+  updated_at integer,
+  head text,
+  opening integer,
+  passages integer not null default 0,
+  metadata text,
+  original text,
+  unique (origin, origin_id)
+);
+create index document_updated on document (updated_at desc, key desc);
+
+-- Keys are never used twice: index rows and receipts refer to them. The content
+-- stands last, so that filters read a row without its text.
+create table passage (
+  key integer primary key autoincrement,
+  document integer not null references document on delete cascade,
+  position integer not null,
+  canonical integer not null,
+  created_at integer,
+  role text,
+  kind text not null,
+  visibility text not null,
+  author text,
+  receipt integer,
+  id text not null,
+  parent text,
+  model text,
+  tool text,
+  updated_at integer,
+  digest blob not null,
+  attachments text,
+  citations text,
+  metadata text,
+  original text,
+  content text not null,
+  unique (id, document)
+);
+create index passage_order on passage (document, position);
+create index passage_time on passage (created_at desc, position desc, key desc);
+
+-- Derived. The title is indexed with the passage that opens its document.
+create virtual table passage_text using fts5(
+  title, content, content='', tokenize='unicode61 remove_diacritics 2'
+);
+insert into passage_text (passage_text, rank) values ('secure-delete', 1);
+create table word (term text primary key) without rowid;
+create table derived (name text primary key, version integer not null) without rowid;
+insert into derived values ('text', 1);
+
+create table receipt (
+  id integer primary key autoincrement,
+  path text not null,
+  started_at integer not null,
+  finished_at integer,
+  undone_at integer,
+  files text
+);
+-- Which passages of a document an import contained, as [first, last] runs of keys,
+-- and what the document said before the import changed it.
+create table receipt_document (
+  receipt integer not null references receipt on delete cascade,
+  document integer not null references document on delete cascade,
+  runs text not null,
+  before text,
+  primary key (receipt, document)
+) without rowid;
+create index receipt_document_document on receipt_document (document);
+create table receipt_revision (
+  receipt integer not null references receipt on delete cascade,
+  passage integer not null references passage on delete cascade,
+  before text not null,
+  primary key (receipt, passage)
+) without rowid;
+create index receipt_revision_passage on receipt_revision (passage);
+"""
+
+MIGRATIONS: tuple[tuple[str, str], ...] = (("m001_documents", M001_DOCUMENTS),)
+VERSION = len(MIGRATIONS)
+
+
+def migrate(db: apsw.Connection, path: Path, stop_before: str | None = None) -> list[str]:
+    """Bring the file to this version and return the names of the steps that ran."""
+    ran = []
+    for number, (name, script) in enumerate(MIGRATIONS, 1):
+        if name == stop_before:
+            break
+        if _version(db, path) >= number:
+            continue
+        db.execute("begin immediate")
+        try:
+            if _version(db, path) < number:  # another process may have been first
+                db.execute(script)
+                db.execute(f"pragma user_version = {number}")
+                db.execute(f"pragma application_id = {APPLICATION_ID}")
+                ran.append(name)
+            db.execute("commit")
+        except BaseException:
+            db.execute("rollback")
+            raise
+    return ran
+
+
+def pending(db: apsw.Connection, path: Path) -> list[str]:
+    return [name for name, _ in MIGRATIONS[_version(db, path) :]]
+
+
+def _version(db: apsw.Connection, path: Path) -> int:
+    version: int = db.pragma("user_version")
+    application: int = db.pragma("application_id")
+    if application != APPLICATION_ID and db.execute("select count(*) from sqlite_schema").get:
+        raise DamagedLibrary(f"{path} is a database of another program, not a Recollect library.")
+    if version > VERSION:
+        raise NewerLibrary(
+            f"{path} was written by a newer Recollect (schema {version}; this one knows {VERSION}). "
+            "Nothing was changed. Upgrade Recollect to open it."
+        )
+    return version

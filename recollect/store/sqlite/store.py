@@ -1,0 +1,245 @@
+"""The store on SQLite: one file, one library."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from recollect.errors import DamagedLibrary
+from recollect.model import CONVERSATION, Document, Filter, Passage, Receipt, Summary
+from recollect.query import Node
+from recollect.settings import LIMITS
+from recollect.store.base import Candidate, Findings, Saved, Store
+from recollect.store.encoding import Progress
+from recollect.store.sqlite import documents, receipts, text
+from recollect.store.sqlite.connection import Connections, connect, explained, rows
+from recollect.store.sqlite.migrations import migrate
+from recollect.text import from_micros, iso
+
+T = TypeVar("T")
+_REBUILD_BATCH = 5_000
+
+
+class SqliteStore(Store):
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._connections = Connections(path)
+        self._words = text.Words()
+        self._prepare(path)
+
+    def _prepare(self, path: Path) -> None:
+        existed = path.exists()
+        try:
+            db = connect(path)
+            try:
+                if not existed:
+                    os.chmod(path, 0o600)  # noqa: PTH101 - by name: a descriptor's close would drop SQLite's locks
+                migrate(db, path)
+                behind = _behind(db)
+            finally:
+                db.close()
+        except apsw.Error as error:
+            raise explained(error, path) from error
+        if behind:
+            self._backfill()
+
+    @property
+    def path(self) -> Path:
+        return self._connections.path
+
+    def close(self) -> None:
+        self._connections.close()
+
+    # -- writing ---
+
+    def save(self, documents_: Sequence[Document], receipt: int | None = None) -> list[Saved]:
+        def work(db: apsw.Connection) -> list[Saved]:
+            saving = documents.Saving(db, self._words, receipt)
+            saved = [saving.save(d) for d in documents_]
+            saving.flush()
+            return saved
+
+        return self._write(work)
+
+    def append(self, document: str, passage: Passage) -> bool:
+        return self._write(lambda db: documents.append(db, document, passage, self._words))
+
+    def retitle(self, document: str, title: str) -> None:
+        self._write(lambda db: documents.retitle(db, documents.key_of(db, document), title, self._words))
+
+    def delete(self, document: str) -> None:
+        self._write(lambda db: documents.delete(db, documents.key_of(db, document), self._words))
+        self._connections.purge_log()
+
+    def _write(self, work: Callable[[apsw.Connection], T]) -> T:
+        try:
+            return self._connections.write(work)
+        except BaseException:
+            self._words.forget()  # the words of a transaction that was rolled back are not in the table
+            raise
+
+    # -- reading ---
+
+    def document(self, id: str) -> Document:
+        with self._connections.read() as db:
+            return documents.read(db, documents.key_of(db, id))
+
+    def documents(self, filter: Filter, search: str, limit: int, offset: int) -> tuple[list[Summary], int]:
+        with self._connections.read(LIMITS.search_seconds) as db:
+            return documents.summaries(db, filter, search, limit, offset)
+
+    def every(self, filter: Filter) -> Iterator[Document]:
+        with self._connections.read() as db:
+            keys = documents.keys(db, filter)
+        for key in keys:
+            with self._connections.read() as db:
+                yield documents.read(db, key)
+
+    # -- finding ---
+
+    def find(self, node: Node, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
+        with self._connections.read(LIMITS.search_seconds) as db:
+            return text.find(db, node, filter, limit, offset)
+
+    def find_literal(self, text_: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
+        with self._connections.read(LIMITS.search_seconds) as db:
+            return text.find_literal(db, text_, filter, limit, offset)
+
+    def recent(self, text_: str | None, filter: Filter, limit: int) -> list[Candidate]:
+        with self._connections.read(LIMITS.search_seconds) as db:
+            return text.recent(db, text_, filter, limit)
+
+    # -- receipts ---
+
+    def begin(self, path: str) -> Receipt:
+        return self._connections.write(lambda db: receipts.begin(db, path))
+
+    def finish(self, receipt: Receipt) -> None:
+        self._connections.write(lambda db: receipts.finish(db, receipt))
+
+    def receipts(self) -> list[Receipt]:
+        with self._connections.read() as db:
+            return receipts.every(db)
+
+    def undo(self, receipt: int) -> Receipt:
+        undone: Receipt = self._write(lambda db: receipts.undo(db, receipt, self._words))
+        self._connections.purge_log()
+        return undone
+
+    # -- care ---
+
+    def stats(self) -> dict[str, object]:
+        with self._connections.read() as db:
+            return _stats(db) | {"file_bytes": self.path.stat().st_size, "path": str(self.path)}
+
+    def verify(self) -> Findings:
+        # On a connection of its own: FTS5 checks an older picture of the index than it searches.
+        db = connect(self.path)
+        try:
+            return _verify(db)
+        except apsw.Error as error:
+            raise explained(error, self.path) from error
+        finally:
+            db.close()
+
+    def repair(self, progress: Progress | None = None) -> None:
+        if damaged := self.verify().damaged:
+            raise DamagedLibrary(
+                f"{self.path} is damaged ({damaged[0]}). Nothing was changed: restore a backup, or export what can "
+                "still be read with `recollect export`."
+            )
+
+        def clear(db: apsw.Connection) -> None:
+            db.execute("insert into passage_text (passage_text) values ('delete-all')")
+            db.execute("delete from word")
+
+        self._write(clear)
+        self._words.forget()
+        self._backfill(progress)
+
+    def _backfill(self, progress: Progress | None = None) -> None:
+        """Index what is not indexed, a batch a transaction; safe to be killed and begun again."""
+        with self._connections.read() as db:
+            outdated = _outdated(db)
+            total: int = db.execute("select count(*) from passage").get
+        if outdated:
+            self._write(lambda db: db.execute(
+                "insert into passage_text (passage_text) values ('delete-all'); delete from word; "
+                "insert or replace into derived values ('text', ?)", (text.VERSION,)).fetchall())  # fmt: skip
+        done = 0
+        while count := self._write(lambda db: _index_some(db, self._words)):
+            done += count
+            if progress is not None:
+                progress(done, total)
+
+
+_MISSING = "from passage p where not exists (select 1 from passage_text_docsize s where s.id = p.key)"
+
+
+def _index_some(db: apsw.Connection, words: text.Words) -> int:
+    missing = rows(
+        db,
+        f"""select p.key, case when d.opening = p.key then d.title else '' end, p.content
+        from passage p join document d on d.key = p.document
+        where p.key in (select p.key {_MISSING} limit ?)""",
+        (_REBUILD_BATCH,),
+    )
+    text.add(db, [(key, title, content) for key, title, content in missing], words)
+    return len(missing)
+
+
+def _outdated(db: apsw.Connection) -> bool:
+    return bool(db.execute("select version from derived where name = 'text'").get != text.VERSION)
+
+
+def _behind(db: apsw.Connection) -> bool:
+    """Whether the index lacks something, judged by its newest row: cheap enough for every open."""
+    newest = db.execute("select max(key) from passage").get or 0
+    newest_indexed = db.execute("select max(id) from passage_text_docsize").get or 0
+    return _outdated(db) or bool(newest_indexed < newest)
+
+
+def _stats(db: apsw.Connection) -> dict[str, object]:
+    def grouped(sql: str) -> dict[str, int]:
+        return {str(name): count for name, count in db.execute(sql)}
+
+    first, last = db.execute("select min(created_at), max(created_at) from passage").fetchone() or (None, None)
+    messages = "from passage p join document d on d.key = p.document and d.source = 'conversation'"
+    return {
+        "conversations": db.execute("select count(*) from document where source = ?", (CONVERSATION,)).get,
+        "messages": db.execute(f"select count(*) {messages}").get,
+        "notes": db.execute("select count(*) from document where source = 'note'").get,
+        "alternates": db.execute("select count(*) from passage where not canonical").get,
+        "origins": grouped("select origin, count(*) from document group by 1 order by 2 desc"),
+        "namespaces": grouped("select namespace, count(*) from document group by 1 order by 2 desc limit 100"),
+        "roles": grouped(f"select coalesce(role, 'unknown'), count(*) {messages} group by 1 order by 2 desc"),
+        "models": grouped(
+            "select model, count(*) from passage where model is not null group by 1 order by 2 desc limit 100"
+        ),
+        "first": iso(from_micros(first)),
+        "last": iso(from_micros(last)),
+        "imports": db.execute("select count(*) from receipt where undone_at is null").get,
+        "indexed_in_part": db.execute(
+            "select count(*) from passage where length(content) > ?", (LIMITS.indexed_characters,)
+        ).get,
+        "words": db.execute("select count(*) from word").get,
+    }
+
+
+def _verify(db: apsw.Connection) -> Findings:
+    found = Findings(outdated=_outdated(db))
+    found.damaged = [r[0] for r in db.execute("pragma integrity_check(10)") if r[0] != "ok"]
+    found.damaged += [f"{r[0]} row {r[1]} refers to a missing {r[2]}" for r in db.execute("pragma foreign_key_check")]
+    found.unindexed = db.execute(f"select count(*) {_MISSING}").get
+    found.orphaned = db.execute(
+        "select count(*) from passage_text_docsize s where not exists (select 1 from passage p where p.key = s.id)"
+    ).get
+    try:  # integrity_check does not see damage inside the index; a ranked search over it does
+        db.execute("select rowid from passage_text where passage_text match 'the OR a OR of' order by rank limit 1")
+    except apsw.CorruptError:
+        found.outdated = True
+    return found

@@ -1,0 +1,263 @@
+"""The full-text index of a library, and finding in it.
+
+FTS5 holds words, not text: the content stays in `passage`, and a row is taken
+out by giving FTS5 the text that went in. The table `word` lists every word
+once; a fragment inside words is found by looking it up there, searching the
+words that contain it, and checking the text itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import apsw
+
+from recollect.model import Filter
+from recollect.query import And, Node, Not, Or, Word
+from recollect.settings import LIMITS
+from recollect.store.base import Candidate
+from recollect.store.sqlite.connection import rows
+from recollect.text import fold, from_micros, indexable, micros
+
+VERSION = 1
+TITLE_WEIGHT = 2.0  # a word in the title says what the whole conversation is about
+_WORD = re.compile(r"\w+")
+_LONGEST_WORD = 128
+_NO_WORD = "\x1f"  # quoted, it holds no token and so matches nothing
+
+COLUMNS = """p.key, p.id, d.id, d.title, p.role, p.author, p.kind, p.created_at, d.origin, d.source,
+  d.namespace, p.position, p.canonical, p.content"""
+NEWEST_FIRST = "p.created_at desc nulls last, p.position desc, p.key desc"
+
+Row = tuple[int, str, str]
+"""What is indexed of a passage: key, title (of the opening passage), content."""
+
+
+# -- keeping in step ---------------------------------------------------------
+
+
+def indexed(text: str) -> str:
+    return indexable(text[: LIMITS.indexed_characters])
+
+
+class Words:
+    """The words this process knows to be in the table, so that most are not written again."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def fresh(self, texts: Iterable[str]) -> set[str]:
+        found: set[str] = set()
+        for text in texts:
+            found.update(_WORD.findall(text))
+        fresh = {w[:_LONGEST_WORD] for w in found - self._known}
+        if len(self._known) > 500_000:
+            self._known.clear()
+        self._known |= fresh
+        return fresh
+
+    def forget(self) -> None:
+        """Believe nothing: a transaction was rolled back, or words were removed."""
+        self._known.clear()
+
+
+def add(db: apsw.Connection, rows: Iterable[Row], words: Words) -> None:
+    prepared = [(key, indexed(title), indexed(content)) for key, title, content in rows]
+    db.executemany("insert into passage_text (rowid, title, content) values (?, ?, ?)", prepared)
+    fresh = words.fresh(text for _, title, content in prepared for text in (title, content))
+    db.executemany("insert or ignore into word values (?)", ((w,) for w in sorted(fresh)))
+
+
+def remove(db: apsw.Connection, rows: Iterable[Row], words: Words) -> None:
+    """Take passages out of the index, and words that no other passage has out of the list."""
+    prepared = [(key, indexed(title), indexed(content)) for key, title, content in rows]
+    db.executemany(
+        "insert into passage_text (passage_text, rowid, title, content) values ('delete', ?, ?, ?)", prepared
+    )
+    words.forget()
+    for word in words.fresh(text for _, title, content in prepared for text in (title, content)):
+        if not db.execute("select 1 from passage_text where passage_text match ? limit 1", (_quoted_word(word),)).get:
+            db.execute("delete from word where term = ?", (word,))
+    words.forget()
+
+
+# -- compiling ---------------------------------------------------------------
+
+
+def compiled(node: Node) -> str:
+    """The tree in FTS5's language; every text is quoted, so none of it is syntax."""
+    match node:
+        case Word(text, prefix):
+            return _quoted(text) + ("*" if prefix else "")
+        case Not(part):
+            return compiled(part)
+        case Or(parts):
+            return "(" + " OR ".join(compiled(p) for p in parts) + ")"
+        case And(parts):
+            wanted = " AND ".join(compiled(p) for p in parts if not isinstance(p, Not))
+            unwanted = [compiled(p) for p in parts if isinstance(p, Not)]
+            return f"(({wanted}) NOT ({' OR '.join(unwanted)}))" if unwanted else f"({wanted})"
+
+
+def _quoted(text: str) -> str:
+    return '"' + indexable(text).replace('"', '""') + '"'
+
+
+def _quoted_word(word: str) -> str:
+    return _quoted(word) + ("*" if len(word) == _LONGEST_WORD else "")
+
+
+def conditions(filter: Filter) -> tuple[str, list[Any]]:
+    """The filter as SQL over passage p; always at least one condition."""
+    clauses, values = _clauses(("p.role", filter.roles), ("p.author", filter.authors))
+    if not filter.hidden:
+        clauses.append("p.visibility <> 'hidden'")
+    if filter.after is not None:
+        clauses.append("p.created_at >= ?")
+        values.append(micros(filter.after))
+    if filter.before is not None:
+        clauses.append("p.created_at <= ?")
+        values.append(micros(filter.before))
+    of_document, more = document_conditions(filter)
+    if of_document != "1":
+        clauses.append(f"p.document in (select d.key from document d where {of_document})")
+        values += more
+    return " and ".join(clauses) or "1", values
+
+
+def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
+    """The part of the filter that speaks of document d."""
+    clauses, values = _clauses(
+        ("d.namespace", filter.namespaces),
+        ("d.origin", filter.origins),
+        ("d.source", filter.sources),
+        ("d.id", filter.conversations),
+    )
+    return " and ".join(clauses) or "1", values
+
+
+def _clauses(*wanted: tuple[str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
+    clauses = [f"{column} in ({', '.join('?' * len(values))})" for column, values in wanted if values]
+    return clauses, [v for _, values in wanted for v in values]
+
+
+# -- finding -----------------------------------------------------------------
+
+
+def candidate(row: tuple[Any, ...]) -> Candidate:
+    key, id_, document, title, role, author, kind, created, *rest, content = row[:14]
+    origin, source, namespace, position, canonical = rest
+    return Candidate(
+        key, id_, document, title, role, author, kind, from_micros(created),
+        origin, source, namespace, position, bool(canonical), content, row[14] if len(row) > 14 else 0.0,
+    )  # fmt: skip
+
+
+def find(db: apsw.Connection, node: Node, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
+    where, values = conditions(filter)
+    expression = compiled(node)
+    source = f"from passage_text t join passage p on p.key = t.rowid where passage_text match ? and {where}"
+    total: int = db.execute(f"select count(*) {source}", (expression, *values)).get
+    if not total:
+        return [], 0
+    found_rows = db.execute(
+        f"""with best as (
+          select p.key, bm25(passage_text, {TITLE_WEIGHT}, 1.0) as rank {source}
+          order by rank, p.key limit ? offset ?)
+        select {COLUMNS}, -best.rank from best join passage p on p.key = best.key
+        join document d on d.key = p.document order by best.rank, p.key""",
+        (expression, *values, limit, offset),
+    )
+    return [candidate(r) for r in found_rows], total
+
+
+def find_literal(
+    db: apsw.Connection, text: str, filter: Filter, limit: int, offset: int
+) -> tuple[list[Candidate], int]:
+    where, values = conditions(filter)
+    source, given = "passage p indexed by passage_time", []
+    words = _words_around(db, text)
+    if words is not None:
+        source = "passage_text t join passage p on p.key = t.rowid and passage_text match ?"
+        given = [words]
+    source = f"from {source} cross join document d on d.key = p.document where contains(p.content, ?) and {where}"
+    given += [fold(text), *values]
+    total: int = db.execute(f"select count(*) {source}", given).get
+    found_rows = db.execute(
+        f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?",
+        (*given, limit, offset),
+    )
+    return [candidate(r) for r in found_rows], total
+
+
+def recent(db: apsw.Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
+    """See Store.recent. Where the words narrow it down, their passages are gathered and
+    sorted; otherwise many passages match, and a walk from the newest soon has enough."""
+    where, values = conditions(filter)
+    found, given = "1", []
+    source = "passage p indexed by passage_time"
+    if text is not None:
+        whole, titled = fold(text), json.dumps(list(_titled(db, text)))
+        every_word, around = _all_words(text), _words_around(db, text)
+        if around is None:
+            found = "(contains(p.content, ?) or p.document in (select value from json_each(?)))"
+            given = [whole, titled]
+        else:
+            source = """(select rowid as key from passage_text where passage_text match ?
+              union select p.key from passage_text t join passage p on p.key = t.rowid
+                and passage_text match ? where contains(p.content, ?)
+              union select key from passage where document in (select value from json_each(?))
+              ) f cross join passage p on p.key = f.key"""
+            given = [every_word, around, whole, titled]
+    found_rows = db.execute(
+        f"""select {COLUMNS} from {source} cross join document d on d.key = p.document
+        where {found} and {where} order by {NEWEST_FIRST} limit ?""",
+        (*given, *values, limit),
+    )
+    return [candidate(r) for r in found_rows]
+
+
+def _all_words(text: str) -> str:
+    """FTS5: every word of the text, in the content."""
+    return "content : (" + " AND ".join(_quoted(w) for w in _WORD.findall(indexable(text))) + ")"
+
+
+def _titled(db: apsw.Connection, text: str) -> Iterator[int]:
+    """The documents whose title contains the text literally or all its words."""
+    whole = fold(text)
+    wanted = set(_WORD.findall(indexable(text)))
+    for key, title in db.execute("select key, title from document where title <> ''"):
+        if whole in fold(title) or (wanted and wanted <= set(_WORD.findall(indexable(title)))):
+            yield key
+
+
+def _words_around(db: apsw.Connection, text: str) -> str | None:
+    """FTS5: passages whose words could contain the text; None when that would be too many."""
+    looked_up = indexable(text)
+    pieces = _WORD.findall(looked_up)
+    parts = []
+    for number, piece in enumerate(pieces):
+        open_left = number == 0 and looked_up.startswith(piece)
+        open_right = number == len(pieces) - 1 and looked_up.endswith(piece)
+        terms = _containing(db, piece, open_left, open_right)
+        if terms is not None:  # else the other pieces must narrow it down
+            parts.append("(" + " OR ".join(_quoted_word(t) for t in terms or [_NO_WORD]) + ")")
+    return "content : (" + " AND ".join(parts) + ")" if parts else None
+
+
+def _containing(db: apsw.Connection, piece: str, open_left: bool, open_right: bool) -> list[str] | None:
+    """The known words that have the piece where the text has it; None for too many."""
+    if not (open_left or open_right):
+        return [piece]
+    values: tuple[str | int, ...]
+    if not open_left:
+        condition, values = "term >= ? and term < ?", (piece, piece + "\U0010ffff")
+    elif not open_right:
+        condition, values = "substr(term, ?) = ?", (-len(piece), piece)
+    else:
+        condition, values = "instr(term, ?)", (piece,)
+    terms = rows(db, f"select term from word where {condition} limit ?", (*values, LIMITS.word_matches + 1))
+    return None if len(terms) > LIMITS.word_matches else [term for (term,) in terms]
