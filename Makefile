@@ -13,7 +13,7 @@ check: $(READY)
 	$(BIN)/mypy
 
 demo: $(READY)
-	$(BIN)/python -m recollect.demo
+	$(BIN)/python examples/demo.py
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -31,6 +31,8 @@ def storable(value: str) -> str:
 
     One character stays one character, so offsets do not move.
     """
+    if value.isascii():
+        return value.replace("\0", "\ufffd")
     return _UNSTORABLE.sub("\ufffd", value) if _UNSTORABLE.search(value) else value
 
 

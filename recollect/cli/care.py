@@ -63,9 +63,13 @@ def doctor(given: argparse.Namespace) -> int:
         out.print(f"{name.replace('_', ' ')}: {safe(str(value))}")
     for line in found.damaged:
         out.print(f"[red]damaged[/]: {safe(line)}. Restore a backup, or export what can still be read.")
-    if found.unindexed or found.orphaned or found.outdated:
-        version = ", made by another version" if found.outdated else ""
-        out.print(f"[yellow]index[/]: {found.unindexed:,} messages missing, {found.orphaned:,} left over{version}.")
+    for line in found.damaged_index:
+        out.print(f"[yellow]index[/]: {safe(line)}")
+    if found.unindexed or found.orphaned:
+        out.print(f"[yellow]index[/]: {found.unindexed:,} messages are missing, {found.orphaned:,} are left over")
+    if found.outdated:
+        out.print("[yellow]index[/]: made by another version")
+    if not found.healthy and not found.damaged:
         out.print("Run: recollect doctor --repair")
     if found.healthy:
         out.print("[green]Everything agrees.[/]")

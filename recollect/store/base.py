@@ -62,16 +62,20 @@ class Candidate:
 
 @dataclass(slots=True)
 class Findings:
-    """What `verify` found: empty lists mean that everything agrees."""
+    """What `verify` found: empty lists mean that everything agrees.
+
+    `damaged` speaks of the truth, which cannot be made again; the rest of the index, which can.
+    """
 
     damaged: list[str] = field(default_factory=list)
+    damaged_index: list[str] = field(default_factory=list)
     unindexed: int = 0
     orphaned: int = 0
     outdated: bool = False
 
     @property
     def healthy(self) -> bool:
-        return not (self.damaged or self.unindexed or self.orphaned or self.outdated)
+        return not (self.damaged or self.damaged_index or self.unindexed or self.orphaned or self.outdated)
 
 
 class Store(ABC):

@@ -29,7 +29,7 @@ _EMPTY: tuple[Json, ...] = (None, (), [], {})
 
 def dump(value: Json) -> str | None:
     """JSON as a store keeps it: ASCII, stable key order, None for nothing."""
-    if value in _EMPTY:
+    if not value and value in _EMPTY:
         return None
     try:
         return _encode(value)
@@ -61,17 +61,12 @@ def load_list(text: str | None) -> tuple[Json, ...]:
 
 
 def _clean(value: Any, texts: tuple[str, ...]) -> tuple[dict[str, Any], str | None]:
-    fields: dict[str, Any] = {}
-    original: dict[str, str] = {}
-    for name in texts:
-        text = getattr(value, name)
-        fields[name] = text
-        if text is not None:
-            clean = storable(text)
-            if clean is not text:
-                fields[name] = clean
-                original[name] = text
-    return fields, dump(original)
+    fields: dict[str, Any] = {name: getattr(value, name) for name in texts}
+    together = "".join(filter(None, fields.values()))
+    if storable(together) is together:  # as nearly always
+        return fields, None
+    original = {name: text for name, text in fields.items() if text and storable(text) is not text}
+    return fields | {name: storable(text) for name, text in original.items()}, dump(original)
 
 
 def passage_row(passage: Passage, position: int = 0, canonical: bool = True) -> dict[str, Any]:

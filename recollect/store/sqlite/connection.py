@@ -185,7 +185,9 @@ class Connections:
         try:
             job.value = job.work(db)
         except Exception as error:  # whatever it is, it is that caller's alone
-            db.execute("rollback to job")  # fails, and ends the group, where SQLite has rolled back all
+            if not db.in_transaction:  # but where SQLite has rolled back all, as on a full disk
+                raise
+            db.execute("rollback to job")
             job.error = explained(error, self.path) if isinstance(error, apsw.Error) else error
         db.execute("release job")
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -33,8 +34,9 @@ _UPDATE_DOCUMENT = (
 )
 _INSERT_PASSAGE = (
     f"insert into passage (key, document, receipt, {', '.join(PASSAGE_COLUMNS)}) "
-    f"values (:key, :document, :receipt, {', '.join(':' + c for c in PASSAGE_COLUMNS)})"
+    f"values ({', '.join('?' * (3 + len(PASSAGE_COLUMNS)))})"
 )
+_in_column_order = itemgetter("key", "document", "receipt", *PASSAGE_COLUMNS)
 _UPDATE_PASSAGE = f"update passage set {', '.join(f'{c} = :{c}' for c in PASSAGE_COLUMNS)} where key = :key"
 _SELECT_PASSAGE = f"select {', '.join(PASSAGE_COLUMNS)} from passage where key = ?"
 _SELECT_PASSAGES = f"select {', '.join(PASSAGE_COLUMNS)} from passage where document = ? order by position"
@@ -122,7 +124,7 @@ class Saving:
         return self._create(document) if key is None else self._merge(key, document)
 
     def flush(self) -> None:
-        self._db.executemany(_INSERT_PASSAGE, self._rows)
+        self._db.executemany(_INSERT_PASSAGE, map(_in_column_order, self._rows))
         index.add(self._db, self._index, self._words)
         self._rows, self._index = [], []
 
@@ -317,7 +319,7 @@ def append(db: apsw.Connection, id: str, passage: Passage, words: index.Words) -
         raise NotFound(f"Message {passage.parent!r}, named as the parent, is not in conversation {id!r}.")
     at = passage.created_at or datetime.now(UTC)
     row = passage_row(replace(passage, parent=passage.parent or head, created_at=at), next_position)
-    db.execute(_INSERT_PASSAGE, row | {"key": None, "document": key, "receipt": None})
+    db.execute(_INSERT_PASSAGE, _in_column_order(row | {"key": None, "document": key, "receipt": None}))
     passage_key = db.last_insert_rowid()
     index.add(db, [(passage_key, "", row["content"])], words)
     db.execute(

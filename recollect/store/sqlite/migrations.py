@@ -67,7 +67,7 @@ create index passage_time on passage (created_at desc, position desc, key desc);
 create virtual table passage_text using fts5(
   title, content, content='', tokenize='unicode61 remove_diacritics 2'
 );
-insert into passage_text (passage_text, rank) values ('secure-delete', 1);
+insert into passage_text (passage_text, rank) values ('secure-delete', 1), ('hashsize', 16777216);
 create table word (term text primary key) without rowid;
 create table derived (name text primary key, version integer not null) without rowid;
 insert into derived values ('text', 1);

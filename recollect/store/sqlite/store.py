@@ -232,14 +232,16 @@ def _stats(db: apsw.Connection) -> dict[str, object]:
 
 def _verify(db: apsw.Connection) -> Findings:
     found = Findings(outdated=_outdated(db))
-    found.damaged = [r[0] for r in db.execute("pragma integrity_check(10)") if r[0] != "ok"]
-    found.damaged += [f"{r[0]} row {r[1]} refers to a missing {r[2]}" for r in db.execute("pragma foreign_key_check")]
+    for (line,) in rows(db, "pragma integrity_check(20)"):
+        if line != "ok":
+            (found.damaged_index if "passage_text" in line else found.damaged).append(line)
+    found.damaged += [f"{r[0]} row {r[1]} refers to a missing {r[2]}" for r in rows(db, "pragma foreign_key_check")]
     found.unindexed = db.execute(f"select count(*) {_MISSING}").get
     found.orphaned = db.execute(
         "select count(*) from passage_text_docsize s where not exists (select 1 from passage p where p.key = s.id)"
     ).get
-    try:  # integrity_check does not see damage inside the index; a ranked search over it does
-        db.execute("select rowid from passage_text where passage_text match 'the OR a OR of' order by rank limit 1")
-    except apsw.CorruptError:
-        found.outdated = True
+    try:  # integrity_check does not see all damage inside the index; a ranked search over it may
+        rows(db, "select rowid from passage_text where passage_text match 'the OR a OR of' order by rank limit 1")
+    except apsw.CorruptError as error:
+        found.damaged_index.append(str(error))
     return found
