@@ -8,21 +8,26 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
-from rich.panel import Panel
 
 from recollect.cli import main
 
 EXAMPLES = Path(__file__).parent
 HOME = EXAMPLES.parent / ".demo"
 
-CLIENTS = """\
-[bold]Claude Code[/]     claude mcp add recollect -- {command} mcp
-[bold]Codex[/]           codex mcp add recollect -- {command} mcp
-[bold]Claude Desktop[/]  in claude_desktop_config.json:
-                {{"mcpServers": {{"recollect": {{"command": "{command}", "args": ["mcp"]}}}}}}
-[bold]Your own data[/]   {command} import ~/Downloads/chatgpt-export.zip ~/.claude/projects ~/.codex/sessions
+CLIENTS = """
+[bold]Connect a client[/]
 
-The README says more, also for Letta. The web console is not part of this version yet."""
+  Claude Code     claude mcp add recollect -- {command} mcp
+  Codex           codex mcp add recollect -- {command} mcp
+  Claude Desktop  {{"mcpServers": {{"recollect": {{"command": "{command}", "args": ["mcp"]}}}}}}
+                  in claude_desktop_config.json
+
+[bold]Your own history[/]
+
+  {command} import ~/Downloads/chatgpt-export.zip ~/.claude/projects ~/.codex/sessions
+
+The README says more, also for Letta. The web console is not part of this version yet.
+"""
 
 
 def step(*arguments: str) -> None:
@@ -36,12 +41,13 @@ def demo() -> None:
     shutil.rmtree(HOME, ignore_errors=True)
     formats = sorted(str(p) for p in EXAMPLES.iterdir() if p.is_dir() and not p.name.startswith("_"))
     step("import", *formats)
-    step("search", "asyncio gather")
-    step("search", "moisture OR irrigation", "--role", "assistant", "--limit", "2")
+    step("search", "event loop")
+    step("search", "valve NOT sensor", "--role", "assistant", "--limit", "2")
+    step("search", "苔庭", "--limit", "1")
     step("list")
     step("stats")
     command = Path(sys.executable).with_name("recollect")
-    Console().print(Panel(CLIENTS.format(command=command), title="Connect a client", expand=False), highlight=False)
+    Console().print(CLIENTS.format(command=command), highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -270,7 +270,7 @@ class _Import:
         try:
             for item in found:
                 if isinstance(item, Problem):
-                    self._note(self._file(item.where, ""), item)
+                    self._receipt.left_out.note(item)
                 else:
                     entry, format_ = item
                     self._read(entry, format_, done, total)
@@ -281,13 +281,9 @@ class _Import:
             self._store.finish(self._receipt)
         return self._receipt
 
-    def _file(self, name: str, format_: str) -> FileReceipt:
-        file = FileReceipt(name, format_)
-        self._receipt.files.append(file)
-        return file
-
     def _read(self, entry: Any, format_: Any, done: int, total: int) -> None:
-        file = self._file(entry.name, format_.NAME)
+        file = FileReceipt(entry.name, format_.NAME)
+        self._receipt.files.append(file)
         read = 0
 
         def report(count: int) -> None:
@@ -308,6 +304,9 @@ class _Import:
         self._progress(entry.name, done + entry.size, total)
 
     def _note(self, file: FileReceipt, problem: Problem) -> None:
+        if problem.unit == "files":
+            self._receipt.left_out.note(problem)
+            return
         counts = file.messages if problem.unit == "messages" else file.conversations
         counts.note(problem)
         places = file.samples.setdefault(problem.reason, [])

@@ -203,6 +203,8 @@ class Receipt:
     finished_at: datetime | None = None
     undone_at: datetime | None = None
     files: list[FileReceipt] = field(default_factory=list)
+    left_out: Counts = field(default_factory=Counts)
+    """Files that were not read, by reason."""
 
 
 def arrange(document: Document) -> Document:

@@ -20,7 +20,7 @@ _UNSPACED = re.compile(
     "\U00016fe0-\U00018cff\U0001b000-\U0001b16f\U00020000-\U0003ffff])"
 )
 _INVISIBLE = re.compile("[\U000e0000-\U000e007f]")
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
+_CONTROL = re.compile("[\ud800-\udfff\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
 
 
 # -- storing ---------------------------------------------------------------

@@ -14,7 +14,7 @@ _EXAMPLES = """\
 examples:
   recollect import ~/Downloads/chatgpt-export.zip      import an export; the format is detected
   recollect import ~/.claude/projects ~/.codex/sessions
-  recollect search "asyncio gather"                    find a moment
+  recollect search "event loop"                        find a moment
   recollect search deadlock --role assistant --after 2025-06-01 --json
   recollect read CONVERSATION                          read a conversation
   recollect mcp                                        serve agents over stdio

@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict
 
 import apsw
+from rich.box import SIMPLE_HEAD
 from rich.progress import Progress
 from rich.table import Table
 
@@ -36,7 +37,7 @@ def stats(given: argparse.Namespace) -> int:
     if given.json:
         print_json(found)
         return 0
-    table = Table(show_header=False)
+    table = Table(show_header=False, box=SIMPLE_HEAD, pad_edge=False)
     for name, value in found.items():
         if isinstance(value, dict):
             shown = ", ".join(f"{safe(k)} {v:,}" for k, v in list(value.items())[:10]) or "-"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
+from rich.box import SIMPLE_HEAD
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -43,7 +44,7 @@ def run(given: argparse.Namespace) -> int:
             print_json(asdict(receipt))
         else:
             _show(receipt)
-    failed = any(f.conversations.failed or f.messages.failed for f in receipt.files)
+    failed = receipt.left_out.failed or any(f.conversations.failed or f.messages.failed for f in receipt.files)
     return 1 if failed and not _kept(receipt) else 0
 
 
@@ -67,18 +68,27 @@ def _kept(receipt: Receipt) -> int:
 
 def _show(receipt: Receipt) -> None:
     out = console()
-    table = Table("file", "format", "conversations", "messages", title=f"Receipt {receipt.id}", title_justify="left")
+    out.print(f"[bold]Receipt {receipt.id}[/]")
+    table = Table("file", "format", "conversations", "messages", box=SIMPLE_HEAD, pad_edge=False)
     shown = receipt.files if len(receipt.files) <= _ROWS else _by_format(receipt)
     for file in shown:
         table.add_row(safe(file.name), file.format, _counts(file.conversations), _counts(file.messages))
     out.print(table)
     for file in receipt.files:
         _show_problems(file)
+    for word, reasons in (("left out", receipt.left_out.skipped), ("[red]refused[/]", receipt.left_out.failed)):
+        for reason, count in reasons.items():
+            out.print(f"{word} {count:,} files: {safe(reason)}", soft_wrap=True)
+    for word, reasons in (("left out", receipt.left_out.skipped), ("[red]refused[/]", receipt.left_out.failed)):
+        for reason, count in reasons.items():
+            out.print(f"{word} {count:,} files: {safe(reason)}", soft_wrap=True)
     out.print(f"Take it back with: [bold]recollect import --undo {receipt.id}[/]")
 
 
 def _counts(counts: Counts) -> str:
-    parts = [f"[green]{counts.new:,} new[/]", f"{counts.same:,} same", f"{counts.changed:,} changed"]
+    parts = [f"[green]{counts.new:,} new[/]", f"{counts.same:,} same"]
+    if counts.changed:
+        parts.append(f"{counts.changed:,} changed")
     if counts.skipped:
         parts.append(f"[yellow]{sum(counts.skipped.values()):,} skipped[/]")
     if counts.failed:
@@ -120,7 +130,7 @@ def _list(given: argparse.Namespace) -> int:
     if given.json:
         print_json({"receipts": [asdict(r) for r in receipts]})
         return 0
-    table = Table("receipt", "when", "path", "new messages", "state")
+    table = Table("receipt", "when", "path", "new messages", "state", box=SIMPLE_HEAD, pad_edge=False)
     for receipt in receipts:
         new = sum(f.messages.new for f in receipt.files)
         state = "taken back" if receipt.undone_at else "done" if receipt.finished_at else "not finished"

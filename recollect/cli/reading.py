@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
+from rich.text import Text
 
 from recollect.cli.common import Commands, add_command, console, existing, print_json, safe, when
 from recollect.errors import NotFound
 from recollect.manage.export import as_json
 from recollect.model import Document, Passage
+from recollect.text import printable
 
 _LIST_EXAMPLES = """\
   recollect list
@@ -59,12 +62,23 @@ def list_(given: argparse.Namespace) -> int:
         print_json({"conversations": [asdict(s) for s in found], "total": total,
                     "limit": given.limit, "offset": given.offset})  # fmt: skip
         return 0
-    table = Table("id", "title", "changed", "messages", "origin", "namespace")
+    out = console()
+    table = Table("title", "id", "changed", "messages", "origin", box=SIMPLE_HEAD, pad_edge=False)
+    ids = max((len(s.id) for s in found), default=0)
+    room = max(16, out.width - ids - 46)  # the id is for copying, so it is the title that gives way
     for summary in found:
-        table.add_row(safe(summary.id), safe(summary.title) or "[dim]Untitled[/]", when(summary.updated_at),
-                      f"{summary.message_count:,}", summary.origin, safe(summary.namespace))  # fmt: skip
-    console().print(table)
-    console().print(f"[dim]{len(found):,} of {total:,}[/]")
+        changed = summary.updated_at or summary.created_at
+        title = Text(printable(summary.title) or "Untitled")
+        title.truncate(room, overflow="ellipsis")
+        table.add_row(
+            title,
+            safe(summary.id),
+            f"{changed:%Y-%m-%d}" if changed else "",
+            f"{summary.message_count:,}",
+            summary.origin,
+        )
+    out.print(table)
+    out.print(f"[dim]{len(found):,} of {total:,}[/]")
     return 0
 
 

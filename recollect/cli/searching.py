@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
+from rich.padding import Padding
+
 from recollect.cli.common import Commands, add_command, add_filters, console, existing, print_json, safe, when
 from recollect.model import Hit, Page
 
@@ -62,7 +64,7 @@ def _show(page: Page) -> None:
         branch = "" if hit.canonical else " · [yellow]on another branch[/]"
         out.print(f"[bold]{safe(hit.title) or 'Untitled'}[/]  [dim]{hit.role or hit.source} · {when(hit.created_at)} · "
                   f"{hit.origin}[/]{branch}")  # fmt: skip
-        out.print("  " + _marked(hit))
+        out.print(Padding(_marked(hit), (0, 0, 0, 2)))
         out.print(
             f"  [dim]recollect read {safe(hit.conversation_id)} --message {safe(hit.message_id)}[/]", soft_wrap=True
         )

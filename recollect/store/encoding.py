@@ -21,6 +21,10 @@ from recollect.settings import LIMITS
 from recollect.text import from_micros, micros, storable
 
 PASSAGE_TEXTS = ("id", "role", "kind", "author", "model", "tool", "parent", "visibility", "content")
+PASSAGE_COLUMNS = (
+    "digest", "position", "canonical", "created_at", "updated_at", "attachments", "citations", "metadata", "original",
+    *PASSAGE_TEXTS,
+)  # fmt: skip
 DOCUMENT_TEXTS = ("id", "origin", "origin_id", "source", "title", "namespace", "head")
 
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True, allow_nan=False).encode
@@ -60,37 +64,43 @@ def load_list(text: str | None) -> tuple[Json, ...]:
     return tuple(json.loads(text)) if text else ()
 
 
-def _clean(value: Any, texts: tuple[str, ...]) -> tuple[dict[str, Any], str | None]:
-    fields: dict[str, Any] = {name: getattr(value, name) for name in texts}
-    together = "".join(filter(None, fields.values()))
+def _cleaned(names: tuple[str, ...], texts: tuple[str | None, ...]) -> tuple[tuple[str | None, ...], str | None]:
+    """The texts as every database can hold them, and what had to be cleaned as JSON."""
+    together = "".join(filter(None, texts))
     if storable(together) is together:  # as nearly always
-        return fields, None
-    original = {name: text for name, text in fields.items() if text and storable(text) is not text}
-    return fields | {name: storable(text) for name, text in original.items()}, dump(original)
+        return texts, None
+    clean = tuple(t and storable(t) for t in texts)
+    original = {name: t for name, t, c in zip(names, texts, clean, strict=True) if t is not c}
+    return clean, dump(original)
 
 
-def passage_row(passage: Passage, position: int = 0, canonical: bool = True) -> dict[str, Any]:
-    """The columns of a passage at a place in its document, with its digest."""
-    if len(passage.content) > LIMITS.message_bytes:
+def passage_row(passage: Passage, position: int = 0, canonical: bool = True) -> tuple[Any, ...]:
+    """The columns of a passage (PASSAGE_COLUMNS) at a place in its document; the digest is the first.
+
+    This runs for every message of an import, so it is written for speed.
+    """
+    p = passage
+    if len(p.content) > LIMITS.message_bytes:
         raise InvalidInput(
-            f"Message {passage.id} has {len(passage.content):,} characters; "
-            f"at most {LIMITS.message_bytes:,} are accepted."
+            f"Message {p.id} has {len(p.content):,} characters; at most {LIMITS.message_bytes:,} are accepted."
         )
-    row, original = _clean(passage, PASSAGE_TEXTS)
-    row["created_at"] = micros(passage.created_at)
-    row["updated_at"] = micros(passage.updated_at)
-    row["attachments"] = dump(passage.attachments)
-    row["citations"] = dump(passage.citations)
-    row["metadata"] = dump(passage.metadata)
-    row["original"] = original
-    row["digest"] = blake2b("\x1f".join(map(str, row.values())).encode(), digest_size=16).digest()
-    row["position"] = position
-    row["canonical"] = canonical
-    return row
+    texts = (p.id, p.role, p.kind, p.author, p.model, p.tool, p.parent, p.visibility, p.content)
+    texts, original = _cleaned(PASSAGE_TEXTS, texts)  # type: ignore[assignment]
+    facts = (
+        micros(p.created_at),
+        micros(p.updated_at),
+        dump(p.attachments) if p.attachments else None,
+        dump(p.citations) if p.citations else None,
+        dump(p.metadata) if p.metadata else None,
+        original,
+    )
+    digest = blake2b("\x1f".join(map(str, texts + facts)).encode(), digest_size=16).digest()
+    return (digest, position, canonical, *facts, *texts)
 
 
 def document_row(document: Document) -> dict[str, Any]:
-    row, original = _clean(document, DOCUMENT_TEXTS)
+    texts, original = _cleaned(DOCUMENT_TEXTS, tuple(getattr(document, name) for name in DOCUMENT_TEXTS))
+    row: dict[str, Any] = dict(zip(DOCUMENT_TEXTS, texts, strict=True))
     row["created_at"] = micros(document.created_at)
     row["updated_at"] = micros(document.updated_at)
     row["metadata"] = dump(document.metadata)
@@ -98,7 +108,13 @@ def document_row(document: Document) -> dict[str, Any]:
     return row
 
 
-def passage_of(row: Mapping[str, Any]) -> Passage:
+def digest_of(passage: Passage) -> bytes:
+    digest: bytes = passage_row(passage)[0]
+    return digest
+
+
+def passage_of(columns: tuple[Any, ...]) -> Passage:
+    row = dict(zip(PASSAGE_COLUMNS, columns, strict=True))
     texts = {name: row[name] for name in PASSAGE_TEXTS}
     if row["original"]:
         texts |= json.loads(row["original"])

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -14,16 +13,21 @@ import apsw
 from recollect.errors import InvalidInput, NotFound
 from recollect.model import Document, Filter, Passage, Summary, places
 from recollect.store.base import Saved
-from recollect.store.encoding import DOCUMENT_TEXTS, document_of, document_row, load, passage_of, passage_row
+from recollect.store.encoding import (
+    DOCUMENT_TEXTS,
+    PASSAGE_COLUMNS,
+    digest_of,
+    document_of,
+    document_row,
+    load,
+    passage_of,
+    passage_row,
+)
 from recollect.store.sqlite import text as index
-from recollect.text import fold, from_micros, storable
+from recollect.store.sqlite.connection import rows
+from recollect.text import fold, from_micros, micros, storable
 
 DOCUMENT_COLUMNS = (*DOCUMENT_TEXTS, "created_at", "updated_at", "metadata", "original")
-PASSAGE_COLUMNS = (
-    "position", "canonical", "created_at", "role", "kind", "visibility", "author", "id", "parent", "model",
-    "tool", "updated_at", "digest", "attachments", "citations", "metadata", "original", "content",
-)  # fmt: skip
-
 _INSERT_DOCUMENT = (
     f"insert into document ({', '.join(DOCUMENT_COLUMNS)}, opening, passages) "
     f"values ({', '.join(':' + c for c in DOCUMENT_COLUMNS)}, :opening, :passages)"
@@ -36,8 +40,9 @@ _INSERT_PASSAGE = (
     f"insert into passage (key, document, receipt, {', '.join(PASSAGE_COLUMNS)}) "
     f"values ({', '.join('?' * (3 + len(PASSAGE_COLUMNS)))})"
 )
-_in_column_order = itemgetter("key", "document", "receipt", *PASSAGE_COLUMNS)
-_UPDATE_PASSAGE = f"update passage set {', '.join(f'{c} = :{c}' for c in PASSAGE_COLUMNS)} where key = :key"
+_UPDATE_PASSAGE = (
+    f"update passage set ({', '.join(PASSAGE_COLUMNS)}) = ({', '.join('?' * len(PASSAGE_COLUMNS))}) where key = ?"
+)
 _SELECT_PASSAGE = f"select {', '.join(PASSAGE_COLUMNS)} from passage where key = ?"
 _SELECT_PASSAGES = f"select {', '.join(PASSAGE_COLUMNS)} from passage where document = ? order by position"
 _SELECT_DOCUMENT = f"select {', '.join(DOCUMENT_COLUMNS)} from document where key = ?"
@@ -54,8 +59,7 @@ def key_of(db: apsw.Connection, id: str) -> int:
 
 
 def read(db: apsw.Connection, key: int) -> Document:
-    rows = db.execute(_SELECT_PASSAGES, (key,))
-    passages = tuple(passage_of(dict(zip(PASSAGE_COLUMNS, row, strict=True))) for row in rows)
+    passages = tuple(passage_of(row) for row in db.execute(_SELECT_PASSAGES, (key,)))
     return replace(read_head(db, key), passages=passages)
 
 
@@ -66,10 +70,9 @@ def read_head(db: apsw.Connection, key: int) -> Document:
     return document_of(dict(zip(DOCUMENT_COLUMNS, row, strict=True)))
 
 
-def raw_passage(db: apsw.Connection, key: int) -> dict[str, Any]:
-    row = db.execute(_SELECT_PASSAGE, (key,)).fetchone()
-    assert row is not None
-    return dict(zip(PASSAGE_COLUMNS, row, strict=True))
+def raw_passage(db: apsw.Connection, key: int) -> tuple[Any, ...]:
+    (row,) = rows(db, _SELECT_PASSAGE, (key,))
+    return row
 
 
 def summaries(db: apsw.Connection, filter: Filter, search: str, limit: int, offset: int) -> tuple[list[Summary], int]:
@@ -81,7 +84,7 @@ def summaries(db: apsw.Connection, filter: Filter, search: str, limit: int, offs
     rows = db.execute(
         f"""select d.id, d.origin, d.origin_id, d.source, d.title, d.namespace, d.created_at, d.updated_at,
           d.passages, d.metadata, d.original from document d where {where}
-        order by d.updated_at desc nulls last, d.key desc limit ? offset ?""",
+        order by coalesce(d.updated_at, d.created_at) desc nulls last, d.key desc limit ? offset ?""",
         (*values, limit, offset),
     )
     return [_summary(row) for row in rows], total
@@ -112,7 +115,7 @@ class Saving:
         self._words = words
         self._receipt = receipt
         self._next: int = (db.execute("select seq from sqlite_sequence where name = 'passage'").get or 0) + 1
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[tuple[Any, ...]] = []
         self._index: list[index.Row] = []
 
     def save(self, document: Document) -> Saved:
@@ -124,7 +127,7 @@ class Saving:
         return self._create(document) if key is None else self._merge(key, document)
 
     def flush(self) -> None:
-        self._db.executemany(_INSERT_PASSAGE, map(_in_column_order, self._rows))
+        self._db.executemany(_INSERT_PASSAGE, self._rows)
         index.add(self._db, self._index, self._words)
         self._rows, self._index = [], []
 
@@ -148,19 +151,19 @@ class Saving:
     def _merge(self, key: int, given: Document) -> Saved:
         self.flush()  # what this transaction wrote of the document before must be seen
         stored = read_head(self._db, key)
-        rows = {i: (k, digest) for k, i, digest in
+        known = {i: (k, digest) for k, i, digest in
                 self._db.execute("select key, id, digest from passage where document = ?", (key,))}  # fmt: skip
         saved = Saved(stored.id, False)
         replaces = not given.partial and not _older(given, stored)
-        unknown = tuple(p for p in given.passages if storable(p.id) not in rows)
+        unknown = tuple(p for p in given.passages if storable(p.id) not in known)
         new, saved.copies = self._without_copies(given, unknown, key)
         contained: list[int] = []
         for passage in given.passages:
-            passage_key, digest = rows.get(storable(passage.id), (None, b""))
+            passage_key, digest = known.get(storable(passage.id), (None, b""))
             if passage_key is None:
                 continue
             contained.append(passage_key)
-            if passage_row(passage)["digest"] == digest:
+            if digest_of(passage) == digest:
                 saved.same += 1
             elif replaces:
                 saved.changed += 1
@@ -221,19 +224,18 @@ class Saving:
         key = self._next
         self._next += 1
         row = passage_row(passage, position, canonical)
-        row["key"], row["document"], row["receipt"] = key, document, self._receipt
-        self._rows.append(row)
-        self._index.append((key, title, row["content"]))
+        self._rows.append((key, document, self._receipt, *row))
+        self._index.append((key, title, row[-1]))
         return key
 
     def _revise(self, key: int, passage: Passage) -> None:
         """Replace a stored passage, remembering for the receipt what it said."""
         before = raw_passage(self._db, key)
-        replace_passage(self._db, key, passage_row(passage, before["position"], before["canonical"]), self._words)
+        digest, position, canonical, *rest = before
+        replace_passage(self._db, key, passage_row(passage, position, canonical), self._words)
         if self._receipt is not None:
-            before["digest"] = before["digest"].hex()
             self._db.execute("insert or ignore into receipt_revision values (?, ?, ?)",
-                             (self._receipt, key, json.dumps(before)))  # fmt: skip
+                             (self._receipt, key, json.dumps([digest.hex(), position, canonical, *rest])))  # fmt: skip
 
     def _without_copies(
         self, document: Document, passages: Sequence[Passage], key: int | None
@@ -319,15 +321,15 @@ def append(db: apsw.Connection, id: str, passage: Passage, words: index.Words) -
         raise NotFound(f"Message {passage.parent!r}, named as the parent, is not in conversation {id!r}.")
     at = passage.created_at or datetime.now(UTC)
     row = passage_row(replace(passage, parent=passage.parent or head, created_at=at), next_position)
-    db.execute(_INSERT_PASSAGE, _in_column_order(row | {"key": None, "document": key, "receipt": None}))
+    db.execute(_INSERT_PASSAGE, (None, key, None, *row))
     passage_key = db.last_insert_rowid()
-    index.add(db, [(passage_key, "", row["content"])], words)
+    index.add(db, [(passage_key, "", row[-1])], words)
     db.execute(
         "update document set head = ?1, passages = passages + 1, updated_at = max(coalesce(updated_at, ?2), ?2) "
-        "where key = ?3", (row["id"], row["created_at"], key),
+        "where key = ?3", (storable(passage.id), micros(at), key),
     )  # fmt: skip
     if not follows:
-        _mark_path(db, key, row["id"])
+        _mark_path(db, key, storable(passage.id))
     if next_position == 0:
         give_opening(db, key, words)
     return True
@@ -339,7 +341,7 @@ def _same_or_refuse(db: apsw.Connection, key: int, passage: Passage, digest: byt
         "select parent, created_at from passage where id = ? and document = ?", (storable(passage.id), key)
     ).fetchone() or (None, None)
     again = replace(passage, parent=passage.parent or parent, created_at=passage.created_at or from_micros(at))
-    if passage_row(again)["digest"] == digest:
+    if digest_of(again) == digest:
         return False
     raise InvalidInput(f"Message id {passage.id!r} is already used in this conversation for another message.")
 
@@ -381,11 +383,11 @@ def give_opening(db: apsw.Connection, key: int, words: index.Words) -> None:
         index.add(db, [(first[0], title, first[1])], words)
 
 
-def replace_passage(db: apsw.Connection, key: int, row: dict[str, Any], words: index.Words) -> None:
+def replace_passage(db: apsw.Connection, key: int, row: tuple[Any, ...], words: index.Words) -> None:
     title, content = _in_index(db, key)
     index.remove(db, [(key, title, content)], words)
-    db.execute(_UPDATE_PASSAGE, row | {"key": key})
-    index.add(db, [(key, title, row["content"])], words)
+    db.execute(_UPDATE_PASSAGE, (*row, key))
+    index.add(db, [(key, title, row[-1])], words)
 
 
 def _in_index(db: apsw.Connection, passage: int) -> tuple[str, str]:

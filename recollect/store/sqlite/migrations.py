@@ -32,7 +32,7 @@ create table document (
   original text,
   unique (origin, origin_id)
 );
-create index document_updated on document (updated_at desc, key desc);
+create index document_changed on document (coalesce(updated_at, created_at) desc, key desc);
 
 -- Keys are never used twice: index rows and receipts refer to them. The content
 -- stands last, so that filters read a row without its text.
@@ -78,7 +78,8 @@ create table receipt (
   started_at integer not null,
   finished_at integer,
   undone_at integer,
-  files text
+  files text,
+  left_out text
 );
 -- Which passages of a document an import contained, as [first, last] runs of keys,
 -- and what the document said before the import changed it.

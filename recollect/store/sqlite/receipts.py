@@ -16,7 +16,7 @@ from recollect.store.sqlite.connection import rows
 from recollect.store.sqlite.text import Words
 from recollect.text import from_micros, micros
 
-_COLUMNS = "id, path, started_at, finished_at, undone_at, files"
+_COLUMNS = "id, path, started_at, finished_at, undone_at, files, left_out"
 
 
 def begin(db: apsw.Connection, path: str) -> Receipt:
@@ -27,8 +27,13 @@ def begin(db: apsw.Connection, path: str) -> Receipt:
 
 def finish(db: apsw.Connection, receipt: Receipt) -> None:
     db.execute(
-        "update receipt set finished_at = ?, files = ? where id = ?",
-        (micros(receipt.finished_at), json.dumps([asdict(f) for f in receipt.files]), receipt.id),
+        "update receipt set finished_at = ?, files = ?, left_out = ? where id = ?",
+        (
+            micros(receipt.finished_at),
+            json.dumps([asdict(f) for f in receipt.files]),
+            json.dumps(asdict(receipt.left_out)),
+            receipt.id,
+        ),
     )
 
 
@@ -44,14 +49,15 @@ def get(db: apsw.Connection, id: int) -> Receipt:
 
 
 def _receipt(row: tuple[Any, ...]) -> Receipt:
-    id_, path, started, finished, undone, files = row
+    id_, path, started, finished, undone, files, left_out = row
     at = from_micros(started)
     assert at is not None
     read = [
         FileReceipt(f["name"], f["format"], Counts(**f["conversations"]), Counts(**f["messages"]), f["samples"])
         for f in json.loads(files or "[]")
     ]
-    return Receipt(id_, path, at, from_micros(finished), from_micros(undone), read)
+    unread = Counts(**json.loads(left_out or "{}"))
+    return Receipt(id_, path, at, from_micros(finished), from_micros(undone), read, unread)
 
 
 # -- taking back -----------------------------------------------------------------
@@ -88,9 +94,8 @@ def _restore_passages(db: apsw.Connection, id: int, document: int, words: Words)
             db.execute("update receipt_revision set before = ? where passage = ? and receipt = ?",
                        (before, passage, later))  # fmt: skip
         else:
-            row = json.loads(before)
-            row["digest"] = bytes.fromhex(row["digest"])
-            documents.replace_passage(db, passage, row, words)
+            digest, *rest = json.loads(before)
+            documents.replace_passage(db, passage, (bytes.fromhex(digest), *rest), words)
         db.execute("delete from receipt_revision where receipt = ? and passage = ?", (id, passage))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import apsw
@@ -24,9 +25,10 @@ from recollect.text import fold, from_micros, indexable, micros
 
 VERSION = 1
 TITLE_WEIGHT = 2.0  # a word in the title says what the whole conversation is about
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W_]+")  # as FTS5 cuts it
 _TO_SPACE = bytes(n if _WORD.match(chr(n)) else 0x20 for n in range(256))
 _LONGEST_WORD = 128
+_MANY = 3_000  # matches from which walking is cheaper than sorting
 _NO_WORD = "\x1f"  # quoted, it holds no token and so matches nothing
 
 COLUMNS = """p.key, p.id, d.id, d.title, p.role, p.author, p.kind, p.created_at, d.origin, d.source,
@@ -49,25 +51,28 @@ class Words:
 
     def __init__(self) -> None:
         self._known: set[str] = set()
+        self._known_plain: set[bytes] = set()  # of ASCII texts, which are cut much faster as bytes
 
     def fresh(self, texts: Iterable[str]) -> set[str]:
-        plain: set[bytes] = set()  # the words of ASCII texts, which bytes split much faster
+        plain: set[bytes] = set()
         found: set[str] = set()
         for text in texts:
             if text.isascii():
                 plain.update(text.encode().translate(_TO_SPACE).split())
             else:
                 found.update(_WORD.findall(text))
-        found.update(map(bytes.decode, plain))
-        fresh = {w[:_LONGEST_WORD] for w in found - self._known}
-        if len(self._known) > 500_000:
-            self._known.clear()
-        self._known |= fresh
-        return fresh
+        plain -= self._known_plain
+        found -= self._known
+        if len(self._known) + len(self._known_plain) > 500_000:
+            self.forget()
+        self._known_plain |= plain
+        self._known |= found
+        return {word[:_LONGEST_WORD] for word in found.union(map(bytes.decode, plain))}
 
     def forget(self) -> None:
         """Believe nothing: a transaction was rolled back, or words were removed."""
         self._known.clear()
+        self._known_plain.clear()
 
 
 def add(db: apsw.Connection, rows: Iterable[Row], words: Words) -> None:
@@ -184,46 +189,73 @@ def find_literal(
     db: apsw.Connection, text: str, filter: Filter, limit: int, offset: int
 ) -> tuple[list[Candidate], int]:
     where, values = conditions(filter)
-    source, given = "passage p indexed by passage_time", []
-    words = _words_around(db, text)
-    if words is not None:
-        source = "passage_text t join passage p on p.key = t.rowid and passage_text match ?"
-        given = [words]
-    source = f"from {source} cross join document d on d.key = p.document where contains(p.content, ?) and {where}"
-    given += [fold(text), *values]
-    total: int = db.execute(f"select count(*) {source}", given).get
+    containing = _containing(db, text)
+    source, given = "passage p indexed by passage_time", [fold(text)]
+    check = "contains(p.content, ?)"
+    if containing is not None:
+        source, check = f"({containing.sql}) f cross join passage p on p.key = f.key", "1"
+        given = containing.values
+    source = f"from {source} cross join document d on d.key = p.document where {check} and {where}"
+    total: int = db.execute(f"select count(*) {source}", (*given, *values)).get
     found_rows = db.execute(
-        f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?",
-        (*given, limit, offset),
+        f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?", (*given, *values, limit, offset)
     )
     return [candidate(r) for r in found_rows], total
 
 
 def recent(db: apsw.Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
-    """See Store.recent. Where the words narrow it down, their passages are gathered and
-    sorted; otherwise many passages match, and a walk from the newest soon has enough."""
+    """See Store.recent. A few matches are gathered and sorted; where there are many, a walk
+    from the newest passage soon has enough of them."""
     where, values = conditions(filter)
-    found, given = "1", []
-    source = "passage p indexed by passage_time"
+    source, found, given = "passage p indexed by passage_time", "1", []
     if text is not None:
-        whole, titled = fold(text), json.dumps(list(_titled(db, text)))
-        every_word, around = _all_words(text), _words_around(db, text)
-        if around is None:
+        titled = json.dumps(list(_titled(db, text)))
+        containing = _containing(db, text)
+        if containing is None:
             found = "(contains(p.content, ?) or p.document in (select value from json_each(?)))"
-            given = [whole, titled]
+            given = [fold(text), titled]
+        elif (few := containing.few(db)) is None:
+            found = f"(p.key in ({containing.sql}) or p.document in (select value from json_each(?)))"
+            given = [*containing.values, titled]
         else:
-            source = """(select rowid as key from passage_text where passage_text match ?
-              union select p.key from passage_text t join passage p on p.key = t.rowid
-                and passage_text match ? where contains(p.content, ?)
-              union select key from passage where document in (select value from json_each(?))
+            source = """(select value as key from json_each(?) union
+              select key from passage where document in (select value from json_each(?))
               ) f cross join passage p on p.key = f.key"""
-            given = [every_word, around, whole, titled]
+            given = [few, titled]
     found_rows = db.execute(
         f"""select {COLUMNS} from {source} cross join document d on d.key = p.document
         where {found} and {where} order by {NEWEST_FIRST} limit ?""",
         (*given, *values, limit),
     )
     return [candidate(r) for r in found_rows]
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """A statement that gives the keys of passages, with its values."""
+
+    sql: str
+    values: list[str]
+
+    def few(self, db: apsw.Connection) -> str | None:
+        """The keys as a JSON array, or None when there are many."""
+        keys = [key for (key,) in db.execute(f"{self.sql} limit {_MANY}", self.values)]
+        return None if len(keys) == _MANY else json.dumps(keys)
+
+
+def _containing(db: apsw.Connection, text: str) -> _Keys | None:
+    """The passages that contain the text literally or all its words; None when its words say too little."""
+    around = _words_around(db, text)
+    if around is None:
+        return None
+    found = "select rowid as key from passage_text where passage_text match ?"
+    if indexable(text).isalnum():  # one word: whatever has a word around it contains it
+        return _Keys(found, [around])
+    return _Keys(
+        f"""{found} union select p.key from passage_text t join passage p on p.key = t.rowid
+        where passage_text match ? and contains(p.content, ?)""",
+        [_all_words(text), around, fold(text)],
+    )
 
 
 def _all_words(text: str) -> str:
@@ -248,13 +280,13 @@ def _words_around(db: apsw.Connection, text: str) -> str | None:
     for number, piece in enumerate(pieces):
         open_left = number == 0 and looked_up.startswith(piece)
         open_right = number == len(pieces) - 1 and looked_up.endswith(piece)
-        terms = _containing(db, piece, open_left, open_right)
+        terms = _terms(db, piece, open_left, open_right)
         if terms is not None:  # else the other pieces must narrow it down
             parts.append("(" + " OR ".join(_quoted_word(t) for t in terms or [_NO_WORD]) + ")")
     return "content : (" + " AND ".join(parts) + ")" if parts else None
 
 
-def _containing(db: apsw.Connection, piece: str, open_left: bool, open_right: bool) -> list[str] | None:
+def _terms(db: apsw.Connection, piece: str, open_left: bool, open_right: bool) -> list[str] | None:
     """The known words that have the piece where the text has it; None for too many."""
     if not (open_left or open_right):
         return [piece]

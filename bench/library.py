@@ -1,0 +1,126 @@
+"""Importing and searching a library of 180,000 messages, beside a plain LIKE scan of the same text.
+
+    python -m bench.library [MESSAGES]
+
+Everything runs on one core. Queries are medians; each is run on the library
+and as LIKE over the same table in the same process, one after the other.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+import recollect
+from bench import corpus
+
+OUT = Path(__file__).parent / "out"
+ROUNDS = 7
+
+IMPORT = """
+import os, resource, sys, time
+os.sched_setaffinity(0, {0}) if hasattr(os, "sched_setaffinity") else None
+import recollect
+library = recollect.open(sys.argv[1])
+wall, cpu = time.perf_counter(), time.process_time()
+receipt = library.import_path(sys.argv[2])
+wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+count = sum(f.messages.new + f.messages.same for f in receipt.files)
+print(count, wall, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def export_of(messages: int) -> Path:
+    OUT.mkdir(exist_ok=True)
+    path = OUT / f"conversations-{messages}.json"
+    if not path.exists():
+        corpus.write_chatgpt_export(path, messages)
+    return path
+
+
+def imported(home: Path, export: Path) -> tuple[int, float, float, float]:
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT, str(home), str(export)], capture_output=True, text=True, check=True
+    )
+    count, wall, cpu, memory = map(float, done.stdout.split())
+    return int(count), wall, cpu, memory
+
+
+def milliseconds(action: Callable[[], object], rounds: int = ROUNDS) -> float:
+    times = []
+    for _ in range(rounds):
+        started = time.process_time()
+        action()
+        times.append((time.process_time() - started) * 1000)
+    return statistics.median(times)
+
+
+def like_scan(db: apsw.Connection, query: str) -> list[tuple[object, ...]]:
+    """What a plain scan does: every word somewhere in the text, the newest ten."""
+    words = [w.strip('"*') for w in query.split()]
+    words = [query.strip('"')] if query.startswith('"') else words
+    where = " and ".join("content like ?" for _ in words)
+    return db.execute(
+        f"select id from passage where {where} order by created_at desc limit 10", [f"%{w}%" for w in words]
+    ).fetchall()
+
+
+def show_import(home: Path, messages: int) -> None:
+    export = export_of(messages)
+    first = imported(home, export)
+    again = imported(home, export)
+    library = next(home.rglob("library.db"))
+    print(f"Export: {export.stat().st_size / 1e6:,.0f} MB. Library: {library.stat().st_size / 1e6:,.0f} MB.\n")
+    print("| import | messages | wall s | CPU s | messages/s | peak MiB |\n|---|---|---|---|---|---|")
+    for name, (count, wall, cpu, memory) in (("first", first), ("the same again", again)):
+        print(f"| {name} | {count:,} | {wall:.1f} | {cpu:.1f} | {count / wall:,.0f} | {memory:.0f} |")
+
+
+def show_queries(home: Path) -> None:
+    with recollect.open(home) as library:
+        db = apsw.Connection(str(library.store.path))  # type: ignore[attr-defined]
+        print("\n| query | matches | search ms | conversation_search ms | LIKE scan ms | LIKE / search |\n|---|---|---|---|---|---|")
+        for kind, query in corpus.queries().items():
+            page = library.search(query, limit=10)
+            searched = milliseconds(lambda q=query: library.search(q, limit=10))
+            recent = milliseconds(lambda q=query: library.recent(q.strip('"*'), limit=50))
+            scanned = milliseconds(lambda q=query: like_scan(db, q), 3)
+            print(f"| {kind} | {page.total:,} ({page.matched}) | {searched:.2f} | {recent:.2f} | {scanned:.0f} | {scanned / searched:,.0f} |")
+        db.close()
+
+
+def show_appends(home: Path) -> None:
+    with recollect.open(home) as library:
+        chat = library.add_conversation(title="Live")
+        times = []
+        for n in range(200):
+            started = time.perf_counter()
+            library.add_message(chat.id, "user", f"appended needle{n} and some more words")
+            times.append((time.perf_counter() - started) * 1000)
+            assert library.search(f"needle{n}").total == 1
+    times.sort()
+    print(f"\nAppend until durable and searchable: p50 {times[100]:.1f} ms, p99 {times[197]:.1f} ms (wall).")
+
+
+def main(messages: int = 180_000) -> None:
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {0})
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        show_import(home, messages)
+        show_queries(home)
+        show_appends(home)
+    print(f"Peak memory while searching: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB.")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

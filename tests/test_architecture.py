@@ -1,0 +1,78 @@
+"""Imports point one way, and the light parts stay light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "recollect"
+
+# From the bottom up: a module may import from its own layer and from those before it.
+LAYERS = [
+    {"errors", "settings", "text"},
+    {"model"},
+    {"query"},
+    {"importers", "store"},
+    {"search"},
+    {"manage"},
+    {"library"},
+    {"serve"},
+    {"cli"},
+    {"__main__"},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+# Parts of one layer that must not know each other.
+STRANGERS = [{"importers", "store"}]
+
+
+def part(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        found |= {n.split(".")[1] for n in names if n.startswith("recollect.") and n.split(".")[1] in LEVEL}
+    return found
+
+
+MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_one_way(path: Path) -> None:
+    mine = part(path)
+    for other in imports(path):
+        assert LEVEL[other] <= LEVEL[mine], f"{mine} must not import {other}"
+        assert other == mine or {mine, other} not in STRANGERS, f"{mine} must not import {other}"
+
+
+def test_every_module_has_a_layer() -> None:
+    assert {part(p) for p in MODULES} <= LEVEL.keys()
+
+
+def loaded(code: str) -> set[str]:
+    script = f"{code}\nimport sys\nprint('\\n'.join(sys.modules))"
+    return set(
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    )
+
+
+def test_the_stdio_server_starts_without_anything_heavy() -> None:
+    heavy = {"pydantic", "starlette", "fastapi", "uvicorn", "httpx", "mcp", "numpy", "asyncio", "apsw", "ijson", "rich"}
+    modules = loaded("import recollect.__main__, recollect.serve.mcp.stdio, recollect.serve.mcp.protocol")
+    assert not {m.split(".")[0] for m in modules} & heavy
+
+
+def test_importing_the_package_loads_nothing_until_it_is_used() -> None:
+    assert not any(m.startswith("recollect.") for m in loaded("import recollect"))
+    assert "recollect.library" in loaded("import recollect; recollect.open")

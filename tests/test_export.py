@@ -1,0 +1,246 @@
+"""What leaves a library: contract 1's formats to the letter, and JSON that comes back unchanged."""
+
+import io
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recollect.importers import own
+from recollect.importers.files import Entry
+from recollect.manage.export import as_json, as_markdown, as_text, write_json
+from recollect.model import KINDS, ROLES, VISIBILITIES, Document, Passage, arrange
+
+HELLO = Passage("msg-uuid", "user", "Hello", created_at=datetime(2025, 10, 9, 19, 37, 47, 783681, UTC))
+ANSWER = Passage(
+    "msg-uuid-2",
+    "assistant",
+    "Hi there!",
+    model="gemini-2.0-flash-001",
+    tool="idle",
+    parent="msg-uuid",
+    created_at=datetime(2025, 10, 9, 19, 37, 48, 123456, UTC),
+)
+CONVERSATION = arrange(
+    Document(
+        "recollect",
+        "uuid",
+        "My Conversation",
+        created_at=HELLO.created_at,
+        updated_at=HELLO.created_at,
+        passages=(HELLO, ANSWER),
+        metadata={"session_id": "session-uuid"},
+        id="uuid",
+    )
+)
+
+
+# -- contract 1 ----------------------------------------------------------------
+
+
+def test_text_is_contract_1_to_the_letter():
+    assert as_text(CONVERSATION) == (
+        "Conversation: My Conversation\n"
+        "Created: 2025-10-09T19:37:47.783681+00:00\n"
+        "Namespace: default\n"
+        "==================================================\n"
+        "\n"
+        "USER: Hello\n"
+        "\n"
+        "ASSISTANT: Hi there!\n"
+        "  (Model: gemini-2.0-flash-001)\n"
+    )
+
+
+def test_markdown_is_contract_1_to_the_letter():
+    assert as_markdown(CONVERSATION) == (
+        "# My Conversation\n"
+        "\n"
+        "**Created:** 2025-10-09T19:37:47.783681+00:00\n"
+        "**Namespace:** default\n"
+        "**Messages:** 2\n"
+        "\n"
+        "---\n"
+        "\n"
+        "### 👤 User\n"
+        "\n"
+        "Hello\n"
+        "\n"
+        "### 🤖 Assistant\n"
+        "*Model: gemini-2.0-flash-001*\n"
+        "\n"
+        "Hi there!\n"
+    )
+
+
+def test_json_has_every_key_of_contract_1():
+    exported = as_json(CONVERSATION)
+    first, second = exported.pop("messages")
+    assert exported == {
+        "id": "uuid",
+        "session_id": "session-uuid",
+        "title": "My Conversation",
+        "namespace": "default",
+        "created_at": "2025-10-09T19:37:47.783681+00:00",
+        "updated_at": "2025-10-09T19:37:47.783681+00:00",
+        "message_count": 2,
+        "metadata": {"session_id": "session-uuid"},
+        "origin": "recollect",
+        "origin_id": "uuid",
+        "head": "msg-uuid-2",
+    }
+    assert first == {
+        "id": "msg-uuid",
+        "conversation_id": "uuid",
+        "role": "user",
+        "content": "Hello",
+        "model": None,
+        "tool_used": None,
+        "attachments": [],
+        "citations": [],
+        "timestamp": "2025-10-09T19:37:47.783681+00:00",
+        "parent_id": None,
+    }
+    assert (second["model"], second["tool_used"], second["parent_id"]) == ("gemini-2.0-flash-001", "idle", "msg-uuid")
+
+
+def test_session_id_is_the_conversation_id_where_the_origin_named_none():
+    assert as_json(replace(CONVERSATION, metadata={}))["session_id"] == "uuid"
+
+
+def test_unknown_times_are_null_in_json_and_unknown_in_text():
+    timeless = replace(CONVERSATION, created_at=None, updated_at=None)
+    assert as_json(timeless)["created_at"] is None
+    assert "Created: unknown\n" in as_text(timeless)
+    assert "**Created:** unknown\n" in as_markdown(timeless)
+
+
+def test_a_conversation_without_messages_still_ends_with_one_newline():
+    empty = replace(CONVERSATION, passages=())
+    for exported in (as_text(empty), as_markdown(empty)):
+        assert exported.endswith("\n") and not exported.endswith("\n\n\n")
+
+
+# -- for people ------------------------------------------------------------------
+
+
+def test_text_and_markdown_follow_the_canonical_path_without_what_was_hidden_or_only_thought():
+    passages = (
+        Passage("system", "system", "Be brief.", visibility="hidden"),
+        Passage("question", "user", "Why?", parent="system"),
+        Passage("abandoned", "assistant", "No idea.", parent="question"),
+        Passage("thought", "assistant", "Let me look.", parent="question", kind="thinking"),
+        Passage("call", "assistant", "look()", parent="thought", kind="tool_call"),
+        Passage("result", "tool", "found it", parent="call", kind="tool_result"),
+        Passage("answer", "assistant", "Because.", parent="result"),
+    )
+    branched = arrange(Document("test", "1", "Why", passages=passages, head="answer"))
+    text = as_text(branched)
+    assert text.endswith("USER: Why?\n\nASSISTANT: look()\n\nTOOL: found it\n\nASSISTANT: Because.\n")
+    assert "**Messages:** 4\n" in as_markdown(branched)
+    for exported in (text, as_markdown(branched)):
+        assert not any(left_out in exported for left_out in ("Be brief", "No idea", "Let me look"))
+    assert len(as_json(branched)["messages"]) == 7
+
+
+def test_a_message_without_a_role_is_printed_as_unknown():
+    assert "UNKNOWN: Hello\n" in as_text(replace(CONVERSATION, passages=(replace(HELLO, role=None),)))
+
+
+# -- and back --------------------------------------------------------------------
+
+
+def written(documents: list[Document]) -> str:
+    file = io.StringIO()
+    write_json(documents, file)
+    return file.getvalue()
+
+
+def read_back(text: str) -> list[Document]:
+    data = text.encode("ascii")
+    entry = Entry("export.json", len(data), lambda: io.BytesIO(data))
+    assert own.claims(entry)
+    return [arrange(found) for found in own.read(entry)]
+
+
+def test_numbers_that_json_cannot_write_become_null():
+    odd = replace(CONVERSATION, metadata={"scores": [1.5, float("nan"), {"deep": float("-inf")}]})
+    assert json.loads(written([odd]), parse_constant=lambda name: 1 / 0)["conversations"][0]["metadata"] == {
+        "scores": [1.5, None, {"deep": None}]
+    }
+
+
+def test_times_are_written_in_utc():
+    eastern = datetime(2025, 10, 9, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
+    assert as_json(replace(CONVERSATION, created_at=eastern))["created_at"] == "2025-10-10T04:30:00+00:00"
+
+
+def test_no_conversations_are_a_valid_file():
+    assert json.loads(written([])) == {"format": "recollect", "version": 1, "conversations": []}
+    assert read_back(written([])) == []
+
+
+# Any text, except that JSON has no way to tell a surrogate pair from the character it spells.
+texts = st.text(st.characters(), max_size=30).map(lambda text: json.loads(json.dumps(text)))
+names = texts.filter(bool)
+times = st.none() | st.datetimes(timezones=st.just(UTC))
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+mappings = st.dictionaries(texts, values, max_size=3)
+
+
+@st.composite
+def passages(draw: st.DrawFn) -> tuple[Passage, ...]:
+    ids = draw(st.lists(names, unique=True, max_size=6))
+    parents = st.none() | names | (st.sampled_from(ids) if ids else st.nothing())
+    return tuple(
+        Passage(
+            id=identity,
+            role=draw(st.none() | st.sampled_from(ROLES)),
+            content=draw(texts),
+            kind=draw(st.sampled_from(KINDS)),
+            author=draw(st.none() | texts),
+            model=draw(st.none() | texts),
+            tool=draw(st.none() | texts),
+            parent=draw(parents),
+            created_at=draw(times),
+            updated_at=draw(times),
+            visibility=draw(st.sampled_from(VISIBILITIES)),
+            attachments=tuple(draw(st.lists(values, max_size=2))),
+            citations=tuple(draw(st.lists(values, max_size=2))),
+            metadata=draw(mappings),
+        )
+        for identity in ids
+    )
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> Document:
+    said = draw(passages())
+    heads = st.none() | (st.sampled_from([p.id for p in said]) if said else st.nothing())
+    return Document(
+        origin=draw(names),
+        origin_id=draw(names),
+        title=draw(texts),
+        source=draw(st.sampled_from(["conversation", "note"])),
+        namespace=draw(names),
+        created_at=draw(times),
+        updated_at=draw(times),
+        head=draw(heads),
+        passages=said,
+        metadata=draw(mappings | st.builds(lambda session: {"session_id": session}, texts)),
+        id=draw(names),
+        partial=draw(st.booleans()),
+        shared_ids=draw(st.booleans()),
+    )
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(documents().map(arrange), max_size=3))
+def test_every_document_comes_back_as_it_was(originals):
+    assert read_back(written(originals)) == originals

@@ -1,0 +1,246 @@
+"""The library as a program uses it: import, add, search, undo; and whose it is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recollect
+from recollect.errors import InvalidInput, NotFound, UnknownFormat
+from recollect.library import library_file
+
+
+def own_export(path: Path, *conversations: dict[str, Any]) -> Path:
+    path.write_text(json.dumps({"conversations": conversations}), encoding="utf-8")
+    return path
+
+
+def talk(id: str, *texts: str, title: str = "") -> dict[str, Any]:
+    messages = [
+        {"id": f"{id}-{n}", "role": "user", "content": t, "created_at": f"2025-01-0{n + 1}"}
+        for n, t in enumerate(texts)
+    ]
+    return {"id": id, "title": title or id, "created_at": "2025-01-01", "messages": messages}
+
+
+def test_importing_gives_a_true_receipt(library: recollect.Library, tmp_path: Path) -> None:
+    path = own_export(
+        tmp_path / "a.json",
+        talk("c1", "one", "two"),
+        {"id": "c2", "title": "x", "messages": []},
+        {"title": "no id", "messages": [{"role": "user", "content": "x"}]},
+    )
+    receipt = library.import_path(path)
+    (file,) = receipt.files
+    assert (file.name, file.format, file.conversations.new, file.messages.new) == ("a.json", "recollect", 1, 2)
+    assert sum(file.conversations.skipped.values()) == 1
+    assert sum(file.conversations.failed.values()) == 1
+    assert receipt.finished_at is not None
+    assert library.receipts()[0] == receipt
+
+
+def test_importing_again_changes_nothing_and_a_grown_file_adds_what_is_new(
+    library: recollect.Library, tmp_path: Path
+) -> None:
+    path = own_export(tmp_path / "a.json", talk("c1", "one", "two"))
+    library.import_path(path)
+    (again,) = library.import_path(path).files
+    assert (again.conversations.same, again.messages.same, again.messages.new) == (1, 2, 0)
+    own_export(path, talk("c1", "one", "two", "three"), talk("c2", "four"))
+    (grown,) = library.import_path(path).files
+    assert (grown.conversations.new, grown.conversations.changed) == (1, 1)
+    assert (grown.messages.new, grown.messages.same) == (2, 2)
+
+
+def test_an_import_can_be_taken_back(library: recollect.Library, tmp_path: Path) -> None:
+    library.import_path(own_export(tmp_path / "a.json", talk("c1", "kept words")))
+    receipt = library.import_path(own_export(tmp_path / "b.json", talk("c2", "unwanted words")))
+    library.undo(receipt.id)
+    assert [h.conversation_id for h in library.search("words").hits] == ["c1"]
+
+
+def test_one_bad_conversation_does_not_hold_the_others_back(
+    library: recollect.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from recollect.settings import Limits
+    from recollect.store import encoding
+
+    monkeypatch.setattr(encoding, "LIMITS", Limits(message_bytes=100))
+    path = own_export(tmp_path / "a.json", talk("c1", "good"), talk("c2", "x" * 200), talk("c3", "fine"))
+    (file,) = library.import_path(path).files
+    assert (file.conversations.new, list(file.conversations.failed.values())) == (2, [1])
+    assert "at most 100" in next(iter(file.conversations.failed))
+
+
+def test_a_file_of_unknown_format_names_the_known_ones(library: recollect.Library, tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("hello")
+    with pytest.raises(UnknownFormat, match="ChatGPT"):
+        library.import_path(tmp_path / "x.txt")
+    assert library.receipts() == []
+
+
+def test_progress_is_reported_up_to_the_end(library: recollect.Library, tmp_path: Path) -> None:
+    path = own_export(tmp_path / "a.json", talk("c1", "x" * 300_000))
+    seen: list[tuple[str, int, int]] = []
+    library.import_path(path, progress=lambda *a: seen.append(a))
+    assert seen[-1] == ("a.json", path.stat().st_size, path.stat().st_size)
+    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+
+
+def test_hits_carry_the_ids_of_the_origin(library: recollect.Library, tmp_path: Path) -> None:
+    library.import_path(own_export(tmp_path / "a.json", talk("conv-7", "the needle in it")))
+    (hit,) = library.search("needle").hits
+    assert (hit.message_id, hit.conversation_id, 0 < hit.score <= 1) == ("conv-7-0", "conv-7", True)
+    assert hit.snippet[slice(*hit.marks[0])] == "needle"
+
+
+def test_any_word_counts_when_no_message_has_all_and_the_page_says_so(library: recollect.Library) -> None:
+    library.add_conversation(
+        "c1", messages=[{"role": "user", "content": "red apples"}, {"role": "user", "content": "green pears"}]
+    )
+    assert (library.search("apples pears").total, library.search("apples pears").matched) == (2, "any")
+    assert (library.search("red apples").total, library.search("red apples").matched) == (1, "all")
+    assert library.search('"red pears"').total == 0
+
+
+def test_a_query_that_cannot_be_read_is_taken_literally(library: recollect.Library) -> None:
+    library.add_conversation("c1", messages=[{"role": "user", "content": "if (x AND y"}])
+    page = library.search("(x AND y")
+    assert (page.total, page.matched) == (1, "literal")
+    assert library.search("   ").total == 0
+
+
+@pytest.mark.parametrize("after", ["2025-01-02", date(2025, 1, 2), datetime(2025, 1, 2, tzinfo=UTC)])
+def test_dates_are_inclusive_in_every_form(library: recollect.Library, tmp_path: Path, after: Any) -> None:
+    library.import_path(own_export(tmp_path / "a.json", talk("c1", "word", "word", "word")))
+    assert library.search("word", after=after).total == 2
+    assert library.search("word", before="2025-01-02").total == 2
+
+
+def test_a_date_that_is_none_is_named(library: recollect.Library) -> None:
+    with pytest.raises(InvalidInput, match="after: 'soon' is not a date"):
+        library.search("word", after="soon")
+
+
+def test_pages_are_clamped(library: recollect.Library) -> None:
+    library.add_conversation("c1", messages=[{"role": "user", "content": "word"}])
+    page = library.search("word", limit=10**9, offset=-5)
+    assert (page.limit, page.offset, page.total) == (200, 0, 1)
+
+
+def test_messages_are_added_one_by_one(library: recollect.Library) -> None:
+    conversation = library.add_conversation(title="Live")
+    first = library.add_message(conversation.id, "user", "hello there")
+    second = library.add_message(conversation.id, "assistant", "hi", model="m", metadata={"k": 1})
+    stored = library.conversation(conversation.id)
+    assert [(p.id, p.parent) for p in stored.messages] == [(first, None), (second, first)]
+    assert stored.messages[1].created_at is not None
+    assert library.search("hello").hits[0].message_id == first
+
+
+def test_adding_a_conversation_again_adds_what_is_new(library: recollect.Library) -> None:
+    turns = [{"id": "a", "role": "user", "content": "one", "created_at": "2025-01-01"}]
+    library.add_conversation("c1", "T", messages=turns, created_at="2025-01-01")
+    turns.append({"id": "b", "role": "assistant", "content": "two", "created_at": "2025-01-02"})
+    assert [p.id for p in library.add_conversation("c1", "T", messages=turns, created_at="2025-01-01").messages] == [
+        "a",
+        "b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "complaint"),
+    [
+        ({"role": "user"}, "`content`"),
+        ({"content": "x"}, "`role`"),
+        ({"role": "user", "content": 5}, "`content` as text, not 5"),
+        ({"role": "user", "content": "x", "colour": "red"}, "no field 'colour'"),
+        ({"role": "user", "content": "x", "created_at": "soon"}, "created_at: 'soon'"),
+    ],
+)
+def test_a_message_that_cannot_be_used_says_why(
+    library: recollect.Library, message: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(InvalidInput, match=complaint):
+        library.add_conversation("c1", messages=[message])
+
+
+def test_what_is_not_there_is_not_found(library: recollect.Library) -> None:
+    with pytest.raises(NotFound, match="ghost"):
+        library.conversation("ghost")
+
+
+# -- whose library it is ------------------------------------------------------------
+
+
+def test_users_never_share_a_file(tmp_path: Path) -> None:
+    with recollect.open(tmp_path, user="alice") as alice, recollect.open(tmp_path, user="bob") as bob:
+        alice.add_conversation("c1", "Secret", messages=[{"role": "user", "content": "zebra"}])
+        assert bob.search("zebra").total == 0
+        assert bob.stats()["conversations"] == 0
+        with pytest.raises(NotFound):
+            bob.conversation("c1")
+
+
+NAMES = [
+    *("bob", "BOB", "Bob", "../bob", "bob/", "bob%2f", "bob\0", "b\u00f6b", "bo\u0308b", "b" * 300, "con", "CON"),
+    *(".", "..", "a b", "-", "bob-", "\ud800", "user-0123456789abcdef"),
+]
+
+
+def test_every_name_of_a_user_has_a_folder_of_its_own_inside_the_home(tmp_path: Path) -> None:
+    files = {library_file(tmp_path, name) for name in NAMES}
+    assert len(files) == len(NAMES)
+    for file in files:
+        assert file.resolve().is_relative_to(tmp_path.resolve())
+        assert file.parent.parent == tmp_path / "users"
+    # a hashed name cannot be claimed by a user who types it
+    hashed = library_file(tmp_path, "BOB").parent.name
+    assert library_file(tmp_path, hashed) != library_file(tmp_path, "BOB")
+
+
+def test_a_user_needs_a_name(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput):
+        recollect.open(tmp_path, user="")
+
+
+def test_the_home_is_what_is_given_or_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "set"))
+    recollect.open().close()
+    assert (tmp_path / "set/users/default/library.db").exists()
+    recollect.open(tmp_path / "given").close()
+    assert (tmp_path / "given/users/default/library.db").exists()
+
+
+def test_another_kind_of_address_is_refused_clearly(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="postgresql"):
+        recollect.open("postgresql://localhost/x")
+
+
+# -- several processes -----------------------------------------------------------------
+
+WRITER = """
+import sys, recollect
+library = recollect.open(sys.argv[1])
+for n in range(40):
+    library.add_message("c1", "user", f"from {sys.argv[2]} number {n}", id=f"{sys.argv[2]}-{n}")
+"""
+
+
+def test_processes_share_one_library_without_an_error(tmp_path: Path) -> None:
+    with recollect.open(tmp_path) as library:
+        library.add_conversation("c1", "Shared")
+        writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name]) for name in "abcd"]
+        path = own_export(tmp_path / "big.json", *(talk(f"x{n}", *["imported text"] * 5) for n in range(200)))
+        library.import_path(path)
+        assert [w.wait() for w in writers] == [0, 0, 0, 0]
+        assert len(library.conversation("c1").messages) == 160
+        assert library.search("imported").total == 1_000
+        assert library.search("from number").total == 160
+        assert library.verify().healthy

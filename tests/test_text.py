@@ -1,0 +1,109 @@
+"""Cleaning, folding and dates."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.text import (
+    bound,
+    fold,
+    for_model,
+    from_micros,
+    has_token,
+    indexable,
+    iso,
+    micros,
+    moment,
+    printable,
+    storable,
+    truncate,
+)
+
+
+@given(st.text())
+def test_storable_text_keeps_its_length_and_can_be_written(text: str) -> None:
+    clean = storable(text)
+    assert len(clean) == len(text)
+    clean.encode()
+    assert "\0" not in clean
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (1714585031.148505, datetime(2024, 5, 1, 17, 37, 11, 148505, UTC)),
+        ("1714585031.148505", datetime(2024, 5, 1, 17, 37, 11, 148505, UTC)),
+        (1714585031148, datetime(2024, 5, 1, 17, 37, 11, 148000, UTC)),
+        ("2026-03-01T10:00:00.000000Z", datetime(2026, 3, 1, 10, tzinfo=UTC)),
+        ("2026-03-01T10:00:00-05:00", datetime(2026, 3, 1, 15, tzinfo=UTC)),
+        ("2026-03-01", datetime(2026, 3, 1, tzinfo=UTC)),
+        (0, datetime(1970, 1, 1, tzinfo=UTC)),
+        (None, None),
+        ("", None),
+        ("yesterday", None),
+        (True, None),
+        (float("nan"), None),
+        (float("inf"), None),
+        (1e300, None),
+        ("9" * 400, None),
+        ([], None),
+    ],
+)
+def test_a_time_is_read_in_every_form_that_origins_use(raw: object, expected: datetime | None) -> None:
+    assert moment(raw) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "expected"),
+    [
+        ("2024-01-15", False, "2024-01-15T00:00:00+00:00"),
+        ("2024-01-15", True, "2024-01-15T23:59:59.999999+00:00"),
+        ("9999-12-31", True, "9999-12-31T23:59:59.999999+00:00"),
+        ("2024-01-15T14:30:00", True, "2024-01-15T14:30:00+00:00"),
+        ("2024-01-15T14:30", False, "2024-01-15T14:30:00+00:00"),
+        ("2024-01-15T14:30:00-05:00", False, "2024-01-15T19:30:00+00:00"),
+        ("2024-01-15T14:30:00Z", False, "2024-01-15T14:30:00+00:00"),
+    ],
+)
+def test_an_edge_of_a_range_is_inclusive_and_in_utc(text: str, end: bool, expected: str) -> None:
+    assert iso(bound(text, end=end)) == expected
+
+
+@pytest.mark.parametrize("text", ["2024-13-45", "yesterday", "", "1" * 100, "-0001-01-01", "9999-12-31T23:59:59-10:00"])
+def test_what_is_no_date_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError):
+        bound(text, end=False)
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_times_survive_being_stored(at: datetime) -> None:
+    assert from_micros(micros(at)) == at
+
+
+def test_folding_ignores_case_in_any_alphabet() -> None:
+    assert fold("ÜBER Straße ΣΊΣΥΦΟΣ Ёлка") == fold("über STRASSE σίσυφος ёЛКА")
+    assert fold("e\u0301") == fold("\u00c9")
+
+
+def test_scripts_without_spaces_are_set_apart() -> None:
+    assert indexable("日本語abcไทย").split() == ["日", "本", "語", "abc", "ไ", "ท", "ย"]
+    assert indexable("Plain ASCII") == "plain ascii"
+
+
+def test_control_and_invisible_characters_do_not_reach_a_terminal_or_a_model() -> None:
+    assert printable("a\x1b[31mb\u202ec\td\n\U000e0041") == "a�[31mb�c\td\n"
+    assert for_model("a\U000e0041\U000e0042b") == "ab"
+
+
+def test_truncation_says_that_it_cut() -> None:
+    assert truncate("abcdef", 6) == "abcdef"
+    assert truncate("abcdefg", 6) == "abcdef..."
+
+
+def test_symbols_hold_no_token() -> None:
+    assert not has_token("-> ++ %_ 🎉")
+    assert has_token("c++") and has_token("日")

@@ -1,0 +1,53 @@
+"""A tour of Recollect on one page: import → store → search → read → serve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import recollect
+from recollect.importers import detect
+from recollect.importers.files import entries
+from recollect.model import Document
+from recollect.query import And, Word, parse
+from recollect.search.engine import search
+from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.protocol import Dispatcher
+from recollect.store.sqlite import SqliteStore
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def test_tour(tmp_path: Path) -> None:
+    # A file is an entry; a format claims it and turns it into documents.
+    (entry,) = entries(EXAMPLES / "chatgpt" / "conversations.json")
+    format_ = detect(entry)  # type: ignore[arg-type]
+    assert format_ is not None and format_.NAME == "chatgpt"
+    documents = [d for d in format_.read(entry) if isinstance(d, Document)]  # type: ignore[arg-type]
+    assert documents
+
+    # A store keeps them. Saving again changes nothing.
+    store = SqliteStore(tmp_path / "library.db")
+    assert all(saved.created for saved in store.save(documents))
+    assert not any(saved.new or saved.changed for saved in store.save(documents))
+
+    # What is typed is a small tree; the search gives hits, best first, and a true total.
+    assert parse("event loop") == And((Word("event"), Word("loop")))
+    page = search(store, "event loop", recollect.Filter(), limit=5, offset=0)
+    assert page.total >= 1 and "loop" in page.hits[0].snippet
+    store.close()
+
+    # The library is all of this behind one object, for one user.
+    with recollect.open(tmp_path / "home", user="ann") as library:
+        receipt = library.import_path(*(p for p in EXAMPLES.iterdir() if p.is_dir()))
+        assert {f.format for f in receipt.files} == {"chatgpt", "claude", "claude-code", "codex", "recollect"}
+        assert not any(f.conversations.failed or f.messages.failed for f in receipt.files)
+        hit = library.search("event loop").hits[0]
+        conversation = library.conversation(hit.conversation_id)
+        assert hit.message_id in [m.id for m in conversation.messages]
+
+    # An agent asks over MCP; one dispatcher answers, whatever the transport.
+    catalog = Catalog(home=str(tmp_path / "home"), user="ann")
+    call = {"name": "conversation_search", "arguments": {"query": "event loop", "limit": 1}}
+    answer = Dispatcher(catalog).handle({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    assert "(conv: RuntimeError: Event loop is closed)" in answer["result"]["content"][0]["text"]
+    catalog.close()
