@@ -37,7 +37,7 @@ from recollect.store.encoding import Progress
 
 DEFAULT_USER = "default"
 ORIGIN = "recollect"
-_BATCH = 2_000  # messages a transaction: long enough to be cheap, short enough to let others write
+_BATCH = 5_000  # messages a transaction: long enough to be cheap, short enough to let others write
 
 Moment = str | date | datetime | None
 ImportProgress = Callable[[str, int, int], None]

@@ -108,7 +108,7 @@ def _from_epoch(seconds: float) -> datetime | None:
         seconds /= 1000
     if not _EARLIEST <= seconds <= _LATEST:
         return None
-    return EPOCH + timedelta(microseconds=round(seconds * 1_000_000))
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def bound(value: str, *, end: bool) -> datetime:

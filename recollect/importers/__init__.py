@@ -40,21 +40,25 @@ def detect(entry: Entry) -> Format | None:
 
 
 def find(path: Path) -> Iterator[tuple[Entry, Format] | Problem]:
-    """What can be imported at `path`; raises UnknownFormat when nothing can."""
-    found = False
+    """What can be imported at `path`; raises UnknownFormat when nothing can.
+
+    Older files come first: the copies in a resumed session are then known as copies,
+    and of two exports the newer one has the last word.
+    """
+    found: list[tuple[Entry, Format]] = []
     unknown = 0
     for entry in entries(path):
         if isinstance(entry, Problem):
             yield entry
         elif (format_ := detect(entry)) is not None:
-            found = True
-            yield entry, format_
+            found.append((entry, format_))
         else:
             unknown += 1
     if not found:
         raise UnknownFormat(f"{path} has no known format. Known formats: {known()}.")
+    yield from sorted(found, key=lambda item: (item[0].modified, item[0].name))
     if unknown:
-        yield Problem("no conversations in this file", where=str(path), unit="files", count=unknown)
+        yield Problem("no conversations in it", where=str(path), unit="files", count=unknown)
 
 
 def known() -> str:

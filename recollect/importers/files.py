@@ -11,7 +11,9 @@ from __future__ import annotations
 import io
 import os
 import stat
+import time
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +34,8 @@ class Entry:
     size: int
     opener: Callable[[], IO[bytes]]
     path: Path | None = None
+    modified: tuple[int, ...] = ()
+    """When it was last written, for putting files in order."""
 
     @property
     def basename(self) -> str:
@@ -83,7 +87,8 @@ def _file(path: Path, name: str, *, optional: bool) -> Iterator[Entry | Problem]
                 raise
             yield Problem(str(error), where=name, failed=True, unit="files")
     else:
-        yield Entry(name, path.stat().st_size, lambda: path.open("rb"), path)
+        about = path.stat()
+        yield Entry(name, about.st_size, lambda: path.open("rb"), path, time.gmtime(about.st_mtime)[:6])
 
 
 def _is_zip(path: Path) -> bool:
@@ -116,7 +121,7 @@ def _archive(path: Path, name: str) -> Iterator[Entry | Problem]:
         elif member.filename.lower().endswith(".zip"):
             yield Problem("archive inside an archive; unpack it first", where=inside, unit="files")
         else:
-            yield Entry(inside, member.file_size, _member_opener(path, member))
+            yield Entry(inside, member.file_size, _member_opener(path, member), None, member.date_time)
 
 
 def _member_opener(path: Path, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
@@ -186,7 +191,7 @@ class _Bounded(io.RawIOBase):
         view = memoryview(buffer)  # type: ignore[arg-type]
         try:
             data = self._file.read(len(view))
-        except (zipfile.BadZipFile, EOFError, OSError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
             raise UnsafeFile(f"{self._name!r} in the archive is damaged ({error}).") from error
         self._left -= len(data)
         if self._left < 0:

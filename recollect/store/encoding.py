@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any
 
+import orjson
+
 from recollect.errors import InvalidInput
 from recollect.model import Document, Json, Passage
 from recollect.settings import LIMITS
@@ -27,32 +29,32 @@ PASSAGE_COLUMNS = (
 )  # fmt: skip
 DOCUMENT_TEXTS = ("id", "origin", "origin_id", "source", "title", "namespace", "head")
 
-_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True, allow_nan=False).encode
 _EMPTY: tuple[Json, ...] = (None, (), [], {})
 
 
 def dump(value: Json) -> str | None:
-    """JSON as a store keeps it: ASCII, stable key order, None for nothing."""
+    """JSON as a store keeps it, with a stable key order; None for nothing.
+
+    Raises InvalidInput where the value is nested too deeply.
+    """
     if not value and value in _EMPTY:
         return None
     try:
-        return _encode(value)
-    except (ValueError, TypeError):
-        return _encode(_plain(value, 0))
-    except RecursionError as error:
-        raise InvalidInput(f"Data is nested deeper than {LIMITS.nesting} levels.") from error
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    except orjson.JSONEncodeError:  # lone surrogates, huge numbers, keys that are no text, or too deep
+        return json.dumps(_plain(value, 0), separators=(",", ":"), sort_keys=True)
 
 
 def _plain(value: Json, depth: int) -> Json:
-    """What JSON can say, for a value that says more: NaN becomes text, keys become text."""
+    """What JSON can say, for a value that says more: keys and unknown things become text."""
     if depth > LIMITS.nesting:
         raise InvalidInput(f"Data is nested deeper than {LIMITS.nesting} levels.")
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
     if isinstance(value, Mapping):
         return {str(k): _plain(v, depth + 1) for k, v in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(v, depth + 1) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 

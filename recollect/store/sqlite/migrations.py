@@ -61,7 +61,7 @@ create table passage (
   unique (id, document)
 );
 create index passage_order on passage (document, position);
-create index passage_time on passage (created_at desc, position desc, key desc);
+create index passage_time on passage (created_at);
 
 -- Derived. The title is indexed with the passage that opens its document.
 create virtual table passage_text using fts5(

@@ -33,7 +33,7 @@ _NO_WORD = "\x1f"  # quoted, it holds no token and so matches nothing
 
 COLUMNS = """p.key, p.id, d.id, d.title, p.role, p.author, p.kind, p.created_at, d.origin, d.source,
   d.namespace, p.position, p.canonical, p.content"""
-NEWEST_FIRST = "p.created_at desc nulls last, p.position desc, p.key desc"
+NEWEST_FIRST = "p.created_at desc, p.key desc"  # without a time: last
 
 Row = tuple[int, str, str]
 """What is indexed of a passage: key, title (of the opening passage), content."""

@@ -1,0 +1,98 @@
+"""Small exports, made where they are needed."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from recollect.importers.files import Entry
+from recollect.model import Document, Passage, Problem
+
+SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+)
+
+
+def entry(content: bytes | str | Any, name: str = "conversations.json") -> Entry:
+    """A file that holds these bytes, this text, or this value as JSON."""
+    text = content if isinstance(content, (bytes, str)) else json.dumps(content)
+    data = text.encode() if isinstance(text, str) else text
+    return Entry(name, len(data), lambda: io.BytesIO(data))
+
+
+def documents(items: Iterable[Document | Problem]) -> list[Document]:
+    return [item for item in items if isinstance(item, Document)]
+
+
+def problems(items: Iterable[Any]) -> list[Problem]:
+    return [item for item in items if isinstance(item, Problem)]
+
+
+def only(items: Iterable[Document | Problem]) -> Document:
+    (document,) = documents(items)
+    return document
+
+
+def passage(document: Document, own_id: str) -> Passage:
+    return next(p for p in document.passages if p.id == own_id)
+
+
+def mutate(value: Any, path: list[int], replacement: Any) -> Any:
+    """The value with whatever lies at `path` (taken modulo the size of each level) replaced."""
+    if not path or not isinstance(value, (dict, list)) or not value:
+        return replacement
+    here, *deeper = path
+    if isinstance(value, list):
+        at = here % len(value)
+        return [*value[:at], mutate(value[at], deeper, replacement), *value[at + 1 :]]
+    key = list(value)[here % len(value)]
+    return {**value, key: mutate(value[key], deeper, replacement)}
+
+
+# -- ChatGPT ---------------------------------------------------------------
+
+
+def said(text: str, role: str = "user", at: float | None = None, **more: Any) -> dict[str, Any]:
+    content = {"content_type": "text", "parts": [text]}
+    return {"author": {"role": role, "name": None, "metadata": {}}, "create_time": at, "content": content, **more}
+
+
+def chat(nodes: dict[str, tuple[str | None, dict[str, Any] | None]], **more: Any) -> dict[str, Any]:
+    """A conversation from {node id: (parent id, message)}; the last node is the current one."""
+    mapping = {
+        own: {"id": own, "message": message and {"id": own, **message}, "parent": parent, "children": []}
+        for own, (parent, message) in nodes.items()
+    }
+    for own, (parent, _) in nodes.items():
+        if parent in mapping:
+            mapping[parent]["children"].append(own)
+    about = {"title": "A chat", "create_time": 1700000000.0, "update_time": 1700000100.5, "conversation_id": "c-1"}
+    return {**about, "mapping": mapping, "current_node": list(nodes)[-1], "id": "c-1", **more}
+
+
+# -- Claude ----------------------------------------------------------------
+
+ROOT = "00000000-0000-4000-8000-000000000000"
+
+
+def turn(uuid: str, *blocks: Any, sender: str = "human", **more: Any) -> dict[str, Any]:
+    content = [{"type": "text", "text": b} if isinstance(b, str) else b for b in blocks]
+    return {"uuid": uuid, "sender": sender, "content": content, "created_at": "2026-03-01T10:00:00.000000Z", **more}
+
+
+def claude_chat(*messages: Any, **more: Any) -> dict[str, Any]:
+    about = {
+        "uuid": "k-1",
+        "name": "A talk",
+        "created_at": "2026-03-01T10:00:00Z",
+        "updated_at": "2026-03-01T11:00:00Z",
+    }
+    return {**about, "chat_messages": list(messages), **more}

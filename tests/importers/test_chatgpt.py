@@ -1,0 +1,440 @@
+"""ChatGPT exports: trees, content types, hidden messages, and every shape that is not expected."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import SAMPLES, chat, documents, entry, mutate, only, passage, problems, said, values
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.importers import chatgpt, claude
+from recollect.importers.files import Entry, entries
+from recollect.model import KINDS, VISIBILITIES, Document, Problem, arrange
+
+TREE = {
+    "root": (None, None),
+    "ask": ("root", said("How do I bake bread?", at=1700000001.0)),
+    "first": ("ask", said("With yeast.", "assistant", at=1700000002.0)),
+    "again": ("ask", said("With sourdough.", "assistant", at=1700000003.0)),
+    "thanks": ("first", said("Thanks!", at=1700000004.0)),
+}
+
+
+def read(*conversations: Any) -> Document:
+    return only(chatgpt.read(entry(list(conversations))))
+
+
+def one(content: Any, role: str = "assistant", **more: Any) -> Any:
+    """The passage of a single message with this content."""
+    message = {"author": {"role": role}, "content": content, **more}
+    (found,) = read(chat({"m": (None, message)})).passages
+    return found
+
+
+# -- recognising -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["conversations.json", "conversations-000.json", "export/conversations-012.json"])
+def test_the_files_of_both_layouts_are_recognised(name: str) -> None:
+    assert chatgpt.claims(entry([chat(TREE)], name))
+
+
+def test_a_conversation_in_a_file_of_any_name_is_recognised() -> None:
+    assert chatgpt.claims(entry(chat(TREE), "my chat.json"))
+    assert chatgpt.claims(entry({"conversations": [chat(TREE)]}, "backup.json"))
+
+
+def test_a_first_record_without_a_mapping_does_not_hide_the_rest() -> None:
+    assert chatgpt.claims(entry([{"title": "x", "id": "1"}, chat(TREE)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("user.json", {"id": "user-1", "email": "a@example.com"}),
+        ("message_feedback.json", [{"id": "1", "conversation_id": "c-1", "rating": "thumbs_up"}]),
+        ("shared_conversations.json", [{"id": "1", "conversation_id": "c-1", "title": "x"}]),
+        ("conversation_asset_file_names.json", {"file-1": "a.png"}),
+        ("export_manifest.json", {"files": []}),
+        ("conversations.json", [{"uuid": "1", "name": "", "chat_messages": []}]),
+        ("settings.json", {"mapping": {"a": "b"}}),
+        ("conversations.txt", [{"mapping": {}}]),
+        ("conversations.html", "<html>"),
+    ],
+)
+def test_other_files_are_left_to_others(name: str, content: Any) -> None:
+    assert not chatgpt.claims(entry(content, name))
+
+
+# -- trees -----------------------------------------------------------------
+
+
+def test_a_conversation_becomes_a_document() -> None:
+    document = read(chat(TREE, is_archived=True, plugin_ids=None))
+    assert (document.origin, document.origin_id, document.title) == ("chatgpt", "c-1", "A chat")
+    assert document.created_at == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    assert document.updated_at == datetime(2023, 11, 14, 22, 15, 0, 500000, tzinfo=UTC)
+    assert document.namespace == "default"
+    assert document.metadata == {"is_archived": True}
+    assert not document.partial
+
+
+def test_every_branch_is_kept_and_the_head_is_the_current_node() -> None:
+    document = arrange(read(chat(TREE, current_node="again")))
+    assert {p.id: p.parent for p in document.passages} == {
+        "ask": None,
+        "first": "ask",
+        "thanks": "first",
+        "again": "ask",
+    }
+    assert [p.id for p in document.canonical] == ["ask", "again"]
+
+
+def test_passages_come_depth_first_in_the_order_of_the_children() -> None:
+    conversation = chat(TREE)
+    assert [p.id for p in read(conversation).passages] == ["ask", "first", "thanks", "again"]
+    conversation["mapping"]["ask"]["children"].reverse()
+    assert [p.id for p in read(conversation).passages] == ["ask", "again", "first", "thanks"]
+
+
+def test_the_root_without_a_message_is_not_counted_as_lost() -> None:
+    assert not problems(chatgpt.read(entry([chat(TREE)])))
+
+
+def test_children_of_an_empty_message_hang_on_the_nearest_kept_one() -> None:
+    nodes = {
+        **TREE,
+        "empty": ("thanks", said("", "assistant")),
+        "blank": ("empty", said(" \n", "assistant")),
+        "null": ("blank", None),
+        "more": ("null", said("Anything else?", "assistant")),
+    }
+    found = list(chatgpt.read(entry([chat(nodes)])))
+    assert passage(only(found), "more").parent == "thanks"
+    assert problems(found) == [Problem("empty message", where="A chat", count=3)]
+
+
+def test_a_current_node_that_is_left_out_gives_way_to_its_ancestor() -> None:
+    assert read(chat({**TREE, "empty": ("thanks", said(""))})).head == "thanks"
+    assert read(chat(TREE, current_node="gone")).head is None
+
+
+def test_a_tree_that_names_only_children_is_still_a_tree() -> None:
+    conversation = chat(TREE)
+    for node in conversation["mapping"].values():
+        del node["parent"]
+    assert passage(read(conversation), "thanks").parent == "first"
+
+
+def test_a_tree_that_names_only_parents_is_ordered_by_time() -> None:
+    conversation = chat(TREE)
+    for node in conversation["mapping"].values():
+        del node["children"]
+    assert [p.id for p in read(conversation).passages] == ["ask", "first", "thanks", "again"]
+
+
+def test_a_circle_of_parents_is_cut_and_reported() -> None:
+    nodes = {
+        "tail": ("a", said("five", at=5.0)),
+        "a": ("c", said("one", at=1.0)),
+        "b": ("a", said("two", at=2.0)),
+        "c": ("b", said("three", at=3.0)),
+        "self": ("self", said("four", at=4.0)),
+    }
+    found = list(chatgpt.read(entry([chat(nodes)])))
+    document = only(found)
+    assert {p.content for p in document.passages} == {"one", "two", "three", "four", "five"}
+    assert passage(document, "tail").parent == "a"
+    assert problems(found) == [Problem("circle of parents was cut", where="A chat", count=2)]
+
+
+def test_a_parent_that_is_not_there_makes_a_root() -> None:
+    assert passage(read(chat({"a": ("gone", said("hi"))})), "a").parent is None
+
+
+def test_a_chain_of_5000_messages_is_walked_without_recursion() -> None:
+    nodes = {str(n): (str(n - 1) if n else None, said(f"turn {n}")) for n in range(5000)}
+    document = arrange(read(chat(nodes)))
+    assert len(document.canonical) == 5000
+    assert [p.content for p in document.passages[:2]] == ["turn 0", "turn 1"]
+
+
+# -- conversations ---------------------------------------------------------
+
+
+def test_a_conversation_without_a_mapping_is_skipped_with_a_reason() -> None:
+    found = list(chatgpt.read(entry([{"title": "Corrupted", "id": "x"}, chat(TREE)])))
+    reason = "conversation without messages (no mapping)"
+    assert problems(found) == [Problem(reason, where="Corrupted", unit="conversations")]
+    assert len(documents(found)) == 1
+
+
+def test_a_conversation_in_which_nobody_speaks_is_skipped_with_a_reason() -> None:
+    found = list(chatgpt.read(entry([chat({"root": (None, None)})])))
+    assert problems(found) == [Problem("conversation without messages", where="A chat", unit="conversations")]
+
+
+def test_a_null_title_is_no_title() -> None:
+    assert read(chat(TREE, title=None)).title == ""
+
+
+def test_a_project_is_a_namespace_and_a_gpt_is_not() -> None:
+    assert read(chat(TREE, gizmo_id="g-p-123")).namespace == "g-p-123"
+    assert read(chat(TREE, gizmo_id=None, conversation_template_id="g-p-9")).namespace == "g-p-9"
+    assert read(chat(TREE, gizmo_id="g-abc")).namespace == "default"
+
+
+def test_a_conversation_without_an_id_gets_the_same_one_each_time() -> None:
+    nameless = chat(TREE, conversation_id=None, id=None)
+    assert read(nameless).origin_id == read(nameless).origin_id
+    assert read(nameless).origin_id != read(chat(TREE, conversation_id=None, id=None, create_time=1.0)).origin_id
+
+
+def test_a_broken_conversation_does_not_stop_the_rest() -> None:
+    text = f'[{json.dumps(chat(TREE))}, {{"title": oops, "mapping": {{}}}}, {json.dumps(chat(TREE, id="c-2"))}]'
+    found = list(chatgpt.read(entry(text)))
+    assert len(documents(found)) == 2
+    assert [(p.reason, p.failed, p.unit) for p in problems(found)] == [("not valid JSON", True, "conversations")]
+
+
+def test_split_files_in_a_zip_are_each_read(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("out/conversations-000.json", json.dumps([chat(TREE)]))
+        archive.writestr("out/conversations-001.json", json.dumps([chat(TREE, conversation_id="c-2")]))
+        archive.writestr("__MACOSX/out/._conversations-000.json", b"\0\5\x16\7")
+        archive.writestr("out/user.json", "{}")
+    claimed = [file for file in entries(path) if isinstance(file, Entry) and chatgpt.claims(file)]
+    assert [only(chatgpt.read(file)).origin_id for file in claimed] == ["c-1", "c-2"]
+
+
+# -- messages --------------------------------------------------------------
+
+
+def test_a_message_keeps_its_words_times_model_and_the_rest() -> None:
+    message = said(
+        "Hello \ue200cite\ue202turn0search1\ue201 【1†source】",
+        "assistant",
+        at=1700000002.25,
+        update_time=1700000003,
+        status="finished_successfully",
+        weight=1.0,
+        recipient="all",
+        channel="final",
+        metadata={"model_slug": "gpt-4o", "request_id": "r-1", "gizmo_id": None},
+    )
+    found = passage(read(chat({"m": (None, message)}, default_model_slug="auto")), "m")
+    assert found.content == "Hello \ue200cite\ue202turn0search1\ue201 【1†source】"
+    assert (found.role, found.kind, found.model, found.visibility) == ("assistant", "message", "gpt-4o", "all")
+    assert found.created_at == datetime(2023, 11, 14, 22, 13, 22, 250000, tzinfo=UTC)
+    assert found.updated_at == datetime(2023, 11, 14, 22, 13, 23, tzinfo=UTC)
+    assert found.metadata == {
+        "status": "finished_successfully",
+        "weight": 1.0,
+        "recipient": "all",
+        "channel": "final",
+        "content_type": "text",
+        "metadata": {"request_id": "r-1"},
+    }
+
+
+def test_the_model_of_the_conversation_stands_in_for_an_assistant_only() -> None:
+    document = read(chat(TREE, default_model_slug="gpt-5"))
+    assert (passage(document, "first").model, passage(document, "ask").model) == ("gpt-5", None)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({"content_type": "text", "parts": ["one", "", None, "two"]}, "one\ntwo"),
+        ({"content_type": "code", "language": "python", "text": "print(1)"}, "print(1)"),
+        ({"content_type": "execution_output", "text": "1\n"}, "1\n"),
+        (
+            {"content_type": "tether_quote", "title": "T", "text": "quoted", "url": "https://x", "domain": "x"},
+            "T\nquoted",
+        ),
+        ({"content_type": "tether_browsing_display", "result": "# page", "summary": "short"}, "# page\nshort"),
+        ({"content_type": "thoughts", "thoughts": [{"summary": "S", "content": "C"}, {"summary": "D"}]}, "S\nC\nD"),
+        ({"content_type": "reasoning_recap", "content": "Thought for 5s"}, "Thought for 5s"),
+        ({"content_type": "user_editable_context", "user_profile": "P", "user_instructions": "I"}, "P\nI"),
+        ({"content_type": "model_editable_context", "model_set_context": "M", "repository": None}, "M"),
+        ({"content_type": "system_error", "name": "Timeout", "text": "too slow"}, "Timeout\ntoo slow"),
+        ({"content_type": "citable_code_output", "output_str": "42"}, "42"),
+        ({"content_type": "sonic_webpage", "title": "T", "text": "body", "url": "https://x"}, "T\nbody"),
+        ({"content_type": "computer_output", "computer_id": "1", "text": "clicked"}, "clicked"),
+        ({"content_type": "of tomorrow", "parts": ["a"], "caption": "b", "url": "https://x", "size": 3}, "a\nb"),
+        ({"parts": ["no type"]}, "no type"),
+        ("just text", "just text"),
+    ],
+)
+def test_the_words_are_found_in_every_type_of_content(content: Any, text: str) -> None:
+    assert one(content).content == text
+
+
+def test_fields_that_are_not_words_are_kept_beside_them() -> None:
+    quote = {"content_type": "tether_quote", "title": "T", "text": "q", "url": "https://x", "domain": "x"}
+    assert one(quote).metadata["content"] == {"url": "https://x", "domain": "x"}
+    assert one({"content_type": "code", "language": "python", "text": "1"}).metadata["content"] == {
+        "language": "python"
+    }
+
+
+def test_pictures_and_voice_become_attachments_and_spoken_words_text() -> None:
+    picture = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-1", "width": 10}
+    voice = {"content_type": "audio_transcription", "text": "Good morning", "direction": "in"}
+    sound = {"content_type": "audio_asset_pointer", "asset_pointer": "sediment://file_2"}
+    found = one({"content_type": "multimodal_text", "parts": [picture, voice, sound, "typed"]}, "user")
+    assert found.content == "Good morning\ntyped"
+    assert found.attachments == (picture, {"content_type": "audio_transcription", "direction": "in"}, sound)
+
+
+def test_a_message_of_nothing_but_a_picture_is_kept() -> None:
+    picture = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-1"}
+    assert one({"content_type": "multimodal_text", "parts": [picture]}, "user").attachments == (picture,)
+    screen = {"content_type": "computer_output", "screenshot": {"asset_pointer": "file-service://file-2"}}
+    assert one(screen, "tool").attachments == ({"asset_pointer": "file-service://file-2"},)
+
+
+def test_attachments_and_citations_come_from_the_metadata() -> None:
+    metadata = {
+        "attachments": [{"id": "file-1", "name": "a.pdf"}],
+        "citations": [{"start_ix": 1}],
+        "content_references": [{"type": "webpage"}],
+    }
+    found = one({"content_type": "text", "parts": ["see"]}, metadata=metadata)
+    assert found.attachments == ({"id": "file-1", "name": "a.pdf"},)
+    assert found.citations == ({"start_ix": 1}, {"type": "webpage"})
+    assert "metadata" not in found.metadata
+
+
+TEXT = {"content_type": "text", "parts": ["words"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "kind", "tool"),
+    [
+        (TEXT, {"author": {"role": "assistant"}}, "message", None),
+        (TEXT, {"author": {"role": "assistant"}, "recipient": "all"}, "message", None),
+        (TEXT, {"author": {"role": "assistant"}, "recipient": "web.run"}, "tool_call", "web.run"),
+        (TEXT, {"author": {"role": "user"}, "recipient": "web.run"}, "message", None),
+        (TEXT, {"author": {"role": "tool", "name": "bio"}}, "tool_result", "bio"),
+        ({"content_type": "thoughts", "thoughts": [{"content": "x"}]}, {}, "thinking", None),
+        ({"content_type": "reasoning_recap", "content": "x"}, {}, "thinking", None),
+        ({"content_type": "user_editable_context", "user_profile": "x"}, {}, "context", None),
+    ],
+)
+def test_the_kind_of_a_message(content: Any, message: dict[str, Any], kind: str, tool: str | None) -> None:
+    found = one(content, **message)
+    assert (found.kind, found.tool) == (kind, tool)
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "visibility"),
+    [
+        (TEXT, {"author": {"role": "user"}}, "all"),
+        (TEXT, {"author": {"role": "user"}, "weight": 0}, "hidden"),
+        (TEXT, {"author": {"role": "tool"}, "weight": 0}, "all"),
+        (TEXT, {"author": {"role": "system"}}, "hidden"),
+        (TEXT, {"author": {"role": "system"}, "metadata": {"is_user_system_message": True}}, "all"),
+        (TEXT, {"metadata": {"is_visually_hidden_from_conversation": True}}, "hidden"),
+        ({"content_type": "model_editable_context", "model_set_context": "x"}, {}, "hidden"),
+    ],
+)
+def test_what_the_person_did_not_see_is_hidden(content: Any, message: dict[str, Any], visibility: str) -> None:
+    assert one(content, **message).visibility == visibility
+
+
+def test_a_message_without_status_weight_and_metadata_is_read() -> None:
+    found = one(TEXT, "user", metadata=None)
+    assert (found.content, found.visibility, found.created_at) == ("words", "all", None)
+
+
+def test_a_message_of_an_unknown_shape_is_counted_and_its_children_kept() -> None:
+    conversation = chat(TREE)
+    conversation["mapping"]["first"]["message"] = "not an object"
+    found = list(chatgpt.read(entry([conversation])))
+    assert passage(only(found), "thanks").parent == "ask"
+    assert problems(found) == [Problem("message of an unknown shape", where="A chat", failed=True)]
+
+
+# -- anything at all -------------------------------------------------------
+
+
+@given(values, values)
+def test_no_json_makes_it_raise(first: Any, second: Any) -> None:
+    for content in (first, [first, second], {"conversations": [first]}, [{"mapping": first, "id": second}]):
+        file = entry(content)
+        chatgpt.claims(file)
+        list(chatgpt.read(file))
+
+
+RICH = chat(
+    {
+        **TREE,
+        "voice": ("again", said("x", content={"content_type": "multimodal_text", "parts": [{"text": "a"}, {"b": 1}]})),
+        "think": ("voice", said("x", content={"content_type": "thoughts", "thoughts": [{"summary": "s"}]})),
+        "tool": ("think", said("y", "tool", metadata={"citations": [{"a": 1}], "attachments": [{"id": "f"}]})),
+    }
+)
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=8), values)
+def test_a_conversation_with_anything_in_any_place_is_read_or_reported(path: list[int], value: Any) -> None:
+    found = list(chatgpt.read(entry([mutate(RICH, path, value), chat(TREE, conversation_id="good")])))
+    assert any(document.origin_id == "good" for document in documents(found))
+    for document in documents(found):
+        arrange(document)
+        assert len({p.id for p in document.passages}) == len(document.passages)
+        for p in document.passages:
+            assert isinstance(p.content, str)
+            assert p.kind in KINDS
+            assert p.visibility in VISIBILITIES
+            assert p.role is None or isinstance(p.role, str)
+            json.dumps([p.metadata, p.attachments, p.citations], allow_nan=False)
+
+
+# -- samples ---------------------------------------------------------------
+
+
+def visible_texts(conversation: dict[str, Any]) -> set[str]:
+    messages = (node.get("message") for node in conversation.get("mapping", {}).values())
+    return {
+        part
+        for message in messages
+        if message and message["author"]["role"] in ("user", "assistant")
+        for part in message["content"].get("parts", ())
+        if isinstance(part, str) and part.strip()
+    }
+
+
+@pytest.mark.skipif(not (SAMPLES / "chatgpt").is_dir(), reason="no sample files here")
+def test_every_visible_text_of_the_samples_is_in_some_passage() -> None:
+    files = [f for f in entries(SAMPLES / "chatgpt") if isinstance(f, Entry) and f.name.endswith(".json")]
+    assert len(files) == 3
+    for file in files:
+        assert chatgpt.claims(file)
+        assert not claude.claims(file)
+        kept = {p.content for document in documents(chatgpt.read(file)) for p in document.passages}
+        for conversation in json.loads(file.head(1 << 24)):
+            assert visible_texts(conversation) <= kept
+
+
+@pytest.mark.skipif(not (SAMPLES / "chatgpt").is_dir(), reason="no sample files here")
+def test_the_branch_last_seen_is_canonical_in_the_sample_tree() -> None:
+    (file,) = [f for f in entries(SAMPLES / "chatgpt" / "chatgpt-tree.json") if isinstance(f, Entry)]
+    with file.open() as stream:
+        (raw,) = json.load(stream)
+    path = []
+    walk = raw["current_node"]
+    while walk:
+        path.append(walk)
+        walk = raw["mapping"][walk]["parent"]
+    canonical = [p.id for p in arrange(only(chatgpt.read(file))).canonical]
+    assert canonical == [node for node in reversed(path) if node in canonical]
+    assert canonical[-1] == raw["current_node"]

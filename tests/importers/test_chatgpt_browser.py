@@ -1,0 +1,309 @@
+"""ChatGPT Browser databases: both schemas, every way their columns are filled, and hostile files."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from builders import documents, only, passage, problems
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.importers import chatgpt_browser
+from recollect.importers.chatgpt_browser import decode_content, decode_time
+from recollect.importers.files import Entry
+from recollect.model import Document, Problem, arrange
+
+CONVERSATIONS = "create table conversations (id text primary key, create_time text, update_time text, title text)"
+WORKING = (
+    CONVERSATIONS,
+    "create table messages (id text primary key, conversation_id text, role text, content text, create_time text,"
+    " update_time text, parent_id text)",
+    "create table message_metadata (message_id text primary key, message_type text, model_slug text, citations text,"
+    " content_references text, finish_details text, is_complete integer, request_id text, timestamp_ text,"
+    " message_source text, serialization_metadata text)",
+    "create table message_children (parent_id text, child_id text, primary key (parent_id, child_id))",
+)
+CANONICAL = (
+    CONVERSATIONS,
+    "create table messages (id text primary key, conversation_id text not null, role text, content text,"
+    " create_time text, update_time text, position integer not null)",
+    "create index idx_canonical_messages_conversation on messages (conversation_id)",
+)
+THIN = (
+    "create table conversations (id text, title text)",
+    "create table messages (id text, conversation_id text, role text, content text, create_time real,"
+    " position integer)",
+)
+
+COLUMNS = "id, conversation_id, role, content, create_time, position"
+
+
+def make(path: Path, schema: tuple[str, ...], **tables: list[tuple[Any, ...]]) -> Entry:
+    database = apsw.Connection(str(path))
+    for statement in schema:
+        database.execute(statement)
+    for table, rows in tables.items():
+        for row in rows:
+            database.execute(f"insert into {table} values ({', '.join('?' * len(row))})", row)
+    database.close()
+    return on_disk(path)
+
+
+def on_disk(path: Path) -> Entry:
+    def never_opened() -> io.BytesIO:
+        raise AssertionError("a database must not be opened except by SQLite")
+
+    return Entry(path.name, path.stat().st_size, never_opened, path)
+
+
+def working(path: Path) -> Entry:
+    return make(
+        path,
+        WORKING,
+        conversations=[("c", "1700000000.5", "1700000100", "Bread")],
+        messages=[
+            ("sys", "c", "system", '[""]', None, None, "gone"),
+            ("ask", "c", "user", '["How?"]', "1700000001.0", None, "sys"),
+            ("first", "c", "assistant", '["With yeast."]', "1700000003.0", None, "ask"),
+            ("again", "c", "assistant", '["With caf\\u00e9."]', "1700000002.0", None, "ask"),
+        ],
+        message_metadata=[
+            (
+                "first",
+                None,
+                "gpt-4",
+                '[{"start_ix": 1}]',
+                '[{"type": "web"}]',
+                '{"type": "stop"}',
+                1,
+                "r",
+                None,
+                None,
+                None,
+            )
+        ],
+    )
+
+
+# -- columns ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ('["one"]', "one"),
+        ('["one", "", null, "two"]', "one\ntwo"),
+        ('["caf\\u00e9 \\n line"]', "café \n line"),
+        ("[]", ""),
+        ('[""]', ""),
+        ("[null]", ""),
+        ('[{"content_type": "audio_transcription", "text": "spoken"}]', "spoken"),
+        ('[{"type": "text", "text": "typed"}]', "typed"),
+        ('[{"content_type": "image_asset_pointer", "asset_pointer": "file-service://1"}]', ""),
+        ("plain text", "plain text"),
+        ("[not json", "[not json"),
+        ("[1, 2, 3]", "[1, 2, 3]"),
+        ('[{"any": "thing"}]', '[{"any": "thing"}]'),
+        ('{"parts": ["x"]}', '{"parts": ["x"]}'),
+        ("[" * 100_000, "[" * 100_000),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_content_is_a_list_of_parts_or_plain_text(raw: str | None, text: str) -> None:
+    assert decode_content(raw) == text
+
+
+@given(st.text())
+def test_text_survives_the_way_the_database_writes_it(text: str) -> None:
+    assert decode_content(json.dumps([text])) == text
+
+
+@given(st.text())
+def test_no_content_makes_it_raise(text: str) -> None:
+    assert isinstance(decode_content(text), str)
+    assert isinstance(decode_content(f"[{text}]"), str)
+
+
+@pytest.mark.parametrize("raw", ["1700000000.5", 1700000000.5, "2023-11-14T22:13:20.500Z", "2023-11-14 22:13:20.500"])
+def test_time_is_written_in_several_ways(raw: object) -> None:
+    assert decode_time(raw) == datetime(2023, 11, 14, 22, 13, 20, 500000, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("raw", ["", None, "soon"])
+def test_no_time_is_no_time(raw: object) -> None:
+    assert decode_time(raw) is None
+
+
+# -- databases -------------------------------------------------------------
+
+
+def test_a_working_database_is_a_tree(tmp_path: Path) -> None:
+    file = working(tmp_path / "chatgpt.db")
+    assert chatgpt_browser.claims(file)
+    found = list(chatgpt_browser.read(file))
+    document = arrange(only(found))
+    assert (document.origin, document.origin_id, document.title) == ("chatgpt", "c", "Bread")
+    assert document.partial
+    assert document.created_at == datetime(2023, 11, 14, 22, 13, 20, 500000, tzinfo=UTC)
+    assert {p.id: p.parent for p in document.passages} == {"ask": None, "again": "ask", "first": "ask"}
+    assert [p.id for p in document.canonical] == ["ask", "first"]
+    assert problems(found) == [Problem("empty message", where="Bread")]
+
+
+def test_the_metadata_of_a_working_database_is_used(tmp_path: Path) -> None:
+    first = passage(only(chatgpt_browser.read(working(tmp_path / "chatgpt.db"))), "first")
+    assert first.model == "gpt-4"
+    assert first.citations == ({"start_ix": 1}, {"type": "web"})
+    assert first.metadata == {"finish_details": '{"type": "stop"}', "is_complete": 1, "request_id": "r"}
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("schema", [CANONICAL, THIN], ids=["canonical", "thin"])
+def test_a_canonical_database_is_a_chain(tmp_path: Path, schema: tuple[str, ...], start: int) -> None:
+    thin = schema is THIN
+    rows: list[tuple[Any, ...]] = [
+        ("b", "c", "assistant", "Plainly." if thin else '["Plainly."]', 1700000002.0, start + 2),
+        ("x", "c", "tool", "[]", None, start + 1),
+        ("a", "c", "user", "So?" if thin else '["So?"]', 1700000001.0, start),
+    ]
+    if not thin:
+        rows = [(*row[:5], None, row[5]) for row in rows]
+    about: tuple[Any, ...] = ("c", "Talk") if thin else ("c", "", None, "Talk")
+    file = make(tmp_path / "canonical-export-2026-01-01.db", schema, conversations=[about], messages=rows)
+    assert chatgpt_browser.claims(file)
+    document = arrange(only(chatgpt_browser.read(file)))
+    assert [(p.id, p.parent, p.role, p.content) for p in document.canonical] == [
+        ("a", None, "user", "So?"),
+        ("b", "a", "assistant", "Plainly."),
+    ]
+
+
+def test_conversations_come_one_after_the_other_and_empty_ones_are_counted(tmp_path: Path) -> None:
+    conversations = [(f"c{n}", None, None, f"Talk {n}") for n in range(4)]
+    messages = [(f"m{n}", f"c{n % 2}", "user", f"turn {n}", str(n), None, n) for n in range(10)]
+    file = make(tmp_path / "x.db", CANONICAL, conversations=conversations, messages=messages)
+    found = list(chatgpt_browser.read(file))
+    assert [(d.origin_id, len(d.passages)) for d in documents(found)] == [("c0", 5), ("c1", 5)]
+    assert problems(found) == [Problem("conversation without messages", "x.db", unit="conversations", count=2)]
+
+
+def test_messages_whose_conversation_is_missing_are_kept(tmp_path: Path) -> None:
+    document = only(
+        chatgpt_browser.read(make(tmp_path / "x.db", CANONICAL, messages=[("m", "c", None, "hi", None, None, 1)]))
+    )
+    assert (document.origin_id, document.title) == ("c", "")
+    assert document.passages[0].role is None
+
+
+def test_system_rows_are_hidden_and_tool_rows_are_results(tmp_path: Path) -> None:
+    rows = [("s", "c", "system", "rules", None, None, 1), ("t", "c", "tool", "result", None, None, 2)]
+    document = only(chatgpt_browser.read(make(tmp_path / "x.db", CANONICAL, messages=rows)))
+    assert [(p.visibility, p.kind) for p in document.passages] == [("hidden", "message"), ("all", "tool_result")]
+
+
+def test_a_circle_of_parents_ends(tmp_path: Path) -> None:
+    rows = [("a", "c", "user", "[]", "1", None, "b"), ("b", "c", "user", "[]", "2", None, "a")]
+    rows.append(("d", "c", "user", "words", "3", None, "a"))
+    document = only(chatgpt_browser.read(make(tmp_path / "x.db", WORKING, messages=rows)))
+    assert passage(document, "d").parent is None
+
+
+def test_text_that_is_not_utf8_is_read_with_the_rest(tmp_path: Path) -> None:
+    file = make(tmp_path / "x.db", CANONICAL, messages=[("a", "c", "user", "tea", None, None, 1)])
+    database = apsw.Connection(str(tmp_path / "x.db"))
+    database.execute("insert into messages values ('b', 'c', 'user', cast(x'636166ff' as text), null, null, 2)")
+    database.close()
+    assert [p.content for p in only(chatgpt_browser.read(file)).passages] == ["tea", "caf\ufffd"]
+
+
+def test_a_database_in_utf16_is_read(tmp_path: Path) -> None:
+    file = make(
+        tmp_path / "x.db",
+        ("pragma encoding = 'UTF-16le'", *CANONICAL),
+        messages=[("a", "c", "user", "café", None, None, 1)],
+    )
+    assert only(chatgpt_browser.read(file)).passages[0].content == "café"
+
+
+# -- other people's files --------------------------------------------------
+
+
+def test_the_file_is_not_changed_and_its_name_may_hold_anything(tmp_path: Path) -> None:
+    folder = tmp_path / "a #1? 100% ü"
+    folder.mkdir()
+    file = working(folder / "chat gpt?mode=rw&x#.db")
+    assert file.path is not None
+    before = file.path.read_bytes()
+    assert chatgpt_browser.claims(file)
+    assert documents(chatgpt_browser.read(file))
+    assert file.path.read_bytes() == before
+    assert [p.name for p in folder.iterdir()] == [file.path.name]
+
+
+def test_a_write_ahead_log_in_a_folder_that_cannot_be_written_is_read(tmp_path: Path) -> None:
+    file = working(tmp_path / "x.db")
+    database = apsw.Connection(str(tmp_path / "x.db"))
+    database.pragma("journal_mode", "wal")
+    database.close()
+    tmp_path.chmod(0o500)
+    try:
+        assert chatgpt_browser.claims(file)
+        assert documents(chatgpt_browser.read(file))
+    finally:
+        tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        ("create table notes (id text)",),
+        (CONVERSATIONS, "create table messages (id text, body text)"),
+        (CONVERSATIONS, f"create table m ({COLUMNS})", "create view messages as select * from m"),
+        (CONVERSATIONS, f"create virtual table messages using fts5({COLUMNS})"),
+    ],
+    ids=["other tables", "other columns", "view", "virtual table"],
+)
+def test_other_databases_are_left_to_others(tmp_path: Path, schema: tuple[str, ...]) -> None:
+    assert not chatgpt_browser.claims(make(tmp_path / "x.db", schema))
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\0" + b"\xff" * 5000])
+def test_files_that_are_no_databases_are_refused_and_never_raise(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.db"
+    path.write_bytes(content)
+    assert not chatgpt_browser.claims(on_disk(path))
+    assert all(isinstance(item, Problem) and item.failed for item in chatgpt_browser.read(on_disk(path)))
+
+
+def test_files_with_another_ending_are_not_even_looked_at(tmp_path: Path) -> None:
+    assert not chatgpt_browser.claims(Entry("x.json", 0, lambda: io.BytesIO(), tmp_path / "x.json"))
+
+
+def test_a_damaged_database_gives_what_can_be_read(tmp_path: Path) -> None:
+    rows = [(f"m{n:04}", f"c{n:04}", "user", "words " * 200, None, None, 1) for n in range(500)]
+    file = make(tmp_path / "x.db", CANONICAL, messages=rows)
+    data = bytearray((tmp_path / "x.db").read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 20_000] = b"\xff" * 20_000
+    (tmp_path / "x.db").write_bytes(data)
+    found = list(chatgpt_browser.read(file))
+    assert all(isinstance(item, (Document, Problem)) for item in found)
+    assert any(problem.failed for problem in problems(found))
+
+
+def test_a_database_inside_an_archive_says_to_unpack_it(tmp_path: Path) -> None:
+    working(tmp_path / "x.db")
+    data = (tmp_path / "x.db").read_bytes()
+    packed = Entry("export.zip/x.db", len(data), lambda: io.BytesIO(data))
+    assert chatgpt_browser.claims(packed)
+    (problem,) = chatgpt_browser.read(packed)
+    assert isinstance(problem, Problem)
+    assert problem.failed
+    assert "unpack" in problem.reason
+    assert not chatgpt_browser.claims(Entry("export.zip/y.db", 3, lambda: io.BytesIO(b"abc")))

@@ -1,0 +1,377 @@
+"""Claude.ai exports: blocks, branches, pasted files, projects, memories."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from builders import ROOT, SAMPLES, claude_chat, documents, entry, mutate, only, passage, problems, turn, values
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.importers import chatgpt, claude
+from recollect.importers.files import Entry, entries
+from recollect.model import KINDS, Document, Problem, arrange
+
+THINKING = {"type": "thinking", "thinking": "Let me see.", "summaries": [{"summary": "Looking"}]}
+CALL = {"type": "tool_use", "name": "web_search", "input": {"query": "trains to Zürich"}}
+RESULT = {
+    "type": "tool_result",
+    "name": "web_search",
+    "content": [{"type": "text", "text": "At nine."}],
+    "is_error": False,
+}
+PROJECT = {
+    "uuid": "p-1",
+    "name": "Garden",
+    "description": "All about beans.",
+    "prompt_template": "Be brief.",
+    "is_private": True,
+    "created_at": "2026-01-01T00:00:00+00:00",
+    "docs": [{"uuid": "d-1", "filename": "beans.md", "content": "# Beans", "created_at": "2026-01-02T00:00:00+00:00"}],
+}
+MEMORY = {"conversations_memory": "Likes maps.", "project_memories": {"p-1": "brief"}, "account_uuid": "acc-1"}
+
+
+def read(*records: Any) -> Document:
+    return only(claude.read(entry(list(records))))
+
+
+def links(document: Document) -> dict[str, str | None]:
+    return {p.id: p.parent for p in document.passages}
+
+
+# -- recognising -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("conversations.json", [claude_chat(turn("h", "hi"))]),
+        ("conversations.json", [{"uuid": "k", "name": "no messages field"}]),
+        ("whatever.json", claude_chat()),
+        ("projects.json", [PROJECT]),
+        ("projects/p-1.json", PROJECT),
+        ("memories.json", [MEMORY]),
+        ("memories/acc-1.json", MEMORY),
+    ],
+)
+def test_the_files_of_an_export_are_recognised(name: str, content: Any) -> None:
+    assert claude.claims(entry(content, name))
+    assert not chatgpt.claims(entry(content, name))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("users.json", [{"uuid": "acc-1", "full_name": "A", "email_address": "a@example.com"}]),
+        ("conversations.json", [{"title": "x", "mapping": {}, "current_node": "y"}]),
+        ("conversations.json", []),
+        ("card.json", {"name": "x", "description": "y"}),
+        ("conversations.txt", [claude_chat()]),
+    ],
+)
+def test_other_files_are_left_to_others(name: str, content: Any) -> None:
+    assert not claude.claims(entry(content, name))
+
+
+# -- conversations ---------------------------------------------------------
+
+
+def test_a_conversation_becomes_a_document() -> None:
+    document = read(claude_chat(turn("h", "Hello"), summary="", account={"uuid": "acc-1"}))
+    assert (document.origin, document.origin_id, document.title) == ("claude", "k-1", "A talk")
+    assert document.created_at == datetime(2026, 3, 1, 10, tzinfo=UTC)
+    assert document.updated_at == datetime(2026, 3, 1, 11, tzinfo=UTC)
+    assert document.metadata == {"summary": "", "account": {"uuid": "acc-1"}}
+    (message,) = document.passages
+    assert (message.id, message.role, message.content) == ("h", "user", "Hello")
+
+
+def test_branches_are_kept_and_the_newest_leaf_is_the_head() -> None:
+    document = arrange(
+        read(
+            claude_chat(
+                turn("h", "Plan?", parent_message_uuid=ROOT),
+                turn("a1", "First", sender="assistant", parent_message_uuid="h", created_at="2026-03-01T10:01:00Z"),
+                turn("a2", "Second", sender="assistant", parent_message_uuid="h", created_at="2026-03-01T10:02:00Z"),
+            )
+        )
+    )
+    assert [p.id for p in document.passages] == ["h", "a1", "a2"]
+    assert [p.id for p in document.canonical] == ["h", "a2"]
+
+
+def test_older_exports_without_parents_are_one_chain() -> None:
+    document = read(claude_chat(turn("a", "one"), turn("b", "two", sender="assistant"), turn("c", "three")))
+    assert links(document) == {"a": None, "b": "a", "c": "b"}
+
+
+@pytest.mark.parametrize("chained", [True, False])
+def test_children_of_an_empty_message_hang_on_the_nearest_kept_one(chained: bool) -> None:
+    def parent(uuid: str) -> dict[str, str]:
+        return {} if chained else {"parent_message_uuid": uuid}
+
+    messages = [
+        turn("a", "one", **parent(ROOT)),
+        turn("b", "", sender="assistant", **parent("a")),
+        turn("c", {"type": "token_budget"}, **parent("b")),
+        turn("d", "two", sender="assistant", **parent("c")),
+    ]
+    found = list(claude.read(entry([claude_chat(*messages)])))
+    assert links(only(found)) == {"a": None, "d": "a"}
+    assert problems(found) == [Problem("empty message", where="A talk", count=2)]
+
+
+def test_a_conversation_without_messages_is_skipped_with_a_reason() -> None:
+    nothing = Problem("conversation without messages", where="A talk", unit="conversations")
+    for record in (claude_chat(), claude_chat(chat_messages=None), {"uuid": "k-1", "name": "A talk"}):
+        assert list(claude.read(entry([record]))) == [nothing]
+
+
+def test_a_repeated_message_is_kept_once() -> None:
+    found = list(claude.read(entry([claude_chat(turn("a", "one"), turn("a", "one"))])))
+    assert len(only(found).passages) == 1
+    assert problems(found) == [Problem("repeated message", where="A talk")]
+
+
+def test_a_message_without_an_id_gets_one_from_its_place() -> None:
+    assert links(read(claude_chat(turn("a", "one"), {"text": "two", "sender": "human"}))) == {"a": None, "k-1:1": "a"}
+
+
+def test_a_circle_of_empty_parents_ends() -> None:
+    messages = [
+        turn("a", "", parent_message_uuid="b"),
+        turn("b", "", parent_message_uuid="a"),
+        turn("c", "words", parent_message_uuid="a"),
+    ]
+    assert links(read(claude_chat(*messages))) == {"c": None}
+
+
+# -- blocks ----------------------------------------------------------------
+
+
+def test_the_parts_of_an_answer_hang_in_a_line_that_ends_in_its_text() -> None:
+    answer = turn("a", THINKING, "Looking it up.", CALL, RESULT, "At nine.", sender="assistant")
+    document = read(claude_chat(turn("h", "When?"), answer, turn("t", "Thanks")))
+    assert links(document) == {
+        "h": None,
+        "a:thinking": "h",
+        "a:2": "a:thinking",
+        "a:3": "a:2",
+        "a": "a:3",
+        "t": "a",
+    }
+    assert [(p.kind, p.role, p.tool, p.content) for p in document.passages[1:5]] == [
+        ("thinking", "assistant", None, "Let me see."),
+        ("tool_call", "assistant", "web_search", '{"query": "trains to Zürich"}'),
+        ("tool_result", "tool", "web_search", "At nine."),
+        ("message", "assistant", None, "Looking it up.\nAt nine."),
+    ]
+    assert all(p.canonical for p in arrange(document).passages)
+
+
+def test_without_visible_text_the_last_part_carries_the_message_id() -> None:
+    document = read(claude_chat(turn("h", "When?"), turn("a", THINKING, CALL, sender="assistant"), turn("t", "So?")))
+    assert links(document) == {"h": None, "a:thinking": "h", "a": "a:thinking", "t": "a"}
+    assert passage(document, "a").kind == "tool_call"
+
+
+def test_several_thoughts_have_different_ids() -> None:
+    answer = turn("a", THINKING, CALL, {**THINKING, "thinking": "Better."}, "Yes.", sender="assistant")
+    assert list(links(read(claude_chat(answer)))) == ["a:thinking", "a:2", "a:3", "a"]
+
+
+@pytest.mark.parametrize(
+    ("given_input", "text"),
+    [
+        ({"command": "create", "id": "x", "title": "Poem", "content": "Roses\nare"}, "Poem\nRoses\nare"),
+        ({"path": "a.py", "file_text": "print('é')\n"}, "a.py\nprint('é')\n"),
+        ({"path": "a.py", "old_str": "old words", "new_str": "new words"}, "a.py\nold words\nnew words"),
+        ({"code": "1 + 1"}, "1 + 1"),
+        ({"query": "naïve"}, '{"query": "naïve"}'),
+        ({}, "{}"),
+    ],
+)
+def test_what_a_tool_was_given_is_readable(given_input: Any, text: str) -> None:
+    answer = turn("a", {"type": "tool_use", "name": "artifacts", "input": given_input}, "Done.", sender="assistant")
+    assert passage(read(claude_chat(answer)), "a:1").content == text
+
+
+def test_the_rest_of_a_tools_input_is_kept() -> None:
+    block = {"type": "tool_use", "name": "artifacts", "input": {"command": "create", "content": "x"}, "id": "toolu_1"}
+    found = passage(read(claude_chat(turn("a", block, sender="assistant"))), "a")
+    assert found.metadata == {"id": "toolu_1", "input": {"command": "create"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("plain", "plain"),
+        ([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], "one\ntwo"),
+        ([{"type": "knowledge", "title": "Page", "url": "https://x", "text": "body"}], "Page\nbody"),
+        (["bare"], "bare"),
+        (None, "shown"),
+    ],
+)
+def test_what_a_tool_answered_is_readable(content: Any, text: str) -> None:
+    block = {"type": "tool_result", "name": "x", "content": content, "display_content": {"text": "shown"}}
+    found = passage(read(claude_chat(turn("a", block, "Done.", sender="assistant"))), "a:1")
+    assert (found.role, found.kind, found.content) == ("tool", "tool_result", text)
+
+
+def test_what_a_tool_answered_besides_text_is_attached() -> None:
+    picture = {"type": "image", "file_uuid": "f-1"}
+    page = {"type": "knowledge", "title": "Page", "url": "https://x"}
+    block = {"type": "tool_result", "name": "x", "content": [picture, page]}
+    found = passage(read(claude_chat(turn("a", block, "Done.", sender="assistant"))), "a:1")
+    assert found.attachments == (picture,)
+    assert found.citations == ({"title": "Page", "url": "https://x"},)
+
+
+def test_an_unknown_block_with_words_is_kept_as_context_and_one_without_as_metadata() -> None:
+    answer = turn("a", {"type": "new", "display_content": {"text": "shown"}}, {"type": "flag", "flag": "x"}, "Hi")
+    document = read(claude_chat(answer))
+    assert (passage(document, "a:1").kind, passage(document, "a:1").content) == ("context", "shown")
+    assert passage(document, "a").metadata == {"blocks": [{"type": "flag", "flag": "x"}]}
+
+
+@pytest.mark.parametrize("content", [None, [], "", [{"type": "text", "text": ""}], [{"type": "flag"}]])
+def test_the_flat_text_stands_in_for_missing_blocks(content: Any) -> None:
+    message = {"uuid": "m", "sender": "human", "text": "Hello there", "content": content}
+    assert read(claude_chat(message)).passages[0].content == "Hello there"
+
+
+def test_content_that_is_a_string_is_the_text() -> None:
+    message = {"uuid": "m", "sender": "human", "text": "flat", "content": "Hello there"}
+    assert read(claude_chat(message)).passages[0].content == "Hello there"
+
+
+def test_the_flat_text_is_not_used_beside_blocks() -> None:
+    answer = turn(
+        "a", CALL, sender="assistant", text="```\nThis block is not supported on your current device yet.\n```"
+    )
+    assert [p.kind for p in read(claude_chat(answer)).passages] == ["tool_call"]
+
+
+def test_citations_and_the_rest_of_a_message_are_kept() -> None:
+    block = {"type": "text", "text": "So it is.", "citations": [{"url": "https://x"}]}
+    (found,) = read(claude_chat(turn("a", block, index=3, truncated=False, model="claude-x"))).passages
+    assert found.citations == ({"url": "https://x"},)
+    assert found.model == "claude-x"
+    assert found.metadata == {"index": 3, "truncated": False}
+
+
+def test_the_time_of_a_block_is_its_own() -> None:
+    answer = turn("a", {**THINKING, "start_timestamp": "2026-03-01T12:00:00Z"}, "Yes.", sender="assistant")
+    assert passage(read(claude_chat(answer)), "a:thinking").created_at == datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+# -- attachments -----------------------------------------------------------
+
+PASTED = {"file_name": "notes.txt", "file_size": 12, "file_type": "txt", "extracted_content": "pasted notes"}
+NAMED = {"file_name": "notes.txt", "file_size": 12, "file_type": "txt"}
+
+
+def test_pasted_text_is_context_before_the_words_of_the_person() -> None:
+    message = turn("h", "What is this?", attachments=[PASTED], files=[{"file_name": "map.png"}])
+    context, words = read(claude_chat(message)).passages
+    assert (context.id, context.kind, context.role, context.content) == ("h:1", "context", "user", "pasted notes")
+    assert context.attachments == (NAMED,)
+    assert (words.id, words.parent, words.content) == ("h", "h:1", "What is this?")
+    assert words.attachments == (NAMED, {"file_name": "map.png"})
+
+
+def test_pasted_text_alone_carries_the_message_id() -> None:
+    message = turn("h", "", attachments=[PASTED], files=[{"file_name": "map.png"}])
+    (context,) = read(claude_chat(message)).passages
+    assert (context.id, context.kind) == ("h", "context")
+    assert context.attachments == (NAMED, {"file_name": "map.png"})
+
+
+def test_a_message_of_nothing_but_a_file_is_kept() -> None:
+    (message,) = read(claude_chat(turn("h", "", files=[{"file_name": "map.png"}]))).passages
+    assert (message.content, message.attachments) == ("", ({"file_name": "map.png"},))
+
+
+# -- notes -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", [PROJECT, [PROJECT]])
+def test_a_project_becomes_a_note(content: Any) -> None:
+    document = arrange(only(claude.read(entry(content, "projects.json"))))
+    assert (document.source, document.origin_id, document.title) == ("note", "p-1", "Garden")
+    assert [(p.id, p.role, p.content, p.metadata["title"]) for p in document.canonical] == [
+        ("p-1:description", None, "All about beans.", "description"),
+        ("p-1:prompt_template", None, "Be brief.", "prompt template"),
+        ("d-1", None, "# Beans", "beans.md"),
+    ]
+    assert document.metadata == {"is_private": True}
+
+
+def test_a_project_without_text_is_skipped_with_a_reason() -> None:
+    empty = {**PROJECT, "description": "", "prompt_template": "", "docs": []}
+    assert list(claude.read(entry([empty]))) == [Problem("project without text", "Garden", unit="conversations")]
+
+
+def test_documents_of_a_project_that_share_an_id_are_both_kept() -> None:
+    twice = {**PROJECT, "docs": [*PROJECT["docs"], {**PROJECT["docs"][0], "content": "other"}]}
+    assert [p.id for p in read(twice).passages][2:] == ["d-1", "d-1#2"]
+
+
+@pytest.mark.parametrize("content", [MEMORY, [MEMORY]])
+def test_memories_become_a_note(content: Any) -> None:
+    document = only(claude.read(entry(content, "memories.json")))
+    assert (document.source, document.origin_id) == ("note", "memory:acc-1")
+    assert {p.id: p.content for p in document.passages} == {
+        "conversations_memory": "Likes maps.",
+        "project_memories:p-1": "brief",
+    }
+
+
+# -- anything at all -------------------------------------------------------
+
+
+@given(values, values)
+def test_no_json_makes_it_raise(first: Any, second: Any) -> None:
+    for key in ("chat_messages", "docs", "conversations_memory"):
+        for content in (first, [first, second], [{key: first, "uuid": second}], [{key: [first], "uuid": "k"}]):
+            claude.claims(entry(content))
+            list(claude.read(entry(content)))
+
+
+RICH = claude_chat(
+    turn("h", "When?", parent_message_uuid=ROOT, attachments=[PASTED], files=[{"file_name": "map.png"}]),
+    turn("a", THINKING, CALL, RESULT, "At nine.", sender="assistant", parent_message_uuid="h"),
+)
+
+
+@given(st.sampled_from([RICH, PROJECT, MEMORY]), st.lists(st.integers(0, 20), min_size=1, max_size=6), values)
+def test_a_record_with_anything_in_any_place_is_read_or_reported(record: Any, path: list[int], value: Any) -> None:
+    found = list(claude.read(entry([mutate(record, path, value), claude_chat(turn("h", "hi"), uuid="good")])))
+    assert any(document.origin_id == "good" for document in documents(found))
+    for document in documents(found):
+        arrange(document)
+        assert len({p.id for p in document.passages}) == len(document.passages)
+        for p in document.passages:
+            assert isinstance(p.content, str)
+            assert p.kind in KINDS
+            assert p.role is None or isinstance(p.role, str)
+            json.dumps([p.metadata, p.attachments, p.citations], allow_nan=False)
+
+
+# -- samples ---------------------------------------------------------------
+
+
+@pytest.mark.skipif(not (SAMPLES / "synthetic").is_dir(), reason="no sample files here")
+def test_every_visible_text_of_the_sample_is_in_some_passage() -> None:
+    files = [f for f in entries(SAMPLES / "synthetic" / "claude_ai_export.zip") if isinstance(f, Entry)]
+    claimed = [file for file in files if claude.claims(file)]
+    assert [file.basename for file in files if file not in claimed] == ["users.json"]
+    kept = {p.content for file in claimed for document in documents(claude.read(file)) for p in document.passages}
+    (chats,) = [file for file in files if file.basename == "conversations.json"]
+    for conversation in json.loads(chats.head(1 << 24)):
+        assert {message["text"] for message in conversation["chat_messages"]} <= kept
+    assert {"# doc", "Be brief.", "Likes maps.", "brief", "pasted notes", "private"} <= kept

@@ -1,0 +1,660 @@
+"""Claude Code transcripts: whose words they are, in which order, and what is left out."""
+
+import base64
+import copy
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.importers import claude_code
+from recollect.importers.files import Entry, entries
+from recollect.model import KINDS, ROLES, VISIBILITIES, Document, Passage, Problem, arrange
+
+SESSION = "11111111-2222-4333-8444-555555555555"
+SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "claude_code"
+
+
+# -- making transcripts ------------------------------------------------------
+
+
+def entry(*lines: object, name: str = f"{SESSION}.jsonl") -> Entry:
+    data = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
+    data += b"\n" if data and not isinstance(lines[-1], bytes) else b""
+    return Entry(name, len(data), lambda: io.BytesIO(data))
+
+
+def record(type_: str, uuid: str, parent: str | None, **more: object) -> dict[str, object]:
+    second = sum(map(ord, uuid)) % 60
+    return {
+        "type": type_,
+        "uuid": uuid,
+        "parentUuid": parent,
+        "sessionId": SESSION,
+        "cwd": "/home/me/kiln",
+        "gitBranch": "glaze",
+        "version": "2.1.0",
+        "isSidechain": False,
+        "timestamp": f"2026-03-01T10:00:{second:02}.000Z",
+        **more,
+    }
+
+
+def user(uuid: str, parent: str | None, content: object, **more: object) -> dict[str, object]:
+    return record("user", uuid, parent, message={"role": "user", "content": content}, **more)
+
+
+def assistant(uuid: str, parent: str | None, *blocks: object, id: str = "", **more: object) -> dict[str, object]:
+    message = {"id": id or f"msg_{uuid}", "role": "assistant", "model": "claude-opus", "content": list(blocks)}
+    return record("assistant", uuid, parent, message=message, **more)
+
+
+def text(words: str) -> dict[str, object]:
+    return {"type": "text", "text": words}
+
+
+def call(id_: str, name: str = "Bash", **arguments: object) -> dict[str, object]:
+    return {"type": "tool_use", "id": id_, "name": name, "input": arguments}
+
+
+def result(id_: str, content: object = "done", **more: object) -> dict[str, object]:
+    return {"type": "tool_result", "tool_use_id": id_, "content": content, **more}
+
+
+def read(*lines: object, name: str = f"{SESSION}.jsonl") -> tuple[list[Document], list[Problem]]:
+    found = list(claude_code.read(entry(*lines, name=name)))
+    return [f for f in found if isinstance(f, Document)], [f for f in found if isinstance(f, Problem)]
+
+
+def only(*lines: object, name: str = f"{SESSION}.jsonl") -> Document:
+    (document,), _ = read(*lines, name=name)
+    return document
+
+
+def passages(*lines: object) -> dict[str, Passage]:
+    return {p.id: p for p in only(*lines).passages}
+
+
+def path(document: Document) -> list[str]:
+    return [p.id for p in arrange(document).canonical]
+
+
+HELLO = user("u1", None, "Mix the celadon glaze\nwith ash")
+REPLY = assistant("a1", "u1", text("Stirring it now."))
+
+
+# -- which files ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        HELLO,
+        {"type": "summary", "summary": "Glazes", "leafUuid": "u1"},
+        {"type": "file-history-snapshot", "messageId": "u1", "snapshot": {}},
+        {"type": "queue-operation", "operation": "enqueue", "sessionId": SESSION, "content": "x"},
+        {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "old and without uuid"}},
+    ],
+)
+def test_transcripts_are_known_by_their_first_lines(first):
+    assert claude_code.claims(entry(first, name="anything.JSONL"))
+
+
+def test_a_first_line_longer_than_the_head_of_the_file_is_recognised():
+    assert claude_code.claims(entry(user("u1", None, "clay " * 50_000)))
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("notes.txt", HELLO),
+        ("rollout-1.jsonl", {"type": "session_meta", "payload": {"id": "x"}, "sessionId": "s"}),
+        ("gemini.jsonl", {"sessionId": "s", "projectHash": "p", "type": "user"}),
+        ("chat.jsonl", {"role": "user", "content": "hello"}),
+        ("conversations.json", [{"uuid": "c", "chat_messages": []}]),
+        ("broken.jsonl", b"{not json\n"),
+        ("empty.jsonl", b""),
+    ],
+)
+def test_other_files_are_left_to_other_importers(name, line):
+    assert not claude_code.claims(entry(line, name=name))
+
+
+def test_the_web_export_is_one_session_with_numbered_records():
+    lines = [{"type": r["type"], "message": r["message"], "timestamp": r["timestamp"]} for r in (HELLO, REPLY)]
+    data = json.dumps({"loglines": lines}).encode()
+    file = Entry("export.json", len(data), lambda: io.BytesIO(data))
+    assert claude_code.claims(file)
+    (document,) = claude_code.read(file)
+    assert isinstance(document, Document)
+    assert document.origin_id.startswith("export-")
+    assert [p.id for p in document.passages] == [f"{document.origin_id}:1", f"{document.origin_id}:2"]
+    assert [p.content for p in document.passages] == ["Mix the celadon glaze\nwith ash", "Stirring it now."]
+
+
+def test_a_web_export_that_breaks_off_is_reported():
+    data = b'{"loglines": [{"type": "user", "message": {"content": "x"}}'
+    found = list(claude_code.read(Entry("export.json", len(data), lambda: io.BytesIO(data))))
+    assert [f.failed for f in found if isinstance(f, Problem)] == [True, False]
+
+
+def test_a_file_that_cannot_be_read_is_not_claimed():
+    def refuse() -> io.BytesIO:
+        raise OSError("gone")
+
+    assert not claude_code.claims(Entry("gone.jsonl", 1, refuse))
+
+
+# -- the document --------------------------------------------------------------
+
+
+def test_a_session_is_a_document_with_its_project_and_branch():
+    document = only(HELLO, REPLY)
+    assert (document.origin, document.origin_id, document.shared_ids) == ("claude-code", SESSION, True)
+    assert document.namespace == "/home/me/kiln"
+    assert document.metadata == {"cwd": "/home/me/kiln", "gitBranch": "glaze", "version": "2.1.0"}
+    assert document.title == "Mix the celadon glaze"
+    assert document.created_at is not None and document.updated_at is not None
+    assert document.created_at <= document.updated_at
+    assert [(p.id, p.role, p.model) for p in document.passages] == [
+        ("u1", "user", None),
+        ("a1", "assistant", "claude-opus"),
+    ]
+
+
+def test_the_file_name_decides_which_session_a_resumed_file_is():
+    copied = [HELLO | {"sessionId": "older"}, REPLY | {"sessionId": "older"}]
+    assert only(*copied, user("u2", "a1", "More")).origin_id == SESSION
+    assert only(*copied, user("u2", "a1", "More"), name="renamed.jsonl").origin_id == "older"
+    assert only(*copied, user("u2", "a1", "More"), name="older.jsonl").origin_id == "older"
+
+
+def test_a_change_of_folder_is_noted_on_the_passage():
+    moved = only(HELLO, REPLY | {"cwd": "/home/me/wheel"})
+    assert moved.namespace == "/home/me/kiln"
+    assert [p.metadata.get("cwd") for p in moved.passages] == [None, "/home/me/wheel"]
+
+
+def test_the_title_is_the_last_one_given():
+    titles = [{"type": "ai-title", "aiTitle": t, "sessionId": SESSION} for t in ("First", "Last")]
+    summary = {"type": "summary", "summary": "Summed up", "leafUuid": "a1"}
+    foreign = {"type": "summary", "summary": "Of another file", "leafUuid": "elsewhere"}
+    named = {"type": "custom-title", "customTitle": "Mine", "sessionId": SESSION}
+    assert only(foreign, HELLO, REPLY).title == "Mix the celadon glaze"
+    assert only(summary, foreign, HELLO, REPLY).title == "Summed up"
+    assert only(summary, titles[0], HELLO, REPLY, titles[1]).title == "Last"
+    assert only(named, HELLO, REPLY, titles[1]).title == "Mine"
+
+
+def test_a_long_first_prompt_gives_a_title_of_eighty_characters():
+    assert only(user("u1", None, "ash " * 100)).title == ("ash " * 20)[:80]
+
+
+def test_a_session_of_slash_commands_is_titled_by_the_first():
+    command = "<command-name>/init</command-name>\n<command-args></command-args>"
+    assert only(user("u1", None, command)).title == "/init"
+
+
+def test_a_file_without_messages_says_so():
+    documents, problems = read(
+        {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
+        {"type": "summary", "summary": "Of another session", "leafUuid": "x"},
+    )
+    assert documents == []
+    assert [(p.reason, p.unit, p.failed) for p in problems] == [
+        ("no messages in the session", "conversations", False),
+        ("record type file-history-snapshot", "messages", False),
+    ]
+
+
+# -- whose words ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "role", "kind", "visibility"),
+    [
+        ("Fire it to cone 6", "user", "message", "all"),
+        ("<command-name>/model</command-name>", "user", "context", "all"),
+        ("<bash-input>ls kiln</bash-input>", "user", "context", "all"),
+        ("<task-notification>done</task-notification>", "user", "context", "all"),
+        ("<bash-stdout>shelf.txt</bash-stdout><bash-stderr></bash-stderr>", "tool", "tool_result", "all"),
+        ("<local-command-stdout>set</local-command-stdout>", "tool", "tool_result", "all"),
+        ("<system-reminder>be brief</system-reminder>", "user", "context", "hidden"),
+        ("Caveat: The messages below were made by a command.", "user", "context", "hidden"),
+        ("[Request interrupted by user]", "user", "context", "hidden"),
+    ],
+)
+def test_not_everything_under_the_users_name_is_the_persons(words, role, kind, visibility):
+    for content in (words, [text(words)]):
+        passage = passages(user("u1", None, content))["u1"]
+        assert (passage.role, passage.kind, passage.visibility) == (role, kind, visibility)
+        assert passage.content == words
+
+
+def test_meta_records_are_hidden_and_compact_summaries_are_summaries():
+    found = passages(user("u1", None, "Injected", isMeta=True), user("u2", "u1", "So far: clay", isCompactSummary=True))
+    assert (found["u1"].kind, found["u1"].visibility) == ("context", "hidden")
+    assert (found["u2"].role, found["u2"].kind, found["u2"].visibility) == ("system", "summary", "all")
+
+
+def test_a_reminder_beside_a_prompt_does_not_hide_the_prompt():
+    found = passages(user("u1", None, [text("<system-reminder>x</system-reminder>"), text("Which"), text("clay?")]))
+    assert found["u1"].visibility == "hidden"
+    assert (found["u1:1"].content, found["u1:1"].kind) == ("Which\n\nclay?", "message")
+
+
+def test_system_records_are_hidden_context():
+    found = passages(
+        HELLO,
+        record("system", "s1", "u1", subtype="informational", content="Hook ran"),
+        record("system", "s2", "s1", subtype="local_command", content="<command-name>/cost</command-name>"),
+        record("system", "s3", "s2", subtype="away_summary", content="While you were away"),
+        record("system", "s4", "s3", subtype="turn_duration", durationMs=5),
+    )
+    assert "s4" not in found
+    assert (found["s1"].role, found["s1"].kind, found["s1"].visibility) == ("system", "context", "hidden")
+    assert (found["s2"].role, found["s2"].visibility) == ("user", "all")
+    assert (found["s3"].kind, found["s3"].visibility) == ("summary", "all")
+
+
+# -- messages in pieces, tools, files ------------------------------------------
+
+
+def test_pieces_of_one_message_are_read_as_one():
+    found = only(
+        HELLO,
+        assistant("a1", "u1", {"type": "thinking", "thinking": "Ash fluxes.", "signature": "s"}, id="m"),
+        assistant("a2", "a1", text("First"), id="m"),
+        assistant("a3", "a2", text("second"), id="m"),
+        assistant("a4", "a3", call("t1", command="stir"), id="m"),
+    ).passages
+    assert [(p.id, p.kind, p.content) for p in found[1:]] == [
+        ("a1", "thinking", "Ash fluxes."),
+        ("a2", "message", "First\n\nsecond"),
+        ("a4", "tool_call", "command: stir"),
+    ]
+    assert [p.parent for p in found] == [None, "u1", "a1", "a2"]
+
+
+def test_the_usage_of_a_message_is_noted_once():
+    pieces = [assistant(f"a{n}", "u1", text(str(n)), call(f"t{n}"), id="m") for n in range(3)]
+    for piece in pieces:
+        piece["message"]["usage"] = {"output_tokens": 7}
+    found = only(HELLO, *pieces).passages
+    assert [p.metadata.get("usage") for p in found].count({"output_tokens": 7}) == 1
+
+
+def test_a_tool_call_can_be_read_and_its_result_names_the_tool():
+    edits = [{"old_string": "cone 6\nslow", "new_string": "cone 10"}]
+    found = passages(
+        HELLO,
+        assistant("a1", "u1", text("Editing"), call("t1", "MultiEdit", file_path="/kiln.txt", edits=edits)),
+        user("r1", "a1", [result("t1", [text("Applied"), text("twice")], is_error=True)], toolUseResult={"x": "again"}),
+    )
+    assert found["a1:1"].content == "file_path: /kiln.txt\nedits:\nold_string:\ncone 6\nslow\nnew_string: cone 10"
+    assert (found["a1:1"].role, found["a1:1"].kind, found["a1:1"].tool) == ("assistant", "tool_call", "MultiEdit")
+    answer = found["r1"]
+    assert (answer.role, answer.kind, answer.tool, answer.content) == (
+        "tool",
+        "tool_result",
+        "MultiEdit",
+        "Applied\ntwice",
+    )
+    assert answer.metadata == {"tool_use_id": "t1", "is_error": True}
+    assert "again" not in str(found)
+
+
+def test_the_copy_of_a_result_counts_where_the_result_is_empty():
+    lines = [HELLO, assistant("a1", "u1", call("t1"))]
+    copy_ = {"stdout": "glaze\nrecipe", "stderr": ""}
+    assert passages(*lines, user("r1", "a1", [result("t1", "")], toolUseResult=copy_))["r1"].content == (
+        "stdout:\nglaze\nrecipe\nstderr: "
+    )
+
+
+def test_embedded_files_are_described_but_not_kept():
+    data = base64.b64encode(b"pixels" * 100).decode()
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+    broken = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "abcde"}}
+    found = passages(user("u1", None, [image, text("What is this?"), broken]), user("u2", "u1", [image]))
+    picture, document = found["u1"].attachments
+    assert (picture["type"], picture["media_type"], picture["bytes"]) == ("image", "image/png", 600)
+    assert len(picture["sha256"]) == 64
+    assert document == {"type": "document", "media_type": "application/pdf", "bytes": 3}
+    assert (found["u1"].content, found["u2"].content) == ("What is this?", "")
+    assert data not in str(found)
+
+
+def test_an_image_in_a_result_is_an_attachment_of_the_result():
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    found = passages(HELLO, assistant("a1", "u1", call("t1", "Read")), user("r1", "a1", [result("t1", [image])]))
+    assert [a["bytes"] for a in found["r1"].attachments] == [3]
+
+
+def test_a_document_of_plain_text_can_be_found():
+    source = {"type": "text", "media_type": "text/plain", "data": "Recipe of the old potter"}
+    found = passages(user("u1", None, [{"type": "document", "title": "old.txt", "source": source}]))
+    assert found["u1"].content == "Recipe of the old potter"
+    assert found["u1"].attachments == ({"type": "document", "media_type": "text/plain", "name": "old.txt"},)
+
+
+# -- the tree ------------------------------------------------------------------
+
+
+def test_parallel_tool_calls_stay_one_line():
+    document = only(
+        HELLO,
+        assistant("a1", "u1", call("t1"), id="m"),
+        assistant("a2", "a1", call("t2"), id="m"),
+        user("r1", "a1", [result("t1")]),
+        user("r2", "a2", [result("t2")]),
+        assistant("a3", "r2", text("Both are done.")),
+    )
+    assert path(document) == ["u1", "a1", "a2", "r1", "r2", "a3"]
+
+
+def test_progress_and_hooks_are_passed_through():
+    document = only(
+        HELLO,
+        record("progress", "p1", "u1", data={}),
+        record("attachment", "h1", "p1", attachment={"type": "hook_success"}),
+        assistant("a1", "h1", text("Yes")),
+        record("progress", "p2", "a1", data={}),
+        user("u2", "p2", "Next"),
+    )
+    assert [(p.id, p.parent) for p in document.passages] == [("u1", None), ("a1", "u1"), ("u2", "a1")]
+
+
+def test_a_prompt_beside_a_prompt_is_a_change_of_mind():
+    document = only(
+        HELLO,
+        REPLY,
+        user("u2", "a1", "Use iron"),
+        assistant("a2", "u2", text("Brown.")),
+        record("progress", "p1", "a1", data={}),
+        user("u3", "p1", "Use copper"),
+        assistant("a3", "u3", text("Green.")),
+    )
+    assert path(document) == ["u1", "a1", "u3", "a3"]
+    assert [p.id for p in arrange(document).passages] == ["u1", "a1", "u2", "a2", "u3", "a3"]
+
+
+def test_the_first_prompt_can_be_taken_back():
+    document = only(HELLO, REPLY, user("u2", None, "Rather a tenmoku"), assistant("a2", "u2", text("Black then.")))
+    assert path(document) == ["u2", "a2"]
+    assert len(document.passages) == 4
+
+
+def test_records_that_name_no_parents_follow_one_another():
+    document = only(user("u1", None, "a"), assistant("a1", None, text("b")), user("u2", None, "c"))
+    assert path(document) == ["u1", "a1", "u2"]
+
+
+def test_compaction_does_not_cut_the_session():
+    document = only(
+        HELLO,
+        REPLY,
+        record("system", "b1", None, subtype="compact_boundary", logicalParentUuid="a1", content="Compacted"),
+        user("u2", "b1", "So far: ash glaze", isCompactSummary=True),
+        user("u3", "u2", "Go on"),
+    )
+    assert path(document) == ["u1", "a1", "u2", "u3"]
+
+
+def test_what_compaction_replays_is_not_kept_twice():
+    documents, problems = read(
+        HELLO,
+        REPLY,
+        user("u2", "a1", "Use iron"),
+        assistant("a2", "u2", text("Brown.")),
+        user("u2b", "a1", "Use iron", timestamp=user("u2", "a1", "")["timestamp"]),
+        assistant("a2b", "u2b", text("Brown."), timestamp=assistant("a2", "u2")["timestamp"]),
+        user("u3", "a2b", "And copper?"),
+    )
+    assert path(documents[0]) == ["u1", "a1", "u2", "a2", "u3"]
+    assert [(p.reason, p.count) for p in problems] == [("record replayed by compaction", 2)]
+
+
+def test_a_child_that_was_written_before_its_parent_still_follows_it():
+    document = only(HELLO, user("u2", "a1", "Next"), REPLY, assistant("a2", "u2", text("Yes")))
+    assert path(document) == ["u1", "a1", "u2", "a2"]
+
+
+def test_missing_parents_and_circles_lose_nothing():
+    document = only(
+        user("u1", "gone", "Start is missing"),
+        assistant("a1", "u2", text("x")),
+        user("u2", "a1", "y"),
+        user("u3", "u3", "z"),
+    )
+    assert {p.id for p in arrange(document).passages} == {"u1", "a1", "u2", "u3"}
+
+
+def test_a_record_that_comes_twice_is_kept_once():
+    documents, problems = read(HELLO, REPLY, HELLO)
+    assert [p.id for p in documents[0].passages] == ["u1", "a1"]
+    assert [(p.reason, p.failed) for p in problems] == [("record repeated in the file", False)]
+
+
+def test_a_uuid_that_looks_like_a_part_of_another_record_takes_no_id_twice():
+    documents, problems = read(HELLO, assistant("a1", "u1", text("x"), call("t1")), user("a1:1", "a1", "y"))
+    assert [p.id for p in documents[0].passages] == ["u1", "a1", "a1:1"]
+    assert [p.reason for p in problems] == ["record repeated in the file"]
+
+
+def test_a_copy_of_a_record_in_another_session_has_the_same_id():
+    resumed = [HELLO | {"sessionId": "s2"}, REPLY | {"sessionId": "s2"}, user("u2", "a1", "Again", sessionId="s2")]
+    first, second = only(HELLO, REPLY), only(*resumed, name="s2.jsonl")
+    assert first.origin_id != second.origin_id
+    assert [p.id for p in second.passages][:2] == [p.id for p in first.passages]
+
+
+# -- sub-agents ----------------------------------------------------------------
+
+
+def test_inline_sub_agents_are_documents_of_their_own():
+    side = {"isSidechain": True}
+    documents, _ = read(
+        HELLO,
+        user("x1", None, "Look for feldspar", agentId="ab", **side),
+        assistant("a1", "u1", text("Waiting")),
+        assistant("x2", "x1", text("Found feldspar"), agentId="ab", **side),
+        user("y1", None, "Look for kaolin", **side),
+        assistant("y2", "y1", text("Found kaolin"), **side),
+    )
+    assert [d.origin_id for d in documents] == [SESSION, f"{SESSION}:ab", f"{SESSION}:y1"]
+    assert [path(d) for d in documents] == [["u1", "a1"], ["x1", "x2"], ["y1", "y2"]]
+    assert documents[1].metadata["parent_session"] == SESSION
+    assert documents[1].title == "Look for feldspar"
+    assert {d.namespace for d in documents} == {"/home/me/kiln"}
+
+
+def test_a_sub_agents_own_file_names_its_parent_session():
+    lines = [
+        user("x1", None, "Look", isSidechain=True, agentId="ab"),
+        assistant("x2", "x1", text("Seen"), isSidechain=True),
+    ]
+    (document,), problems = read(*lines, name=f"{SESSION}/subagents/agent-ab.jsonl")
+    assert (document.origin_id, document.metadata["parent_session"]) == (f"{SESSION}:ab", SESSION)
+    assert len(document.passages) == 2
+    assert problems == []
+
+
+# -- the queue -----------------------------------------------------------------
+
+
+def queued(words: object) -> dict[str, object]:
+    return {
+        "type": "queue-operation",
+        "operation": "enqueue",
+        "sessionId": SESSION,
+        "content": words,
+        "timestamp": "2026-03-01T10:00:30Z",
+    }
+
+
+def test_a_prompt_that_only_the_queue_has_is_the_persons():
+    attachment = record("attachment", "q1", "a1", attachment={"type": "queued_command", "prompt": "Mind the lid"})
+    document = only(HELLO, REPLY, queued("Mind the lid"), attachment, assistant("a2", "q1", text("Yes")))
+    assert [(p.id, p.role, p.kind) for p in document.passages][2] == ("q1", "user", "message")
+    assert path(document) == ["u1", "a1", "q1", "a2"]
+
+
+def test_a_queued_prompt_that_was_delivered_is_kept_once():
+    document = only(HELLO, REPLY, queued("Mind the lid"), user("u2", "a1", "Mind the lid"))
+    assert [p.id for p in document.passages] == ["u1", "a1", "u2"]
+
+
+def test_a_queued_prompt_is_not_taken_for_an_earlier_one_of_the_same_words():
+    document = only(user("u1", None, "Go on"), REPLY, queued([text("Go on")]))
+    assert [p.content for p in document.passages] == ["Go on", "Stirring it now.", "Go on"]
+    assert document.passages[2].id == f"{SESSION}:3"
+
+
+def test_other_operations_on_the_queue_are_counted():
+    _, problems = read(HELLO, queued("x") | {"operation": "remove"}, queued(None))
+    assert [(p.reason, p.count) for p in problems] == [("record type queue-operation", 2)]
+
+
+# -- what is left out ----------------------------------------------------------
+
+
+def test_unknown_records_are_counted_by_type_and_their_kinds_are_bounded():
+    strange = [{"type": f"new\x1b{n}" + "x" * 500, "sessionId": SESSION} for n in range(30)]
+    documents, problems = read(HELLO, *strange, *strange)
+    assert len(documents) == 1
+    assert len(problems) == 21
+    assert sum(p.count for p in problems) == 60
+    assert all(not p.failed and len(p.reason) < 60 and "\x1b" not in p.reason for p in problems)
+
+
+def test_bad_lines_are_reported_and_the_rest_is_kept():
+    document_lines = [HELLO, b"{broken", 5, {"type": "user", "uuid": "x"}, {"no": "type"}, REPLY]
+    documents, problems = read(*document_lines)
+    assert [p.id for p in documents[0].passages] == ["u1", "a1"]
+    assert [p.where.split(":")[0] for p in problems if p.failed] == ["line 2", "line 3", "line 4", "line 5"]
+
+
+def test_the_torn_last_line_of_a_running_session_is_no_failure():
+    documents, problems = read(HELLO, json.dumps(REPLY).encode()[:-20])
+    assert [p.id for p in documents[0].passages] == ["u1"]
+    assert [p.failed for p in problems] == [False]
+
+
+def test_unknown_blocks_are_counted():
+    documents, problems = read(assistant("a1", None, text("Hm"), {"type": "hologram"}))
+    assert len(documents[0].passages) == 1
+    assert [p.reason for p in problems] == ["block type hologram"]
+
+
+# -- properties ----------------------------------------------------------------
+
+SIDE = {"isSidechain": True, "agentId": "ab"}
+SESSION_LINES = [
+    {"type": "summary", "summary": "Of another file", "leafUuid": "zz"},
+    HELLO,
+    assistant("a1", "u1", {"type": "thinking", "thinking": "Hm"}, id="m"),
+    assistant("a2", "a1", text("Well"), call("t1", command=["ls", "-l"]), id="m"),
+    user("x1", None, "Look", **SIDE),
+    user("r1", "a2", [result("t1", [text("x"), {"type": "image", "source": {"data": "AA=="}}])], toolUseResult={}),
+    record("progress", "p1", "a2", data={}),
+    assistant("x2", "x1", text("Seen"), **SIDE),
+    user("u2", "r1", [text("First try"), {"type": "document", "source": {"type": "url", "url": "http://x"}}]),
+    user("u3", "r1", "Second try"),
+    record("system", "b1", None, subtype="compact_boundary", logicalParentUuid="u3"),
+    user("u4", "b1", "Summed up", isCompactSummary=True),
+    record("attachment", "q1", "u4", attachment={"type": "queued_command", "prompt": "Quick"}),
+    {"type": "ai-title", "aiTitle": "Glaze", "sessionId": SESSION},
+]
+JUNK = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.just([]), st.just({}),
+    st.just([None, 1, "x", {"type": "text", "text": 3}]), st.just({"type": "text", "id": 1}),
+)  # fmt: skip
+
+
+def places(value: object, at: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [at, *(place for key, inner in inside for place in places(inner, (*at, key)))]
+
+
+def mutant(lines: list[object], place: tuple[object, ...], junk: object) -> list[object]:
+    lines = copy.deepcopy(lines)
+    target = lines
+    for key in place[:-1]:
+        target = target[key]
+    target[place[-1]] = junk
+    return lines
+
+
+def assert_sound(found: list[Document | Problem]) -> None:
+    ids = [p.id for d in found if isinstance(d, Document) for p in d.passages]
+    assert len(ids) == len(set(ids))
+    for document in found:
+        if isinstance(document, Document):
+            arranged = arrange(document)
+            assert sorted(p.id for p in arranged.passages) == sorted(p.id for p in document.passages)
+            assert all(p.role in ROLES and p.kind in KINDS and p.visibility in VISIBILITIES for p in arranged.passages)
+            assert all(isinstance(p.content, str) for p in arranged.passages)
+
+
+@given(st.data())
+def test_no_shape_of_a_record_stops_the_reading(data):
+    lines = SESSION_LINES
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.sampled_from(places(lines)[1:]))
+        lines = mutant(lines, place, data.draw(JUNK))
+    found = list(claude_code.read(entry(*lines)))
+    assert_sound(found)
+    assert any(isinstance(f, Document) for f in found)
+
+
+@given(st.integers(1, len(SESSION_LINES)))
+def test_a_session_that_grows_keeps_its_ids(length):
+    before, _ = read(*SESSION_LINES[:length])
+    after, _ = read(*SESSION_LINES)
+    grown = {d.origin_id: [p.id for p in d.passages] for d in after}
+    for document in before:
+        ids = [p.id for p in document.passages]
+        assert grown[document.origin_id][: len(ids)] == ids
+
+
+@given(st.permutations(SESSION_LINES))
+def test_no_order_of_the_records_loses_any(lines):
+    documents, _ = read(*lines)
+    expected, _ = read(*SESSION_LINES)
+    assert_sound(list(documents))
+    said = " ".join(p.content for d in documents for p in d.passages)
+    assert all(p.content in said for d in expected for p in d.passages)
+
+
+# -- samples -------------------------------------------------------------------
+
+
+def spoken_blocks(lines: list[dict[str, object]]) -> list[str]:
+    found = []
+    for line in lines:
+        content = (line.get("message") or {}).get("content", [])
+        blocks = [text(content)] if isinstance(content, str) else content
+        found += [b["text"] for b in blocks if b.get("type") == "text"]
+        found += [b["thinking"] for b in blocks if b.get("type") == "thinking"]
+    return found
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the shared samples are not here")
+def test_every_text_of_the_samples_is_in_some_passage():
+    files = [e for e in entries(SAMPLES) if isinstance(e, Entry) and claude_code.claims(e)]
+    assert len(files) == 10
+    for file in files:
+        with file.open() as opened:
+            data = opened.read().decode()
+        web = file.name.endswith(".json")
+        lines = json.loads(data)["loglines"] if web else [json.loads(x) for x in data.splitlines() if x.strip()]
+        found = list(claude_code.read(file))
+        assert_sound(found)
+        assert not [f for f in found if isinstance(f, Problem) and f.failed]
+        contents = [p.content for d in found if isinstance(d, Document) for p in d.passages]
+        for words in spoken_blocks(lines):
+            assert any(words in content for content in contents), (file.name, words[:80])

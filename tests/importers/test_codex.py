@@ -1,0 +1,608 @@
+"""Codex: rollouts, their forks and rollbacks, and the two lesser files."""
+
+import base64
+import copy
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.importers import codex
+from recollect.importers.files import Entry, entries
+from recollect.model import KINDS, ROLES, VISIBILITIES, Document, Passage, Problem, arrange
+
+THREAD = "0199a000-0000-7000-8000-00000000000a"
+FORK = "0199a000-0000-7000-8000-00000000000b"
+TURNS = [f"0199a000-0000-7000-8000-0000000001{n:02}" for n in range(10)]
+NAME = f"rollout-2026-03-01T10-00-00-{THREAD}.jsonl"
+SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "codex"
+
+
+# -- making rollouts -----------------------------------------------------------
+
+
+def entry(*lines: object, name: str = NAME) -> Entry:
+    data = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
+    data += b"\n" if data and not isinstance(lines[-1], bytes) else b""
+    return Entry(name, len(data), lambda: io.BytesIO(data))
+
+
+def line(type_: str, at: str = "2026-03-01T10:00:00.000Z", **payload: object) -> dict[str, object]:
+    return {"timestamp": at, "type": type_, "payload": payload}
+
+
+def meta(id_: str = THREAD, **more: object) -> dict[str, object]:
+    return line("session_meta", id=id_, timestamp="2026-03-01T09:59:59Z", cwd="/home/me/loom", **more)
+
+
+def item(type_: str, **more: object) -> dict[str, object]:
+    return line("response_item", **{"type": type_, **more})
+
+
+def event(type_: str, **more: object) -> dict[str, object]:
+    return line("event_msg", **{"type": type_, **more})
+
+
+def message(role: str, *texts: str, **more: object) -> dict[str, object]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return item("message", role=role, content=[{"type": kind, "text": t} for t in texts], **more)
+
+
+def ask(words: str) -> dict[str, object]:
+    return message("user", words)
+
+
+def answer(words: str) -> dict[str, object]:
+    return message("assistant", words)
+
+
+def read(*lines: object, name: str = NAME) -> tuple[list[Document], list[Problem]]:
+    found = list(codex.read(entry(*lines, name=name)))
+    return [f for f in found if isinstance(f, Document)], [f for f in found if isinstance(f, Problem)]
+
+
+def only(*lines: object, name: str = NAME) -> Document:
+    (document,), _ = read(*lines, name=name)
+    return document
+
+
+def passages(*lines: object) -> tuple[Passage, ...]:
+    return only(meta(), *lines).passages
+
+
+def said(*lines: object) -> list[tuple[str | None, str, str, str]]:
+    return [(p.role, p.kind, p.visibility, p.content) for p in passages(*lines)]
+
+
+def path(document: Document) -> list[str]:
+    return [p.content for p in arrange(document).canonical]
+
+
+# -- which files ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        (NAME, meta()),
+        ("renamed.jsonl", ask("hello")),
+        ("old.jsonl", {"id": "x", "timestamp": "2025-05-01T00:00:00Z", "instructions": None}),
+        ("rollout-old.jsonl", {"type": "message", "role": "user", "content": []}),
+        ("log.jsonl", {"type": "thread.started", "thread_id": "t"}),
+        ("history.jsonl", {"session_id": "s", "ts": 1, "text": "hi"}),
+        ("long.jsonl", meta(base_instructions={"text": "weave " * 20_000})),
+    ],
+)
+def test_files_of_codex_are_known_by_their_first_lines(name, first):
+    assert codex.claims(entry(first, name=name))
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("session_index.jsonl", {"id": "x", "thread_name": "Loom", "updated_at": "2026-03-01"}),
+        ("notes.txt", meta()),
+        ("claude.jsonl", {"type": "user", "sessionId": "s", "uuid": "u", "message": {}}),
+        ("chat.jsonl", {"type": "message", "role": "user", "content": "x"}),
+        ("manifest.json", {"families": {"payload": "response_item"}}),
+        ("empty.jsonl", b""),
+    ],
+)
+def test_other_files_are_left_to_other_importers(name, line):
+    assert not codex.claims(entry(line, name=name))
+
+
+def test_records_in_a_json_array_are_read_as_a_session_named_by_the_file():
+    file = entry([ask("Warp"), answer("Weft")], name="pair.json")
+    assert codex.claims(file)
+    (document,) = codex.read(file)
+    assert isinstance(document, Document)
+    assert (document.origin_id, path(document)) == ("pair", ["Warp", "Weft"])
+
+
+# -- the document --------------------------------------------------------------
+
+
+def test_a_thread_is_a_document_with_its_project_and_git():
+    git = {"branch": "main", "commit_hash": "abc"}
+    context = line("turn_context", model="gpt-x", cwd="/home/me/loom")
+    document = only(
+        meta(git=git, session_id="other", cli_version="1"), context, ask("Warp the loom\nnow"), answer("Ok")
+    )
+    assert (document.origin, document.origin_id, document.shared_ids) == ("codex", THREAD, True)
+    assert (document.namespace, document.title) == ("/home/me/loom", "Warp the loom")
+    assert document.metadata["git"] == git
+    assert document.created_at is not None and document.created_at.isoformat() == "2026-03-01T09:59:59+00:00"
+    assert [p.model for p in document.passages] == [None, "gpt-x"]
+
+
+def test_identity_falls_back_to_the_session_and_then_to_the_file_name():
+    assert only(line("session_meta", session_id="s"), ask("x")).origin_id == "s"
+    assert only(ask("x")).origin_id == THREAD
+    assert only(ask("x"), name="mine.jsonl").origin_id == "mine"
+
+
+def test_a_turn_in_another_folder_is_noted_on_its_passages():
+    document = only(meta(), ask("a"), line("turn_context", cwd="/elsewhere"), answer("b"))
+    assert [p.metadata.get("cwd") for p in document.passages] == [None, "/elsewhere"]
+
+
+def test_the_title_is_what_the_person_asked_in_the_editor():
+    prompt = "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nUntangle the yarn\n"
+    assert only(meta(), ask(prompt)).title == "Untangle the yarn"
+
+
+def test_a_file_without_messages_says_so():
+    documents, problems = read(meta(), event("token_count"), line("world_state", state={}))
+    assert documents == []
+    assert [(p.reason, p.unit) for p in problems] == [
+        ("no messages in the session", "conversations"),
+        ("event without words of its own", "messages"),
+        ("record type world_state", "messages"),
+    ]
+
+
+# -- whose words ---------------------------------------------------------------
+
+
+def test_what_is_written_twice_is_kept_once():
+    assert said(
+        event("user_message", message="Warp"), ask("Warp"),
+        event("agent_reasoning", text="Hm"), item("reasoning", summary=[{"type": "summary_text", "text": "Hm"}]),
+        event("agent_message", message="Weft"), answer("Weft"),
+    ) == [
+        ("user", "message", "all", "Warp"),
+        ("assistant", "thinking", "all", "Hm"),
+        ("assistant", "message", "all", "Weft"),
+    ]  # fmt: skip
+
+
+def test_old_files_that_have_only_events_are_read_from_them():
+    assert said(
+        event("user_message", message="<environment_context>x</environment_context>"),
+        event("user_message", message="Warp"),
+        event("agent_reasoning", text="Hm"),
+        event("agent_message", message="Weft"),
+    ) == [
+        ("user", "context", "hidden", "<environment_context>x</environment_context>"),
+        ("user", "message", "all", "Warp"),
+        ("assistant", "thinking", "all", "Hm"),
+        ("assistant", "message", "all", "Weft"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("role", "words", "expected"),
+    [
+        ("user", "<environment_context>\n<cwd>/x</cwd>", ("user", "context", "hidden")),
+        ("user", "<user_instructions>be kind", ("user", "context", "hidden")),
+        ("user", "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>", ("user", "context", "hidden")),
+        ("user", "<user_shell_command><command>ls</command>", ("user", "context", "all")),
+        ("developer", "Sandboxed", ("system", "context", "hidden")),
+        ("system", "Rules", ("system", "context", "hidden")),
+        ("user", "A real question", ("user", "message", "all")),
+    ],
+)
+def test_not_everything_under_the_users_name_is_the_persons(role, words, expected):
+    (found,) = passages(message(role, words))
+    assert (found.role, found.kind, found.visibility) == expected
+    assert found.content == words
+
+
+def test_context_in_the_same_message_does_not_hide_the_prompt():
+    assert said(message("user", "<environment_context>x", "Which yarn?")) == [
+        ("user", "context", "hidden", "<environment_context>x"),
+        ("user", "message", "all", "Which yarn?"),
+    ]
+
+
+def test_messages_without_a_type_or_with_a_bare_string_are_read():
+    untyped = line("response_item", role="assistant", content=[{"type": "output_text", "text": "Weft"}])
+    assert said(line("response_item", role="user", content="Warp"), untyped) == [
+        ("user", "message", "all", "Warp"),
+        ("assistant", "message", "all", "Weft"),
+    ]
+
+
+def test_encrypted_reasoning_is_noted_but_not_kept():
+    readable = item("reasoning", summary=[{"text": "Plan"}], content=[{"text": "Details"}], encrypted_content="gAAA")
+    document = only(meta(), ask("x"), readable, item("reasoning", summary=[], encrypted_content="gAAA"))
+    assert [p.content for p in document.passages] == ["x", "Plan\n\nDetails"]
+    assert document.passages[1].metadata == {"encrypted_content": True}
+    assert document.metadata["encrypted_items"] == 2
+    assert "gAAA" not in str(document)
+
+
+def test_a_compaction_is_a_summary_and_its_history_is_not_repeated():
+    document = only(meta(), ask("Warp"), line("compacted", message="So far: warp", replacement_history=[ask("Warp")]))
+    assert [(p.kind, p.role, p.content) for p in document.passages] == [
+        ("message", "user", "Warp"),
+        ("summary", "system", "So far: warp"),
+    ]
+
+
+def test_a_message_of_another_agent_is_not_the_persons():
+    (found,) = passages(item("agent_message", author="/root/dyer", recipient="/root", content=[{"text": "Dyed"}]))
+    assert (found.role, found.kind, found.author, found.content) == ("user", "context", "/root/dyer", "Dyed")
+    assert passages(line("inter_agent_communication", author="/a", content="Dyed"))[0].content == "Dyed"
+
+
+def test_images_are_described_but_not_kept():
+    data = base64.b64encode(b"pixels" * 10).decode()
+    content = [
+        {"type": "input_text", "text": "See"},
+        {"type": "input_image", "image_url": f"data:image/png;base64,{data}"},
+    ]
+    (found,) = passages(item("message", role="user", content=content))
+    (image,) = found.attachments
+    assert (image["type"], image["media_type"], image["bytes"]) == ("image", "image/png", 60)
+    assert data not in str(found)
+
+
+def test_a_generated_image_is_described_and_its_prompt_found():
+    (found,) = passages(item("image_generation_call", id="ig", revised_prompt="A red loom", result="AAAA"))
+    assert (found.content, found.tool, found.attachments[0]["bytes"]) == ("A red loom", "image_generation", 3)
+
+
+# -- tools ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("called", "tool", "content"),
+    [
+        (
+            item("function_call", name="shell", arguments='{"cmd":["bash","-lc","ls"],"workdir":"/x"}', call_id="c"),
+            "shell",
+            "cmd: bash -lc ls\nworkdir: /x",
+        ),
+        (item("function_call", name="f", arguments="{broken", call_id="c"), "f", "{broken"),
+        (item("custom_tool_call", name="apply_patch", input="*** Begin", call_id="c"), "apply_patch", "*** Begin"),
+        (
+            item("local_shell_call", call_id="c", action={"type": "exec", "command": ["ls", "-l"]}),
+            "local_shell",
+            "type: exec\ncommand: ls -l",
+        ),
+        (
+            item("web_search_call", status="completed", action={"type": "search", "query": "indigo"}),
+            "web_search",
+            "type: search\nquery: indigo",
+        ),
+    ],
+)  # fmt: skip
+def test_tool_calls_can_be_read(called, tool, content):
+    (found,) = passages(called)
+    assert (found.role, found.kind, found.tool, found.content) == ("assistant", "tool_call", tool, content)
+
+
+@pytest.mark.parametrize(
+    ("output", "content"),
+    [
+        ("Exit code: 0\nOutput:\nspun", "Exit code: 0\nOutput:\nspun"),
+        ('{"output":"spun\\nyarn","metadata":{"exit_code":0}}', "spun\nyarn"),
+        ('{"output":"spun","metadata":{"seconds":1e999,"exit_code":NaN}}', "spun"),
+        ('{"output":"spun"', '{"output":"spun"'),
+        ('{"output":"spun","other":"words"}', '{"output":"spun","other":"words"}'),
+        ([{"type": "input_text", "text": "spun"}, {"type": "input_text", "text": "yarn"}], "spun\nyarn"),
+        ({"content": "spun", "success": True}, "spun"),
+        (None, "null"),
+    ],
+)
+def test_the_output_of_a_tool_comes_in_several_shapes(output, content):
+    _, found = passages(
+        item("function_call", name="spin", arguments="{}", call_id="c"),
+        item("function_call_output", call_id="c", output=output),
+    )
+    assert (found.role, found.kind, found.tool, found.content) == ("tool", "tool_result", "spin", content)
+    assert found.metadata["call_id"] == "c"
+    json.dumps(found.metadata, allow_nan=False)
+
+
+# -- rollbacks -----------------------------------------------------------------
+
+
+def test_turns_that_were_rolled_back_become_a_branch():
+    document = only(
+        meta(), ask("1"), answer("one"), ask("2"), answer("two"), ask("3"), answer("three"),
+        event("thread_rolled_back", num_turns=2), ask("2b"), answer("two b"),
+    )  # fmt: skip
+    assert path(document) == ["1", "one", "2b", "two b"]
+    assert [p.content for p in document.passages] == ["1", "one", "2", "two", "3", "three", "2b", "two b"]
+
+
+def test_a_rollback_at_the_end_moves_the_head_back():
+    document = only(meta(), ask("1"), answer("one"), ask("2"), answer("two"), event("thread_rolled_back", num_turns=1))
+    assert path(document) == ["1", "one"]
+
+
+# -- ids and forks -------------------------------------------------------------
+
+
+def fork_of(*copied: object, own: tuple[object, ...] = (), **more: object) -> Document:
+    """Copies get new times, and ids where they had none, as Codex writes them."""
+    later = [x | {"timestamp": "2026-03-02T00:00:00Z"} for x in copied if isinstance(x, dict)]
+    for x in later:
+        if x["type"] == "response_item":
+            x["payload"] = x["payload"] | {"id": "filled-in"}
+    return only(meta(FORK, **more), *later, *own)
+
+
+def ids(document: Document) -> list[str]:
+    return [p.id for p in document.passages]
+
+
+@pytest.mark.parametrize("started", [[], [event("task_started", turn_id=TURNS[0])]])
+def test_the_copied_start_of_a_fork_has_its_parents_ids(started):
+    begun = [*started, message("developer", "Rules"), ask("Warp"), answer("Ok"), answer("Ok")]
+    parent = only(meta(), *begun, ask("Parent goes on"), answer("Ok"))
+    for more in ({"forked_from_id": THREAD}, {}):
+        fork = fork_of(meta(), *begun, own=(ask("Fork goes on"), answer("Ok")), **more)
+        assert fork.origin_id == FORK
+        assert ids(fork)[:4] == ids(parent)[:4]
+        if not started:
+            assert set(ids(fork)[4:]).isdisjoint(ids(parent))
+
+
+def test_a_fork_of_a_fork_has_the_ids_of_the_first_thread():
+    begun = [ask("Warp"), answer("Ok")]
+    parent = only(meta(), *begun)
+    middle = meta("0199a000-0000-7000-8000-00000000000c", forked_from_id=THREAD)
+    assert ids(fork_of(middle, meta(), *begun, forked_from_id=middle["payload"]["id"]))[:2] == ids(parent)
+
+
+def test_equal_prompts_after_a_fork_differ_where_turns_have_ids():
+    first = [event("task_started", turn_id=TURNS[0]), ask("Warp"), answer("Ok")]
+    parent = only(meta(), *first, event("task_started", turn_id=TURNS[1]), ask("Go on"), answer("Done"))
+    fork = fork_of(
+        meta(),
+        *first,
+        own=(event("task_started", turn_id=TURNS[2]), ask("Go on"), answer("Done")),
+        forked_from_id=THREAD,
+    )
+    assert ids(fork)[:2] == ids(parent)[:2]
+    assert set(ids(fork)[2:]).isdisjoint(ids(parent))
+
+
+def test_a_sub_agent_that_copies_only_what_was_said_is_recognised_too():
+    started = event("task_started", turn_id=TURNS[0])
+    tools = [
+        item("function_call", name="f", arguments="{}", call_id="c"),
+        item("function_call_output", call_id="c", output="x"),
+    ]
+    parent = only(meta(), started, ask("Warp"), *tools, answer("Ok"))
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": THREAD}}}
+    child = fork_of(meta(), started, ask("Warp"), answer("Ok"), source=source)
+    assert set(ids(child)) < set(ids(parent))
+    assert child.metadata["parent_thread_id"] == THREAD
+
+
+def test_unrelated_threads_that_say_the_same_share_no_id():
+    assert set(ids(only(meta(), ask("Go"), answer("Ok")))).isdisjoint(ids(only(meta(FORK), ask("Go"), answer("Ok"))))
+
+
+# -- older and lesser files ----------------------------------------------------
+
+
+def test_flat_lines_of_the_first_versions_are_read():
+    (document,), problems = read(
+        {"id": THREAD, "timestamp": "2025-05-01T00:00:00Z", "instructions": "Be kind", "git": {"branch": "b"}},
+        {"record_type": "state"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Warp"}]},
+        {"type": "ghost_snapshot", "ghost_commit": {}},
+        {"type": "reasoning", "summary": [{"text": "Hm"}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Weft"}]},
+        name="rollout-x.jsonl",
+    )
+    assert (document.origin_id, path(document)) == (THREAD, ["Warp", "Hm", "Weft"])
+    assert document.metadata["git"] == {"branch": "b"}
+    assert problems == []
+
+
+def completed(number: int, type_: str, **more: object) -> dict[str, object]:
+    return {"type": "item.completed", "item": {"id": f"item_{number}", "type": type_, **more}}
+
+
+def test_what_exec_prints_is_a_document_of_its_own():
+    command = {"id": "item_1", "type": "command_execution", "command": "ls", "aggregated_output": "", "exit_code": None}
+    (document,), problems = read(
+        {"type": "thread.started", "thread_id": THREAD},
+        {"type": "turn.started"},
+        completed(0, "reasoning", text="Hm"),
+        {"type": "item.started", "item": command},
+        {"type": "item.completed", "item": command | {"aggregated_output": "yarn", "exit_code": 0}},
+        completed(2, "file_change", changes=[{"path": "a", "kind": "add"}]),
+        completed(3, "mcp_tool_call", tool="dye", arguments={"c": "red"}, result={"content": [{"text": "Dyed"}]}),
+        completed(4, "web_search", query="indigo"),
+        completed(5, "todo_list", items=[{"text": "Spin"}]),
+        completed(6, "agent_message", text="Woven"),
+        completed(7, "hologram"),
+        {"type": "turn.completed", "usage": {}},
+        {"type": "turn.failed", "error": {"message": "Out of thread"}},
+        name="out.jsonl",
+    )  # fmt: skip
+    assert document.origin_id == f"exec:{THREAD}"
+    assert [(p.kind, p.tool, p.content) for p in document.passages] == [
+        ("thinking", None, "Hm"),
+        ("tool_call", "command_execution", "ls"),
+        ("tool_result", "command_execution", "yarn"),
+        ("tool_call", "file_change", "path: a\nkind: add"),
+        ("tool_call", "dye", "c: red"),
+        ("tool_result", "dye", "content: text: Dyed"),
+        ("tool_call", "web_search", "indigo"),
+        ("tool_call", "todo_list", "text: Spin"),
+        ("message", None, "Woven"),
+        ("context", None, "Out of thread"),
+    ]
+    assert len(set(ids(document))) == len(document.passages)
+    assert [p.reason for p in problems] == ["item type hologram"]
+
+
+def test_a_resumed_run_of_exec_counts_its_items_anew():
+    started = {"type": "thread.started", "thread_id": THREAD}
+    woven = completed(0, "agent_message", text="Woven")
+    assert len(only(started, woven, started, woven, name="out.jsonl").passages) == 2
+
+
+def test_the_history_gives_each_session_its_prompts():
+    documents, problems = read(
+        {"session_id": "a", "ts": 1767323045, "text": "Warp"},
+        {"session_id": "b", "ts": 1767323046, "text": "Other"},
+        {"session_id": "a", "ts": 1767323047, "text": "Weft"},
+        {"session_id": "a", "ts": 1767323047, "text": "Weft"},
+        {"session_id": "a", "ts": 1767323048, "text": ""},
+        name="history.jsonl",
+    )
+    assert [(d.origin_id, d.partial, path(d)) for d in documents] == [
+        ("history:a", True, ["Warp", "Weft", "Weft"]),
+        ("history:b", True, ["Other"]),
+    ]
+    assert [p.reason for p in problems] == ["history line without a prompt"]
+
+
+def test_bad_lines_are_reported_and_the_rest_is_kept():
+    documents, problems = read(
+        meta(), ask("Warp"), b"{broken", 5, line("response_item") | {"payload": 1}, answer("Weft")
+    )
+    assert path(documents[0]) == ["Warp", "Weft"]
+    assert [p.where.split(":")[0] for p in problems if p.failed] == ["line 3", "line 4", "line 5"]
+
+
+# -- properties ----------------------------------------------------------------
+
+ROLLOUT = [
+    meta(source={"subagent": {"thread_spawn": {"parent_thread_id": FORK}}}, git={"branch": "b"}),
+    line("turn_context", model="gpt-x", cwd="/home/me/loom"),
+    message("developer", "Rules"),
+    message("user", "<environment_context><cwd>/x</cwd>", "Warp"),
+    event("user_message", message="Warp", images=["data:image/png;base64,AAAA"]),
+    item("reasoning", summary=[{"text": "Hm"}], encrypted_content="x"),
+    item("function_call", name="shell", arguments='{"command":["ls"]}', call_id="c"),
+    item("function_call_output", call_id="c", output=[{"type": "input_text", "text": "yarn"}, {"type": "input_image"}]),
+    answer("Ok"),
+    event("task_started", turn_id=TURNS[0]),
+    ask("Again"),
+    answer("Ok"),
+    event("thread_rolled_back", num_turns=1),
+    ask("Rather not"),
+    line("compacted", message="So far"),
+    item("web_search_call", action={"query": "indigo"}),
+    {"type": "message", "role": "assistant", "content": "flat"},
+]  # fmt: skip
+EXEC = [
+    {"type": "thread.started", "thread_id": THREAD},
+    {"type": "item.started", "item": {"id": "i0", "type": "command_execution", "command": "ls"}},
+    {"type": "item.completed", "item": {"id": "i0", "type": "command_execution", "aggregated_output": "x"}},
+    {"type": "item.completed", "item": {"id": "i1", "type": "agent_message", "text": "Woven"}},
+    {"type": "error", "message": "Torn"},
+]
+HISTORY = [{"session_id": "a", "ts": 1, "text": "Warp"}, {"session_id": "a", "ts": 1, "text": "Warp"}]
+JUNK = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.just([]), st.just({}),
+    st.just([None, 1, "x", {"type": "text", "text": 3}]), st.just({"type": "text", "id": 1}),
+)  # fmt: skip
+
+
+def places(value: object, at: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [at, *(place for key, inner in inside for place in places(inner, (*at, key)))]
+
+
+def mutant(lines: list[object], place: tuple[object, ...], junk: object) -> list[object]:
+    lines = copy.deepcopy(lines)
+    target = lines
+    for key in place[:-1]:
+        target = target[key]
+    target[place[-1]] = junk
+    return lines
+
+
+def assert_sound(found: list[Document | Problem]) -> None:
+    for document in found:
+        if isinstance(document, Document):
+            assert len(set(ids(document))) == len(document.passages)
+            arranged = arrange(document)
+            assert sorted(ids(arranged)) == sorted(ids(document))
+            assert all(p.role in ROLES and p.kind in KINDS and p.visibility in VISIBILITIES for p in arranged.passages)
+            assert all(isinstance(p.content, str) for p in arranged.passages)
+
+
+@pytest.mark.parametrize("whole", [ROLLOUT, EXEC, HISTORY], ids=["rollout", "exec", "history"])
+@given(data=st.data())
+def test_no_shape_of_a_record_stops_the_reading(whole, data):
+    lines = whole
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.sampled_from(places(lines)[1:]))
+        lines = mutant(lines, place, data.draw(JUNK))
+    assert_sound(list(codex.read(entry(*lines))))
+
+
+@pytest.mark.parametrize("whole", [ROLLOUT, EXEC, HISTORY], ids=["rollout", "exec", "history"])
+@given(data=st.data())
+def test_a_file_that_grows_keeps_its_ids(whole, data):
+    length = data.draw(st.integers(1, len(whole)))
+    before, _ = read(*whole[:length])
+    after, _ = read(*whole)
+    for document in before:
+        assert ids(after[0])[: len(document.passages)] == ids(document)
+
+
+@given(st.lists(st.sampled_from([ask("Go"), answer("Ok"), event("thread_rolled_back", num_turns=1)]), max_size=12))
+def test_a_fork_shares_exactly_what_it_copied(lines):
+    own = (ask("The fork's own question"), answer("Ok"))
+    parents, _ = read(meta(), *lines)
+    shared = ids(parents[0]) if parents else []
+    fork = fork_of(meta(), *lines, own=own, forked_from_id=THREAD)
+    assert ids(fork)[:-2] == shared
+    assert set(ids(fork)[-2:]).isdisjoint(shared)
+
+
+# -- samples -------------------------------------------------------------------
+
+
+def spoken_texts(value: object) -> list[str]:
+    if isinstance(value, list):
+        return [found for inner in value for found in spoken_texts(inner)]
+    if not isinstance(value, dict):
+        return []
+    own = [value[k] for k in ("text", "message") if isinstance(value.get(k), str)]
+    return own + [found for inner in value.values() for found in spoken_texts(inner)]
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the shared samples are not here")
+def test_every_text_of_the_samples_is_in_some_passage():
+    files = [e for e in entries(SAMPLES) if isinstance(e, Entry) and codex.claims(e)]
+    assert len(files) >= 10
+    for file in files:
+        with file.open() as opened:
+            data = opened.read().decode()
+        single = file.name.endswith(".json")
+        lines = json.loads(data) if single else [json.loads(x) for x in data.splitlines() if x.strip()]
+        found = list(codex.read(file))
+        assert_sound(found)
+        assert not [f for f in found if isinstance(f, Problem) and f.failed]
+        contents = "\n".join(p.content for d in found if isinstance(d, Document) for p in d.passages)
+        for words in spoken_texts(lines):
+            wrapped = words.startswith('{"output"')
+            assert (json.loads(words)["output"] if wrapped else words) in contents, (file.name, words[:80])

@@ -1,0 +1,153 @@
+"""Files alone, in folders and in zips; and the archives that are refused."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from recollect.errors import InvalidInput, UnsafeFile
+from recollect.importers.files import Entry, entries
+from recollect.model import Problem
+
+
+def names(path: Path) -> list[str]:
+    return [e.name for e in entries(path) if isinstance(e, Entry)]
+
+
+def problems(path: Path) -> list[str]:
+    return [e.reason for e in entries(path) if isinstance(e, Problem)]
+
+
+def archive(path: Path, **members: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, data in members.items():
+            file.writestr(name, data)
+    return path
+
+
+def test_a_file_is_one_entry(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b"\xef\xbb\xbf[1]")
+    (entry,) = entries(tmp_path / "a.json")
+    assert isinstance(entry, Entry)
+    assert (entry.name, entry.size, entry.head(), entry.path) == ("a.json", 6, b"[1]", tmp_path / "a.json")
+
+
+def test_a_folder_is_walked_in_order_without_the_droppings_of_macos(tmp_path: Path) -> None:
+    for name in ("b.json", "a/x.json", "__MACOSX/._b.json", "._b.json", ".DS_Store"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    assert names(tmp_path) == ["b.json", "a/x.json"]
+
+
+def test_a_zip_is_read_in_place(tmp_path: Path) -> None:
+    path = archive(tmp_path / "export.zip", **{"sub/conversations.json": b"[]", "__MACOSX/._c": b"", "d/": b""})
+    (entry,) = entries(path)
+    assert isinstance(entry, Entry)
+    with entry.open() as file:
+        assert file.read() == b"[]"
+    assert (entry.name, entry.basename) == ("export.zip/sub/conversations.json", "conversations.json")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["export.zip"]
+
+
+def test_a_zip_is_recognised_without_its_ending(tmp_path: Path) -> None:
+    assert names(archive(tmp_path / "download", **{"a.json": b"[]"})) == ["download/a.json"]
+
+
+def test_links_and_special_files_in_a_folder_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "outside.json").write_text("secret")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "link.json").symlink_to(tmp_path / "outside.json")
+    os.mkfifo(folder / "pipe.json")
+    assert names(folder) == []
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UnsafeFile, match="not a regular file"):
+        list(entries(tmp_path / "pipe"))
+
+
+def test_a_path_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="Cannot read"):
+        list(entries(tmp_path / "nothing"))
+
+
+def test_a_zip_bomb_is_refused_by_its_ratio(tmp_path: Path) -> None:
+    path = archive(tmp_path / "bomb.zip", **{"conversations.json": b"0" * 50_000_000})
+    with pytest.raises(UnsafeFile, match="zip bomb"):
+        list(entries(path))
+
+
+def test_a_zip_whose_entries_overlap_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "overlap.zip", **{"a": b"same data", "b": b"same data"})
+    data = bytearray(path.read_bytes())
+    second = data.rindex(b"PK\x01\x02")
+    data[second + 42 : second + 46] = struct.pack("<L", 0)
+    path.write_bytes(data)
+    with pytest.raises(UnsafeFile, match="overlap"):
+        list(entries(path))
+
+
+def test_a_member_that_is_larger_than_it_says_is_stopped(tmp_path: Path) -> None:
+    path = archive(tmp_path / "liar.zip", **{"a.json": os.urandom(5_000)})
+    data = bytearray(path.read_bytes())
+    central = data.rindex(b"PK\x01\x02")
+    data[central + 24 : central + 28] = struct.pack("<L", 100)
+    path.write_bytes(data)
+    (entry,) = entries(path)
+    assert isinstance(entry, Entry)
+    with pytest.raises(UnsafeFile), entry.open() as file:
+        file.read()
+
+
+def test_a_truncated_zip_is_refused_clearly(tmp_path: Path) -> None:
+    path = archive(tmp_path / "cut.zip", **{"a.json": os.urandom(5_000)})
+    path.write_bytes(path.read_bytes()[:3_000])
+    with pytest.raises(UnsafeFile, match="not a readable zip"):
+        list(entries(path))
+
+
+def test_too_many_files_are_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as file:
+        for n in range(50_001):
+            file.writestr(f"{n}", b"")
+    with pytest.raises(UnsafeFile, match="50,001 files"):
+        list(entries(tmp_path / "many.zip"))
+
+
+def test_paths_that_climb_out_of_an_archive_write_nothing(tmp_path: Path) -> None:
+    path = archive(tmp_path / "slip.zip", **{"../../PWNED.json": b"[]", "/PWNED.json": b"[]"})
+    for entry in entries(path):
+        assert isinstance(entry, Entry)
+        with entry.open() as file:
+            file.read()
+    assert not list(tmp_path.rglob("PWNED*"))
+
+
+def test_an_archive_inside_an_archive_is_named_and_left(tmp_path: Path) -> None:
+    inner = archive(tmp_path / "inner.zip", **{"a.json": b"[]"}).read_bytes()
+    path = archive(tmp_path / "outer.zip", **{"inner.zip": inner, "b.json": b"[]"})
+    assert names(path) == ["outer.zip/b.json"]
+    assert problems(path) == ["archive inside an archive; unpack it first"]
+
+
+def test_a_bad_zip_in_a_folder_does_not_hide_the_other_files(tmp_path: Path) -> None:
+    (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04 not really")
+    (tmp_path / "good.json").write_text("[]")
+    assert names(tmp_path) == ["good.json"]
+    assert "not a readable zip" in problems(tmp_path)[0]
+
+
+def test_reading_is_reported_byte_by_byte(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b"x" * 100_000)
+    (entry,) = entries(tmp_path / "a.json")
+    assert isinstance(entry, Entry)
+    seen: list[int] = []
+    with entry.watched(seen.append).open() as file:
+        file.read()
+    assert sum(seen) == 100_000

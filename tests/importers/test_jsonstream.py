@@ -1,0 +1,331 @@
+"""Reading JSON a record at a time, also from files that are broken, huge or hostile."""
+
+from __future__ import annotations
+
+import io
+import json
+import tracemalloc
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import entry, problems, values
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.importers import jsonstream
+from recollect.importers.files import Entry, entries
+from recollect.importers.jsonstream import decode, lines, peek, records
+from recollect.model import Problem
+from recollect.settings import LIMITS
+
+
+def read(content: Any, *marks: str) -> list[Any]:
+    """The records without their index, and Problems as their reasons."""
+    found = records(entry(content), marks)
+    return [item.reason if isinstance(item, Problem) else item[1] for item in found]
+
+
+# -- whole files -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"a": 1}, {"a": 2}]',
+        ' \n[{"a":1}\n,{"a":2}]\n ',
+        '{"conversations": [{"a": 1}, {"a": 2}]}',
+        '{"version": 1, "by": "x \\" [", "conversations": [{"a": 1}, {"a": 2}], "more": {"b": 3}}',
+        '{"a": 1}\n{"a": 2}\n',
+        '[{"a": 1}][{"a": 2}]',
+        '[{"a": 1}, {"a": 2},]',
+    ],
+)
+def test_records_are_found_in_a_list_a_wrapper_or_bare(text: str) -> None:
+    assert read(text) == [{"a": 1}, {"a": 2}]
+
+
+def test_one_bare_object_is_one_record() -> None:
+    assert list(records(entry('{"a": {"b": [1]}}'))) == [(0, {"a": {"b": [1]}})]
+
+
+def test_records_are_numbered_from_zero() -> None:
+    assert [item[0] for item in records(entry("[7, 8, 9]")) if not isinstance(item, Problem)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_the_encoding_is_recognised(encoding: str) -> None:
+    assert read('[{"a": "Zürich 東京 🚲"}]'.encode(encoding)) == [{"a": "Zürich 東京 🚲"}]
+    assert peek(entry('[{"a": 1}]'.encode(encoding))) == {"a"}
+
+
+def test_an_empty_file_is_named_as_such() -> None:
+    assert read(b"") == read(b" \n") == ["empty file"]
+
+
+def test_an_empty_list_has_no_records_and_no_problems() -> None:
+    assert read(b"[]") == []
+
+
+@given(st.lists(values, max_size=5), st.integers(1, 60))
+def test_every_record_survives_however_the_file_is_cut_into_chunks(given_records: list[Any], chunk: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsonstream, "_CHUNK", chunk)
+        assert read(json.dumps(given_records)) == given_records
+        assert read(json.dumps(given_records, indent=1, ensure_ascii=False)) == given_records
+
+
+class Endless(io.RawIOBase):
+    """A list of records of 100 kB each, written while it is read."""
+
+    def __init__(self, count: int) -> None:
+        record = json.dumps({"a": "x" * 100_000}).encode()
+        self._pieces = iter([b"[" + record, *([b"," + record] * (count - 1)), b"]"])
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._rest:
+            self._rest = next(self._pieces, b"")
+        piece, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def test_memory_does_not_grow_with_the_file() -> None:
+    file = Entry("conversations.json", 0, lambda: io.BufferedReader(Endless(600)))
+    tracemalloc.start()
+    count = sum(1 for _ in records(file))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 600
+    assert peak < 12_000_000
+
+
+# -- broken files ----------------------------------------------------------
+
+GOOD = '{"m": 1, "x": [{"y": 1}, {"y": 2}]}'
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        '{"m": tru}',
+        '{"m": 1 "n": 2}',
+        '{"m": [1, 2}',
+        '{"m": {"n": 1}',
+        '{"m": "no end}',
+        '{"m": "bad escape \\x"}',
+        '{"m": 1}}',
+        "x",
+        "'m'",
+        '{"m": 1, "x": [{"y": 1}, {"y": }, {"y": 3}]}',
+        "{m: 1}",
+    ],
+)
+def test_a_broken_record_does_not_stop_the_rest(bad: str) -> None:
+    found = list(records(entry(f"[{GOOD}, {bad}, {GOOD}, {GOOD}]"), ("m",)))
+    good = [item[1] for item in found if not isinstance(item, Problem)]
+    assert good[0] == good[-1] == json.loads(GOOD)
+    assert len(good) >= 3
+    assert all(p.failed and p.unit == "conversations" for p in problems(found))
+    assert "record" in problems(found)[0].where
+
+
+def test_a_broken_record_at_the_start_does_not_stop_the_rest() -> None:
+    assert read(f'[x"m": 1}}, {GOOD}]', "m") == ["not valid JSON", json.loads(GOOD)]
+
+
+def test_what_lies_inside_a_broken_record_is_not_taken_for_a_record() -> None:
+    assert read('[{"m": 1, "x": [{"y": 1}, {"y": 2}], "z": oops}, {"m": 2}]', "m") == ["not valid JSON", {"m": 2}]
+
+
+def test_every_broken_record_is_reported() -> None:
+    broken = '{"m": 1, "x": [{"y": 1}, {"y": 2}], "z": oops}'
+    assert read(f"[{broken}, {broken}, {GOOD}, {broken}]", "m") == [
+        "not valid JSON",
+        "not valid JSON",
+        json.loads(GOOD),
+        "not valid JSON",
+    ]
+
+
+def test_a_problem_says_which_record_and_where() -> None:
+    (problem,) = problems(records(entry('[{"m": 1}, {"m": oops}, {"m": 3}]')))
+    assert problem.where == "record 1, character 11: Expecting value"
+
+
+def test_a_file_cut_off_gives_what_was_whole_and_one_problem() -> None:
+    assert read(f'[{GOOD}, {GOOD}, {{"m": "half a') == [json.loads(GOOD), json.loads(GOOD), "file ends too early"]
+    assert read(f"[{GOOD}") == [json.loads(GOOD), "file ends too early"]
+
+
+def test_text_behind_the_list_is_reported() -> None:
+    assert read('[{"m": 1}] oops') == [{"m": 1}, "unexpected text after the list"]
+
+
+def test_bytes_that_are_no_text_are_reported_and_replaced() -> None:
+    found = list(records(entry('[{"m": "café"}, {"m": "tea"}]'.encode("latin-1"))))
+    assert [item for item in found if not isinstance(item, Problem)] == [(0, {"m": "caf\ufffd"}), (1, {"m": "tea"})]
+    assert [(p.reason, p.failed) for p in problems(found)] == [("bytes that are no text were replaced", True)]
+
+
+def test_a_record_past_the_size_limit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_bytes=100))
+    monkeypatch.setattr(jsonstream, "_CHUNK", 50)
+    long = json.dumps({"m": "x" * 1000})
+    assert read(f'[{{"m": 1}}, {long}, {{"m": 2}}]') == [{"m": 1}, "record of more than 100 characters", {"m": 2}]
+
+
+def test_a_file_damaged_all_over_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_bytes=100))
+    assert read("[x" + ',{"a":[x' * 2000 + ',{"m":1}]')[-1] == "file too damaged to read on"
+
+
+def test_a_damaged_archive_gives_what_was_read_before(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    text = json.dumps([{"m": n, "noise": f"{n * 7919 % 10_007}"} for n in range(60_000)])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", text)
+    data = bytearray(path.read_bytes())
+    data[-2000:-1900] = bytes(100)
+    path.write_bytes(data)
+    (file,) = entries(path)
+    assert isinstance(file, Entry)
+    found = list(records(file))
+    assert found[0] == (0, {"m": 0, "noise": "0"})
+    assert isinstance(found[-1], Problem)
+    assert found[-1].failed
+
+
+@given(st.binary(max_size=200), st.binary(max_size=40))
+def test_no_bytes_make_it_raise(data: bytes, more: bytes) -> None:
+    for content in (data, b"[" + data + b"]", b'[{"m":1},' + data + b',{"m":2}' + more):
+        list(records(entry(content), ("m",)))
+        list(lines(entry(content)))
+        peek(entry(content))
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=5), values, max_size=3), min_size=1, max_size=4), st.data())
+def test_a_file_cut_anywhere_keeps_its_whole_records(given_records: list[Any], data: st.DataObject) -> None:
+    text = json.dumps(given_records)
+    cut = data.draw(st.integers(1, len(text) - 1))
+    found = list(records(entry(text[:cut])))
+    good = [item[1] for item in found if not isinstance(item, Problem)]
+    assert good == given_records[: len(good)]
+    assert problems(found)
+
+
+# -- hostile values --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "deep",
+    ["[" * 201 + "]" * 201, "[" * 5000 + "]" * 5000, '{"a":' * 5000 + "1" + "}" * 5000, '[{"a":' * 100_000],
+    ids=["just over", "lists", "objects", "unclosed"],
+)
+def test_a_record_nested_too_deeply_is_a_problem_of_its_own(deep: str) -> None:
+    found = read(f'[{{"m": 1}}, {{"m": {deep}}}, {{"m": 2}}]', "m")
+    assert found[:2] == [{"m": 1}, "nested more than 200 levels deep"]
+    assert {"m": 2} in found
+
+
+def test_a_record_nested_as_deeply_as_allowed_is_read() -> None:
+    deep = "[" * 199 + "]" * 199
+    assert read(f'[{{"m": {deep}}}]') == [{"m": json.loads(deep)}]
+
+
+def test_a_file_of_nothing_but_brackets_ends() -> None:
+    assert read("[" * 1_000_000) == ["nested more than 200 levels deep"]
+
+
+def test_numbers_that_cannot_be_held_stay_text() -> None:
+    huge = "9" * 5000
+    assert read(f'[{{"a": {huge}, "b": 1e999, "c": NaN, "d": -Infinity, "e": {2**70}, "f": 0.5}}]') == [
+        {"a": huge, "b": "1e999", "c": "NaN", "d": "-Infinity", "e": 2**70, "f": 0.5}
+    ]
+
+
+def test_of_repeated_keys_the_last_counts() -> None:
+    assert read('[{"a": 1, "a": 2}]') == [{"a": 2}]
+
+
+def test_lone_surrogates_and_control_characters_are_kept() -> None:
+    assert read('[{"a": "\\ud83d \\u0000 \t \x1b"}]') == [{"a": "\ud83d \x00 \t \x1b"}]
+
+
+# -- lines -----------------------------------------------------------------
+
+
+def test_lines_are_numbered_and_blank_ones_skipped() -> None:
+    assert list(lines(entry(b'\xef\xbb\xbf{"a": 1}\r\n\r\n \n{"a": 2}\r\n'))) == [(1, {"a": 1}), (4, {"a": 2})]
+
+
+def test_a_bad_line_is_a_problem_and_the_next_is_read() -> None:
+    first, bad, last = lines(entry('{"a": 1}\n{"a": \n{"a": 2}\n'))
+    assert (first, last) == ((1, {"a": 1}), (3, {"a": 2}))
+    assert bad == Problem("not valid JSON", where="line 2: Expecting value", failed=True)
+
+
+def test_a_torn_last_line_is_only_unfinished() -> None:
+    assert list(lines(entry('{"a": 1}\n{"a": "half')))[1:] == [Problem("unfinished last line", where="line 2")]
+
+
+def test_a_last_line_without_a_line_end_is_read() -> None:
+    assert list(lines(entry('{"a": 1}'))) == [(1, {"a": 1})]
+
+
+def test_a_line_past_the_size_limit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_bytes=20))
+    monkeypatch.setattr(jsonstream, "_CHUNK", 16)
+    first, long, last = lines(entry(f'{{"a": 1}}\n{{"a": "{"x" * 500}"}}\n{{"a": 2}}\n'))
+    assert (first, last) == ((1, {"a": 1}), (3, {"a": 2}))
+    assert long == Problem("line of more than 20 characters", where="line 2", failed=True)
+
+
+def test_a_line_with_bytes_that_are_no_text_is_reported_and_kept() -> None:
+    problem, line = lines(entry(b'{"a": "\xff!"}\n'))
+    assert isinstance(problem, Problem)
+    assert line == (1, {"a": "\ufffd!"})
+
+
+def test_a_line_nested_too_deeply_is_a_problem() -> None:
+    deep, good = lines(entry("[" * 100_000 + '\n{"a": 1}\n'))
+    assert deep == Problem("nested more than 200 levels deep", where="line 1", failed=True)
+    assert good == (2, {"a": 1})
+
+
+def test_a_file_that_cannot_be_opened_is_a_problem(tmp_path: Path) -> None:
+    missing = Entry("gone.jsonl", 0, lambda: (tmp_path / "gone.jsonl").open("rb"))
+    assert [p.reason for p in problems([*lines(missing), *records(missing)])] == ["file cannot be read to its end"] * 2
+    assert peek(missing) == frozenset()
+
+
+def test_one_value_is_decoded_or_refused() -> None:
+    assert decode('{"a": [1]}') == {"a": [1]}
+    for bad in ("{", "[" * 300 + "]" * 300, "[" * 100_000):
+        with pytest.raises(ValueError):
+            decode(bad)
+
+
+# -- looking ---------------------------------------------------------------
+
+
+def test_peek_sees_the_keys_of_the_first_record_only() -> None:
+    assert peek(entry('[{"a": {"b": 1}, "c": [{"d": 1}]}, {"e": 1}]')) == {"a", "c"}
+    assert peek(entry('{"conversations": [{"a": 1}]}')) == {"a"}
+    assert peek(entry('{"a": 1}\n{"b": 1}\n')) == {"a"}
+
+
+def test_peek_needs_no_more_than_the_head() -> None:
+    text = json.dumps([{"a": 1, "b": {"c": "x" * 100_000, "d": 1}, "e": 1}])
+    assert peek(entry(text)) == {"a", "b"}
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "[1, 2]", "<html>", "[" * 100_000, '"a": 1'])
+def test_peek_sees_nothing_where_there_is_no_object(text: str) -> None:
+    assert peek(entry(text)) == frozenset()
