@@ -19,6 +19,7 @@ _UNSPACED = re.compile(
     "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff"
     "\U00016fe0-\U00018cff\U0001b000-\U0001b16f\U00020000-\U0003ffff])"
 )
+_ACCENTS = re.compile("[\u0300-\u036f]")
 _INVISIBLE = re.compile("[\U000e0000-\U000e007f]")
 _CONTROL = re.compile("[\ud800-\udfff\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
 
@@ -45,11 +46,12 @@ def fold(value: str) -> str:
 
 
 def indexable(value: str) -> str:
-    """The form in which text is indexed and looked up: lower case, compatibility forms
-    unified, and the characters of scripts without spaces set apart."""
+    """The form in which text is indexed and looked up: lower case, without accents,
+    compatibility forms unified, and the characters of scripts without spaces set apart."""
     if value.isascii():
         return value.lower()
-    return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFKC", value).casefold())
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", value)).casefold()
+    return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFC", bare))
 
 
 def has_token(value: str) -> bool:
@@ -119,9 +121,12 @@ def bound(value: str, *, end: bool) -> datetime:
     text = value.strip()
     if len(text) > 64:
         raise ValueError("too long")
-    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
-        at = time(23, 59, 59, 999999) if end else time(0)
-        return datetime.combine(date.fromisoformat(text), at, tzinfo=UTC)
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        pass  # then it has a time, or is no date at all
+    else:
+        return datetime.combine(day, time(23, 59, 59, 999999) if end else time(0), tzinfo=UTC)
     try:
         parsed = datetime.fromisoformat(text)
         return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)

@@ -245,8 +245,8 @@ def test_a_compaction_is_a_summary_and_its_history_is_not_repeated():
 
 
 def test_a_message_of_another_agent_is_not_the_persons():
-    (found,) = passages(item("agent_message", author="/root/dyer", recipient="/root", content=[{"text": "Dyed"}]))
-    assert (found.role, found.kind, found.author, found.content) == ("user", "context", "/root/dyer", "Dyed")
+    (found,) = passages(item("agent_message", author="/srv/dyer", recipient="/root", content=[{"text": "Dyed"}]))
+    assert (found.role, found.kind, found.author, found.content) == ("user", "context", "/srv/dyer", "Dyed")
     assert passages(line("inter_agent_communication", author="/a", content="Dyed"))[0].content == "Dyed"
 
 

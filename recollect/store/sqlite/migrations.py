@@ -65,12 +65,13 @@ create index passage_time on passage (created_at);
 
 -- Derived. The title is indexed with the passage that opens its document.
 create virtual table passage_text using fts5(
-  title, content, content='', tokenize='unicode61 remove_diacritics 2'
+  title, content, content='', tokenize='unicode61 remove_diacritics 0'
 );
 insert into passage_text (passage_text, rank) values ('secure-delete', 1), ('hashsize', 16777216);
+create virtual table passage_word using fts5vocab(passage_text, row);
 create table word (term text primary key) without rowid;
 create table derived (name text primary key, version integer not null) without rowid;
-insert into derived values ('text', 1);
+insert into derived values ('text', 1), ('words', 1);
 
 create table receipt (
   id integer primary key autoincrement,

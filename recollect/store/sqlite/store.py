@@ -63,7 +63,10 @@ class SqliteStore(Store):
             saving.flush()
             return saved
 
-        return self._write(work)
+        saved = self._write(work)
+        if receipt is None:
+            self._list_words()
+        return saved
 
     def append(self, document: str, passage: Passage) -> bool:
         return self._write(lambda db: documents.append(db, document, passage, self._words))
@@ -120,6 +123,7 @@ class SqliteStore(Store):
 
     def finish(self, receipt: Receipt) -> None:
         self._connections.write(lambda db: receipts.finish(db, receipt))
+        self._list_words()
 
     def receipts(self) -> list[Receipt]:
         with self._connections.read() as db:
@@ -161,6 +165,12 @@ class SqliteStore(Store):
         self._words.forget()
         self._backfill(progress)
 
+    def _list_words(self) -> None:
+        with self._connections.read() as db:
+            behind = text.words_are_behind(db)
+        if behind:
+            self._write(text.list_words)
+
     def _backfill(self, progress: Progress | None = None) -> None:
         """Index what is not indexed, a batch a transaction; safe to be killed and begun again."""
         with self._connections.read() as db:
@@ -175,6 +185,7 @@ class SqliteStore(Store):
             done += count
             if progress is not None:
                 progress(done, total)
+        self._list_words()
 
 
 _MISSING = "from passage p where not exists (select 1 from passage_text_docsize s where s.id = p.key)"
@@ -200,7 +211,7 @@ def _behind(db: apsw.Connection) -> bool:
     """Whether the index lacks something, judged by its newest row: cheap enough for every open."""
     newest = db.execute("select max(key) from passage").get or 0
     newest_indexed = db.execute("select max(id) from passage_text_docsize").get or 0
-    return _outdated(db) or bool(newest_indexed < newest)
+    return _outdated(db) or text.words_are_behind(db) or bool(newest_indexed < newest)
 
 
 def _stats(db: apsw.Connection) -> dict[str, object]:

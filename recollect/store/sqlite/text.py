@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ TITLE_WEIGHT = 2.0  # a word in the title says what the whole conversation is ab
 _WORD = re.compile(r"[^\W_]+")  # as FTS5 cuts it
 _TO_SPACE = bytes(n if _WORD.match(chr(n)) else 0x20 for n in range(256))
 _LONGEST_WORD = 128
+_BULK = 2_000
 _MANY = 3_000  # matches from which walking is cheaper than sorting
 _NO_WORD = "\x1f"  # quoted, it holds no token and so matches nothing
 
@@ -52,6 +53,10 @@ class Words:
     def __init__(self) -> None:
         self._known: set[str] = set()
         self._known_plain: set[bytes] = set()  # of ASCII texts, which are cut much faster as bytes
+
+    def note(self, db: apsw.Connection, texts: Iterable[str]) -> None:
+        """Add the words of some texts to the list."""
+        db.executemany("insert or ignore into word values (?)", ((w,) for w in sorted(self.fresh(texts))))
 
     def fresh(self, texts: Iterable[str]) -> set[str]:
         plain: set[bytes] = set()
@@ -78,8 +83,30 @@ class Words:
 def add(db: apsw.Connection, rows: Iterable[Row], words: Words) -> None:
     prepared = [(key, indexed(title), indexed(content)) for key, title, content in rows]
     db.executemany("insert into passage_text (rowid, title, content) values (?, ?, ?)", prepared)
-    fresh = words.fresh(text for _, title, content in prepared for text in (title, content))
-    db.executemany("insert or ignore into word values (?)", ((w,) for w in sorted(fresh)))
+    if not _put_off_words(db, prepared):
+        words.note(db, (text for _, title, content in prepared for text in (title, content)))
+
+
+def _put_off_words(db: apsw.Connection, rows: Sequence[Row]) -> bool:
+    """Whether to list the words of a large import once it is done: reading them off the index
+    is then much cheaper than noting them message by message. Until then the list is marked as
+    behind, and texts are looked for without it."""
+    if words_are_behind(db):
+        return True
+    if len(rows) < _BULK or len(rows) * 20 < rows[-1][0]:  # keys count up, so the last tells how many there are
+        return False
+    db.execute("update derived set version = 0 where name = 'words'")
+    return True
+
+
+def words_are_behind(db: apsw.Connection) -> bool:
+    return bool(db.execute("select version from derived where name = 'words'").get != VERSION)
+
+
+def list_words(db: apsw.Connection) -> None:
+    """Bring the list of words up to date with the index."""
+    db.execute("insert or ignore into word select term from passage_word")
+    db.execute("insert or replace into derived values ('words', ?)", (VERSION,))
 
 
 def remove(db: apsw.Connection, rows: Iterable[Row], words: Words) -> None:
@@ -245,6 +272,8 @@ class _Keys:
 
 def _containing(db: apsw.Connection, text: str) -> _Keys | None:
     """The passages that contain the text literally or all its words; None when its words say too little."""
+    if words_are_behind(db):
+        return None
     around = _words_around(db, text)
     if around is None:
         return None

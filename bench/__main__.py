@@ -1,0 +1,11 @@
+"""Every benchmark, one after the other: `make bench`."""
+
+from __future__ import annotations
+
+from bench import library, mcp_start
+
+if __name__ == "__main__":
+    print("## Importing and searching\n")
+    library.main()
+    print("\n## Starting the stdio server\n")
+    mcp_start.main()

