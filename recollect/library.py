@@ -7,11 +7,11 @@ to the search.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import TracebackType
@@ -37,7 +37,7 @@ from recollect.store.encoding import Progress
 
 DEFAULT_USER = "default"
 ORIGIN = "recollect"
-_BATCH = 5_000  # messages a transaction: long enough to be cheap, short enough to let others write
+_BATCH = 10_000  # messages a transaction: long enough to be cheap, short enough to let others write
 
 Moment = str | date | datetime | None
 ImportProgress = Callable[[str, int, int], None]
@@ -267,6 +267,8 @@ class _Import:
     def run(self, found: Sequence[Any]) -> Receipt:
         total = sum(item[0].size for item in found if not isinstance(item, Problem))
         done = 0
+        thresholds = gc.get_threshold()
+        gc.set_threshold(100_000, 20, 100)  # millions of values come and go, in no circles
         try:
             for item in found:
                 if isinstance(item, Problem):
@@ -277,6 +279,7 @@ class _Import:
                     done += entry.size
             self._save()
         finally:
+            gc.set_threshold(*thresholds)
             self._receipt.finished_at = datetime.now(UTC)
             self._store.finish(self._receipt)
         return self._receipt
@@ -354,7 +357,7 @@ def _count(file: FileReceipt, saved: Saved) -> None:
         file.messages.note(Problem("copy of a message in another conversation", count=saved.copies))
 
 
-_PASSAGE_FIELDS = frozenset(Passage.__dataclass_fields__) - {"position", "canonical"}
+_PASSAGE_FIELDS = frozenset(Passage._fields) - {"position", "canonical"}
 
 
 def _passage(given: Mapping[str, Any]) -> Passage:
@@ -369,7 +372,7 @@ def _passage(given: Mapping[str, Any]) -> Passage:
     for name in ("attachments", "citations"):
         fields[name] = tuple(given.get(name) or ())
     fields["metadata"] = dict(given.get("metadata") or {})
-    return replace(Passage("", None, ""), **fields)
+    return Passage(**fields)
 
 
 def _moment(value: Moment, name: str, *, end: bool = False) -> datetime | None:

@@ -82,10 +82,12 @@ def for_model(value: str) -> str:
 
 def moment(value: object) -> datetime | None:
     """A time as an origin wrote it: epoch seconds or milliseconds, or ISO 8601; None if it is none."""
+    if type(value) is float:  # first, as the most frequent
+        return _from_epoch(value)
     if value is None or isinstance(value, bool):
         return None
-    if isinstance(value, (int, float)):
-        return _from_epoch(float(value))
+    if isinstance(value, int):
+        return _from_epoch(float(value)) if abs(value) < 1 << 62 else None
     if isinstance(value, datetime):
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     if not isinstance(value, str):

@@ -146,7 +146,7 @@ def test_text_and_markdown_follow_the_canonical_path_without_what_was_hidden_or_
 
 
 def test_a_message_without_a_role_is_printed_as_unknown():
-    assert "UNKNOWN: Hello\n" in as_text(replace(CONVERSATION, passages=(replace(HELLO, role=None),)))
+    assert "UNKNOWN: Hello\n" in as_text(replace(CONVERSATION, passages=(HELLO._replace(role=None),)))
 
 
 # -- and back --------------------------------------------------------------------

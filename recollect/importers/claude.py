@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from recollect.importers.files import Entry
@@ -157,7 +156,7 @@ def _chained(parts: list[Passage], uuid: str, parent: str | None) -> Iterator[Pa
         if part.kind == "thinking" and not thought and own_id != uuid:
             own_id = f"{uuid}:thinking"
             thought = True
-        yield replace(part, id=own_id, parent=parent)
+        yield part._replace(id=own_id, parent=parent)
         parent = own_id
 
 
@@ -185,11 +184,11 @@ def _message(message: dict[str, Any], model: str | None) -> list[Passage]:
     metadata = rest(message, _MESSAGE_FIELDS) | ({"blocks": unread} if unread else {})
     if not blank(text) or (files and not parts):
         citations = tuple(citation for block in texts for citation in listed(block.get("citations")))
-        parts.append(replace(whole, content=text, attachments=files, citations=citations, metadata=metadata))
+        parts.append(whole._replace(content=text, attachments=files, citations=citations, metadata=metadata))
     elif parts:
         last = parts[-1]
         files = (*last.attachments, *(file for file in files if file not in last.attachments))
-        parts[-1] = replace(last, attachments=files, metadata={**last.metadata, **metadata})
+        parts[-1] = last._replace(attachments=files, metadata={**last.metadata, **metadata})
     return parts
 
 
@@ -212,7 +211,7 @@ def _blocks(content: Any, whole: Passage) -> tuple[list[dict[str, Any]], list[Pa
 
 def _pasted(file: dict[str, Any], whole: Passage) -> Passage:
     """The text of an attached file: context, not the person's own words."""
-    return replace(whole, kind="context", content=file["extracted_content"], attachments=(rest(file, _EXTRACTED),))
+    return whole._replace(kind="context", content=file["extracted_content"], attachments=(rest(file, _EXTRACTED),))
 
 
 def _part(block: dict[str, Any], whole: Passage) -> Passage | None:
@@ -220,14 +219,14 @@ def _part(block: dict[str, Any], whole: Passage) -> Passage | None:
     part = _PARTS.get(str(block.get("type")), _other)(block, whole)
     if part is None:
         return None
-    return replace(part, created_at=moment(block.get("start_timestamp")) or whole.created_at)
+    return part._replace(created_at=moment(block.get("start_timestamp")) or whole.created_at)
 
 
 def _thinking(block: dict[str, Any], whole: Passage) -> Passage | None:
     text = string(block.get("thinking")) or joined(s.get("summary") for s in listed(block.get("summaries")))
     if blank(text):
         return None
-    return replace(whole, kind="thinking", content=text, metadata=rest(block, {"type", "thinking"}))
+    return whole._replace(kind="thinking", content=text, metadata=rest(block, {"type", "thinking"}))
 
 
 def _tool_use(block: dict[str, Any], whole: Passage) -> Passage | None:
@@ -238,7 +237,7 @@ def _tool_use(block: dict[str, Any], whole: Passage) -> Passage | None:
         metadata["input"] = {key: v for key, v in given.items() if key not in _INPUT_TEXTS or not isinstance(v, str)}
     else:
         text = json.dumps(given, ensure_ascii=False)
-    return replace(whole, kind="tool_call", tool=string(block.get("name")), content=text, metadata=metadata)
+    return whole._replace(kind="tool_call", tool=string(block.get("name")), content=text, metadata=metadata)
 
 
 def _tool_result(block: dict[str, Any], whole: Passage) -> Passage | None:
@@ -248,8 +247,7 @@ def _tool_result(block: dict[str, Any], whole: Passage) -> Passage | None:
     files = tuple(item for item in items if item is not None and not any(_item_text(item)))
     if blank(text) and not files:
         return None
-    return replace(
-        whole,
+    return whole._replace(
         role="tool",
         kind="tool_result",
         model=None,
@@ -263,7 +261,7 @@ def _tool_result(block: dict[str, Any], whole: Passage) -> Passage | None:
 
 def _other(block: dict[str, Any], whole: Passage) -> Passage | None:
     text = joined(_item_text(block)) or _display_text(block)
-    return None if blank(text) else replace(whole, kind="context", content=text, metadata=rest(block, {"text"}))
+    return None if blank(text) else whole._replace(kind="context", content=text, metadata=rest(block, {"text"}))
 
 
 _PARTS = {"thinking": _thinking, "tool_use": _tool_use, "tool_result": _tool_result}

@@ -17,7 +17,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from recollect.importers import jsonstream
 from recollect.importers.agentlog import Tally, Unusable, first_records, head_text, mapping, stem, string, title_of
@@ -221,13 +221,13 @@ class _Session:
         """Note on the passages what differs from the session's first records, and each message's usage once."""
         notes = {k: record[k] for k in _COMMON if string(record.get(k)) not in ("", self._common.get(k))}
         if notes:
-            node.passages = [replace(p, metadata={**p.metadata, **notes}) for p in node.passages]
+            node.passages = [p._replace(metadata={**p.metadata, **notes}) for p in node.passages]
         usage = mapping(record.get("message")).get("usage")
         message = node.message or node.id
         if isinstance(usage, dict) and node.passages and message not in self._measured:
             self._measured.add(message)
             first = node.passages[0]
-            node.passages[0] = replace(first, metadata={**first.metadata, "usage": usage})
+            node.passages[0] = first._replace(metadata={**first.metadata, "usage": usage})
 
     def _thread(self, node: Node, record: dict[str, Json]) -> _Thread:
         if record.get("isSidechain") is not True and not self._agent:

@@ -10,7 +10,7 @@ stored once: `toolUseResult` repeats it and counts only where the block is empty
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from recollect.importers.agentlog import Tally, Unusable, blocks, embedded, linked, mapping, readable, string
@@ -90,14 +90,14 @@ class Speech:
             return self.passages
         for n, passage in enumerate(self.passages):
             if passage.kind in ("message", "context", "summary"):
-                self.passages[n] = replace(passage, attachments=tuple(self.attachments))
+                self.passages[n] = passage._replace(attachments=tuple(self.attachments))
                 return self.passages
         self.add("", "message", attachments=tuple(self.attachments))
         return self.passages
 
 
 def joined(passage: Passage, more: str) -> Passage:
-    return replace(passage, content=f"{passage.content}\n\n{more}")
+    return passage._replace(content=f"{passage.content}\n\n{more}")
 
 
 # -- records -----------------------------------------------------------------

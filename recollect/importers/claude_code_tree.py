@@ -11,7 +11,7 @@ compaction writes; it is dropped and what hangs on it moves to the original.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from recollect.model import Passage
 
@@ -63,7 +63,7 @@ class _Growth:
         for node in _parents_first(nodes):
             replays += not self._place(node)
         passages = [
-            replace(p, parent=self._parents[p.id]) for node in nodes for p in node.passages if p.id in self._parents
+            p._replace(parent=self._parents[p.id]) for node in nodes for p in node.passages if p.id in self._parents
         ]
         placed = [node for node in nodes if node.id in self._line]
         turns = [node for node in placed if node.turn] or placed

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from recollect.importers import jsonstream
 from recollect.importers.agentlog import (
@@ -211,8 +211,7 @@ class _Rollout:
     def _keep(self, drafts: Iterator[Draft], record: Mapping[str, Json], *, event: bool = False) -> None:
         notes = {"cwd": self.here} if self.here != self.cwd and self.here else {}
         for draft in drafts:
-            draft.passage = replace(
-                draft.passage,
+            draft.passage = draft.passage._replace(
                 created_at=moment(record.get("timestamp")),
                 model=(self.model or None) if draft.passage.role == "assistant" else None,
                 metadata={**draft.passage.metadata, **notes},
@@ -302,7 +301,7 @@ def _linked(steps: list[Draft | _Turn | _Rollback], root: str) -> tuple[list[Pas
             key = digest(scope, str(said.role), said.kind, step.call, said.content)
             id_ = f"{key}:{seen[key]}" if seen[key] else key
             seen[key] += 1
-            passages.append(replace(said, id=id_, parent=tip))
+            passages.append(said._replace(id=id_, parent=tip))
             tip = id_
     return passages, tip
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from recollect.importers.agentlog import Tally, mapping, readable, stem, string, title_of
 from recollect.importers.files import Entry
@@ -58,7 +57,7 @@ class Events:
             for number, item in enumerate(items.values()):
                 for part, passage in enumerate(self._passages(item)):
                     id_ = f"{identity}:{number}:{part}" if part else f"{identity}:{number}"
-                    passages.append(replace(passage, id=id_, parent=passages[-1].id if passages else None))
+                    passages.append(passage._replace(id=id_, parent=passages[-1].id if passages else None))
             if passages:
                 yield Document(
                     origin=origin,

@@ -2,11 +2,12 @@
 
 `records` reads a list of records (or one wrapped in `{"conversations": […]}`, or
 a bare object), `lines` reads JSON Lines, and `peek` looks at the first record
-without reading past the head of the file. A window slides over the text and the
-standard library's decoder takes one value at a time from it, which keeps what a
-strict streaming parser would reject or change: lone surrogates, huge numbers,
-NaN, control characters. Numbers that JSON cannot hold stay text. A broken record
-becomes a Problem, and the next object that looks like a record is read.
+without reading past the head of the file. A window slides over the text and one
+value at a time is taken from it: by orjson where the end of the record can be
+seen, else by the standard library's decoder, which keeps what a strict parser
+rejects or changes: lone surrogates, huge numbers, NaN, control characters.
+Numbers that JSON cannot hold stay text. A broken record becomes a Problem, and
+the next object that looks like a record is read.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from collections.abc import Collection, Iterator
 from itertools import chain
 from json import JSONDecodeError
 from typing import Any
+
+import orjson
 
 from recollect.errors import UnsafeFile
 from recollect.importers.files import Entry
@@ -38,12 +41,15 @@ _INVALID = "not valid JSON"
 _REPLACED = "bytes that are no text were replaced"
 _TOO_DEEP = f"nested more than {LIMITS.nesting} levels deep"
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_DIGITS = bytes(0x30 if chr(n).isdigit() and n < 128 else 0x20 for n in range(256))
+_LONG_NUMBER = b"0" * 19
 _SALVAGE_EFFORT = 4  # how much broken text may be read in search of whole records, in record sizes
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _LIST_START = re.compile(
     rf'\s*+(?:\[|\{{(?:\s*+{_STRING}\s*+:\s*+(?:{_STRING}|[-+.\w]++)\s*+,)*+\s*+"conversations"\s*+:\s*+\[)', re.DOTALL
 )
+_BETWEEN = re.compile(rf"\s*+,\s*+\{{\s*+{_STRING}\s*+:")
 _CLOSING = re.compile(r'["\]}]')
 _GAP = re.compile(r"[\s,]*+")
 # An object in a list but not the first. A quote inside a string is escaped, so `{"` is never inside one.
@@ -135,6 +141,7 @@ class _Window:
         self._dropped = 0
         self._ended = False
         self._wrapped = False
+        self._separator = ""
         self._effort = _SALVAGE_EFFORT * LIMITS.record_bytes
         self.text = ""
         self.at = 0
@@ -197,13 +204,23 @@ class _Window:
         """Read one value and step behind it; the text says what is wrong with it, if anything."""
         if len(self.text) - self.at < _CHUNK:
             self.more()  # so that only a record larger than a chunk is ever tried twice
-        value, end = self._scan()
+        value, end = self._quick() or self._scan()
         start, self.at = self.at, end
         if _looks_deep(self.text[start:end]) and nested_too_deeply(value):
             return None, _TOO_DEEP
         if self.text.find(_UNDECODABLE, start, end) < 0:
             return value, ""
         return _DECODER.decode(self.text[start:end].replace(_UNDECODABLE, "\ufffd")), _REPLACED
+
+    def _quick(self) -> tuple[Any, int] | None:
+        """The next value by the fast decoder, where its end can be seen; None where only a scan can tell.
+
+        A record ends before what stood between the first two. A place inside a record that looks
+        the same is no harm: the text up to it is no value.
+        """
+        end = self.text.find(self._separator, self.at) + 1 if self._separator else 0
+        value = quick(self.text[self.at : end]) if end else None
+        return None if value is None else (value, end)
 
     def find_record(self, marks: frozenset[str]) -> bool:
         """Step to the next object that has one of `marks`, broken or not; False when there is none."""
@@ -243,6 +260,8 @@ class _Window:
             except JSONDecodeError as error:
                 self._grow_or_raise(error)
                 continue
+            if between := _BETWEEN.match(self.text, end):
+                self._separator = "}" + between[0]
             # A number at the very end of the window may go on behind it.
             if isinstance(value, (dict, list)) or len(self.text) - end > _CUT_MARGIN or not self.more():
                 return value, end
@@ -325,8 +344,21 @@ def _line(line: str, number: int, where: str) -> Iterator[tuple[int, Any] | Prob
     yield number, value
 
 
+def quick(text: str) -> Any:
+    """One JSON value by the fast decoder, or None where it refuses the text or would lose something."""
+    data = text.encode(errors="surrogatepass")
+    if _LONG_NUMBER in data.translate(_DIGITS):  # beyond 64 bits it rounds
+        return None
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+
+
 def decode(text: str) -> Any:
     """One JSON value; raises ValueError where it is none, or is nested too deeply."""
+    if (value := quick(text)) is not None and not _looks_deep(text):
+        return value
     try:
         value = _DECODER.decode(text)
     except JSONDecodeError as error:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from recollect.importers.files import Entry
 from recollect.importers.jsonstream import peek, records
@@ -121,7 +121,7 @@ class _Messages:
             self.lost[identity] = _identity(record.get("parent_id"))
             self.problems.append(Problem("message without text", where, failed=True))
         elif (first := self.kept.setdefault(passage.id, passage)) is not passage:
-            if replace(first, position=index) == passage:
+            if first._replace(position=index) == passage:
                 self.problems.append(Problem("the same message twice", where))
             else:
                 self.problems.append(Problem("message id used twice", where, failed=True))
@@ -129,9 +129,9 @@ class _Messages:
     def linked(self) -> tuple[Passage, ...]:
         passages = tuple(self.kept.values())
         if self.parents_given:
-            return tuple(replace(p, parent=self.survivor(p.parent)) for p in passages)
+            return tuple(p._replace(parent=self.survivor(p.parent)) for p in passages)
         before = (None, *(p.id for p in passages))
-        return tuple(replace(p, parent=parent) for p, parent in zip(passages, before, strict=False))
+        return tuple(p._replace(parent=parent) for p, parent in zip(passages, before, strict=False))
 
     def survivor(self, identity: str | None) -> str | None:
         """The message itself or, where it was lost, its nearest ancestor: so the path is not cut."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from recollect.model import Passage
@@ -61,5 +60,5 @@ def distinct(passages: Iterable[Passage]) -> tuple[Passage, ...]:
         while own_id in taken:
             times[passage.id] += 1
             own_id = f"{passage.id}#{times[passage.id] + 1}"
-        taken[own_id] = passage if own_id == passage.id else replace(passage, id=own_id)
+        taken[own_id] = passage if own_id == passage.id else passage._replace(id=own_id)
     return tuple(taken.values())

@@ -68,9 +68,6 @@ def load_list(text: str | None) -> tuple[Json, ...]:
 
 def _cleaned(names: tuple[str, ...], texts: tuple[str | None, ...]) -> tuple[tuple[str | None, ...], str | None]:
     """The texts as every database can hold them, and what had to be cleaned as JSON."""
-    together = "".join(filter(None, texts))
-    if storable(together) is together:  # as nearly always
-        return texts, None
     clean = tuple(t and storable(t) for t in texts)
     original = {name: t for name, t, c in zip(names, texts, clean, strict=True) if t is not c}
     return clean, dump(original)
@@ -86,18 +83,22 @@ def passage_row(passage: Passage, position: int = 0, canonical: bool = True) -> 
         raise InvalidInput(
             f"Message {p.id} has {len(p.content):,} characters; at most {LIMITS.message_bytes:,} are accepted."
         )
-    texts = (p.id, p.role, p.kind, p.author, p.model, p.tool, p.parent, p.visibility, p.content)
-    texts, original = _cleaned(PASSAGE_TEXTS, texts)  # type: ignore[assignment]
     facts = (
-        micros(p.created_at),
-        micros(p.updated_at),
+        p.created_at and micros(p.created_at),
+        p.updated_at and micros(p.updated_at),
         dump(p.attachments) if p.attachments else None,
         dump(p.citations) if p.citations else None,
         dump(p.metadata) if p.metadata else None,
-        original,
     )
-    digest = blake2b("\x1f".join(map(str, texts + facts)).encode(), digest_size=16).digest()
-    return (digest, position, canonical, *facts, *texts)
+    texts: tuple[str | None, ...]
+    texts = (p.id, p.role, p.kind, p.author, p.model, p.tool, p.parent, p.visibility, p.content)
+    original = None
+    said = "\x1f".join(map(str, facts + texts))
+    if storable(said) is not said:
+        said = said.encode("unicode_escape").decode()
+        texts, original = _cleaned(PASSAGE_TEXTS, texts)
+    digest = blake2b(said.encode(), digest_size=16).digest()
+    return (digest, position, canonical, *facts, original, *texts)
 
 
 def document_row(document: Document) -> dict[str, Any]:

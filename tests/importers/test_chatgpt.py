@@ -396,7 +396,7 @@ def test_a_conversation_with_anything_in_any_place_is_read_or_reported(path: lis
             assert p.kind in KINDS
             assert p.visibility in VISIBILITIES
             assert p.role is None or isinstance(p.role, str)
-            json.dumps([p.metadata, p.attachments, p.citations], allow_nan=False)
+            json.dumps([dict(p.metadata), p.attachments, p.citations], allow_nan=False)
 
 
 # -- samples ---------------------------------------------------------------

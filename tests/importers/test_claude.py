@@ -359,7 +359,7 @@ def test_a_record_with_anything_in_any_place_is_read_or_reported(record: Any, pa
             assert isinstance(p.content, str)
             assert p.kind in KINDS
             assert p.role is None or isinstance(p.role, str)
-            json.dumps([p.metadata, p.attachments, p.citations], allow_nan=False)
+            json.dumps([dict(p.metadata), p.attachments, p.citations], allow_nan=False)
 
 
 # -- samples ---------------------------------------------------------------

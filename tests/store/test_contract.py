@@ -26,7 +26,7 @@ def said(id: str, content: str, role: str = "user", minutes: int = 0, **fields: 
 
 
 def conversation(*passages: Passage, id: str = "c1", **fields: Any) -> Document:
-    chained = [replace(p, parent=p.parent or (passages[n - 1].id if n else None)) for n, p in enumerate(passages)]
+    chained = [p._replace(parent=p.parent or (passages[n - 1].id if n else None)) for n, p in enumerate(passages)]
     defaults = {"title": "A talk", "created_at": NOON, "updated_at": NOON}
     return Document("test", id, passages=tuple(chained), **(defaults | fields))
 

@@ -46,7 +46,7 @@ def connect(path: Path) -> apsw.Connection:
     try:
         db.set_busy_handler(_patience())
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-        _until_free(lambda: db.execute("pragma journal_mode = wal").fetchall())
+        _until_free(lambda: db.execute("pragma page_size = 8192; pragma journal_mode = wal").fetchall())
         db.execute(_PRAGMAS)
         db.create_scalar_function("contains", _contains, 2, deterministic=True)
     except BaseException:

@@ -114,7 +114,7 @@ class Saving:
         self._db = db
         self._words = words
         self._receipt = receipt
-        self._next: int = (db.execute("select seq from sqlite_sequence where name = 'passage'").get or 0) + 1
+        self._next: int = db.execute("select passage + 1 from last_key").get
         self._rows: list[tuple[Any, ...]] = []
         self._index: list[index.Row] = []
 
@@ -127,7 +127,10 @@ class Saving:
         return self._create(document) if key is None else self._merge(key, document)
 
     def flush(self) -> None:
+        if not self._rows:
+            return
         self._db.executemany(_INSERT_PASSAGE, self._rows)
+        self._db.execute("update last_key set passage = ?", (self._next - 1,))
         index.add(self._db, self._index, self._words)
         self._rows, self._index = [], []
 
@@ -263,6 +266,9 @@ class Saving:
 
 def _distinct(passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
     """One passage an id: the last one said wins, at the place of the first."""
+    ids = {p.id for p in passages}
+    if len(ids) == len(passages) and "".join(ids).isascii():
+        return passages
     found: dict[str, Passage] = {}
     for passage in passages:
         found[storable(passage.id)] = passage
@@ -320,9 +326,9 @@ def append(db: apsw.Connection, id: str, passage: Passage, words: index.Words) -
     ):
         raise NotFound(f"Message {passage.parent!r}, named as the parent, is not in conversation {id!r}.")
     at = passage.created_at or datetime.now(UTC)
-    row = passage_row(replace(passage, parent=passage.parent or head, created_at=at), next_position)
-    db.execute(_INSERT_PASSAGE, (None, key, None, *row))
-    passage_key = db.last_insert_rowid()
+    row = passage_row(passage._replace(parent=passage.parent or head, created_at=at), next_position)
+    passage_key: int = db.execute("update last_key set passage = passage + 1 returning passage").get
+    db.execute(_INSERT_PASSAGE, (passage_key, key, None, *row))
     index.add(db, [(passage_key, "", row[-1])], words)
     db.execute(
         "update document set head = ?1, passages = passages + 1, updated_at = max(coalesce(updated_at, ?2), ?2) "
@@ -340,7 +346,7 @@ def _same_or_refuse(db: apsw.Connection, key: int, passage: Passage, digest: byt
     parent, at = db.execute(
         "select parent, created_at from passage where id = ? and document = ?", (storable(passage.id), key)
     ).fetchone() or (None, None)
-    again = replace(passage, parent=passage.parent or parent, created_at=passage.created_at or from_micros(at))
+    again = passage._replace(parent=passage.parent or parent, created_at=passage.created_at or from_micros(at))
     if digest_of(again) == digest:
         return False
     raise InvalidInput(f"Message id {passage.id!r} is already used in this conversation for another message.")

@@ -34,10 +34,13 @@ create table document (
 );
 create index document_changed on document (coalesce(updated_at, created_at) desc, key desc);
 
--- Keys are never used twice: index rows and receipts refer to them. The content
--- stands last, so that filters read a row without its text.
+-- Keys are never used twice, for index rows and receipts refer to them; `last_key` counts
+-- them, since AUTOINCREMENT would write its counter with every row. The content stands
+-- last, so that filters read a row without its text.
+create table last_key (passage integer not null);
+insert into last_key values (0);
 create table passage (
-  key integer primary key autoincrement,
+  key integer primary key,
   document integer not null references document on delete cascade,
   position integer not null,
   canonical integer not null,
@@ -67,7 +70,7 @@ create index passage_time on passage (created_at);
 create virtual table passage_text using fts5(
   title, content, content='', tokenize='unicode61 remove_diacritics 0'
 );
-insert into passage_text (passage_text, rank) values ('secure-delete', 1), ('hashsize', 16777216);
+insert into passage_text (passage_text, rank) values ('secure-delete', 1), ('hashsize', 16777216), ('automerge', 16);
 create virtual table passage_word using fts5vocab(passage_text, row);
 create table word (term text primary key) without rowid;
 create table derived (name text primary key, version integer not null) without rowid;

@@ -81,7 +81,7 @@ class Words:
 
 
 def add(db: apsw.Connection, rows: Iterable[Row], words: Words) -> None:
-    prepared = [(key, indexed(title), indexed(content)) for key, title, content in rows]
+    prepared = [(key, title and indexed(title), indexed(content)) for key, title, content in rows]
     db.executemany("insert into passage_text (rowid, title, content) values (?, ?, ?)", prepared)
     if not _put_off_words(db, prepared):
         words.note(db, (text for _, title, content in prepared for text in (title, content)))
