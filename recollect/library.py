@@ -17,7 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from recollect import text
 from recollect.errors import InvalidInput, RecollectError
 from recollect.model import (
     CONVERSATION,
@@ -34,6 +33,7 @@ from recollect.model import (
 from recollect.settings import LIMITS, home
 from recollect.store.base import Candidate, Findings, Saved, Store
 from recollect.store.encoding import Progress
+from recollect.text import bound, storable
 
 DEFAULT_USER = "default"
 ORIGIN = "recollect"
@@ -191,7 +191,7 @@ class Library:
 
     def search(
         self,
-        query: str,
+        text: str,
         *,
         limit: int = 20,
         offset: int = 0,
@@ -223,24 +223,24 @@ class Library:
             conversations=_names(conversations, "conversations"),
             hidden=hidden,
         )
-        return search(self.store, text.storable(query), filter_, limit, offset)
+        return search(self.store, storable(text), filter_, limit, offset)
 
     def recent(
         self,
-        query: str | None = None,
+        text: str | None = None,
         *,
         roles: Sequence[str] = (),
         after: datetime | None = None,
         before: datetime | None = None,
         limit: int = 50,
     ) -> list[Candidate]:
-        """The newest messages that contain the query literally or all its words, or whose
-        conversation's title does; without a query, simply the newest."""
+        """The newest messages that contain the text literally or all its words, or whose
+        conversation's title does; without a text, simply the newest."""
         from recollect.query import check_size
 
-        check_size(query or "")
+        check_size(text or "")
         filter_ = Filter(roles=tuple(roles), after=after, before=before, sources=(CONVERSATION,))
-        return self.store.recent(text.storable(query) if query else None, filter_, limit)
+        return self.store.recent(storable(text) if text else None, filter_, limit)
 
     # -- care ---
 
@@ -381,7 +381,7 @@ def _moment(value: Moment, name: str, *, end: bool = False) -> datetime | None:
     if isinstance(value, datetime):
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     try:
-        return text.bound(value if isinstance(value, str) else value.isoformat(), end=end)
+        return bound(value if isinstance(value, str) else value.isoformat(), end=end)
     except (ValueError, AttributeError) as error:
         raise InvalidInput(
             f"{name}: {value!r} is not a date. Use ISO 8601, such as 2026-01-31 or 2026-01-31T14:30:00+01:00."
@@ -393,4 +393,4 @@ def _names(values: Sequence[str], name: str) -> tuple[str, ...]:
         return (values,)
     if len(values) > 100:
         raise InvalidInput(f"{name}: at most 100 values are accepted.")
-    return tuple(text.storable(v) for v in values)
+    return tuple(storable(v) for v in values)

@@ -34,8 +34,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for group in (importing, searching, reading, exporting, care):
         group.register(commands)
-    serve = commands.add_parser("mcp", help="serve agents over stdio (MCP)", add_help=False)
-    serve.set_defaults(run=None)
+    commands.add_parser("mcp", help="serve agents over stdio (MCP)")  # __main__ takes this one before it comes here
     return top
 
 

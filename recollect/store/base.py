@@ -99,7 +99,8 @@ class Store(ABC):
 
     @abstractmethod
     def retitle(self, document: str, title: str) -> None:
-        """Give a document a new title. Raises NotFound."""
+        """Give a document a new title, as a change made now: an export of before does not take it
+        back. Raises NotFound."""
 
     @abstractmethod
     def delete(self, document: str) -> None:

@@ -99,6 +99,10 @@ def test_two_origins_may_use_the_same_id(store: Store) -> None:
     store.save([conversation(said("a", "one")), replace(conversation(said("a", "two")), origin="other")])
     assert store.document("c1").passages[0].content == "one"
     assert store.document("other:c1").passages[0].content == "two"
+    store.save(
+        [conversation(said("a", "three"), id="third:c1"), replace(conversation(said("a", "four")), origin="third")]
+    )
+    assert store.document("third:c1#2").passages[0].content == "four"
 
 
 def test_a_copy_of_a_message_in_another_document_is_left_out_where_ids_are_shared(store: Store) -> None:
@@ -265,6 +269,14 @@ def test_a_title_is_found_and_follows_a_rename(store: Store) -> None:
     assert (found(store, "zeppelin"), found(store, "airship")) == ([], ["a"])
     with pytest.raises(NotFound):
         store.retitle("nowhere", "x")
+
+
+def test_a_rename_survives_importing_the_same_file_again(store: Store) -> None:
+    document = conversation(said("a", "hello"), title="Theirs")
+    store.save([document])
+    store.retitle("c1", "Mine")
+    store.save([document])
+    assert store.document("c1").title == "Mine"
 
 
 def test_the_title_is_found_when_messages_arrive_later(store: Store) -> None:

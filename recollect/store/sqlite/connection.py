@@ -33,7 +33,6 @@ pragma secure_delete = on;
 pragma trusted_schema = off;
 pragma temp_store = memory;
 pragma cache_size = -16384;
-pragma mmap_size = 1073741824;
 pragma journal_size_limit = 67108864;
 """
 _GROUP = 256

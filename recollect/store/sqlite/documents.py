@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain, count
 from typing import Any
 
 import apsw
@@ -135,11 +136,9 @@ class Saving:
         self._rows, self._index = [], []
 
     def _create(self, document: Document) -> Saved:
-        wanted = document.id or document.origin_id
-        taken = self._db.execute("select 1 from document where id = ?", (storable(wanted),)).get
         passages, copies = self._without_copies(document, document.passages, None)
         head, order = places(passages, document.head)
-        document = replace(document, id=f"{document.origin}:{wanted}" if taken else wanted, head=head)
+        document = replace(document, id=self._free_id(document), head=head)
         opening = self._next if order else None
         self._db.execute(_INSERT_DOCUMENT, document_row(document) | {"opening": opening, "passages": len(order)})
         key = self._db.last_insert_rowid()
@@ -150,6 +149,14 @@ class Saving:
         ]
         self._contained(key, keys, None)
         return Saved(document.id, True, new=len(keys), copies=copies)
+
+    def _free_id(self, document: Document) -> str:
+        """The origin's own id, or one that says the origin where another document has that name."""
+        wanted = document.id or document.origin_id
+        named = f"{document.origin}:{wanted}"
+        names = chain((wanted, named), (f"{named}#{n}" for n in count(2)))
+        taken = "select 1 from document where id = ?"
+        return next(name for name in names if not self._db.execute(taken, (storable(name),)).get)
 
     def _merge(self, key: int, given: Document) -> Saved:
         self.flush()  # what this transaction wrote of the document before must be seen
@@ -361,6 +368,13 @@ def _mark_path(db: apsw.Connection, key: int, head: str) -> None:
         where document = ?1 and canonical <> (id in (select id from path))""",
         (key, head),
     )
+
+
+def rename(db: apsw.Connection, key: int, title: str, words: index.Words) -> None:
+    """A person's own title is a change made now, so that an export of before does not take it back."""
+    retitle(db, key, title, words)
+    now = micros(datetime.now(UTC))
+    db.execute("update document set updated_at = max(coalesce(updated_at, ?1), ?1) where key = ?2", (now, key))
 
 
 def retitle(db: apsw.Connection, key: int, title: str, words: index.Words) -> None:

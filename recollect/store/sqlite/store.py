@@ -72,7 +72,7 @@ class SqliteStore(Store):
         return self._write(lambda db: documents.append(db, document, passage, self._words))
 
     def retitle(self, document: str, title: str) -> None:
-        self._write(lambda db: documents.retitle(db, documents.key_of(db, document), title, self._words))
+        self._write(lambda db: documents.rename(db, documents.key_of(db, document), title, self._words))
 
     def delete(self, document: str) -> None:
         self._write(lambda db: documents.delete(db, documents.key_of(db, document), self._words))
