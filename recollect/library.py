@@ -7,7 +7,6 @@ to the search.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import re
 import uuid
@@ -17,27 +16,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from recollect.errors import InvalidInput, RecollectError
+from recollect.errors import InvalidInput
 from recollect.model import (
     CONVERSATION,
     Document,
-    FileReceipt,
     Filter,
     Json,
     Page,
     Passage,
-    Problem,
     Receipt,
     Summary,
 )
 from recollect.settings import LIMITS, home
-from recollect.store.base import Candidate, Findings, Saved, Store
+from recollect.store.base import Candidate, Findings, Store
 from recollect.store.encoding import Progress
 from recollect.text import bound, storable
 
 DEFAULT_USER = "default"
 ORIGIN = "recollect"
-_BATCH = 10_000  # messages a transaction: long enough to be cheap, short enough to let others write
 
 Moment = str | date | datetime | None
 ImportProgress = Callable[[str, int, int], None]
@@ -99,9 +95,10 @@ class Library:
         nothing at a path can be read; a broken record never stops the rest.
         """
         from recollect.importers import find
+        from recollect.manage.importing import import_files
 
         found = [item for path in paths for item in find(Path(path).expanduser())]
-        return _Import(self.store, ", ".join(map(str, paths)), progress).run(found)
+        return import_files(self.store, ", ".join(map(str, paths)), found, progress)
 
     def undo(self, receipt: int) -> Receipt:
         """Take one import back."""
@@ -252,109 +249,6 @@ class Library:
 
     def repair(self, progress: Progress | None = None) -> None:
         self.store.repair(progress)
-
-
-class _Import:
-    """One run of an import: reads, saves in batches, counts."""
-
-    def __init__(self, store: Store, path: str, progress: ImportProgress | None) -> None:
-        self._store = store
-        self._progress = progress or (lambda file, done, total: None)
-        self._receipt = store.begin(path)
-        self._pending: list[tuple[Document, FileReceipt]] = []
-        self._size = 0
-
-    def run(self, found: Sequence[Any]) -> Receipt:
-        total = sum(item[0].size for item in found if not isinstance(item, Problem))
-        done = 0
-        thresholds = gc.get_threshold()
-        gc.set_threshold(100_000, 20, 100)  # millions of values come and go, in no circles
-        try:
-            for item in found:
-                if isinstance(item, Problem):
-                    self._receipt.left_out.note(item)
-                else:
-                    entry, format_ = item
-                    self._read(entry, format_, done, total)
-                    done += entry.size
-            self._save()
-        finally:
-            gc.set_threshold(*thresholds)
-            self._receipt.finished_at = datetime.now(UTC)
-            self._store.finish(self._receipt)
-        return self._receipt
-
-    def _read(self, entry: Any, format_: Any, done: int, total: int) -> None:
-        file = FileReceipt(entry.name, format_.NAME)
-        self._receipt.files.append(file)
-        read = 0
-
-        def report(count: int) -> None:
-            nonlocal read
-            read = min(read + count, entry.size)
-            self._progress(entry.name, done + read, total)
-
-        try:
-            for item in format_.read(entry.watched(report)):
-                if isinstance(item, Problem):
-                    self._note(file, item)
-                elif not item.passages:
-                    self._note(file, Problem("conversation without messages", item.title, unit="conversations"))
-                else:
-                    self._add(item, file)
-        except (RecollectError, OSError) as error:
-            self._note(file, Problem(str(error), entry.name, failed=True, unit="conversations"))
-        self._progress(entry.name, done + entry.size, total)
-
-    def _note(self, file: FileReceipt, problem: Problem) -> None:
-        if problem.unit == "files":
-            self._receipt.left_out.note(problem)
-            return
-        counts = file.messages if problem.unit == "messages" else file.conversations
-        counts.note(problem)
-        places = file.samples.setdefault(problem.reason, [])
-        if problem.where and len(places) < 3:
-            places.append(problem.where)
-
-    def _add(self, document: Document, file: FileReceipt) -> None:
-        self._pending.append((document, file))
-        self._size += len(document.passages)
-        if self._size >= _BATCH:
-            self._save()
-
-    def _save(self) -> None:
-        pending, self._pending, self._size = self._pending, [], 0
-        if not pending:
-            return
-        try:
-            for (_, file), saved in zip(
-                pending, self._store.save([d for d, _ in pending], self._receipt.id), strict=True
-            ):
-                _count(file, saved)
-        except InvalidInput as error:
-            if len(pending) == 1:
-                document, file = pending[0]
-                self._note(file, Problem(str(error), document.title or document.origin_id, True, "conversations"))
-                return
-            for one in pending:  # find out which it was; the others are not held back by it
-                self._pending = [one]
-                self._save()
-
-
-def _count(file: FileReceipt, saved: Saved) -> None:
-    if saved.created:
-        file.conversations.new += 1
-    elif saved.new or saved.changed or saved.altered:
-        file.conversations.changed += 1
-    else:
-        file.conversations.same += 1
-    file.messages.new += saved.new
-    file.messages.same += saved.same
-    file.messages.changed += saved.changed
-    if saved.kept:
-        file.messages.note(Problem("the library has a newer or fuller version", count=saved.kept))
-    if saved.copies:
-        file.messages.note(Problem("copy of a message in another conversation", count=saved.copies))
 
 
 _PASSAGE_FIELDS = frozenset(Passage._fields) - {"position", "canonical"}

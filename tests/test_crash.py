@@ -32,8 +32,8 @@ for n in range(first, first + 100_000):
 """
 IMPORTER = """
 import sys, recollect
-from recollect import library
-library._BATCH = 40
+from recollect.manage import importing
+importing.BATCH = 40
 recollect.open(sys.argv[1]).import_path(sys.argv[2], progress=lambda *a: print(a[1], flush=True))
 """
 

@@ -244,3 +244,18 @@ def test_processes_share_one_library_without_an_error(tmp_path: Path) -> None:
         assert library.search("imported").total == 1_000
         assert library.search("from number").total == 160
         assert library.verify().healthy
+
+
+def test_an_import_that_cannot_be_written_ends_with_an_error(
+    library: recollect.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from recollect.errors import StoreBusy
+
+    def busy(*_: object) -> None:
+        raise StoreBusy("Another program is writing.")
+
+    path = own_export(tmp_path / "a.json", talk("c1", "one"))
+    monkeypatch.setattr(library.store, "save", busy)
+    with pytest.raises(StoreBusy):
+        library.import_path(path)
+    assert library.receipts()[0].finished_at is not None

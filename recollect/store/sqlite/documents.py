@@ -38,8 +38,8 @@ _UPDATE_DOCUMENT = (
     "updated_at = :updated_at, head = :head, metadata = :metadata, original = :original where key = :key"
 )
 _INSERT_PASSAGE = (
-    f"insert into passage (key, document, receipt, {', '.join(PASSAGE_COLUMNS)}) "
-    f"values ({', '.join('?' * (3 + len(PASSAGE_COLUMNS)))})"
+    f"insert into passage (key, document, receipt, shared, {', '.join(PASSAGE_COLUMNS)}) "
+    f"values ({', '.join('?' * (4 + len(PASSAGE_COLUMNS)))})"
 )
 _UPDATE_PASSAGE = (
     f"update passage set ({', '.join(PASSAGE_COLUMNS)}) = ({', '.join('?' * len(PASSAGE_COLUMNS))}) where key = ?"
@@ -144,7 +144,7 @@ class Saving:
         key = self._db.last_insert_rowid()
         title = storable(document.title)
         keys = [
-            self._add(key, passages[n], position, canonical, "" if position else title)
+            self._add(key, document.shared_ids, passages[n], position, canonical, "" if position else title)
             for position, (n, canonical) in enumerate(order)
         ]
         self._contained(key, keys, None)
@@ -214,12 +214,9 @@ class Saving:
         else:
             bones |= {b.id: b for b in map(_bone, new)}
         head = storable(given.head) if replaces and given.head else None
-        return self._place(key, list(bones.values()), head or (None if new else stored.head), new)
-
-    def _place(self, key: int, bones: Sequence[Passage], head: str | None, new: Sequence[Passage]) -> list[int]:
-        head, order = places(bones, head)
-        place = {bones[n].id: (position, canonical) for position, (n, canonical) in enumerate(order)}
-        added = [self._add(key, p, *place.pop(storable(p.id)), "") for p in new]
+        head, order = places(ordered := list(bones.values()), head or (None if new else stored.head))
+        place = {ordered[n].id: (position, canonical) for position, (n, canonical) in enumerate(order)}
+        added = [self._add(key, given.shared_ids, p, *place.pop(storable(p.id)), "") for p in new]
         self._db.executemany(
             "update passage set position = ?1, canonical = ?2 where id = ?4 and document = ?3 "
             "and (position <> ?1 or canonical <> ?2)",
@@ -230,11 +227,11 @@ class Saving:
         give_opening(self._db, key, self._words)
         return added
 
-    def _add(self, document: int, passage: Passage, position: int, canonical: bool, title: str) -> int:
+    def _add(self, document: int, shared: bool, passage: Passage, position: int, canonical: bool, title: str) -> int:
         key = self._next
         self._next += 1
         row = passage_row(passage, position, canonical)
-        self._rows.append((key, document, self._receipt, *row))
+        self._rows.append((key, document, self._receipt, shared, *row))
         self._index.append((key, title, row[-1]))
         return key
 
@@ -255,7 +252,7 @@ class Saving:
         self.flush()
         own = [p for p in passages if not self._db.execute(
             "select 1 from passage p join document d on d.key = p.document "
-            "where p.id = ? and d.origin = ? and d.key is not ?", (storable(p.id), document.origin, key),
+            "where p.shared and p.id = ? and d.origin = ? and d.key is not ?", (storable(p.id), document.origin, key),
         ).get]  # fmt: skip
         return own, len(passages) - len(own)
 
@@ -335,7 +332,7 @@ def append(db: apsw.Connection, id: str, passage: Passage, words: index.Words) -
     at = passage.created_at or datetime.now(UTC)
     row = passage_row(passage._replace(parent=passage.parent or head, created_at=at), next_position)
     passage_key: int = db.execute("update last_key set passage = passage + 1 returning passage").get
-    db.execute(_INSERT_PASSAGE, (passage_key, key, None, *row))
+    db.execute(_INSERT_PASSAGE, (passage_key, key, None, False, *row))
     index.add(db, [(passage_key, "", row[-1])], words)
     db.execute(
         "update document set head = ?1, passages = passages + 1, updated_at = max(coalesce(updated_at, ?2), ?2) "

@@ -50,6 +50,7 @@ create table passage (
   visibility text not null,
   author text,
   receipt integer,
+  shared integer not null,
   id text not null,
   parent text,
   model text,
@@ -61,9 +62,10 @@ create table passage (
   metadata text,
   original text,
   content text not null,
-  unique (id, document)
+  unique (document, id)
 );
 create index passage_order on passage (document, position);
+create index passage_shared on passage (id) where shared;
 create index passage_time on passage (created_at);
 
 -- Derived. The title is indexed with the passage that opens its document.
