@@ -297,8 +297,12 @@ def _titled(db: apsw.Connection, text: str) -> Iterator[int]:
     whole = fold(text)
     wanted = set(_WORD.findall(indexable(text)))
     for key, title in db.execute("select key, title from document where title <> ''"):
-        if whole in fold(title) or (wanted and wanted <= set(_WORD.findall(indexable(title)))):
+        if whole in fold(title):
             yield key
+        elif wanted:
+            looked_up = indexable(title)
+            if all(w in looked_up for w in wanted) and wanted <= set(_WORD.findall(looked_up)):
+                yield key
 
 
 def _words_around(db: apsw.Connection, text: str) -> str | None:
