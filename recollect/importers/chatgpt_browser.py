@@ -16,12 +16,12 @@ from contextlib import closing
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import apsw
 
 from recollect.importers.chatgpt import NAME, join_parts
+from recollect.importers.databases import connect
 from recollect.importers.files import Entry
 from recollect.importers.jsonstream import UNREADABLE, decode
 from recollect.importers.shapes import (
@@ -36,7 +36,6 @@ from recollect.importers.shapes import (
     string,
 )
 from recollect.model import Document, Passage, Problem
-from recollect.settings import LIMITS
 from recollect.text import EPOCH, moment, truncate
 
 __all__ = ["LABEL", "NAME", "claims", "decode_content", "decode_time", "read"]
@@ -44,7 +43,6 @@ __all__ = ["LABEL", "NAME", "claims", "decode_content", "decode_time", "read"]
 LABEL = "ChatGPT Browser database (working or canonical)"
 
 _SUFFIXES = (".db", ".sqlite", ".sqlite3")
-_BUSY_MILLISECONDS = 5_000
 _NEEDED = frozenset({"id", "conversation_id", "role", "content", "create_time"})
 _PLACES = frozenset({"position", "parent_id"})
 _MESSAGE_FIELDS = (*sorted(_NEEDED), "update_time", *sorted(_PLACES))
@@ -101,7 +99,7 @@ def claims(entry: Entry) -> bool:
     if entry.path is None:
         return _looks_like_one(entry)
     try:
-        with closing(_connect(entry.path)) as database:
+        with closing(connect(entry.path)) as database:
             messages = _columns(database, "messages")
             placed = not messages.isdisjoint(_PLACES)
             return placed and messages >= _NEEDED and _columns(database, "conversations") >= {"id", "title"}
@@ -114,7 +112,7 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
         yield _lost("database inside an archive; unpack it and import the database", entry.name)
         return
     try:
-        with closing(_connect(entry.path)) as database:
+        with closing(connect(entry.path)) as database:
             yield from _empty_conversations(database, entry.name)
             about = _about(database)
             for conversation_id, group in groupby(_rows(database), itemgetter("conversation_id")):
@@ -137,30 +135,6 @@ def _looks_like_one(entry: Entry) -> bool:
     except UNREADABLE:
         return False
     return head.startswith(b"SQLite format 3\0") and b"conversation_id" in head and b"messages" in head
-
-
-def _connect(path: Path) -> apsw.Connection:
-    """Open the file without changing it, not even to recover it."""
-    try:
-        return _open(path, "mode=ro")
-    except (apsw.CantOpenError, apsw.ReadOnlyError):  # a write-ahead log in a folder that cannot be written
-        return _open(path, "mode=ro&immutable=1")
-
-
-def _open(path: Path, mode: str) -> apsw.Connection:
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    database = apsw.Connection(f"{path.absolute().as_uri()}?{mode}", flags=flags)
-    try:
-        database.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-        database.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-        database.limit(apsw.SQLITE_LIMIT_LENGTH, LIMITS.message_bytes)
-        database.set_busy_timeout(_BUSY_MILLISECONDS)
-        database.pragma("query_only", True)
-        database.execute("select count(*) from sqlite_schema").fetchall()
-    except apsw.Error:
-        database.close()
-        raise
-    return database
 
 
 def _columns(database: apsw.Connection, table: str) -> frozenset[str]:

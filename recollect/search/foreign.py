@@ -27,10 +27,11 @@ from typing import Any, NamedTuple
 import apsw
 
 from recollect.errors import DamagedLibrary, SearchTimeout, StoreBusy, UnsafeFile
+from recollect.importers.chatgpt_browser import decode_content
+from recollect.importers.databases import connect
 from recollect.settings import LIMITS
 from recollect.text import fold, from_micros, indexable, micros, moment
 
-BUSY_MILLISECONDS = 2_000
 STEPS_BETWEEN_LOOKS_AT_THE_CLOCK = 10_000
 COLUMNS = {"messages": {"conversation_id", "role", "content", "create_time"}, "conversations": {"id", "title"}}
 
@@ -83,7 +84,7 @@ class ForeignDatabase:
 @contextmanager
 def _opened(path: Path) -> Iterator[apsw.Connection]:
     """A connection that can do no harm, inside one snapshot and under the deadline."""
-    db = _connect(path)
+    db = connect(path)
     try:
         deadline = time.monotonic() + LIMITS.foreign_search_seconds
         db.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS_AT_THE_CLOCK)
@@ -91,35 +92,6 @@ def _opened(path: Path) -> Iterator[apsw.Connection]:
             yield db
     finally:
         db.close()
-
-
-def _connect(path: Path) -> apsw.Connection:
-    uri = path.absolute().as_uri()
-    try:
-        return _guarded(f"{uri}?mode=ro")
-    except (apsw.CantOpenError, apsw.ReadOnlyError):
-        # Where the folder cannot be written to, SQLite cannot share a WAL database. With nothing in a log beside it,
-        # the file alone is the whole truth.
-        log = path.with_name(f"{path.name}-wal")
-        if log.exists() and log.stat().st_size:
-            raise
-        return _guarded(f"{uri}?mode=ro&immutable=1")
-
-
-def _guarded(uri: str) -> apsw.Connection:
-    db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-    try:
-        db.set_busy_timeout(BUSY_MILLISECONDS)
-        db.limit(apsw.SQLITE_LIMIT_LENGTH, LIMITS.message_bytes)
-        db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-        db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-        db.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
-        db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-        db.execute("pragma query_only = on; pragma cache_size = -16384; select 1 from sqlite_schema").fetchall()
-    except BaseException:
-        db.close()
-        raise
-    return db
 
 
 def _check_schema(db: apsw.Connection) -> set[str]:
@@ -220,8 +192,6 @@ def _instant(*values: Any) -> int | None:
 
 
 def _decoded(raw: bytes | None) -> str:
-    from recollect.importers.chatgpt_browser import decode_content  # importers load with the first search, not before
-
     return decode_content(_text(raw))
 
 

@@ -274,7 +274,7 @@ def test_a_timeout_is_an_error(tool: Tool, export: Path, monkeypatch: Any) -> No
 @proves("C0-42")
 def test_a_locked_database_is_an_error(tool: Tool, export: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("CONVERSATION_DB", str(export))
-    monkeypatch.setattr("recollect.search.foreign.BUSY_MILLISECONDS", 0)
+    monkeypatch.setattr("recollect.importers.databases._BUSY_MILLISECONDS", 0)
     with closing(apsw.Connection(str(export))) as writer:
         writer.execute("begin exclusive")
         assert tool.error() == "Error: Another program is writing to the database. Try again."

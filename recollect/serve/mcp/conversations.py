@@ -90,15 +90,13 @@ class Toolset:
         return SEPARATOR.join(block(match) for match in matches) or NOTHING_FOUND
 
     def _source(self) -> Source:
-        from recollect.search.foreign import ForeignDatabase
-
         if configured := next(filter(None, map(os.environ.get, VARIABLES)), None):
             path = Path(configured).expanduser()
             if not path.exists() or path.is_dir():
                 raise ToolError(f"Database not found: {configured}")
-            return ForeignDatabase(path)
+            return _foreign(path)
         if dropped := _newest_database(self._home / "db"):
-            return ForeignDatabase(dropped)
+            return _foreign(dropped)
         return self._open_library()
 
     def _open_library(self) -> Source:
@@ -111,6 +109,12 @@ class Toolset:
                 raise ToolError(f"Database not found: no library in {self._home}. Make one with: recollect import PATH")
             source: Source = self._library
             return source
+
+
+def _foreign(path: Path) -> Source:
+    from recollect.search.foreign import ForeignDatabase  # not loaded where the library is searched
+
+    return ForeignDatabase(path)
 
 
 def _newest_database(folder: Path) -> Path | None:

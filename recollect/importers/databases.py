@@ -1,0 +1,45 @@
+"""SQLite files of other programs, opened so that they can do no harm.
+
+They may be in use, and they may have been planted: they are opened read-only,
+and nothing in their schema is trusted, no views, triggers or functions.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from recollect.settings import LIMITS
+
+_BUSY_MILLISECONDS = 5_000
+
+
+def connect(path: Path) -> apsw.Connection:
+    """A connection that cannot change the file, not even to recover it. Raises apsw.Error."""
+    uri = path.absolute().as_uri()
+    try:
+        return _guarded(f"{uri}?mode=ro")
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
+        # Where the folder cannot be written to, SQLite cannot share a WAL database. With nothing in a log beside it,
+        # the file alone is the whole truth.
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise
+        return _guarded(f"{uri}?mode=ro&immutable=1")
+
+
+def _guarded(uri: str) -> apsw.Connection:
+    db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        db.set_busy_timeout(_BUSY_MILLISECONDS)
+        db.limit(apsw.SQLITE_LIMIT_LENGTH, LIMITS.message_bytes)
+        db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        db.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
+        db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+        db.execute("pragma query_only = on; pragma cache_size = -16384; select 1 from sqlite_schema").fetchall()
+    except BaseException:
+        db.close()
+        raise
+    return db
