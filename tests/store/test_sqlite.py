@@ -58,8 +58,9 @@ def test_sqlite_is_free_of_the_wal_reset_bug() -> None:
     assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= (3, 51, 3)
 
 
-def test_deleted_text_is_not_in_the_bytes_of_any_file(store: SqliteStore, path: Path) -> None:
-    store.save([talk("quicksilverword and more", "other text"), talk("kept words", id="c2")])
+@pytest.mark.parametrize("others", [1, 2_000], ids=["wholly rewritten", "wiped off"])
+def test_deleted_text_is_not_in_the_bytes_of_any_file(store: SqliteStore, path: Path, others: int) -> None:
+    store.save([talk("quicksilverword and more", "other text"), talk(*["kept words"] * others, id="c2")])
     store.delete("c1")
     store.close()
     remains = b"".join(f.read_bytes() for f in path.parent.iterdir())

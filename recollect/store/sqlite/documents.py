@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain, count
@@ -401,20 +401,22 @@ def give_opening(db: apsw.Connection, key: int, words: index.Words) -> None:
 
 
 def replace_passage(db: apsw.Connection, key: int, row: tuple[Any, ...], words: index.Words) -> None:
-    title, content = _in_index(db, key)
-    index.remove(db, [(key, title, content)], words)
+    ((_, title, content),) = _in_index(db, [key])
     db.execute(_UPDATE_PASSAGE, (*row, key))
-    index.add(db, [(key, title, row[-1])], words)
+    if row[-1] != content:
+        index.remove(db, [(key, title, content)], words)
+        index.add(db, [(key, title, row[-1])], words)
 
 
-def _in_index(db: apsw.Connection, passage: int) -> tuple[str, str]:
-    """The title and content under which a passage stands in the index."""
-    row = db.execute(
-        "select case when d.opening = p.key then d.title else '' end, p.content "
-        "from passage p join document d on d.key = p.document where p.key = ?", (passage,),
-    ).fetchone()  # fmt: skip
-    assert row is not None
-    return row[0], row[1]
+def _in_index(db: apsw.Connection, passages: Sequence[int]) -> Iterator[index.Row]:
+    """The passages as they stand in the index."""
+    for start in range(0, len(passages), 1_000):
+        yield from rows(
+            db,
+            "select p.key, case when d.opening = p.key then d.title else '' end, p.content "
+            "from passage p join document d on d.key = p.document where p.key in (select value from json_each(?))",
+            (json.dumps(passages[start : start + 1_000]),),
+        )
 
 
 def restore(db: apsw.Connection, key: int, row: dict[str, Any], words: index.Words) -> None:
@@ -436,17 +438,19 @@ def replace_order(db: apsw.Connection, key: int, words: index.Words) -> None:
     give_opening(db, key, words)
 
 
-def remove_passages(db: apsw.Connection, document: int, passages: Sequence[int], words: index.Words) -> None:
-    """Delete some passages of a document: from the truth and from the index."""
-    index.remove(db, [(key, *_in_index(db, key)) for key in passages], words)
-    db.execute("update document set opening = null where key = ? and opening in (select value from json_each(?))",
-               (document, json.dumps(list(passages))))  # fmt: skip
-    db.executemany("delete from passage where key = ?", ((k,) for k in passages))
-    db.execute("update document set passages = (select count(*) from passage where document = ?1) where key = ?1",
-               (document,))  # fmt: skip
+def remove_passages(db: apsw.Connection, passages: Mapping[int, Sequence[int]], words: index.Words) -> None:
+    """Delete passages of some documents: from the truth and from the index."""
+    keys = [key for some in passages.values() for key in some]
+    index.remove_some_or_many(db, _in_index(db, keys), len(keys), words)
+    db.executemany("delete from passage where key = ?", ((key,) for key in keys))
+    db.executemany(
+        "update document set passages = (select count(*) from passage where document = ?1), "
+        "opening = (select key from passage where key = opening) where key = ?1",
+        ((document,) for document in passages),
+    )
 
 
 def delete(db: apsw.Connection, document: int, words: index.Words) -> None:
     passages = [k for (k,) in db.execute("select key from passage where document = ?", (document,))]
-    remove_passages(db, document, passages, words)
+    remove_passages(db, {document: passages}, words)
     db.execute("delete from document where key = ?", (document,))

@@ -71,8 +71,9 @@ def undo(db: apsw.Connection, id: int, words: Words) -> Receipt:
     for document, _, before in contained:
         _restore_passages(db, id, document, words)
         _restore_document(db, id, document, before, words)
-        _remove_what_it_brought(db, id, document, words)
+    brought = {document: _brought(db, id, document) for document, _, _ in contained}
     db.execute("delete from receipt_document where receipt = ?", (id,))
+    _remove(db, brought, words)
     receipt.undone_at = datetime.now(UTC)
     db.execute("update receipt set undone_at = ? where id = ?", (micros(receipt.undone_at), id))
     return receipt
@@ -113,8 +114,8 @@ def _restore_document(db: apsw.Connection, id: int, document: int, before: str |
         documents.restore(db, document, json.loads(before), words)
 
 
-def _remove_what_it_brought(db: apsw.Connection, id: int, document: int, words: Words) -> None:
-    """Delete the passages that only this import contained; the others now belong to the next import."""
+def _brought(db: apsw.Connection, id: int, document: int) -> list[int]:
+    """The passages that only this import contained; the others now belong to the next import that has them."""
     brought = {k for (k,) in db.execute("select key from passage where document = ? and receipt = ?", (document, id))}
     others = rows(
         db,
@@ -125,9 +126,17 @@ def _remove_what_it_brought(db: apsw.Connection, id: int, document: int, words: 
         kept = brought & documents.load_runs(runs)
         db.executemany("update passage set receipt = ? where key = ?", ((other, key) for key in kept))
         brought -= kept
-    documents.remove_passages(db, document, sorted(brought), words)
-    left = db.execute("select passages from document where key = ?", (document,)).get
-    if not left and not others:
-        db.execute("delete from document where key = ?", (document,))
-    elif brought:
-        documents.replace_order(db, document, words)
+    return sorted(brought)
+
+
+def _remove(db: apsw.Connection, brought: dict[int, list[int]], words: Words) -> None:
+    documents.remove_passages(db, brought, words)
+    for document, passages in brought.items():
+        left, imports = db.execute(
+            "select passages, (select count(*) from receipt_document where document = key) from document where key = ?",
+            (document,),
+        ).fetchone() or (0, 0)
+        if not left and not imports:
+            db.execute("delete from document where key = ?", (document,))
+        elif passages:
+            documents.replace_order(db, document, words)

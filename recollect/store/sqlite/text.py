@@ -28,6 +28,7 @@ TITLE_WEIGHT = 2.0  # a word in the title says what the whole conversation is ab
 _WORD = re.compile(r"[^\W_]+")  # as FTS5 cuts it
 _TO_SPACE = bytes(n if _WORD.match(chr(n)) else 0x20 for n in range(256))
 _LONGEST_WORD = 128
+_DELETE = "insert into passage_text (passage_text, rowid, title, content) values ('delete', ?, ?, ?)"
 _BULK = 2_000
 _MANY = 3_000  # matches from which walking is cheaper than sorting
 _NO_WORD = "\x1f"  # quoted, it holds no token and so matches nothing
@@ -112,14 +113,28 @@ def list_words(db: apsw.Connection) -> None:
 def remove(db: apsw.Connection, rows: Iterable[Row], words: Words) -> None:
     """Take passages out of the index, and words that no other passage has out of the list."""
     prepared = [(key, indexed(title), indexed(content)) for key, title, content in rows]
-    db.executemany(
-        "insert into passage_text (passage_text, rowid, title, content) values ('delete', ?, ?, ?)", prepared
-    )
+    db.executemany(_DELETE, prepared)
     words.forget()
     for word in words.fresh(text for _, title, content in prepared for text in (title, content)):
         if not db.execute("select 1 from passage_text where passage_text match ? limit 1", (_quoted_word(word),)).get:
             db.execute("delete from word where term = ?", (word,))
     words.forget()
+
+
+def remove_some_or_many(db: apsw.Connection, rows: Iterable[Row], count: int, words: Words) -> None:
+    """The same for any number. Wiping a passage off every page of the index takes as long as
+    writing three hundred; so from that share on they are only crossed out, and then the whole
+    index is written anew without them."""
+    if count * 300 < db.execute("select passage from last_key").get:
+        remove(db, rows, words)
+        return
+    db.execute("insert into passage_text (passage_text, rank) values ('secure-delete', 0)")
+    db.executemany(_DELETE, ((key, indexed(title), indexed(content)) for key, title, content in rows))
+    db.execute("insert into passage_text (passage_text) values ('optimize')")
+    db.execute("insert into passage_text (passage_text, rank) values ('secure-delete', 1)")
+    words.forget()
+    db.execute("delete from word")
+    list_words(db)
 
 
 # -- compiling ---------------------------------------------------------------
