@@ -23,7 +23,7 @@ bench: $(READY)
 	$(BIN)/python -m bench
 
 soak: $(READY)
-	KILLS=1000 $(BIN)/python -m pytest tests/test_crash.py -n auto
+	KILLS=1000 $(BIN)/python -m pytest tests/test_crash.py tests/test_power_loss.py -n auto
 
 $(READY): pyproject.toml
 	@echo "Setting up $(VENV) (once)"
