@@ -1,4 +1,4 @@
-.PHONY: test demo check format bench bench-start soak clean
+.PHONY: test demo check format bench bench-quality soak clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,6 +21,9 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m bench
+
+bench-quality: $(READY)
+	$(BIN)/python -m bench.quality
 
 soak: $(READY)
 	KILLS=1000 $(BIN)/python -m pytest tests/test_crash.py tests/test_power_loss.py -n auto

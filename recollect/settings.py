@@ -12,7 +12,7 @@ class Limits:
     """What a single request, file or queue may cost. Over a cap: a clear error, never a hang."""
 
     query_bytes: int = 1_024
-    query_terms: int = 32
+    query_terms: int = 64
     search_seconds: float = 1.0
     foreign_search_seconds: float = 10.0
     write_wait_seconds: float = 30.0

@@ -1,0 +1,142 @@
+"""How often the right moment is found, through the public API.
+
+    python -m bench.quality [FOLDER]
+
+FOLDER holds `*.json.gz` files of questions with known answers (see `Question`);
+by default `shared/bench` beside the project. A question is answered from its
+own library. Beside Recollect stands plain FTS5 (porter, the words joined by
+OR, ranked by bm25) over the same text, by message and by whole conversation.
+
+any@5: a right one is among the first five; all@5: all of them are; frac@5: the
+share of them that is; hit@1: the first is right; MRR: one over the first right
+one's place, on average.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+
+import recollect
+
+FOLDER = Path(__file__).parents[2] / "shared" / "bench"
+DEPTH = 10
+
+Ranking = Callable[[str], list[str]]
+
+
+class Question(NamedTuple):
+    text: str
+    messages: frozenset[str]
+    conversations: frozenset[str]
+
+
+class Scores:
+    """Collects rankings and prints their measures as a row."""
+
+    names = ("any@5", "all@5", "frac@5", "any@10", "hit@1", "MRR")
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[float, ...]] = []
+
+    def add(self, ranked: list[str], right: frozenset[str]) -> None:
+        found = [n for n, id_ in enumerate(ranked[:DEPTH], 1) if id_ in right]
+        in_five = sum(n <= 5 for n in found)
+        self.rows.append((
+            bool(in_five), in_five == len(right), in_five / len(right), bool(found), 1 in found,
+            1 / found[0] if found else 0.0,
+        ))  # fmt: skip
+
+    def row(self) -> str:
+        return " | ".join(f"{sum(column) / len(self.rows):.3f}" for column in zip(*self.rows, strict=True))
+
+
+def libraries(path: Path) -> Iterator[tuple[list[dict[str, Any]], list[Question]]]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        data = json.load(file)
+    for library in data["libraries"]:
+        questions = [
+            Question(q["text"], frozenset(q["gold_messages"]), frozenset(q["gold_conversations"]))
+            for q in library["queries"]
+        ]
+        yield library["conversations"], questions
+
+
+# -- rankings ------------------------------------------------------------------
+
+
+def ours(library: recollect.Library) -> tuple[Ranking, Ranking]:
+    def messages(text: str) -> list[str]:
+        return [h.message_id for h in library.search(text, limit=DEPTH).hits]
+
+    def conversations(text: str) -> list[str]:
+        hits = library.search(text, limit=200).hits
+        return list(dict.fromkeys(h.conversation_id for h in hits))[:DEPTH]
+
+    return messages, conversations
+
+
+def plain_fts5(conversations: list[dict[str, Any]]) -> tuple[Ranking, Ranking]:
+    db = apsw.Connection(":memory:")
+
+    def ranking(table: str, rows: list[tuple[str, str]]) -> Ranking:
+        db.execute(f"create virtual table {table} using fts5(id unindexed, content, tokenize='porter unicode61')")
+        db.executemany(f"insert into {table} values (?, ?)", rows)
+
+        def ranked(text: str) -> list[str]:
+            words = " OR ".join(f'"{w}"' for w in re.findall(r"\w+", text))
+            found = db.execute(f"select id from {table} where {table} match ? order by rank limit ?", (words, DEPTH))
+            return [str(id_) for (id_,) in found]
+
+        return ranked
+
+    messages = [(m["id"], m["content"]) for c in conversations for m in c["messages"]]
+    wholes = [(c["id"], "\n".join(m["content"] for m in c["messages"])) for c in conversations]
+    return ranking("message", messages), ranking("whole", wholes)
+
+
+# -- the run ---------------------------------------------------------------------
+
+
+def measure(path: Path) -> None:
+    scores: dict[tuple[str, str], Scores] = {}
+    count = 0
+    for conversations, questions in libraries(path):
+        with tempfile.TemporaryDirectory() as folder:
+            export = Path(folder) / "conversations.json"
+            export.write_text(json.dumps({"conversations": conversations}), encoding="utf-8")
+            with recollect.open(folder) as library:
+                library.import_path(export)
+                systems = {"plain FTS5": plain_fts5(conversations), "Recollect, text": ours(library)}
+                for question in questions:
+                    count += 1
+                    for name, (by_message, by_conversation) in systems.items():
+                        add = scores.setdefault(("messages", name), Scores()).add
+                        add(by_message(question.text), question.messages)
+                        add = scores.setdefault(("conversations", name), Scores()).add
+                        add(by_conversation(question.text), question.conversations)
+    print(f"\n### {path.name.split('.')[0]}, {count} questions\n")
+    print(f"| by | system | {' | '.join(Scores.names)} |\n|---|---|{'---|' * len(Scores.names)}")
+    for (unit, name), collected in sorted(scores.items()):
+        print(f"| {unit} | {name} | {collected.row()} |")
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    files = sorted(folder.glob("*.json.gz"))
+    if not files:
+        sys.exit(f"There are no question files (*.json.gz) in {folder}. Name a folder that has some.")
+    for path in files:
+        measure(path)
+
+
+if __name__ == "__main__":
+    main()
