@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.importers import own
@@ -240,7 +240,6 @@ def documents(draw: st.DrawFn) -> Document:
     )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(documents().map(arrange), max_size=3))
 def test_every_document_comes_back_as_it_was(originals):
     assert read_back(written(originals)) == originals

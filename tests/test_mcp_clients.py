@@ -98,7 +98,14 @@ def install(sources: list[Path], folder: Path) -> None:
     unfinished.mkdir()
     for source in sources:
         shutil.copy(source, unfinished)
-    options = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error"]
+    options = [
+        "--no-audit",
+        "--no-fund",
+        "--no-package-lock",
+        "--ignore-scripts",
+        "--prefer-offline",
+        "--loglevel=error",
+    ]
     done = npm(
         ["install", *options],
         return_completed_process=True,

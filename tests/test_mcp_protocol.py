@@ -342,7 +342,7 @@ requests = st.fixed_dictionaries(
 
 
 @given(messages=st.lists(values | requests | st.lists(requests, max_size=3), min_size=1, max_size=4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_whatever_comes_in_the_answer_is_valid_json_rpc(messages: list[Any]) -> None:
     dispatcher = Dispatcher(Answers())
     for message in messages:
