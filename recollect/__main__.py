@@ -7,10 +7,13 @@ import sys
 
 def main() -> int:
     arguments = sys.argv[1:]
-    if arguments[:1] == ["mcp"]:
+    at = 0
+    while arguments[at : at + 1] in (["--home"], ["--user"]):
+        at += 2
+    if arguments[at : at + 1] == ["mcp"]:
         from recollect.serve.mcp.stdio import main as serve
 
-        return serve(arguments[1:])
+        return serve(arguments[:at] + arguments[at + 1 :])
     from recollect.cli import main as command
 
     return command(arguments)

@@ -159,6 +159,18 @@ def test_lone_surrogates_are_printed_as_json(run: Any, tmp_path: Path) -> None:
     run("read", "c1")
 
 
+def test_the_home_may_be_said_before_the_command_or_after_it(filled: Any, tmp_path: Path) -> None:
+    home = ["--home", str(tmp_path / "home")]
+    assert main([*home, "stats"]) == main(["stats", *home]) == 0
+    assert main([*home, "--user", "ann", "stats"]) == 1
+    for arguments in ([*home, "mcp"], ["mcp", *home]):
+        command = [sys.executable, "-m", "recollect", *arguments]
+        done = subprocess.run(
+            command, input='{"jsonrpc":"2.0","id":1,"method":"ping"}\n', capture_output=True, text=True
+        )
+        assert json.loads(done.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
 def test_it_runs_as_a_program(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "recollect", "--help"], capture_output=True, text=True, check=True)
     assert "recollect import" in done.stdout

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from recollect import __version__
 from recollect.cli import care, exporting, importing, reading, searching
+from recollect.cli.common import add_library
 from recollect.errors import RecollectError
 
 _EXAMPLES = """\
@@ -30,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_library(top)
     top.add_argument("--version", action="version", version=f"recollect {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for group in (importing, searching, reading, exporting, care):

@@ -31,12 +31,18 @@ def add_command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.set_defaults(run=run)
-    command.add_argument(
-        "--home", metavar="FOLDER", help="where libraries lie (default: RECOLLECT_HOME, or your data folder)"
-    )
-    command.add_argument("--user", default=DEFAULT_USER, help="whose library (default: %(default)s)")
+    add_library(command, after_command=True)
     command.add_argument("--json", action="store_true", help="print JSON for programs")
     return command
+
+
+def add_library(parser: argparse.ArgumentParser, *, after_command: bool = False) -> None:
+    """Whose library and where: may be said before the command or after it."""
+    where = "where libraries lie (default: RECOLLECT_HOME, or your data folder)"
+    whose = f"whose library (default: {DEFAULT_USER})"
+    home, user = (argparse.SUPPRESS, argparse.SUPPRESS) if after_command else (None, DEFAULT_USER)
+    parser.add_argument("--home", metavar="FOLDER", help=where, default=home)
+    parser.add_argument("--user", metavar="NAME", help=whose, default=user)
 
 
 def add_filters(command: argparse.ArgumentParser) -> None:
