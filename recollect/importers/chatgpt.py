@@ -17,14 +17,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from recollect.importers.files import Entry
-from recollect.importers.jsonstream import peek, records
+from recollect.importers.jsonstream import peek
 from recollect.importers.shapes import (
     EMPTY_CONVERSATION,
     EMPTY_MESSAGE,
     UNEXPECTED,
-    UNKNOWN_CONVERSATION,
     UNKNOWN_MESSAGE,
     blank,
+    converted,
     joined,
     listed,
     rest,
@@ -73,15 +73,7 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entry: Entry) -> Iterator[Document | Problem]:
-    for item in records(entry, marks=("mapping",)):
-        if isinstance(item, Problem):
-            yield item
-            continue
-        index, record = item
-        try:
-            yield from _conversation(record, f"record {index}")
-        except UNEXPECTED:
-            yield Problem(UNKNOWN_CONVERSATION, f"record {index}", failed=True, unit="conversations")
+    return converted(entry, ("mapping",), _conversation)
 
 
 # -- conversations ---------------------------------------------------------

@@ -16,15 +16,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from recollect.importers.files import Entry
-from recollect.importers.jsonstream import peek, records
+from recollect.importers.jsonstream import peek
 from recollect.importers.shapes import (
     EMPTY_CONVERSATION,
     EMPTY_MESSAGE,
     REPEATED_MESSAGE,
     UNEXPECTED,
-    UNKNOWN_CONVERSATION,
     UNKNOWN_MESSAGE,
     blank,
+    converted,
     distinct,
     joined,
     listed,
@@ -75,15 +75,7 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entry: Entry) -> Iterator[Document | Problem]:
-    for item in records(entry, marks={"chat_messages", *_PROJECT, *_MEMORY}):
-        if isinstance(item, Problem):
-            yield item
-            continue
-        index, record = item
-        try:
-            yield from _record(record, f"record {index}")
-        except UNEXPECTED:
-            yield Problem(UNKNOWN_CONVERSATION, f"record {index}", failed=True, unit="conversations")
+    return converted(entry, {"chat_messages", *_PROJECT, *_MEMORY}, _record)
 
 
 def _record(record: dict[str, Any], where: str) -> Iterator[Document | Problem]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import Any
 
-from recollect.model import Passage
+from recollect.importers.files import Entry
+from recollect.importers.jsonstream import records
+from recollect.model import Document, Passage, Problem
 
 UNEXPECTED = (TypeError, ValueError, KeyError, AttributeError, RecursionError)
 """What reading a record of another shape than expected raises."""
@@ -16,6 +18,21 @@ REPEATED_MESSAGE = "repeated message"
 UNKNOWN_MESSAGE = "message of an unknown shape"
 EMPTY_CONVERSATION = "conversation without messages"
 UNKNOWN_CONVERSATION = "conversation of an unknown shape"
+
+
+def converted(
+    entry: Entry, marks: Collection[str], convert: Callable[[Any, str], Iterator[Document | Problem]]
+) -> Iterator[Document | Problem]:
+    """What `convert` makes of every record; one of another shape is reported, and the next one read."""
+    for item in records(entry, marks):
+        if isinstance(item, Problem):
+            yield item
+            continue
+        index, record = item
+        try:
+            yield from convert(record, f"record {index}")
+        except UNEXPECTED:
+            yield Problem(UNKNOWN_CONVERSATION, f"record {index}", failed=True, unit="conversations")
 
 
 def string(value: Any) -> str | None:
