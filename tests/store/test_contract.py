@@ -361,6 +361,30 @@ def test_a_query_finds_what_it_says(talk: Store, query: str, expected: set[str])
 
 
 @pytest.mark.parametrize(
+    ("content", "query"),
+    [
+        ("ภาษาไทยเป็นภาษาที่ใช้ในประเทศไทย", "ประเทศไทย"),
+        ("ພາສາລາວແມ່ນພາສາທາງການ", "ພາສາທາງ"),
+        ("ភាសាខ្មែរជាភាសាផ្លូវការ", "ខ្មែរ"),
+        ("မြန်မာဘာသာစကားသည်", "ဘာသာ"),
+        ("བོད་སྐད་ནི་སྐད་ཡིག", "སྐད་ཡིག"),
+        ("한국어는 어렵습니다", "어렵"),
+        ("東京タワーは高いです。ｶﾀｶﾅ", "カタカナ"),
+        ("हिन्दी भाषा सीखना", "भाषा"),
+        ("اللغة العربية جميلة", "العربية"),
+        ("השפה העברית יפה", "העברית"),
+        ("Η Ελληνική γλώσσα", "ελληνικη"),
+        ("Русский язык, ёлка", "елка"),
+        ("Tiếng Việt rất hay", "tieng viet"),
+        ("İstanbul ışık", "istanbul"),
+    ],
+)
+def test_every_script_is_found(store: Store, content: str, query: str) -> None:
+    store.save([conversation(said("a", content), said("b", "something else"))])
+    assert found(store, query) == ["a"]
+
+
+@pytest.mark.parametrize(
     ("filter", "expected"),
     [
         (Filter(roles=("user",)), {"m1"}),
