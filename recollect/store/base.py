@@ -9,7 +9,7 @@ holds the one suite that every store passes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -177,17 +177,3 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release everything; calling it again does nothing."""
-
-
-def batches(documents: Iterable[Document], passages: int) -> Iterator[list[Document]]:
-    """Group documents so that a transaction writes about this many passages."""
-    batch: list[Document] = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += len(document.passages) + 1
-        if size >= passages:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

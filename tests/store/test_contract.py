@@ -438,6 +438,23 @@ def test_recent_finds_a_text_literally_or_all_its_words_newest_first(
     assert [c.id for c in talk.recent(text, EVERYTHING, 50)] == expected
 
 
+def test_recent_finds_all_words_also_where_each_of_them_lies_in_very_many(store: Store) -> None:
+    crowd = ", ".join(f"{a}{n}{b}" for n in range(500) for a, b in (("x", "qq"), ("zz", "y")))
+    store.save([conversation(said("m1", crowd), said("m2", "zz first and then qq", minutes=1))])
+    assert [c.id for c in store.recent("qq zz", EVERYTHING, 50)] == ["m2"]
+
+
+def test_recent_takes_an_accent_for_what_it_is_inside_a_word(store: Store) -> None:
+    store.save(
+        [
+            conversation(
+                said("m1", "the cafeteria"), said("m2", "un café", minutes=1), said("m3", "cafétéria", minutes=2)
+            )
+        ]
+    )
+    assert [c.id for c in store.recent("café", EVERYTHING, 50)] == ["m3", "m2"]
+
+
 def test_recent_without_a_text_gives_the_newest(talk: Store) -> None:
     assert [c.id for c in talk.recent(None, EVERYTHING, 2)] == ["n2", "n1"]
     assert [c.id for c in talk.recent(None, Filter(roles=("tool",)), 9)] == ["m3"]

@@ -132,10 +132,6 @@ def migrate(db: apsw.Connection, path: Path, stop_before: str | None = None) -> 
     return ran
 
 
-def pending(db: apsw.Connection, path: Path) -> list[str]:
-    return [name for name, _ in MIGRATIONS[_version(db, path) :]]
-
-
 def _version(db: apsw.Connection, path: Path) -> int:
     version: int = db.pragma("user_version")
     application: int = db.pragma("application_id")

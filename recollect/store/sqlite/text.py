@@ -29,7 +29,8 @@ _WORD = re.compile(r"[^\W_]+")  # as FTS5 cuts it
 _TO_SPACE = bytes(n if _WORD.match(chr(n)) else 0x20 for n in range(256))
 _LONGEST_WORD = 128
 _DELETE = "insert into passage_text (passage_text, rowid, title, content) values ('delete', ?, ?, ?)"
-_BULK = 2_000
+_MATCHING = "select rowid as key from passage_text where passage_text match ?"
+_BULK = 2_000  # messages from which words are put off
 _MANY = 3_000  # matches from which walking is cheaper than sorting
 _NO_WORD = "\x1f"  # quoted, it holds no token and so matches nothing
 
@@ -230,17 +231,14 @@ def find(db: apsw.Connection, node: Node, filter: Filter, limit: int, offset: in
 def find_literal(
     db: apsw.Connection, text: str, filter: Filter, limit: int, offset: int
 ) -> tuple[list[Candidate], int]:
+    """See Store.find_literal. It is for texts without a word, so there is no index to ask."""
     where, values = conditions(filter)
-    containing = _containing(db, text)
-    source, given = "passage p indexed by passage_time", [fold(text)]
-    check = "contains(p.content, ?)"
-    if containing is not None:
-        source, check = f"({containing.sql}) f cross join passage p on p.key = f.key", "1"
-        given = containing.values
-    source = f"from {source} cross join document d on d.key = p.document where {check} and {where}"
-    total: int = db.execute(f"select count(*) {source}", (*given, *values)).get
+    source = f"""from passage p indexed by passage_time cross join document d on d.key = p.document
+      where contains(p.content, ?) and {where}"""
+    given = (fold(text), *values)
+    total: int = db.execute(f"select count(*) {source}", given).get
     found_rows = db.execute(
-        f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?", (*given, *values, limit, offset)
+        f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?", (*given, limit, offset)
     )
     return [candidate(r) for r in found_rows], total
 
@@ -254,8 +252,9 @@ def recent(db: apsw.Connection, text: str | None, filter: Filter, limit: int) ->
         titled = json.dumps(list(_titled(db, text)))
         containing = _containing(db, text)
         if containing is None:
-            found = "(contains(p.content, ?) or p.document in (select value from json_each(?)))"
-            given = [fold(text), titled]
+            words = f"p.key in ({_MATCHING}) or" if (every_word := _all_words(text)) else ""
+            found = f"({words} contains(p.content, ?) or p.document in (select value from json_each(?)))"
+            given = [*([every_word] if words else []), fold(text), titled]
         elif (few := containing.few(db)) is None:
             found = f"(p.key in ({containing.sql}) or p.document in (select value from json_each(?)))"
             given = [*containing.values, titled]
@@ -292,19 +291,19 @@ def _containing(db: apsw.Connection, text: str) -> _Keys | None:
     around = _words_around(db, text)
     if around is None:
         return None
-    found = "select rowid as key from passage_text where passage_text match ?"
-    if indexable(text).isalnum():  # one word: whatever has a word around it contains it
-        return _Keys(found, [around])
+    if text.isascii() and text.isalnum():  # one word: whatever has a word around it contains it
+        return _Keys(_MATCHING, [around])
     return _Keys(
-        f"""{found} union select p.key from passage_text t join passage p on p.key = t.rowid
+        f"""{_MATCHING} union select p.key from passage_text t join passage p on p.key = t.rowid
         where passage_text match ? and contains(p.content, ?)""",
         [_all_words(text), around, fold(text)],
     )
 
 
 def _all_words(text: str) -> str:
-    """FTS5: every word of the text, in the content."""
-    return "content : (" + " AND ".join(_quoted(w) for w in _WORD.findall(indexable(text))) + ")"
+    """FTS5: every word of the text, in the content; nothing for a text without words."""
+    words = " AND ".join(_quoted(w) for w in _WORD.findall(indexable(text)))
+    return f"content : ({words})" if words else ""
 
 
 def _titled(db: apsw.Connection, text: str) -> Iterator[int]:
