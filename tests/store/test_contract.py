@@ -582,3 +582,29 @@ def test_a_closed_store_says_so(store: Store) -> None:
         store.stats()
     with pytest.raises(RecollectError, match="closed"):
         store.save([conversation(said("a", "x"))])
+
+
+@given(st.data())
+def test_undoing_any_imports_leaves_what_the_others_brought(reopen: Callable[[], Store], data: st.DataObject) -> None:
+    store = reopen()
+    for document in list(store.every(EVERYTHING)):
+        store.delete(document.id)
+    words = st.sampled_from(["red", "green", "blue"])
+    imports = data.draw(st.lists(st.dictionaries(st.sampled_from("abcd"), words, min_size=1), min_size=1, max_size=5))
+    receipts = []
+    for contents in imports:
+        receipt = store.begin("x")
+        store.save([Document("test", "c1", passages=tuple(said(i, c) for i, c in contents.items()))], receipt.id)
+        receipts.append(receipt.id)
+    undone = data.draw(st.permutations(range(len(imports))))[: data.draw(st.integers(0, len(imports)))]
+    for number in undone:
+        store.undo(receipts[number])
+    expected: dict[str, str] = {}
+    for number, contents in enumerate(imports):
+        if number not in undone:
+            expected |= contents
+    stored = {p.id: p.content for d in store.every(EVERYTHING) for p in d.passages}
+    assert stored == expected
+    for word in ("red", "green", "blue"):
+        assert set(found(store, word)) == {i for i, c in expected.items() if c == word}
+    assert store.verify().healthy

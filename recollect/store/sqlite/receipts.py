@@ -80,53 +80,59 @@ def undo(db: apsw.Connection, id: int, words: Words) -> Receipt:
 
 
 def _restore_passages(db: apsw.Connection, id: int, document: int, words: Words) -> None:
+    """Give passages back what they said before, unless a later import said the same or something
+    else again: then the change is that import's, together with what was before."""
     revisions = rows(
         db,
         "select r.passage, r.before from receipt_revision r join passage p on p.key = r.passage "
         "where r.receipt = ? and p.document = ?",
         (id, document),
     )
+    later = _others(db, id, document) if revisions else []
     for passage, before in revisions:
-        later = db.execute(
-            "select receipt from receipt_revision where passage = ? and receipt > ? order by receipt limit 1",
-            (passage, id),
-        ).get
-        if later is not None:  # the import after it is now the one that changed this
-            db.execute("update receipt_revision set before = ? where passage = ? and receipt = ?",
-                       (before, passage, later))  # fmt: skip
-        else:
+        heir = next((other for other, keys in later if other > id and passage in keys), None)
+        if heir is None:
             digest, *rest = json.loads(before)
             documents.replace_passage(db, passage, (bytes.fromhex(digest), *rest), words)
+        else:
+            db.execute("insert or replace into receipt_revision values (?, ?, ?)", (heir, passage, before))
         db.execute("delete from receipt_revision where receipt = ? and passage = ?", (id, passage))
 
 
 def _restore_document(db: apsw.Connection, id: int, document: int, before: str | None, words: Words) -> None:
     if before is None:
         return
-    later = db.execute(
-        "select receipt from receipt_document where document = ? and receipt > ? and before is not null "
-        "order by receipt limit 1", (document, id),
-    ).get  # fmt: skip
-    if later is not None:
-        db.execute("update receipt_document set before = ? where document = ? and receipt = ?",
-                   (before, document, later))  # fmt: skip
-    else:
+    heir = db.execute(
+        "select min(receipt) from receipt_document where document = ? and receipt > ?", (document, id)
+    ).get
+    if heir is None:
         documents.restore(db, document, json.loads(before), words)
+    else:
+        db.execute(
+            "update receipt_document set before = ? where document = ? and receipt = ?", (before, document, heir)
+        )
 
 
 def _brought(db: apsw.Connection, id: int, document: int) -> list[int]:
-    """The passages that only this import contained; the others now belong to the next import that has them."""
+    """The passages that only this import contained. The others now belong to the next import that
+    has them, which so brought them as it has them: what they said before is no matter any more."""
     brought = {k for (k,) in db.execute("select key from passage where document = ? and receipt = ?", (document, id))}
+    for other, keys in _others(db, id, document):
+        kept = brought & keys
+        db.executemany("update passage set receipt = ? where key = ?", ((other, key) for key in kept))
+        db.executemany("delete from receipt_revision where receipt = ? and passage = ?", ((other, key) for key in kept))
+        brought -= kept
+    return sorted(brought)
+
+
+def _others(db: apsw.Connection, id: int, document: int) -> list[tuple[int, set[int]]]:
+    """The other imports that contained a document, oldest first, with the keys of what they contained."""
     others = rows(
         db,
         "select receipt, runs from receipt_document where document = ? and receipt <> ? order by receipt",
         (document, id),
     )
-    for other, runs in others:
-        kept = brought & documents.load_runs(runs)
-        db.executemany("update passage set receipt = ? where key = ?", ((other, key) for key in kept))
-        brought -= kept
-    return sorted(brought)
+    return [(receipt, documents.load_runs(runs)) for receipt, runs in others]
 
 
 def _remove(db: apsw.Connection, brought: dict[int, list[int]], words: Words) -> None:
