@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -491,7 +492,14 @@ def test_recent_agrees_with_reading_everything(talk: Store, data: st.DataObject)
     content = data.draw(st.sampled_from([p.content for p in everything]))
     start = data.draw(st.integers(0, len(content) - 1))
     piece = content[start : start + data.draw(st.integers(1, 12))]
-    expected = {p.id for p in everything if fold(piece) in fold(p.content)}
+    if data.draw(st.booleans()):
+        piece = " ".join(data.draw(st.permutations(content.split()))[:2])
+    wanted = set(re.findall(r"[^\W_]+", fold(piece)))
+    expected = {
+        p.id
+        for p in everything
+        if fold(piece) in fold(p.content) or (wanted and wanted <= set(re.findall(r"[^\W_]+", fold(p.content))))
+    }
     assert expected <= {c.id for c in talk.recent(piece, EVERYTHING, 50)}
 
 
@@ -608,3 +616,25 @@ def test_undoing_any_imports_leaves_what_the_others_brought(reopen: Callable[[],
     for word in ("red", "green", "blue"):
         assert set(found(store, word)) == {i for i, c in expected.items() if c == word}
     assert store.verify().healthy
+
+
+@given(st.data())
+def test_however_a_conversation_grows_its_order_and_path_are_whole(
+    reopen: Callable[[], Store], data: st.DataObject
+) -> None:
+    store = reopen()
+    for document in list(store.every(EVERYTHING)):
+        store.delete(document.id)
+    names = "abcdef"
+    links = data.draw(st.lists(st.sampled_from([None, *names]), min_size=6, max_size=6))
+    passages = {n: Passage(n, "user", f"word{n}", parent=p) for n, p in zip(names, links, strict=True)}
+    told: set[str] = set()
+    for part in data.draw(st.lists(st.sets(st.sampled_from(names), min_size=1), min_size=1, max_size=4)):
+        told |= part
+        head = data.draw(st.sampled_from([None, *sorted(part)]))
+        store.save([Document("test", "c1", head=head, passages=tuple(passages[n] for n in sorted(part)))])
+    stored = store.document("c1")
+    assert sorted(p.id for p in stored.passages) == sorted(told)
+    assert [p.position for p in stored.passages] == list(range(len(told)))
+    assert arrange(stored) == stored
+    assert all(found(store, f"word{n}") == [n] for n in told)
