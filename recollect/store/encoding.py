@@ -108,6 +108,8 @@ def document_row(document: Document) -> dict[str, Any]:
     row["updated_at"] = micros(document.updated_at)
     row["metadata"] = dump(document.metadata)
     row["original"] = original
+    row["partial"] = document.partial
+    row["shared_ids"] = document.shared_ids
     return row
 
 
@@ -143,6 +145,8 @@ def document_of(row: Mapping[str, Any], passages: tuple[Passage, ...] = ()) -> D
         updated_at=from_micros(row["updated_at"]),
         metadata=load(row["metadata"]),
         passages=passages,
+        partial=bool(row["partial"]),
+        shared_ids=bool(row["shared_ids"]),
     )
 
 

@@ -90,6 +90,13 @@ def test_a_partial_copy_adds_but_never_replaces(store: Store) -> None:
     assert [p.content for p in store.document("c1").passages] == ["the full text", "more"]
 
 
+def test_a_copy_of_a_partial_copy_is_partial_too(store: Store) -> None:
+    store.save([conversation(said("a", "half"), partial=True, shared_ids=True)])
+    assert (store.document("c1").partial, store.document("c1").shared_ids) == (True, True)
+    store.save([conversation(said("a", "whole"), shared_ids=True)])
+    assert (store.document("c1").partial, store.document("c1").passages[0].content) == (False, "whole")
+
+
 def test_messages_that_the_origin_dropped_are_kept(store: Store) -> None:
     store.save([conversation(said("a", "one"), said("b", "two", minutes=1))])
     store.save([conversation(said("a", "one"))])

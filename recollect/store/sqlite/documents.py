@@ -28,14 +28,15 @@ from recollect.store.sqlite import text as index
 from recollect.store.sqlite.connection import rows
 from recollect.text import fold, from_micros, micros, storable
 
-DOCUMENT_COLUMNS = (*DOCUMENT_TEXTS, "created_at", "updated_at", "metadata", "original")
+DOCUMENT_COLUMNS = (*DOCUMENT_TEXTS, "created_at", "updated_at", "metadata", "original", "partial", "shared_ids")
 _INSERT_DOCUMENT = (
     f"insert into document ({', '.join(DOCUMENT_COLUMNS)}, opening, passages) "
     f"values ({', '.join(':' + c for c in DOCUMENT_COLUMNS)}, :opening, :passages)"
 )
 _UPDATE_DOCUMENT = (
     "update document set title = :title, namespace = :namespace, created_at = :created_at, "
-    "updated_at = :updated_at, head = :head, metadata = :metadata, original = :original where key = :key"
+    "updated_at = :updated_at, head = :head, metadata = :metadata, original = :original, "
+    "partial = :partial, shared_ids = :shared_ids where key = :key"
 )
 _INSERT_PASSAGE = (
     f"insert into passage (key, document, receipt, shared, {', '.join(PASSAGE_COLUMNS)}) "

@@ -30,6 +30,8 @@ create table document (
   passages integer not null default 0,
   metadata text,
   original text,
+  partial integer not null,
+  shared_ids integer not null,
   unique (origin, origin_id)
 );
 create index document_changed on document (coalesce(updated_at, created_at) desc, key desc);
