@@ -9,7 +9,9 @@ phrases, and text without spaces. Everything streams, so size costs time only.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -328,3 +330,69 @@ def queries() -> dict[str, str]:
         "question": "how do I fix the connection reset error",
         "unspaced script": "設定ファイル",
     }
+
+
+_QUESTIONS = (
+    "how do i fix the {} {} {}",
+    "why does my {} {} need the {}",
+    "where is the {} for the {} {}",
+    "which {} should i use for the {}",
+    "how can we make the {} {} work",
+    "what are the {} and {} of {}",
+    "is there any way to {} the {}",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query before it is put in the words of one engine or another."""
+
+    kind: str
+    words: tuple[str, ...]
+
+
+def many_queries(count: int, seed: int = 0) -> dict[str, list[Asked]]:
+    """`count` different queries of each kind, drawn from the words and the texts of a corpus with this seed."""
+    rng = Random(f"queries {seed}")
+    texts = [turn.text for turn in messages(3_000, seed)]
+    common = _common_words(texts)
+    rare = vocabulary()[VOCABULARY_SIZE // 2 :]
+    makers: dict[str, Callable[[], str]] = {
+        "question": lambda: rng.choice(_QUESTIONS).format(*_subjects(rng)),
+        "common word": lambda: rng.choice(common),
+        "prefix": lambda: rng.choice(_TOPIC_WORDS)[: rng.randint(3, 5)],
+        "phrase": lambda: rng.choice(_PHRASES) if rng.random() < 0.25 else _run_of_words(rng, texts),
+        "rare word": lambda: rng.choice(rare),
+        "two words, AND": lambda: " ".join(rng.sample(_TOPIC_WORDS, 2)),
+        "three words, OR": lambda: " ".join(_subjects(rng)),
+    }
+    return {kind: [Asked(kind, tuple(q.split())) for q in _different(make, count)] for kind, make in makers.items()}
+
+
+def _different(make: Callable[[], str], count: int) -> list[str]:
+    found: dict[str, None] = {}
+    for _ in range(100 * count):
+        found[make()] = None
+        if len(found) == count:
+            break
+    return list(found)
+
+
+def _subjects(rng: Random) -> list[str]:
+    """Three things to ask about: most often words of computing, now and then a rarer one."""
+    words = rng.sample(_TOPIC_WORDS, 3)
+    return [word if rng.random() < 0.75 else vocabulary()[rng.randint(300, 20_000)] for word in words]
+
+
+def _common_words(texts: list[str]) -> list[str]:
+    """The words of three letters or more that a tenth of the texts have."""
+    having = Counter(chain.from_iterable(set(re.findall(r"[a-z]{3,}", text.lower())) for text in texts))
+    return sorted(word for word, number in having.items() if number >= len(texts) / 10)
+
+
+def _run_of_words(rng: Random, texts: list[str]) -> str:
+    """Two or three words that stand together in some text."""
+    while True:
+        words = re.findall(rf"[a-z]{{2,}}(?: [a-z]{{2,}}){{{rng.randint(1, 2)}}}(?= )", rng.choice(texts))
+        if words:
+            return str(rng.choice(words))

@@ -30,13 +30,15 @@ import recollect
 FOLDER = Path(__file__).parents[2] / "shared" / "bench"
 DEPTH = 10
 
-Ranking = Callable[[str], list[str]]
-
 
 class Question(NamedTuple):
     text: str
+    asked_at: str
     messages: frozenset[str]
     conversations: frozenset[str]
+
+
+Ranking = Callable[[Question], list[str]]
 
 
 class Scores:
@@ -64,7 +66,7 @@ def libraries(path: Path) -> Iterator[tuple[list[dict[str, Any]], list[Question]
         data = json.load(file)
     for library in data["libraries"]:
         questions = [
-            Question(q["text"], frozenset(q["gold_messages"]), frozenset(q["gold_conversations"]))
+            Question(q["text"], q["asked_at"], frozenset(q["gold_messages"]), frozenset(q["gold_conversations"]))
             for q in library["queries"]
         ]
         yield library["conversations"], questions
@@ -73,13 +75,14 @@ def libraries(path: Path) -> Iterator[tuple[list[dict[str, Any]], list[Question]
 # -- rankings ------------------------------------------------------------------
 
 
-def ours(library: recollect.Library) -> tuple[Ranking, Ranking]:
-    def messages(text: str) -> list[str]:
-        return [h.message_id for h in library.search(text, limit=DEPTH).hits]
+def ours(library: recollect.Library, mode: str) -> tuple[Ranking, Ranking]:
+    def messages(question: Question) -> list[str]:
+        page = library.search(question.text, mode=mode, limit=DEPTH, now=question.asked_at)
+        return [h.message_id for h in page.hits]
 
-    def conversations(text: str) -> list[str]:
-        hits = library.search(text, limit=200).hits
-        return list(dict.fromkeys(h.conversation_id for h in hits))[:DEPTH]
+    def conversations(question: Question) -> list[str]:
+        page = library.search(question.text, mode=mode, limit=DEPTH, now=question.asked_at, group="conversation")
+        return [h.conversation_id for h in page.hits]
 
     return messages, conversations
 
@@ -91,8 +94,8 @@ def plain_fts5(conversations: list[dict[str, Any]]) -> tuple[Ranking, Ranking]:
         db.execute(f"create virtual table {table} using fts5(id unindexed, content, tokenize='porter unicode61')")
         db.executemany(f"insert into {table} values (?, ?)", rows)
 
-        def ranked(text: str) -> list[str]:
-            words = " OR ".join(f'"{w}"' for w in re.findall(r"\w+", text))
+        def ranked(question: Question) -> list[str]:
+            words = " OR ".join(f'"{w}"' for w in re.findall(r"\w+", question.text))
             found = db.execute(f"select id from {table} where {table} match ? order by rank limit ?", (words, DEPTH))
             return [str(id_) for (id_,) in found]
 
@@ -115,14 +118,17 @@ def measure(path: Path) -> None:
             export.write_text(json.dumps({"conversations": conversations}), encoding="utf-8")
             with recollect.open(folder) as library:
                 library.import_path(export)
-                systems = {"plain FTS5": plain_fts5(conversations), "Recollect, text": ours(library)}
+                library.index()
+                systems = {"plain FTS5": plain_fts5(conversations)} | {
+                    f"Recollect, {mode}": ours(library, mode) for mode in ("text", "vector", "both")
+                }
                 for question in questions:
                     count += 1
                     for name, (by_message, by_conversation) in systems.items():
                         add = scores.setdefault(("messages", name), Scores()).add
-                        add(by_message(question.text), question.messages)
+                        add(by_message(question), question.messages)
                         add = scores.setdefault(("conversations", name), Scores()).add
-                        add(by_conversation(question.text), question.conversations)
+                        add(by_conversation(question), question.conversations)
     print(f"\n### {path.name.split('.')[0]}, {count} questions\n")
     print(f"| by | system | {' | '.join(Scores.names)} |\n|---|---|{'---|' * len(Scores.names)}")
     for (unit, name), collected in sorted(scores.items()):

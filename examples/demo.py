@@ -1,4 +1,4 @@
-"""What Recollect does, in a minute: import, search, read, connect. Run it with `make demo`."""
+"""What Recollect does, in a minute: import, search, explain, connect. Run it with `make demo`."""
 
 from __future__ import annotations
 
@@ -41,9 +41,11 @@ def demo() -> None:
     shutil.rmtree(HOME, ignore_errors=True)
     formats = sorted(str(p) for p in EXAMPLES.iterdir() if p.is_dir() and not p.name.startswith("_"))
     step("import", *formats)
-    step("search", "event loop")
-    step("search", "valve NOT sensor", "--role", "assistant", "--limit", "2")
+    step("search", "who waters the tomatoes while I am away?", "--limit", "2", "--explain")
+    step("search", "valve NOT sensor role:assistant", "--limit", "2")
     step("search", "苔庭", "--limit", "1")
+    step("search", "soil moisture", "--by", "conversation", "--limit", "2")
+    step("related", "chutney", "chutney-3", "--limit", "2")
     step("list")
     step("stats")
     command = Path(sys.executable).with_name("recollect")

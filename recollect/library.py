@@ -8,15 +8,19 @@ to the search.
 from __future__ import annotations
 
 import hashlib
+import logging
+import os
 import re
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from recollect.errors import InvalidInput
+from recollect.errors import InvalidInput, RecollectError
 from recollect.model import (
     CONVERSATION,
     Document,
@@ -32,30 +36,42 @@ from recollect.store.base import Candidate, Findings, Store
 from recollect.store.encoding import Progress
 from recollect.text import bound, storable
 
+if TYPE_CHECKING:
+    from recollect.index.meaning import Meaning
+
+log = logging.getLogger(__name__)
+
 DEFAULT_USER = "default"
 ORIGIN = "recollect"
 
 Moment = str | date | datetime | None
 ImportProgress = Callable[[str, int, int], None]
 """Called with (file, bytes read, bytes in all) while an import goes on."""
+IndexProgress = Callable[[str, int, int], None]
+"""Called with (what is done, how much is done, how much there is) while indexing goes on."""
 
 
-def open(path_or_url: str | Path | None = None, user: str = DEFAULT_USER) -> Library:
+def open(path_or_url: str | Path | None = None, user: str = DEFAULT_USER, *, background: bool | None = None) -> Library:
     """Open a user's library, made on first use.
 
     `path_or_url` is the folder that holds the libraries; by default
-    RECOLLECT_HOME, or the user's data folder.
+    RECOLLECT_HOME, or the user's data folder. With `background` a thread
+    embeds and seals what waits; by default as RECOLLECT_INDEXING says.
     """
     if isinstance(path_or_url, str) and re.match(r"[a-z]+://", path_or_url):
         raise InvalidInput(f"{path_or_url.split(':')[0]}:// libraries are not supported; give a folder.")
     from recollect.store.sqlite import SqliteStore
 
-    return Library(SqliteStore(library_file(home(path_or_url), user)))
+    if background is None:
+        background = os.environ.get("RECOLLECT_INDEXING", "background") != "manual"
+    return Library(SqliteStore(library_file(home(path_or_url), user)), background)
 
 
-def open_existing(path: str | Path | None = None, user: str = DEFAULT_USER) -> Library | None:
+def open_existing(
+    path: str | Path | None = None, user: str = DEFAULT_USER, *, background: bool | None = None
+) -> Library | None:
     """The user's library if there is one; nothing is created."""
-    return open(path, user) if library_file(home(path), user).exists() else None
+    return open(path, user, background=background) if library_file(home(path), user).exists() else None
 
 
 def library_file(folder: Path, user: str) -> Path:
@@ -71,11 +87,62 @@ def library_file(folder: Path, user: str) -> Path:
     return folder / "users" / name / "library.db"
 
 
+class _Background:
+    """A thread that indexes what waits, and ends when nothing does."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._again = False
+        self._stop = False
+
+    def wake(self) -> None:
+        with self._lock:
+            self._again = True
+            if self._stop or (self._thread is not None and self._thread.is_alive()):
+                return
+            self._thread = threading.Thread(target=self._run, name="recollect-index", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        self._stop = True
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _run(self) -> None:
+        from recollect.index.models import configured
+        from recollect.index.refresh import refresh, waiting
+
+        while not self._stop:
+            with self._lock:
+                if not self._again:
+                    self._thread = None
+                    return
+                self._again = False
+            try:
+                if waiting(self._store, configured()):
+                    refresh(self._store, configured(), stop=lambda: self._stop)
+            except RecollectError as error:
+                log.warning("Indexing in the background stopped: %s", error)
+                with self._lock:
+                    self._thread = None
+                return
+
+
 class Library:
     """One user's conversations: import, add, search, read, export."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, background: bool = False) -> None:
         self.store = store
+        self._background = _Background(store) if background else None
+
+    @cached_property
+    def _meaning(self) -> Meaning:
+        from recollect.index.meaning import Meaning
+
+        return Meaning(self.store)
 
     def __enter__(self) -> Library:
         return self
@@ -84,6 +151,8 @@ class Library:
         self.close()
 
     def close(self) -> None:
+        if self._background is not None:
+            self._background.close()
         self.store.close()
 
     # -- importing ---
@@ -98,7 +167,9 @@ class Library:
         from recollect.manage.importing import import_files
 
         found = [item for path in paths for item in find(Path(path).expanduser())]
-        return import_files(self.store, ", ".join(map(str, paths)), found, progress)
+        receipt = import_files(self.store, ", ".join(map(str, paths)), found, progress)
+        self._catch_up()
+        return receipt
 
     def undo(self, receipt: int) -> Receipt:
         """Take one import back."""
@@ -140,7 +211,9 @@ class Library:
             passages=tuple(passages),
             metadata=dict(metadata or {}),
         )
-        return self.store.document(self.store.save([document])[0].id)
+        (saved,) = self.store.save([document])
+        self._catch_up()
+        return self.store.document(saved.id)
 
     def add_message(self, conversation_id: str, role: str, content: str, **fields: Any) -> str:
         """Add one message to a conversation and return its id, once it is durable.
@@ -150,6 +223,7 @@ class Library:
         """
         passage = _passage({"id": str(uuid.uuid4()), **fields, "role": role, "content": content})
         self.store.append(conversation_id, passage)
+        self._catch_up()
         return passage.id
 
     def rename(self, conversation_id: str, title: str) -> None:
@@ -188,8 +262,10 @@ class Library:
 
     def search(
         self,
-        text: str,
+        text: str | Sequence[str],
         *,
+        mode: str = "both",
+        group: str = "message",
         limit: int = 20,
         offset: int = 0,
         roles: Sequence[str] = (),
@@ -200,14 +276,20 @@ class Library:
         origins: Sequence[str] = (),
         sources: Sequence[str] = (),
         conversations: Sequence[str] = (),
+        tags: Sequence[str] = (),
         hidden: bool = False,
+        now: Moment = None,
     ) -> Page:
-        """Messages that match, best first: words, "phrases", prefix*, AND, OR, NOT, parentheses.
+        """Messages that match, best first: a question, words, "phrases", prefix*, AND, OR, NOT, NEAR,
+        parentheses, and the fields role: from: in: tag: title: before: after:.
 
-        Dates are inclusive; a bare date is the whole day UTC. What the origin
-        hides from the person (system prompts, contexts) is found only with `hidden`.
+        `mode` is "both" (words and meaning; words alone while there are no vectors), "text" or
+        "vector". `group="conversation"` gives each conversation once, with its best messages. Two
+        to five texts are concepts that a conversation must all have. Dates are inclusive; a bare
+        date is the whole day UTC; `now` is when the question is asked, for "last week" and the
+        like. What the origin hides from the person (system prompts) is found only with `hidden`.
         """
-        from recollect.search.engine import search
+        from recollect.search import engine
 
         filter_ = Filter(
             roles=_names(roles, "roles"),
@@ -218,9 +300,24 @@ class Library:
             origins=_names(origins, "origins"),
             sources=_names(sources, "sources"),
             conversations=_names(conversations, "conversations"),
+            tags=_names(tags, "tags"),
             hidden=hidden,
         )
-        return search(self.store, storable(text), filter_, limit, offset)
+        wish = engine.Wish(mode, group, limit, offset, _moment(now, "now") or datetime.now(UTC))
+        self._catch_up()
+        if isinstance(text, str):
+            return engine.search(self.store, self._meaning, storable(text), filter_, wish)
+        return engine.search_all(self.store, self._meaning, [storable(t) for t in text], filter_, wish)
+
+    def related(
+        self, conversation: str, message: str, *, mode: str = "both", group: str = "message", limit: int = 20,
+        offset: int = 0,
+    ) -> Page:  # fmt: skip
+        """Messages like a given one, in words and in meaning. Raises NotFound."""
+        from recollect.search import engine
+
+        wish = engine.Wish(mode, group, limit, offset, datetime.now(UTC))
+        return engine.related(self.store, self._meaning, conversation, message, Filter(), wish)
 
     def recent(
         self,
@@ -240,6 +337,18 @@ class Library:
         return self.store.recent(storable(text) if text else None, filter_, limit)
 
     # -- care ---
+
+    def index(self, progress: IndexProgress | None = None) -> None:
+        """Make everything fast to search and give it vectors, now and to the end."""
+        from recollect.index.models import configured
+        from recollect.index.refresh import refresh
+
+        refresh(self.store, configured(), progress)
+
+    def _catch_up(self) -> None:
+        """Let what waits be indexed in the background, if that is allowed."""
+        if self._background is not None:
+            self._background.wake()
 
     def stats(self) -> dict[str, object]:
         return self.store.stats()

@@ -116,6 +116,14 @@ class Filter:
     origins: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     conversations: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
+    """Words or phrases that the title must have, all of them; a star at the end of one stands for more."""
+    not_roles: tuple[str, ...] = ()
+    not_authors: tuple[str, ...] = ()
+    not_namespaces: tuple[str, ...] = ()
+    not_tags: tuple[str, ...] = ()
+    not_titles: tuple[str, ...] = ()
     hidden: bool = False
 
 
@@ -139,19 +147,38 @@ class Hit:
     snippet: str
     marks: tuple[tuple[int, int], ...] = ()
     """Where the matched words lie in `snippet`, as (start, end)."""
+    arms: tuple[str, ...] = ("text",)
+    """What found it: its words ("text"), its meaning ("vector"), or both."""
+    terms: tuple[str, ...] = ()
+    """The words of the query that it has, in any of their forms."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """The parts of its score, as shares that add up to it."""
+    copies: int = 0
+    """Messages with the same text that this one stands for."""
+    also: tuple[Hit, ...] = ()
+    """Of hits by conversation: its next best messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of hits and the true number of matches behind it."""
+    """One page of hits, and how many matches stand behind it."""
 
     hits: tuple[Hit, ...]
     total: int
+    """How many messages match (of hits by conversation: how many conversations)."""
     offset: int
     limit: int
     matched: str = "all"
-    """"all": every part of the query; "any": no message had all, so any word counts;
-    "literal": the query was looked for as plain text."""
+    """"all": every part of the query is in every hit; "any": a hit has at least one of the words,
+    or is near in meaning; "literal": the query was looked for as plain text."""
+    exact: bool = True
+    """Whether `total` is all of them, or only at least so many."""
+    mode: str = "text"
+    """What answered: "text", "vector" or "both"."""
+    embedded: float = 0.0
+    """The share of the library that has vectors."""
+    note: str = ""
+    """What the person should know, as why vectors were not used."""
 
 
 @dataclass(frozen=True, slots=True)

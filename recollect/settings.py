@@ -22,6 +22,8 @@ class Limits:
     snippet_slice: int = 65_536
     indexed_characters: int = 1_048_576
     word_matches: int = 400
+    embedded_parts: int = 64
+    concepts: int = 5
     message_bytes: int = 256_000_000
     record_bytes: int = 256_000_000
     nesting: int = 200
@@ -45,6 +47,13 @@ class Setting:
 
 SETTINGS = (
     Setting("RECOLLECT_HOME", "The folder that holds every library (default: the user's data folder)."),
+    Setting(
+        "RECOLLECT_EMBEDDINGS",
+        "What makes the vectors: static (default), off, gte-small, a folder with an ONNX model, or the address of an "
+        "OpenAI-compatible service (https://host/v1#model).",
+    ),
+    Setting("RECOLLECT_EMBEDDINGS_KEY", "The key for that address, if it needs one."),
+    Setting("RECOLLECT_INDEXING", "background (default) or manual: then only `recollect index` embeds and seals."),
     Setting("CONVERSATION_DB", "A ChatGPT Browser database that conversation_search reads instead of the library."),
     Setting("ORIGIN_CONVERSATION_DB", "The same; CONVERSATION_DB wins where both are set."),
 )

@@ -19,6 +19,11 @@ _UNSPACED = re.compile(
     "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff"
     "\U00016fe0-\U00018cff\U0001b000-\U0001b16f\U00020000-\U0003ffff])"
 )
+# Signs that part words. An engine knows those of its own day only, and would take newer emoji for
+# letters; and most texts are plain but for these, and plain ones are handled much faster.
+_SIGNS = dict.fromkeys(
+    [0xA0, 0xB0, 0xB7, *range(0x2000, 0x2070), *range(0x2190, 0x2BFF), *range(0x1F000, 0x1FB00)], " "
+)
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _INVISIBLE = re.compile("[\U000e0000-\U000e007f]")
 _CONTROL = re.compile("[\ud800-\udfff\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
@@ -48,10 +53,17 @@ def fold(value: str) -> str:
 def indexable(value: str) -> str:
     """The form in which text is indexed and looked up: lower case, without accents,
     compatibility forms unified, and the characters of scripts without spaces set apart."""
+    if not value.isascii():
+        value = value.translate(_SIGNS)
     if value.isascii():
         return value.lower()
     bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", value)).casefold()
     return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFC", bare))
+
+
+def unspaced(value: str) -> bool:
+    """Whether a text begins with a character of a script without spaces."""
+    return _UNSPACED.match(value) is not None
 
 
 def has_token(value: str) -> bool:

@@ -23,7 +23,8 @@ settings.load_profile("server" if os.environ.get("CI") else "here")
 def no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Tests never see the person's own library or settings."""
     monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "home"))
-    for name in ("CONVERSATION_DB", "ORIGIN_CONVERSATION_DB"):
+    monkeypatch.setenv("RECOLLECT_INDEXING", "manual")
+    for name in ("CONVERSATION_DB", "ORIGIN_CONVERSATION_DB", "RECOLLECT_EMBEDDINGS", "RECOLLECT_EMBEDDINGS_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
 

@@ -13,10 +13,11 @@ PACKAGE = Path(__file__).parents[1] / "recollect"
 
 # From the bottom up: a module may import from its own layer and from those before it.
 LAYERS = [
-    {"errors", "settings", "text"},
+    {"errors", "settings", "stem", "text", "when"},
     {"model"},
     {"query"},
     {"importers", "store"},
+    {"index"},
     {"search"},
     {"manage"},
     {"library"},

@@ -69,7 +69,7 @@ def test_appends_survive_being_killed(series: int, tmp_path: Path) -> None:
             stored = [p.id for p in library.conversation("c1").passages]
             assert len(stored) == len(set(stored))
             assert {f"m{n}" for n in acknowledged} <= set(stored)
-            assert library.store.find(parse("acknowledged"), Filter(), 1, 0)[1] == len(stored)
+            assert library.store.count(parse("acknowledged"), Filter())[0] == len(stored)
             assert library.verify().healthy
     with recollect.open(home) as library:
         for n in acknowledged:
@@ -92,7 +92,7 @@ def test_imports_survive_being_killed_and_finish_when_run_again(series: int, tmp
             assert library.verify().healthy
             stored = [p.id for d in library.every() for p in d.passages]
             assert len(stored) == len(set(stored))
-            assert library.store.find(parse("imported"), Filter(), 1, 0)[1] == len(stored)
+            assert library.store.count(parse("imported"), Filter())[0] == len(stored)
     with recollect.open(home) as library:
         library.import_path(export)
         stored = [p.id for d in library.every() for p in d.passages]

@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
-from recollect.query import And, MalformedQuery, Node, Not, Or, Word, any_of, literal, parse, words
+from recollect.query import (
+    STOPWORDS,
+    And,
+    Fields,
+    MalformedQuery,
+    Near,
+    Node,
+    Not,
+    Or,
+    Query,
+    Word,
+    any_of,
+    content_words,
+    literal,
+    parse,
+    read,
+    unparse,
+    words,
+)
 
 
 def w(text: str) -> Word:
     return Word(text)
+
+
+def near(*texts: str, distance: int = 10) -> Near:
+    return Near(tuple(map(Word, texts)), distance)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +63,20 @@ def w(text: str) -> Word:
         ("->", w("->")),
         ("***", w("***")),
         ("日本語 テスト", And((w("日本語"), w("テスト")))),
+        ("a NOT NOT b", And((w("a"), w("b")))),
+        ("NEAR(a b, 5)", near("a", "b", distance=5)),
+        ("NEAR(a b,5)", near("a", "b", distance=5)),
+        ("NEAR(a b)", near("a", "b")),
+        ("NEAR(a, b, c, 0)", near("a", "b", "c", distance=0)),
+        ('NEAR("one, two" thre*, 3)', Near((w("one, two"), Word("thre", prefix=True)), 3)),
+        ("NEAR(1,000 dollars, 5)", near("1,000", "dollars", distance=5)),
+        ("a NEAR b", near("a", "b")),
+        ('a NEAR/5 "b c"', near("a", "b c", distance=5)),
+        ("a NEAR b NEAR/2 c", And((near("a", "b"), near("b", "c", distance=2)))),
+        ("x NOT a NEAR b", And((w("x"), Not(near("a", "b"))))),
+        ("(a NEAR b) OR NEAR(c d)", Or((near("a", "b"), near("c", "d")))),
+        ("near NEARBY NEAR/shore", And((w("near"), w("NEARBY"), w("NEAR/shore")))),
+        ("role:user -flag -v --force", And((w("role:user"), w("-flag"), w("-v"), w("--force")))),
     ],
 )
 def test_text_becomes_a_tree(text: str, tree: Node) -> None:
@@ -48,6 +87,31 @@ def test_text_becomes_a_tree(text: str, tree: Node) -> None:
     "text", ["", " ", "(a", "a)", '"open', "a AND", "OR a", "NOT a", "a OR", "()", "NEAR(a", "a AND OR b"]
 )
 def test_operators_that_do_not_fit_are_an_error(text: str) -> None:
+    with pytest.raises(MalformedQuery, match="cannot be read"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NEAR",
+        "NEAR a",
+        "a NEAR",
+        "NEAR()",
+        "NEAR(a)",
+        "NEAR(a, 5)",
+        "NEAR(a ->)",
+        "a NEAR ->",
+        "a NEAR (b OR c)",
+        "a NEAR (b c)",
+        "NEAR(a OR b)",
+        "NEAR(a b, 5000)",
+        "a NEAR/99999999999 b",
+        'NEAR(a "b)',
+        "(" * 300 + "a" + ")" * 300,
+    ],
+)
+def test_near_needs_words_around_it_and_parentheses_an_end(text: str) -> None:
     with pytest.raises(MalformedQuery, match="cannot be read"):
         parse(text)
 
@@ -72,6 +136,7 @@ def test_only_plain_words_may_be_relaxed() -> None:
     assert any_of(parse("a b")) == Or((w("a"), w("b")))
     assert any_of(parse("a")) is None
     assert any_of(parse("a NOT b")) is None
+    assert any_of(parse("a NEAR b")) is None
 
 
 @given(st.text(max_size=60))
@@ -80,3 +145,243 @@ def test_anything_typed_is_a_tree_or_an_error_that_says_why(text: str) -> None:
         assert words(parse(text))
     except InvalidInput as error:
         assert str(error).endswith(".")
+
+
+# -- what else can be typed --------------------------------------------------
+
+
+def fields(text: str) -> Fields:
+    return read(text).fields
+
+
+def test_a_query_is_what_was_typed_and_how_it_was_understood() -> None:
+    assert read("event loop") == Query(
+        "event loop", And((w("event"), w("loop"))), Fields(), plain=True, literal=False, rest="event loop"
+    )
+    assert read("role:user") == Query("role:user", None, Fields(roles=("user",)), plain=False, literal=False, rest="")
+    assert read(" \t") == Query(" \t", None, Fields(), plain=False, literal=False, rest="")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("role:user", Fields(roles=("user",))),
+        ("role:User,assistant", Fields(roles=("user", "assistant"))),
+        ("role:user role:tool role:user", Fields(roles=("user", "tool"))),
+        ("-role:tool,system", Fields(not_roles=("tool", "system"))),
+        ("NOT role:tool", Fields(not_roles=("tool",))),
+        ("NOT -role:tool", Fields(roles=("tool",))),
+        ("from:ada,grace", Fields(authors=("ada", "grace"))),
+        ('from:"Ada Lovelace"', Fields(authors=("Ada Lovelace",))),
+        ('-from:"Lovelace, Ada"', Fields(not_authors=("Lovelace, Ada",))),
+        ("in:work -in:old", Fields(namespaces=("work",), not_namespaces=("old",))),
+        ('tag:idea tag:"to do" -tag:done', Fields(tags=("idea", "to do"), not_tags=("done",))),
+        ("title:garden title:irrigat*", Fields(titles=(w("garden"), Word("irrigat", prefix=True)))),
+        ('title:"two words" -title:"a draf"*', Fields(titles=(w("two words"),), not_titles=(Word("a draf", True),))),
+        ("after:2026-05-01", Fields(after=datetime(2026, 5, 1, tzinfo=UTC))),
+        ("after:2026-05", Fields(after=datetime(2026, 5, 1, tzinfo=UTC))),
+        ("after:2026", Fields(after=datetime(2026, 1, 1, tzinfo=UTC))),
+        ("before:2026-05-01", Fields(before=datetime(2026, 5, 1, 23, 59, 59, 999999, UTC))),
+        ("before:2024-02", Fields(before=datetime(2024, 2, 29, 23, 59, 59, 999999, UTC))),
+        ("before:2026", Fields(before=datetime(2026, 12, 31, 23, 59, 59, 999999, UTC))),
+        ("before:2026-05-01T14:30+02:00", Fields(before=datetime(2026, 5, 1, 12, 30, tzinfo=UTC))),
+        ('before:"2026-05-01 14:30"', Fields(before=datetime(2026, 5, 1, 14, 30, tzinfo=UTC))),
+        ("after:2024 after:2025 before:2027 before:2026-05-01T00:00",
+         Fields(after=datetime(2025, 1, 1, tzinfo=UTC), before=datetime(2026, 5, 1, tzinfo=UTC))),
+    ],
+)  # fmt: skip
+def test_a_known_name_with_a_value_is_a_field(text: str, expected: Fields) -> None:
+    assert read(text).node is None
+    assert fields(text) == expected
+    assert fields(f"{text} word") == fields(f"word {text}") == expected
+    assert read(f"word {text}").node == w("word")
+    assert read(f"one {text} two").rest == "one two"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "role:", "role: user", "role:admin", "role:user,", "role:,", "role:user?", "Role:user", "ROLE:user",
+        "note:x", "http://x", r"C:\path", "std::vector", "key:value", "from:", "in:->", "tag:-", "xrole:user",
+        "a=role:user", "print(role:user)", "in:foo(bar)", "before:", "::before", "hover:before:x", "-role:admin",
+    ],
+)  # fmt: skip
+def test_what_cannot_be_a_field_is_text(text: str) -> None:
+    query = read(text)
+    assert query.fields == Fields()
+    assert query.node == parse(text)
+    assert query.plain and not query.literal
+
+
+def test_a_field_in_quotation_marks_is_text() -> None:
+    assert read('"role:user"').node == w("role:user")
+    assert read('"before:banana" x').fields == Fields()
+    assert fields('from:""') == fields('from:"x"*') == Fields()
+
+
+@pytest.mark.parametrize("value", ["banana", "2026-13", "2026-02-30", "0000", "tomorrow", "content-['']", "26", '""'])
+def test_a_date_that_is_none_is_an_error_that_names_it(value: str) -> None:
+    for name in ("before", "after"):
+        with pytest.raises(InvalidInput, match=re.escape(f"`{name}:{value.strip(chr(34))}` names no date")) as raised:
+            read(f"word {name}:{value}")
+        assert not isinstance(raised.value, MalformedQuery)
+        assert f"{name}:2026-05-01" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["(role:user a)", "a OR role:user", "role:user OR role:tool", "(a role:user) OR b", "a -before:2026"]
+)
+def test_a_field_where_it_cannot_hold_is_an_error(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "node", "rest"),
+    [
+        ("role:user a OR b", Or((w("a"), w("b"))), "a OR b"),
+        ("a OR b role:user", Or((w("a"), w("b"))), "a OR b"),
+        ("(a OR b) role:user c", And((Or((w("a"), w("b"))), w("c"))), "(a OR b) c"),
+        ("a AND role:user AND b", And((w("a"), w("b"))), "a b"),
+        ("role:user AND a", w("a"), "a"),
+        ("a AND NOT -role:user", w("a"), "a"),
+        ("role:user a NOT b", And((w("a"), Not(w("b")))), "a NOT b"),
+        ("a  b   role:user", And((w("a"), w("b"))), "a  b"),
+    ],
+)
+def test_a_field_holds_for_the_whole_query_wherever_it_stands(text: str, node: Node, rest: str) -> None:
+    query = read(text)
+    assert (query.node, query.fields, query.rest, query.literal) == (node, Fields(roles=("user",)), rest, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "node"),
+    [
+        ("jaguar -car", And((w("jaguar"), Not(w("car"))))),
+        ("-car jaguar speed", And((Not(w("car")), w("jaguar"), w("speed")))),
+        ("jaguar -car*", And((w("jaguar"), Not(Word("car", prefix=True))))),
+        ('jaguar -"a car"', And((w("jaguar"), Not(w("a car"))))),
+        ("(jaguar -car) OR cat", Or((And((w("jaguar"), Not(w("car")))), w("cat")))),
+        ("(-car jaguar)", And((Not(w("car")), w("jaguar")))),
+        ("Köln -Straße", And((w("Köln"), Not(w("Straße"))))),
+        ('git commit -m -"work in progress"', And((w("git"), w("commit"), w("-m"), Not(w("work in progress"))))),
+    ],
+)
+def test_a_minus_takes_away(text: str, node: Node) -> None:
+    query = read(text)
+    assert (query.node, query.plain, query.literal, query.rest) == (node, False, False, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git commit -m", "git push --force", "ls -l -a -h", "make -j8 -verbose", "find . -name x -exec rm -rf",
+        "error -1073741819", "a well-known fact", "x -> y", "a - b", "x -O2", "x -C++", "x -std=c++20", "x -node.js",
+        "x -NOT y", "it's -5 today", "x-ray -2.5", "foo -", "--", "-Xmx512m java",
+    ],
+)  # fmt: skip
+def test_a_minus_that_people_type_for_other_reasons_is_text(text: str) -> None:
+    assert read(text).node == parse(text)
+    assert read(text).plain
+
+
+@pytest.mark.parametrize(
+    ("text", "node", "found"),
+    [
+        ('NOT (a "b c', And((w("NOT"), w("a"), w("b"), w("c"))), Fields()),
+        ("-draft", w("-draft"), Fields()),
+        ("role:user -draft", w("-draft"), Fields(roles=("user",))),
+        ('role:user 5" long', And((w("5"), w("long"))), Fields(roles=("user",))),
+        ("a NEAR", And((w("a"), w("NEAR"))), Fields()),
+        ("( ->", w("( ->"), Fields()),
+        ("(" * 300 + "a", w("a"), Fields()),
+    ],
+)
+def test_what_does_not_fit_together_is_taken_literally_and_fields_hold(text: str, node: Node, found: Fields) -> None:
+    query = read(text)
+    assert (query.node, query.fields, query.plain, query.literal) == (node, found, True, True)
+
+
+@pytest.mark.parametrize("text", ["a AND b", '"a"', "a*", "(a)", "a OR b", "a NEAR b", "NEAR(a b)", "a -bcd", '"a" b'])
+def test_operators_and_quotation_marks_are_promises(text: str) -> None:
+    assert not read(text).plain
+
+
+def test_the_caps_hold_for_everything_typed() -> None:
+    for text in ("x" * 2_000, "a " * 70, '"' + "a " * 70, "tag:" + "a," * 70 + "a", "in:a " * 70, f"NEAR({'a ' * 70})"):
+        with pytest.raises(InvalidInput, match=r"bytes|more than 64 words"):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("what did we say about the garden", ["say", "garden"]),
+        ("When's Ada's birthday?", ["Ada's", "birthday?"]),
+        ("don't you remember? I can’t", ["remember?"]),
+        ("tell me what IT sent to the US", ["IT", "sent", "US"]),
+        ("WHAT DID I SAY", ["SAY"]),
+        ("trip in May", ["trip", "May"]),
+        ("to be or not to be", ["to", "be", "or", "not", "to", "be"]),
+        ("who am i", ["who", "am", "i"]),
+        ("who?", ["who?"]),
+        ("garden", ["garden"]),
+        ("日本語 の", ["日本語", "の"]),
+    ],
+)
+def test_function_words_carry_no_meaning_unless_there_is_nothing_else(text: str, kept: list[str]) -> None:
+    assert [word.text for word in content_words(parse(text))] == kept
+
+
+TYPED = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["a", "bcd", "e*", "->", '"f g"', '"', "(", ")", "AND", "OR", "NOT", "NEAR", "NEAR/3", "NEAR("]
+        ),
+        st.sampled_from(
+            ["-bcd", '-"h i"', "-m", "role:user", "-role:tool", 'from:"A B"', "title:x*", "before:2026", ","]
+        ),
+        st.text(max_size=5),
+    ),
+    max_size=14,
+)
+
+
+@given(TYPED, st.sampled_from([" ", ""]))
+def test_anything_typed_is_read_or_an_error_that_says_why(parts: list[str], between: str) -> None:
+    text = between.join(parts)
+    try:
+        query = read(text)
+    except InvalidInput as error:
+        assert str(error).endswith(".") and not isinstance(error, MalformedQuery)
+    else:
+        assert query.text == text
+        assert (query.node is None) == (not query.rest)
+        assert query.node is None or (words(query.node) and content_words(query.node))
+
+
+@given(TYPED)
+def test_a_tree_printed_back_is_read_as_the_same_tree(parts: list[str]) -> None:
+    try:
+        tree = parse(" ".join(parts))
+    except InvalidInput:
+        return
+    assert parse(unparse(tree)) == tree
+    assert read(unparse(tree)).node == tree
+
+
+PLAIN = st.lists(st.text("abcxyzäñøé059", min_size=1, max_size=8), min_size=1, max_size=20)
+
+
+@given(PLAIN, st.text(" \t\n", min_size=1, max_size=3))
+def test_words_without_anything_special_are_plain_and_as_typed(given_words: list[str], space: str) -> None:
+    query = read(space.join(given_words))
+    assert query.node is not None
+    assert (query.plain, query.literal, query.fields) == (True, False, Fields())
+    assert [word.text for word in words(query.node)] == given_words
+    assert {word.text for word in content_words(query.node)} <= set(given_words)
+
+
+def test_stop_words_are_in_the_form_they_are_compared_in() -> None:
+    assert {word for word in STOPWORDS if word != word.casefold().strip()} == set()
+    assert "may" not in STOPWORDS

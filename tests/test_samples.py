@@ -50,9 +50,9 @@ def test_every_visible_word_of_a_sample_is_found(library: recollect.Library, nam
                 places[word].add(id_)
         here = Filter(conversations=(document.id,), roles=("user", "assistant"))
         for word, ids in places.items():
-            found, total = library.store.find(Word(word), here, 1_000, 0)
+            found = library.store.passages(library.store.match(Word(word), here, 1_000), here)
             assert ids <= {c.id for c in found}, word
-            assert total == len(found)
+            assert library.store.count(Word(word), here) == (len(found), True)
 
 
 @pytest.mark.parametrize("path", sorted(p for p in SAMPLES.rglob("*") if p.is_file()), ids=lambda p: p.name)

@@ -7,9 +7,10 @@ from pathlib import Path
 import recollect
 from recollect.importers import detect
 from recollect.importers.files import entries
+from recollect.index.meaning import Meaning
 from recollect.model import Document
 from recollect.query import And, Word, parse
-from recollect.search.engine import search
+from recollect.search.engine import Wish, search
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.protocol import Dispatcher
 from recollect.store.sqlite import SqliteStore
@@ -32,7 +33,7 @@ def test_tour(tmp_path: Path) -> None:
 
     # What is typed is a small tree; the search gives hits, best first, and a true total.
     assert parse("event loop") == And((Word("event"), Word("loop")))
-    page = search(store, "event loop", recollect.Filter(), limit=5, offset=0)
+    page = search(store, Meaning(store), "event loop", recollect.Filter(), Wish(limit=5))
     assert page.total >= 1 and "loop" in page.hits[0].snippet
     store.close()
 

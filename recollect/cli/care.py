@@ -12,6 +12,7 @@ from rich.table import Table
 
 from recollect import __version__
 from recollect.cli.common import Commands, add_command, console, existing, print_json, safe
+from recollect.cli.indexing import described, vectors
 from recollect.library import Library
 from recollect.settings import LIMITS
 
@@ -33,13 +34,15 @@ def register(commands: Commands) -> None:
 
 def stats(given: argparse.Namespace) -> int:
     with existing(given) as library:
-        found = library.stats()
+        found = library.stats() | {"vectors": vectors(library)}
     if given.json:
         print_json(found)
         return 0
     table = Table(show_header=False, box=SIMPLE_HEAD, pad_edge=False)
     for name, value in found.items():
-        if isinstance(value, dict):
+        if isinstance(value, list):
+            shown = ", ".join(map(described, value)) or "none yet"
+        elif isinstance(value, dict):
             shown = ", ".join(f"{safe(k)} {v:,}" for k, v in list(value.items())[:10]) or "-"
         else:
             shown = f"{value:,}" if isinstance(value, int) else safe(str(value or "-"))
@@ -56,12 +59,14 @@ def doctor(given: argparse.Namespace) -> int:
             found = library.verify()
         facts = {"recollect": __version__, "sqlite": apsw.sqlite_lib_version(), "library": library.stats()["path"],
                  "indexed_in_part": library.stats()["indexed_in_part"]}  # fmt: skip
+        made = vectors(library)
     if given.json:
-        print_json({**facts, **asdict(found), "healthy": found.healthy, "limits": LIMITS.table()})
+        print_json({**facts, "vectors": made, **asdict(found), "healthy": found.healthy, "limits": LIMITS.table()})
         return 0 if found.healthy else 1
     out = console()
     for name, value in facts.items():
         out.print(f"{name.replace('_', ' ')}: {safe(str(value))}")
+    out.print(f"vectors: {', '.join(map(described, made)) or 'none yet'}")
     for line in found.damaged:
         out.print(f"[red]damaged[/]: {safe(line)}. Restore a backup, or export what can still be read.")
     for line in found.damaged_index:

@@ -58,18 +58,19 @@ def add_filters(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--origin", action="append", default=[], metavar="NAME", help="chatgpt, claude, claude-code, codex, recollect"
     )
+    command.add_argument("--tag", action="append", default=[], metavar="NAME", help="only conversations with this tag")
     command.add_argument(
         "--conversation", action="append", default=[], metavar="ID", help="only inside this conversation"
     )
 
 
 def writable(given: argparse.Namespace) -> Library:
-    return open(given.home, given.user)
+    return open(given.home, given.user, background=False)
 
 
 def existing(given: argparse.Namespace) -> Library:
-    """The library to read from; reading never creates one."""
-    library = open_existing(given.home, given.user)
+    """The library to read from; reading never creates one. No command is there long enough to index beside its work."""
+    library = open_existing(given.home, given.user, background=False)
     if library is None:
         path = library_file(home(given.home), given.user)
         raise NotFound(f"There is no library at {path} yet. Import something first: recollect import PATH")

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 
 from recollect.cli.common import Commands, add_command, console, existing, print_json, safe, when, writable
+from recollect.cli.indexing import index_after_import
 from recollect.errors import InvalidInput
 from recollect.library import Library
 from recollect.model import Counts, FileReceipt, Receipt
@@ -29,6 +30,7 @@ def register(commands: Commands) -> None:
     command.add_argument("paths", nargs="*", metavar="PATH", help="a file, zip or folder; the format is detected")
     command.add_argument("--undo", type=int, metavar="RECEIPT", help="take one import back")
     command.add_argument("--list", action="store_true", help="list the imports of this library")
+    command.add_argument("--no-index", action="store_true", help="leave indexing for later; words are found at once")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -44,8 +46,9 @@ def run(given: argparse.Namespace) -> int:
             print_json(asdict(receipt))
         else:
             _show(receipt)
+        stopped = index_after_import(library, given) if _kept(receipt) else 0
     failed = receipt.left_out.failed or any(f.conversations.failed or f.messages.failed for f in receipt.files)
-    return 1 if failed and not _kept(receipt) else 0
+    return stopped or (1 if failed and not _kept(receipt) else 0)
 
 
 def _with_progress(library: Library, given: argparse.Namespace) -> Receipt:
@@ -76,9 +79,6 @@ def _show(receipt: Receipt) -> None:
     out.print(table)
     for file in receipt.files:
         _show_problems(file)
-    for word, reasons in (("left out", receipt.left_out.skipped), ("[red]refused[/]", receipt.left_out.failed)):
-        for reason, count in reasons.items():
-            out.print(f"{word} {count:,} files: {safe(reason)}", soft_wrap=True)
     for word, reasons in (("left out", receipt.left_out.skipped), ("[red]refused[/]", receipt.left_out.failed)):
         for reason, count in reasons.items():
             out.print(f"{word} {count:,} files: {safe(reason)}", soft_wrap=True)

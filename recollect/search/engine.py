@@ -1,49 +1,387 @@
-"""Searching a store: read the query, find, show. It never opens a database itself."""
+"""Searching a store: read the query, gather from each arm, rank, show. It never opens a database itself."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from recollect.errors import InvalidInput, RecollectError
+from recollect.index.meaning import Meaning
 from recollect.model import Filter, Hit, Page
-from recollect.query import MalformedQuery, Node, Word, any_of, literal, parse, words
+from recollect.query import And, Node, Query, Word, any_of, read, words
+from recollect.search import rank
+from recollect.search.rank import WEIGHTS, Found, Question, Ranked
 from recollect.search.snippet import snippet
+from recollect.search.terms import Term, any_term, terms_of, tokens
 from recollect.settings import LIMITS
-from recollect.store.base import Candidate, Store
-from recollect.text import has_token
+from recollect.store.base import Candidate, Space, Store
+from recollect.text import fold, has_token
+from recollect.when import windows
 
-_HALF = 10.0  # the BM25 score that counts as half sure
+MODES = ("both", "text", "vector")
+GROUPS = ("message", "conversation")
+POOL = 200  # candidates that each arm gives the ranker
+_COMMON = math.log(1 + 0.9 / 0.1)  # the weight of a word in a tenth of all messages
+_OPERATORS = re.compile(r"(?<!\S)(?:AND|OR|NOT|NEAR)\b|[()*]")
+_NEAR = 0.3  # what is less than so much as near as the nearest is not near
+_AROUND = 64  # candidates for which it is looked at what they reply to
+_TELLING = 12  # words of a message by which others like it are found
+_ALSO = 2  # further messages of a conversation that are shown
+_TOP = sum(w for name, w in WEIGHTS.items() if w > 0 and name not in ("time", "speaker"))  # a perfect hit
 
 
-def search(store: Store, text: str, filter: Filter, limit: int, offset: int) -> Page:
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How the answer should be."""
+
+    mode: str = "both"
+    group: str = "message"
+    limit: int = 20
+    offset: int = 0
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def checked(self) -> Wish:
+        for name, value, known in (("mode", self.mode, MODES), ("group", self.group, GROUPS)):
+            if value not in known:
+                raise InvalidInput(f"{name}: {value!r} is not one of {', '.join(known)}.")
+        limit = max(1, min(self.limit, LIMITS.page_size))
+        return replace(self, limit=limit, offset=max(0, min(self.offset, LIMITS.page_offset)))
+
+
+def search(store: Store, meaning: Meaning, text: str, filter: Filter, wish: Wish) -> Page:
     """The page of hits for what was typed.
 
-    Every part of the query must match. Where no message has all of several
-    plain words, any of them counts, and the page says so. A query whose
-    operators do not fit together is taken literally, and the page says that.
+    Operators, quotes and fields are promises: every hit keeps them. Plain words
+    are a question: what has any of them, or is near in meaning, is ranked; so
+    are words and "phrases" that no message has all of, and the page says so. A
+    query whose operators do not fit together is taken literally, and the page says so.
     """
-    limit = max(1, min(limit, LIMITS.page_size))
-    offset = max(0, min(offset, LIMITS.page_offset))
-    matched = "all"
-    node: Node | None
-    try:
-        node = parse(text)
-    except MalformedQuery:
-        node, matched = literal(text), "literal"
-    if node is None or not any(has_token(w.text) for w in words(node)):
-        if not text.strip():
-            return Page((), 0, offset, limit)
-        found, total = store.find_literal(text.strip(), filter, limit, offset)
-        return _page(found, total, offset, limit, [Word(text.strip())], "literal")
-    found, total = store.find(node, filter, limit, offset)
-    if not total and (relaxed := any_of(node)) is not None:
-        found, total = store.find(relaxed, filter, limit, offset)
-        matched = "any"
-    return _page(found, total, offset, limit, words(node), matched)
+    wish = wish.checked()
+    query = read(text)
+    filter = _narrowed(filter, query)
+    if query.node is None or not any(has_token(w.text) for w in words(query.node)):
+        return _without_words(store, query, filter, wish)
+    if _only_quotes(query) and not store.match(query.node, filter, 1):
+        query = replace(query, plain=True)  # no message has it all
+    return _Search(store, meaning, query, filter, wish).page()
 
 
-def _page(found: list[Candidate], total: int, offset: int, limit: int, wanted: list[Word], matched: str) -> Page:
-    return Page(tuple(_hit(c, wanted) for c in found), total, offset, limit, matched)
+def search_all(store: Store, meaning: Meaning, concepts: Sequence[str], filter: Filter, wish: Wish) -> Page:
+    """Conversations that have every one of several concepts, those that have them best first."""
+    wish = wish.checked()
+    if not 2 <= len(concepts) <= LIMITS.concepts:
+        raise InvalidInput(f"Give 2 to {LIMITS.concepts} concepts, or one text; not {len(concepts)}.")
+    searches = []
+    for concept in concepts:
+        query = read(concept)
+        if query.node is None or not any(has_token(w.text) for w in words(query.node)):
+            raise InvalidInput(f"The concept {concept!r} has no word to look for.")
+        searches.append(_Search(store, meaning, query, _narrowed(filter, query), wish, every=True))
+    searches.sort(key=_Search.size)  # what is found for the rarest leaves the least to look through
+    found: list[dict[str, Ranked]] = []
+    for one in searches:
+        if found:
+            one.within(found[-1])
+        best: dict[str, Ranked] = {}
+        for ranked in one.ranked():
+            best.setdefault(ranked.found.candidate.document, ranked)
+        found = [{d: r for d, r in each.items() if d in best} for each in found]
+        found.append(best)
+    scores = {d: sum(each[d].score for each in found) / len(found) for d in found[-1]}
+    order = sorted(scores, key=lambda d: (-scores[d], d))
+    hits = []
+    for document in order[wish.offset : wish.offset + wish.limit]:
+        each = [one.hit(best[document]) for one, best in zip(searches, found, strict=True)]
+        first = max(each, key=lambda h: h.score)
+        rest = tuple(h for h in each if h.message_id != first.message_id)
+        hits.append(replace(first, score=_scaled(scores[document]), also=rest))
+    exact = all(one.exhausted for one in searches)
+    return replace(searches[-1].described(), hits=tuple(hits), total=len(order), offset=wish.offset, limit=wish.limit,
+                   exact=exact, matched="all")  # fmt: skip
 
 
-def _hit(found: Candidate, wanted: list[Word]) -> Hit:
+def related(store: Store, meaning: Meaning, conversation: str, message: str, filter: Filter, wish: Wish) -> Page:
+    """Messages like a given one, in words and in meaning; not the message itself."""
+    key = store.key(conversation, message)
+    (given,) = store.passages([key], Filter(hidden=True))
+    return _Related(store, meaning, given, filter, wish.checked()).page()
+
+
+def _only_quotes(query: Query) -> bool:
+    """Whether the query would be plain but for its quotes: a question may name a title in them."""
+    return not query.plain and query.node is not None and any_of(query.node) is not None and not _OPERATORS.search(
+        query.rest)  # fmt: skip
+
+
+def _narrowed(filter: Filter, query: Query) -> Filter:
+    """The filter with the fields of the query: both must hold."""
+    f = query.fields
+    after = max((t for t in (filter.after, f.after) if t is not None), default=None)
+    before = min((t for t in (filter.before, f.before) if t is not None), default=None)
+    return replace(
+        filter, after=after, before=before,
+        roles=_both(filter.roles, f.roles), authors=_both(filter.authors, f.authors),
+        namespaces=_both(filter.namespaces, f.namespaces), tags=_both(filter.tags, f.tags),
+        titles=filter.titles + _starred(f.titles),
+        not_roles=filter.not_roles + f.not_roles, not_authors=filter.not_authors + f.not_authors,
+        not_namespaces=filter.not_namespaces + f.not_namespaces, not_tags=filter.not_tags + f.not_tags,
+        not_titles=filter.not_titles + _starred(f.not_titles),
+    )  # fmt: skip
+
+
+def _starred(words: Sequence[Word]) -> tuple[str, ...]:
+    return tuple(w.text + "*" * w.prefix for w in words)
+
+
+def _both(given: tuple[str, ...], typed: tuple[str, ...]) -> tuple[str, ...]:
+    if not given or not typed:
+        return given or typed
+    return tuple(name for name in given if name in typed) or ("\0",)  # nothing is called that
+
+
+def _without_words(store: Store, query: Query, filter: Filter, wish: Wish) -> Page:
+    """A query of signs is looked for as it is, a query of fields alone gives the newest."""
+    page = Page((), 0, wish.offset, wish.limit)
+    text = query.rest.strip()
+    if not text and query.text.strip():
+        found, total = store.newest(filter, wish.limit, wish.offset, wish.group == "conversation")
+        return replace(page, hits=tuple(_shown(c, [], 0.0) for c in found), total=total)
+    if not text:
+        return page
+    found, total = store.find_literal(text, filter, wish.limit, wish.offset)
+    hits = tuple(_shown(c, [Word(text)], 1.0) for c in found)
+    return replace(page, hits=hits, total=total, matched="literal")
+
+
+class _Search:
+    """One search on its way through the arms and the ranker."""
+
+    def __init__(
+        self, store: Store, meaning: Meaning, query: Query, filter: Filter, wish: Wish, every: bool = False
+    ) -> None:
+        self._store = store
+        self._meaning = meaning
+        self._filter = filter
+        self._wish = wish
+        self._query = query
+        self._plain = query.plain
+        self._every = every
+        self._space: Space | None = None
+        self._vector: Any = None
+        self._note = ""
+        self._all = True
+        self._seen: set[int] = set()
+        self.exhausted = True
+        """Whether the arms had no more than they gave."""
+        self._terms = terms_of(query, store)
+        self._node = self._asked()
+        judged = () if wish.mode == "vector" and self._plain else self._terms
+        self._question = Question(query.rest, judged, wish.now, windows(query.rest, wish.now))
+        if wish.mode != "text":
+            self._find_space(query.rest)
+
+    def _asked(self) -> Node | None:
+        """The tree that the text arm looks for."""
+        if not self._plain:
+            return self._query.node
+        if self._every and len(self._terms) > 1:
+            return And(tuple(t.node for t in self._terms))
+        return any_term(self._terms) if self._terms else None
+
+    def _matching(self, limit: int) -> list[int]:
+        """What the text arm finds, best first: of a question first what has one of its rarer words,
+        for very common ones say little and take long."""
+        assert self._node is not None
+        rare = [t for t in self._terms if t.frequency and t.weight > _COMMON]
+        if not self._plain or isinstance(self._node, And) or not 0 < len(rare) < len(self._terms):
+            return self._store.match(self._node, self._filter, limit)
+        found = self._store.match(any_term(rare), self._filter, limit)
+        if len(found) < limit:
+            found += self._store.match(self._node, self._filter, limit)
+        return list(dict.fromkeys(found))[:limit]
+
+    def size(self) -> int:
+        """How many messages the text arm can find."""
+        return 0 if self._node is None else self._store.count(self._node, self._filter)[0]
+
+    def within(self, conversations: Iterable[str]) -> None:
+        """Look in these conversations only."""
+        self._filter = replace(self._filter, conversations=tuple(conversations) or ("",))
+
+    # -- gathering ---
+
+    def _find_space(self, text: str) -> None:
+        try:
+            self._space = self._meaning.space()
+            if self._space is not None:
+                self._vector = self._meaning.vector(self._space, text)
+        except RecollectError as error:
+            self._note = f"Vectors were not used: {error}"
+        if self._vector is None and self._wish.mode == "vector":
+            raise InvalidInput(self._note or "There are no vectors to search in yet. `recollect index` makes them.")
+
+    def _pool(self) -> list[Found]:
+        """What the arms found, with what stands around the best of it."""
+        by_meaning_alone = self._wish.mode == "vector" and self._plain
+        text = [] if by_meaning_alone or self._node is None else self._matching(POOL)
+        near = self._nearest()
+        self.exhausted = len(text) < POOL and not near
+        by_text, by_vector = set(text) - self._seen, {key for key, _ in near} - self._seen
+        candidates = self._store.passages(list(by_text | by_vector), self._filter)
+        pool = {c.key: Found(c, c.key in by_text, c.key in by_vector) for c in candidates}
+        self._measure(pool.values())
+        best = sorted(pool.values(), key=lambda f: -(f.words + 3 * (f.cosine or 0.0)))[:_AROUND]
+        around = {c.key: Found(c) for c in self._store.preceding([f.candidate.key for f in best]) if c.key not in pool}
+        self._measure(around.values())
+        return [*pool.values(), *around.values()]
+
+    def _nearest(self) -> list[tuple[int, float]]:
+        """Near in meaning. Where the query promises something, meaning only orders what keeps the promise."""
+        if self._vector is None or self._space is None or not self._plain:
+            return []
+        if self._every and self._wish.mode == "both":
+            return []  # a concept is there where its words are
+        found = self._store.nearest(self._space, self._vector, self._filter, POOL)
+        return [(key, cosine) for key, cosine in found if cosine >= _NEAR * found[0][1]]
+
+    def _measure(self, some: Iterable[Found]) -> None:
+        some = list(some)
+        rank.read(self._question, some)
+        if self._vector is not None and self._space is not None:
+            cosines = self._store.cosines(self._space, self._vector, [f.candidate.key for f in some])
+            for found in some:
+                found.cosine = cosines.get(found.candidate.key)
+
+    # -- ranking ---
+
+    def ranked(self) -> list[Ranked]:
+        ranked = rank.rank(self._question, self._pool())
+        self._seen |= {r.found.candidate.key for r in ranked}
+        self._all = not self._plain or all(len(r.found.matched) == len(self._terms) for r in ranked)
+        return _folded(ranked)
+
+    # -- showing ---
+
+    def page(self) -> Page:
+        ranked = self.ranked()
+        if self._wish.group == "conversation":
+            return self._by_conversation(ranked)
+        start, end = self._wish.offset, self._wish.offset + self._wish.limit
+        hits = [self.hit(r) for r in ranked[start:end]]
+        if end > len(ranked) and not self.exhausted and self._node is not None:
+            hits += self._beyond(ranked, max(start - len(ranked), 0), end - max(start, len(ranked)))
+        total, exact = self._total(len(ranked))
+        return replace(self.described(), hits=tuple(hits), total=total, exact=exact)
+
+    def _beyond(self, ranked: Sequence[Ranked], start: int, count: int) -> list[Hit]:
+        """What the ranker did not look at follows in the order of the index."""
+        known = self._seen
+        keys = [key for key in self._matching(POOL + len(known) + start + count) if key not in known]
+        wanted = keys[start : start + count]
+        found = {c.key: c for c in self._store.passages(wanted, self._filter)}
+        lowest = _scaled(ranked[-1].score) if ranked else 0.0
+        return [self._show(found[key], lowest / 2) for key in wanted if key in found]
+
+    def _by_conversation(self, ranked: Sequence[Ranked]) -> Page:
+        groups: dict[str, list[Ranked]] = {}
+        for one in ranked:
+            groups.setdefault(one.found.candidate.document, []).append(one)
+        start = self._wish.offset
+        shown = list(groups.values())[start : start + self._wish.limit]
+        hits = tuple(replace(self.hit(first), also=tuple(map(self.hit, more[:_ALSO]))) for first, *more in shown)
+        return replace(self.described(), hits=hits, total=len(groups), exact=self.exhausted)
+
+    def _total(self, ranked: int) -> tuple[int, bool]:
+        if self._node is None or (self._wish.mode == "vector" and self._plain):
+            return ranked, False
+        total, exact = self._store.count(self._node, self._filter)
+        meant = self._vector is not None and self._plain
+        return max(total, ranked) if meant else total, exact and not meant
+
+    def described(self) -> Page:
+        """The page without its hits."""
+        arms = [name for name, there in (("text", self._wish.mode != "vector"), ("vector", self._vector is not None))
+                if there]  # fmt: skip
+        matched = "literal" if self._query.literal else "all" if self._all else "any"
+        embedded = 0.0
+        if self._space is not None:
+            embedded = min(self._space.done / max(self._store.size(), 1), 1.0)
+        mode = "both" if len(arms) == 2 else arms[0]
+        return Page((), 0, self._wish.offset, self._wish.limit, matched, True, mode, round(embedded, 4), self._note)
+
+    def hit(self, ranked: Ranked) -> Hit:
+        found = ranked.found
+        by_text = found.text or (bool(found.matched) and self._wish.mode != "vector")
+        arms = tuple(name for name, there in (("text", by_text), ("vector", found.vector)) if there)
+        share = _scaled(ranked.score) / ranked.score if ranked.score > 0 else 0.0
+        return replace(
+            self._show(found.candidate, _scaled(ranked.score)),
+            arms=arms,
+            terms=tuple(self._terms[n].name for n in found.matched),
+            parts={name: round(value * share, 4) for name, value in ranked.parts.items()},
+            copies=found.copies,
+        )
+
+    def _show(self, candidate: Candidate, score: float) -> Hit:
+        return _shown(candidate, _as_words(self._terms), score)
+
+
+class _Related(_Search):
+    """Messages like a given one."""
+
+    def __init__(self, store: Store, meaning: Meaning, given: Candidate, filter: Filter, wish: Wish) -> None:
+        self._given = given
+        text = " ".join(dict.fromkeys(tokens(given.content)))
+        super().__init__(store, meaning, read(_head(text)), filter, wish)
+        self._seen.add(given.key)
+        shared = [t for t in self._terms if t.frequency > 1]
+        self._terms = tuple(sorted(shared, key=lambda t: -t.weight)[:_TELLING])
+        self._node = any_term(self._terms) if self._terms else None
+        self._question = Question("", self._terms, given.created_at or wish.now, asked=False)
+
+    def _find_space(self, text: str) -> None:
+        """The message has its vectors already."""
+        self._space = self._meaning.space()
+        if self._space is not None and (own := self._store.vectors(self._space, self._given.key)):
+            total = sum(own[1:], own[0])
+            self._vector = total / (total @ total) ** 0.5
+            return
+        super()._find_space(text)
+
+    def _total(self, ranked: int) -> tuple[int, bool]:
+        total, exact = super()._total(ranked)
+        itself = self._node is not None and bool(self._store.passages([self._given.key], self._filter))
+        return max(total - itself, ranked) if exact else total, exact
+
+
+def _head(text: str) -> str:
+    """As much of a text as a query may have."""
+    cut = text.encode()[: LIMITS.query_bytes].decode(errors="ignore")
+    return " ".join(cut.split()[: LIMITS.query_terms])
+
+
+def _folded(ranked: list[Ranked]) -> list[Ranked]:
+    """Each text once: the best placed stands for the others."""
+    seen: dict[str, Ranked] = {}
+    for one in ranked:
+        first = seen.setdefault(fold(one.found.candidate.content), one)
+        first.found.copies += first is not one
+    return list(seen.values())
+
+
+def _scaled(score: float) -> float:
+    return min(max(round(score / _TOP, 6), 1e-6), 1.0)
+
+
+def _as_words(terms: Sequence[Term]) -> list[Word]:
+    return [Word(" ".join(form), t.prefix) for t in terms for form in t.forms]
+
+
+def _shown(found: Candidate, wanted: list[Word], score: float) -> Hit:
     shown, marks = snippet(found.content, wanted)
     return Hit(
         message_id=found.id,
@@ -58,7 +396,7 @@ def _hit(found: Candidate, wanted: list[Word]) -> Hit:
         namespace=found.namespace,
         position=found.position,
         canonical=found.canonical,
-        score=max(round(found.score / (found.score + _HALF), 6), 1e-6),
+        score=score,
         snippet=shown,
         marks=marks,
     )

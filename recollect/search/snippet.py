@@ -17,7 +17,10 @@ from recollect.settings import LIMITS
 from recollect.text import indexable
 
 _HITS = 64
+_BEFORE = 400  # characters before the first match, and
+_LOOKED_AT = 4_000  # after it, among which the window is chosen
 _SPACE = re.compile(r"\s+")
+_WORD = re.compile(r"[^\W_]")
 
 Marks = tuple[tuple[int, int], ...]
 
@@ -27,7 +30,7 @@ def snippet(content: str, wanted: Sequence[Word], length: int = LIMITS.snippet_l
 
     White space is folded; `…` stands where text was left out.
     """
-    pattern = _pattern(wanted)
+    pattern = _pattern(tuple(wanted))
     start, text = _slice_with_match(content, pattern)
     hits = _hits(pattern, text)
     first = _window(hits, length)
@@ -40,7 +43,8 @@ def snippet(content: str, wanted: Sequence[Word], length: int = LIMITS.snippet_l
     return shown, tuple(_hits(pattern, shown))
 
 
-def _pattern(wanted: Sequence[Word]) -> re.Pattern[str] | None:
+@lru_cache(maxsize=64)
+def _pattern(wanted: tuple[Word, ...]) -> re.Pattern[str] | None:
     """The words as they appear in folded text: their tokens, with anything but words between them."""
     alternatives = []
     for word in wanted:
@@ -48,10 +52,20 @@ def _pattern(wanted: Sequence[Word]) -> re.Pattern[str] | None:
         if not tokens:
             alternatives.append(re.escape(_bare(word.text)))
             continue
-        before = r"(?<![^\W_])" if tokens[0].isascii() else ""
         after = r"(?![^\W_])" if tokens[-1].isascii() and not word.prefix else ""
-        alternatives.append(before + r"[\W_]*".join(map(re.escape, tokens)) + after)
+        alternatives.append(r"[\W_]*".join(map(re.escape, tokens)) + after)
     return re.compile("|".join(alternatives)) if alternatives else None
+
+
+def _search(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
+    """The next match that does not begin inside a word. The pattern itself does not look behind,
+    for then it could not skip ahead to a first letter, and would be ten times slower."""
+    while found := pattern.search(text, start):
+        at = found.start()
+        if not (at and text[at].isalnum() and text[at].isascii() and _WORD.match(text, at - 1)):
+            return found
+        start = at + 1
+    return None
 
 
 @lru_cache(maxsize=4096)
@@ -66,11 +80,10 @@ def _bare(text: str) -> str:
 
 def _hits(pattern: re.Pattern[str] | None, text: str) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
-    if pattern is not None:
-        for match in pattern.finditer(_bare(text)):
-            found.append(match.span())
-            if len(found) == _HITS:
-                break
+    bare, start = _bare(text), 0
+    while pattern is not None and len(found) < _HITS and (match := _search(pattern, bare, start)):
+        found.append(match.span())
+        start = max(match.end(), match.start() + 1)
     return found
 
 
@@ -79,8 +92,9 @@ def _slice_with_match(content: str, pattern: re.Pattern[str] | None) -> tuple[in
     if pattern is not None:
         for start in range(0, min(len(content), LIMITS.indexed_characters), size - 1_000):
             text = content[start : start + size]
-            if pattern.search(_bare(text)):
-                return start, text
+            if first := _search(pattern, _bare(text)):
+                before = max(0, first.start() - _BEFORE)
+                return start + before, text[before : first.start() + _LOOKED_AT]
     return 0, content[:size]
 
 

@@ -9,9 +9,11 @@ holds the one suite that every store passes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from recollect.model import Document, Filter, Passage, Receipt, Summary
 from recollect.query import Node
@@ -52,12 +54,39 @@ class Candidate:
     namespace: str
     position: int
     canonical: bool
+    passages: int
+    """How many passages its document has."""
     content: str
-    score: float = 0.0
 
     @property
     def conversation_id(self) -> str:
         return self.document
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The vectors of one model: only vectors of one space can be compared."""
+
+    id: int
+    name: str
+    version: str
+    dimensions: int
+    state: bytes | None
+    """What the model learned from this library, if it learns."""
+    done: int
+    """The last passage that was embedded."""
+    ready: bool
+    """Every passage was embedded once; from then on it is only kept up to date."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unembedded:
+    """A passage that waits for its vectors."""
+
+    key: int
+    title: str
+    author: str | None
+    content: str
 
 
 @dataclass(slots=True)
@@ -126,17 +155,102 @@ class Store(ABC):
     # -- finding ---
 
     @abstractmethod
-    def find(self, node: Node, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
-        """Passages that match the query tree, best first, and how many match in all."""
+    def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
+        """The keys of passages that match the query tree, best first by the engine's own measure."""
+
+    @abstractmethod
+    def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
+        """How many passages match, and whether that is all of them or only at least so many."""
+
+    @abstractmethod
+    def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
+        """How many passages match each tree, and how many there are."""
+
+    @abstractmethod
+    def variants(self, words: Sequence[str]) -> list[tuple[str, ...]]:
+        """For each word, itself and the words of the library that share its stem; for one that
+        the library does not know, the words that contain it."""
+
+    @abstractmethod
+    def passages(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+        """The passages of these keys that the filter lets through, in no order."""
+
+    @abstractmethod
+    def preceding(self, keys: Sequence[int]) -> list[Candidate]:
+        """The passages just before these in their documents."""
+
+    @abstractmethod
+    def key(self, document: str, passage: str) -> int:
+        """The key of a passage. Raises NotFound."""
 
     @abstractmethod
     def find_literal(self, text: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
         """Passages that contain `text` as it is, without regard to case, newest first."""
 
     @abstractmethod
+    def newest(self, filter: Filter, limit: int, offset: int, by_document: bool = False) -> tuple[list[Candidate], int]:
+        """The passages that the filter lets through, newest first, and how many there are in all;
+        or of each document the newest, and how many documents."""
+
+    @abstractmethod
     def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
         """The newest passages that contain `text` literally or all its words, or whose
         document's title does."""
+
+    # -- vectors ---
+
+    @abstractmethod
+    def spaces(self) -> list[Space]:
+        """Every space, oldest first."""
+
+    @abstractmethod
+    def add_space(self, name: str, version: str, dimensions: int, state: bytes | None) -> Space:
+        """The space of a model, made on first use."""
+
+    @abstractmethod
+    def drop_space(self, space: Space) -> None:
+        """Remove a space and its vectors."""
+
+    @abstractmethod
+    def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
+        """Passages that wait for vectors of this space, a batch of them, and how many wait in all."""
+
+    @abstractmethod
+    def embed(self, space: Space, vectors: Mapping[int, Sequence[Any]]) -> None:
+        """Store the vectors of passages from `unembedded`, one or more each or none; they wait no
+        longer. Vectors of passages that were deleted or changed meanwhile are left out."""
+
+    @abstractmethod
+    def finish_space(self, space: Space) -> None:
+        """Nothing waits any more: the space is ready."""
+
+    @abstractmethod
+    def nearest(self, space: Space, vector: Any, filter: Filter, limit: int) -> list[tuple[int, float]]:
+        """The keys of the passages nearest to a unit vector, with their cosines, nearest first."""
+
+    @abstractmethod
+    def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
+        """How near these passages are; without those that have no vector."""
+
+    @abstractmethod
+    def vectors(self, space: Space, key: int) -> list[Any]:
+        """The vectors of a passage."""
+
+    @abstractmethod
+    def size(self) -> int:
+        """How many passages there are, or a little more where some were deleted."""
+
+    @abstractmethod
+    def sample(self, limit: int) -> Iterator[str]:
+        """Contents of passages, spread evenly over the library."""
+
+    @abstractmethod
+    def alone(self) -> AbstractContextManager[bool]:
+        """For the block: True when nobody else embeds this library, in any process."""
+
+    @abstractmethod
+    def refresh(self, progress: Progress | None = None, stop: Callable[[], bool] | None = None) -> None:
+        """Bring what makes searching fast up to date; what is found does not change by it."""
 
     # -- receipts ---
 

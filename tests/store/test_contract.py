@@ -14,9 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput, NotFound
+from recollect.index.meaning import Meaning
 from recollect.model import Document, Filter, Passage, arrange
 from recollect.query import parse
+from recollect.search.engine import Wish, search
 from recollect.store.base import Store
+from recollect.text import storable
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 EVERYTHING = Filter()
@@ -33,9 +36,10 @@ def conversation(*passages: Passage, id: str = "c1", **fields: Any) -> Document:
 
 
 def found(store: Store, query: str, filter: Filter = EVERYTHING) -> list[str]:
-    candidates, total = store.find(parse(query), filter, 100, 0)
-    assert total == len(candidates)
-    return [c.id for c in candidates]
+    keys = store.match(parse(query), filter, 100)
+    candidates = {c.key: c.id for c in store.passages(keys, filter)}
+    assert store.count(parse(query), filter) == (len(candidates), True)
+    return [candidates[key] for key in keys]
 
 
 # -- saving and reading -----------------------------------------------------------
@@ -415,9 +419,9 @@ def test_filters_hold_inside_the_search(talk: Store, filter: Filter, expected: s
 
 def test_the_total_counts_every_match_whatever_the_page(store: Store) -> None:
     store.save([conversation(*(said(f"m{n}", f"common text {n}", minutes=n) for n in range(30)))])
-    pages = [store.find(parse("common"), EVERYTHING, 7, offset) for offset in range(0, 35, 7)]
-    assert {total for _, total in pages} == {30}
-    seen = [c.id for page, _ in pages for c in page]
+    pages = [search(store, Meaning(store), "common", EVERYTHING, Wish(limit=7, offset=n)) for n in range(0, 35, 7)]
+    assert {page.total for page in pages} == {30}
+    seen = [hit.message_id for page in pages for hit in page.hits]
     assert sorted(seen) == sorted(f"m{n}" for n in range(30))
 
 
@@ -482,10 +486,7 @@ def test_a_text_is_found_as_it_is_newest_first(talk: Store) -> None:
 @settings(max_examples=150)
 @given(st.text(max_size=40))
 def test_nothing_typed_breaks_a_search(talk: Store, text: str) -> None:
-    from recollect.search.engine import search
-    from recollect.text import storable
-
-    page = search(talk, storable(text), EVERYTHING, 5, 0)
+    page = search(talk, Meaning(talk), storable(text), EVERYTHING, Wish(limit=5))
     assert page.total >= len(page.hits)
     talk.recent(storable(text), EVERYTHING, 5)
 

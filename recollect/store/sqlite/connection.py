@@ -10,6 +10,7 @@ file: a plain open() and close() would drop SQLite's locks on it.
 from __future__ import annotations
 
 import random
+import re
 import threading
 import time
 from collections import deque
@@ -22,7 +23,8 @@ import apsw
 
 from recollect.errors import DamagedLibrary, RecollectError, SearchTimeout, StoreBusy
 from recollect.settings import LIMITS
-from recollect.text import fold
+from recollect.stem import stem
+from recollect.text import fold, indexable
 
 T = TypeVar("T")
 
@@ -48,6 +50,9 @@ def connect(path: Path) -> apsw.Connection:
         _until_free(lambda: db.execute("pragma page_size = 8192; pragma journal_mode = wal").fetchall())
         db.execute(_PRAGMAS)
         db.create_scalar_function("contains", _contains, 2, deterministic=True)
+        db.create_scalar_function("stem", lambda *values: stem(str(values[0])), 1, deterministic=True)
+        db.create_scalar_function("folded", lambda *values: fold(str(values[0])), 1, deterministic=True)
+        db.create_scalar_function("titled", _titled, 2, deterministic=True)
     except BaseException:
         db.close()
         raise
@@ -57,6 +62,13 @@ def connect(path: Path) -> apsw.Connection:
 def _contains(*values: Any) -> bool:
     text, folded = values
     return text is not None and folded in fold(text)
+
+
+def _titled(*values: Any) -> bool:
+    """Whether a title has a word or phrase, or with a star one that begins so."""
+    title, wanted = (" ".join(re.findall(r"[^\W_]+", indexable(v))) for v in values)
+    end = "" if values[1].endswith("*") else " "
+    return f" {wanted}{end}" in f" {title} "
 
 
 def _patience() -> Callable[[int], bool]:

@@ -60,6 +60,15 @@ def key_of(db: apsw.Connection, id: str) -> int:
     return key
 
 
+def passage_key(db: apsw.Connection, id: str, passage: str) -> int:
+    key: int | None = db.execute(
+        "select key from passage where document = ? and id = ?", (key_of(db, id), storable(passage))
+    ).get
+    if key is None:
+        raise NotFound(f"There is no message {passage!r} in conversation {id!r}.")
+    return key
+
+
 def read(db: apsw.Connection, key: int) -> Document:
     passages = tuple(passage_of(row) for row in db.execute(_SELECT_PASSAGES, (key,)))
     return replace(read_head(db, key), passages=passages)

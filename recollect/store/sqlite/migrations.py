@@ -108,7 +108,72 @@ create table receipt_revision (
 create index receipt_revision_passage on receipt_revision (passage);
 """
 
-MIGRATIONS: tuple[tuple[str, str], ...] = (("m001_documents", M001_DOCUMENTS),)
+M002_SEARCH = """
+-- The stem is there where it differs from the word.
+drop table word;
+create table word (term text primary key, stem text) without rowid;
+create index word_stem on word (stem) where stem is not null;
+update derived set version = 0 where name = 'words';
+
+-- Ranges of passages that are also kept in an index beside the file. A volume that is not
+-- `ready` is being written. What changes in one is stale there, and a deletion drops it.
+create table volume (
+  name text primary key,
+  first integer not null,
+  last integer not null,
+  ready integer not null
+) without rowid;
+create table stale (passage integer primary key);
+
+-- A space is one model's vectors: only vectors of one space can be compared. `done` is the
+-- last passage that was embedded; those that changed since are `unembedded`.
+create table space (
+  id integer primary key autoincrement,
+  name text not null,
+  version text not null,
+  dimensions integer not null,
+  state blob,
+  done integer not null default 0,
+  ready integer not null default 0,
+  unique (name, version)
+);
+create table vector (
+  row integer primary key autoincrement,
+  space integer not null,
+  passage integer not null,
+  vector blob not null
+);
+create index vector_passage on vector (passage, space);
+create table unembedded (passage integer primary key);
+-- Rows whose vectors are still to be wiped from the files that copy them.
+create table wiped (row integer primary key);
+
+create trigger passage_changed after update of content, role, author, created_at, visibility on passage
+when old.content is not new.content or old.role is not new.role or old.author is not new.author
+  or old.created_at is not new.created_at or old.visibility is not new.visibility
+begin
+  insert or ignore into stale select new.key from volume where new.key between first and last;
+  insert or ignore into unembedded values (new.key);
+  delete from vector where passage = new.key;
+end;
+create trigger passage_removed after delete on passage begin
+  delete from volume where old.key between first and last;
+  delete from stale where passage = old.key;
+  delete from unembedded where passage = old.key;
+  delete from vector where passage = old.key;
+end;
+create trigger document_retitled after update of title, opening on document
+when old.title is not new.title or old.opening is not new.opening
+begin
+  insert or ignore into stale select o.key from (select old.opening as key union select new.opening) o
+    join volume v on o.key between v.first and v.last;
+end;
+create trigger vector_removed after delete on vector when exists (select 1 from space where id = old.space) begin
+  insert into wiped values (old.row);
+end;
+"""
+
+MIGRATIONS: tuple[tuple[str, str], ...] = (("m001_documents", M001_DOCUMENTS), ("m002_search", M002_SEARCH))
 VERSION = len(MIGRATIONS)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
@@ -13,14 +15,20 @@ from recollect.errors import DamagedLibrary
 from recollect.model import CONVERSATION, Document, Filter, Passage, Receipt, Summary
 from recollect.query import Node
 from recollect.settings import LIMITS
-from recollect.store.base import Candidate, Findings, Saved, Store
+from recollect.store.base import Candidate, Findings, Saved, Space, Store, Unembedded
 from recollect.store.encoding import Progress
-from recollect.store.sqlite import documents, receipts, text
+from recollect.store.sqlite import documents, receipts, spaces, text
 from recollect.store.sqlite.connection import Connections, connect, explained, rows
 from recollect.store.sqlite.migrations import migrate
 from recollect.text import from_micros, iso
 
+if TYPE_CHECKING:
+    from recollect.store.sqlite.sealed import Sealed
+    from recollect.store.sqlite.vectors import Vectors
+
 T = TypeVar("T")
+SMALLEST = 16_384  # passages from which searching needs more than FTS5
+_COUNTED = 20_000  # matches that FTS5 counts one by one
 _REBUILD_BATCH = 5_000
 
 
@@ -29,6 +37,7 @@ class SqliteStore(Store):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._connections = Connections(path)
         self._words = text.Words()
+        self._index = path.with_name("index")
         self._prepare(path)
 
     def _prepare(self, path: Path) -> None:
@@ -52,7 +61,24 @@ class SqliteStore(Store):
         return self._connections.path
 
     def close(self) -> None:
+        for part in ("_sealed", "_vectors"):
+            if part in self.__dict__:
+                self.__dict__[part].close()
         self._connections.close()
+
+    # Loaded on first need: most processes that open a library never ask them.
+
+    @cached_property
+    def _sealed(self) -> Sealed:
+        from recollect.store.sqlite.sealed import Sealed
+
+        return Sealed(self._index / "volumes", self._connections)
+
+    @cached_property
+    def _vectors(self) -> Vectors:
+        from recollect.store.sqlite.vectors import Vectors
+
+        return Vectors(self._index / "vectors", self._connections)
 
     # -- writing ---
 
@@ -76,6 +102,14 @@ class SqliteStore(Store):
 
     def delete(self, document: str) -> None:
         self._write(lambda db: documents.delete(db, documents.key_of(db, document), self._words))
+        self._purge()
+
+    def _purge(self) -> None:
+        """Leave nothing of what was deleted in any file."""
+        if (self._index / "volumes").exists():
+            self._sealed.sweep()
+        if (self._index / "vectors").exists():
+            self._vectors.wipe()
         self._connections.purge_log()
 
     def _write(self, work: Callable[[apsw.Connection], T]) -> T:
@@ -104,17 +138,122 @@ class SqliteStore(Store):
 
     # -- finding ---
 
-    def find(self, node: Node, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
-        with self._connections.read(LIMITS.search_seconds) as db:
-            return text.find(db, node, filter, limit, offset)
+    def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
+        with self._searching() as db:
+            if self._is_sealed(db):
+                return self._sealed.best(db, node, filter, limit)
+            return [key for key, _ in text.best(db, node, filter, text.everything(db), limit)]
+
+    def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
+        with self._searching() as db:
+            if self._is_sealed(db):
+                return self._sealed.count(db, node, filter, _COUNTED)
+            counted = text.count(db, node, filter, text.everything(db), _COUNTED)
+            return counted, counted < _COUNTED
+
+    def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
+        with self._searching() as db:
+            everything = text.everything(db)
+            if self._is_sealed(db):
+                counts = self._sealed.frequencies(db, nodes, _COUNTED)
+            else:
+                counts = [text.count(db, node, None, everything, _COUNTED) for node in nodes]
+            return counts, everything[1]
+
+    def variants(self, words: Sequence[str]) -> list[tuple[str, ...]]:
+        with self._searching() as db:
+            return text.variants(db, words)
+
+    def passages(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+        with self._searching() as db:
+            return text.passages(db, keys, filter)
+
+    def preceding(self, keys: Sequence[int]) -> list[Candidate]:
+        with self._searching() as db:
+            return text.preceding(db, keys)
+
+    def key(self, document: str, passage: str) -> int:
+        with self._searching() as db:
+            return documents.passage_key(db, document, passage)
+
+    def _searching(self) -> AbstractContextManager[apsw.Connection]:
+        return self._connections.read(LIMITS.search_seconds)
+
+    def _is_sealed(self, db: apsw.Connection) -> bool:
+        return bool(db.execute("select exists (select 1 from volume where ready)").get)
 
     def find_literal(self, text_: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
         with self._connections.read(LIMITS.search_seconds) as db:
             return text.find_literal(db, text_, filter, limit, offset)
 
+    def newest(self, filter: Filter, limit: int, offset: int, by_document: bool = False) -> tuple[list[Candidate], int]:
+        with self._searching() as db:
+            return text.newest(db, filter, limit, offset, by_document)
+
     def recent(self, text_: str | None, filter: Filter, limit: int) -> list[Candidate]:
         with self._connections.read(LIMITS.search_seconds) as db:
             return text.recent(db, text_, filter, limit)
+
+    # -- vectors ---
+
+    def spaces(self) -> list[Space]:
+        with self._connections.read() as db:
+            return spaces.every(db)
+
+    def add_space(self, name: str, version: str, dimensions: int, state: bytes | None) -> Space:
+        return self._connections.write(lambda db: spaces.add(db, name, version, dimensions, state))
+
+    def drop_space(self, space: Space) -> None:
+        while self._connections.write(lambda db: spaces.drop_some(db, space)):
+            pass
+        self._vectors.refresh()
+        self._connections.purge_log()
+
+    def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
+        with self._connections.read() as db:
+            return spaces.unembedded(db, space, limit)
+
+    def embed(self, space: Space, vectors: Mapping[int, Sequence[Any]]) -> None:
+        from recollect.store.sqlite.vectors import packed
+
+        blobs = {key: [packed(v) for v in parts] for key, parts in vectors.items()}
+        self._connections.write(lambda db: spaces.embed(db, space, blobs))
+
+    def finish_space(self, space: Space) -> None:
+        self._connections.write(lambda db: spaces.finish(db, space))
+
+    def nearest(self, space: Space, vector: Any, filter: Filter, limit: int) -> list[tuple[int, float]]:
+        with self._searching() as db:
+            return self._vectors.nearest(db, space, vector, filter, limit)
+
+    def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
+        with self._searching() as db:
+            return self._vectors.cosines(db, space, vector, keys)
+
+    def vectors(self, space: Space, key: int) -> list[Any]:
+        with self._searching() as db:
+            return list(self._vectors.of(db, space, key))
+
+    def size(self) -> int:
+        with self._connections.read() as db:
+            return text.everything(db)[1]
+
+    def sample(self, limit: int) -> Iterator[str]:
+        with self._connections.read() as db:
+            yield from text.sample(db, limit)
+
+    def alone(self) -> AbstractContextManager[bool]:
+        from recollect.store.sqlite.sealed import locked
+
+        return locked(self._index / "lock")
+
+    def refresh(self, progress: Progress | None = None, stop: Callable[[], bool] | None = None) -> None:
+        with self._connections.read() as db:
+            open_keys = text.everything(db)[1]
+        if open_keys >= SMALLEST or (self._index / "volumes").exists():
+            self._sealed.refresh(progress, stop)
+        if self.spaces():
+            self._vectors.refresh()
 
     # -- receipts ---
 
@@ -131,7 +270,7 @@ class SqliteStore(Store):
 
     def undo(self, receipt: int) -> Receipt:
         undone: Receipt = self._write(lambda db: receipts.undo(db, receipt, self._words))
-        self._connections.purge_log()
+        self._purge()
         return undone
 
     # -- care ---

@@ -9,6 +9,7 @@ words that contain it, and checking the text itself.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,14 +18,14 @@ from typing import Any
 import apsw
 
 from recollect.model import Filter
-from recollect.query import And, Node, Not, Or, Word
+from recollect.query import And, Near, Node, Not, Or, Word
 from recollect.settings import LIMITS
+from recollect.stem import stem
 from recollect.store.base import Candidate
 from recollect.store.sqlite.connection import rows
 from recollect.text import fold, from_micros, indexable, micros
 
-VERSION = 1
-TITLE_WEIGHT = 2.0  # a word in the title says what the whole conversation is about
+VERSION = 2
 _WORD = re.compile(r"[^\W_]+")  # as FTS5 cuts it
 _TO_SPACE = bytes(n if _WORD.match(chr(n)) else 0x20 for n in range(256))
 _LONGEST_WORD = 128
@@ -32,10 +33,14 @@ _DELETE = "insert into passage_text (passage_text, rowid, title, content) values
 _MATCHING = "select rowid as key from passage_text where passage_text match ?"
 _BULK = 2_000  # messages from which words are put off
 _MANY = 3_000  # matches from which walking is cheaper than sorting
+_LOOKED_AT = 20_000  # matches of one word
+_CHUNK = 600
+_USUAL_LENGTH = 60  # words of a message
+_VARIANTS = 50
 _NO_WORD = "\x1f"  # quoted, it holds no token and so matches nothing
 
 COLUMNS = """p.key, p.id, d.id, d.title, p.role, p.author, p.kind, p.created_at, d.origin, d.source,
-  d.namespace, p.position, p.canonical, p.content"""
+  d.namespace, p.position, p.canonical, d.passages, p.content"""
 NEWEST_FIRST = "p.created_at desc, p.key desc"  # without a time: last
 
 Row = tuple[int, str, str]
@@ -58,7 +63,8 @@ class Words:
 
     def note(self, db: apsw.Connection, texts: Iterable[str]) -> None:
         """Add the words of some texts to the list."""
-        db.executemany("insert or ignore into word values (?)", ((w,) for w in sorted(self.fresh(texts))))
+        db.executemany("insert or ignore into word values (?, nullif(stem(?1), ?1))",
+                       ((w,) for w in sorted(self.fresh(texts))))  # fmt: skip
 
     def fresh(self, texts: Iterable[str]) -> set[str]:
         plain: set[bytes] = set()
@@ -107,7 +113,7 @@ def words_are_behind(db: apsw.Connection) -> bool:
 
 def list_words(db: apsw.Connection) -> None:
     """Bring the list of words up to date with the index."""
-    db.execute("insert or ignore into word select term from passage_word")
+    db.execute("insert or ignore into word select term, nullif(stem(term), term) from passage_word")
     db.execute("insert or replace into derived values ('words', ?)", (VERSION,))
 
 
@@ -150,6 +156,8 @@ def compiled(node: Node) -> str:
             return compiled(part)
         case Or(parts):
             return "(" + " OR ".join(compiled(p) for p in parts) + ")"
+        case Near(parts, distance):
+            return f"NEAR({' '.join(map(compiled, parts))}, {distance})"
         case And(parts):
             wanted = " AND ".join(compiled(p) for p in parts if not isinstance(p, Not))
             unwanted = [compiled(p) for p in parts if isinstance(p, Not)]
@@ -166,7 +174,12 @@ def _quoted_word(word: str) -> str:
 
 def conditions(filter: Filter) -> tuple[str, list[Any]]:
     """The filter as SQL over passage p; always at least one condition."""
-    clauses, values = _clauses(("p.role", filter.roles), ("p.author", filter.authors))
+    clauses, values = _clauses(
+        ("p.role", "in", filter.roles),
+        ("p.author", "in", filter.authors),
+        ("coalesce(p.role, '')", "not in", filter.not_roles),
+        ("coalesce(p.author, '')", "not in", filter.not_authors),
+    )
     if not filter.hidden:
         clauses.append("p.visibility <> 'hidden'")
     if filter.after is not None:
@@ -183,49 +196,165 @@ def conditions(filter: Filter) -> tuple[str, list[Any]]:
 
 
 def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
-    """The part of the filter that speaks of document d."""
+    """The part of the filter that speaks of document d; 1 when it says nothing."""
     clauses, values = _clauses(
-        ("d.namespace", filter.namespaces),
-        ("d.origin", filter.origins),
-        ("d.source", filter.sources),
-        ("d.id", filter.conversations),
+        ("d.namespace", "in", filter.namespaces),
+        ("d.namespace", "not in", filter.not_namespaces),
+        ("d.origin", "in", filter.origins),
+        ("d.source", "in", filter.sources),
+        ("d.id", "in", filter.conversations),
     )
+    for tags, has in ((filter.tags, "exists"), (filter.not_tags, "not exists")):
+        if tags:
+            clauses.append(f"{has} (select 1 from json_each(d.metadata, '$.tags') t "
+                           f"where folded(t.value) in ({', '.join('?' * len(tags))}))")  # fmt: skip
+            values += map(fold, tags)
+    for titles, has in ((filter.titles, "titled"), (filter.not_titles, "not titled")):
+        clauses += [f"{has}(d.title, ?)"] * len(titles)
+        values += titles
     return " and ".join(clauses) or "1", values
 
 
-def _clauses(*wanted: tuple[str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
-    clauses = [f"{column} in ({', '.join('?' * len(values))})" for column, values in wanted if values]
-    return clauses, [v for _, values in wanted for v in values]
+def _clauses(*wanted: tuple[str, str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
+    clauses = [f"{column} {how} ({', '.join('?' * len(values))})" for column, how, values in wanted if values]
+    return clauses, [v for _, _, values in wanted for v in values]
 
 
 # -- finding -----------------------------------------------------------------
 
 
 def candidate(row: tuple[Any, ...]) -> Candidate:
-    key, id_, document, title, role, author, kind, created, *rest, content = row[:14]
-    origin, source, namespace, position, canonical = rest
-    return Candidate(
-        key, id_, document, title, role, author, kind, from_micros(created),
-        origin, source, namespace, position, bool(canonical), content, row[14] if len(row) > 14 else 0.0,
-    )  # fmt: skip
+    key, id_, document, title, role, author, kind, created, origin, source, namespace, position, canonical, *rest = row
+    return Candidate(key, id_, document, title, role, author, kind, from_micros(created),
+                     origin, source, namespace, position, bool(canonical), *rest)  # fmt: skip
 
 
-def find(db: apsw.Connection, node: Node, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
+def passages(db: apsw.Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+    """The passages of these keys that the filter lets through, in no order."""
     where, values = conditions(filter)
-    expression = compiled(node)
-    source = f"from passage_text t join passage p on p.key = t.rowid where passage_text match ? and {where}"
-    total: int = db.execute(f"select count(*) {source}", (expression, *values)).get
-    if not total:
-        return [], 0
     found_rows = db.execute(
-        f"""with best as (
-          select p.key, bm25(passage_text, {TITLE_WEIGHT}, 1.0) as rank {source}
-          order by rank, p.key limit ? offset ?)
-        select {COLUMNS}, -best.rank from best join passage p on p.key = best.key
-        join document d on d.key = p.document order by best.rank, p.key""",
-        (expression, *values, limit, offset),
+        f"""select {COLUMNS} from json_each(?) k cross join passage p on p.key = k.value
+        cross join document d on d.key = p.document where {where}""",
+        (json.dumps(keys), *values),
     )
-    return [candidate(r) for r in found_rows], total
+    return [candidate(r) for r in found_rows]
+
+
+def preceding(db: apsw.Connection, keys: Sequence[int]) -> list[Candidate]:
+    """The passages just before these in their documents."""
+    found_rows = db.execute(
+        f"""select {COLUMNS} from json_each(?) k cross join passage a on a.key = k.value
+        cross join passage p on p.document = a.document and p.position = a.position - 1
+        cross join document d on d.key = p.document""",
+        (json.dumps(keys),),
+    )
+    return [candidate(r) for r in found_rows]
+
+
+def allowed(db: apsw.Connection, keys: Sequence[int], filter: Filter) -> set[int]:
+    """Which of these passages the filter lets through."""
+    where, values = conditions(filter)
+    sql = f"select p.key from json_each(?) k cross join passage p on p.key = k.value where {where}"
+    return {key for (key,) in db.execute(sql, (json.dumps(keys), *values))}
+
+
+def documents_of(db: apsw.Connection, filter: Filter) -> list[int] | None:
+    """The documents that the filter lets through; None when it does not speak of documents."""
+    where, values = document_conditions(filter)
+    return None if where == "1" else [k for (k,) in db.execute(f"select d.key from document d where {where}", values)]
+
+
+Span = tuple[int, int]
+"""A first and a last key."""
+
+
+def everything(db: apsw.Connection) -> Span:
+    return 1, db.execute("select passage from last_key").get
+
+
+def sample(db: apsw.Connection, limit: int) -> Iterator[str]:
+    """Contents of passages, spread evenly over the keys."""
+    newest = everything(db)[1]
+    step = max(1, newest // limit)
+    for key in range(1, newest + 1, step):
+        content = db.execute("select content from passage where key = ?", (key,)).get
+        if content is not None:
+            yield content
+
+
+def best(db: apsw.Connection, node: Node, filter: Filter, span: Span, limit: int) -> list[tuple[int, float]]:
+    """Passages of a range of keys that match, best first: those with the rarest words, the
+    shorter before the longer. bm25() is not asked, for it counts each word in the whole table.
+    Of a word that very many have, the newest are looked at."""
+    size = span[1] - span[0] + 1
+    weights: dict[int, float] = {}
+    for part in node.parts if isinstance(node, Or) else (node,):
+        keys = _matching(db, part, span, _LOOKED_AT)
+        weight = math.log(1 + (size - len(keys) + 0.5) / (len(keys) + 0.5))
+        for key in keys:
+            weights[key] = weights.get(key, 0.0) + weight
+    ranked = sorted(weights, key=lambda key: (-weights[key], -key))
+    found: list[tuple[int, float]] = []
+    for start in range(0, len(ranked), _CHUNK):  # of a fixed size, so that a longer list begins as a shorter one
+        lowest = found[-1][1] if found else math.inf
+        lengths = _lengths(db, sorted(allowed(db, ranked[start : start + _CHUNK], filter)))
+        scores = ((key, 2.2 * weights[key] / (1 + 1.2 * (0.25 + 0.75 * n / _USUAL_LENGTH))) for key, n in lengths)
+        found += sorted(((key, min(score, lowest)) for key, score in scores), key=lambda hit: (-hit[1], -hit[0]))
+        if len(found) >= limit:
+            break
+    return found[:limit]
+
+
+def count(db: apsw.Connection, node: Node, filter: Filter | None, span: Span, at_most: int) -> int:
+    """How many passages of a range of keys match, counted no further than `at_most`."""
+    source, values = "", list[Any]()
+    if filter is not None:
+        where, values = conditions(filter)
+        source = f"join passage p on p.key = t.rowid and {where}"
+    return int(db.execute(
+        f"""select count(*) from (select 1 from passage_text t {source}
+        where passage_text match ? and t.rowid between ? and ? limit ?)""",
+        (*values, compiled(node), *span, at_most),
+    ).get)  # fmt: skip
+
+
+def _matching(db: apsw.Connection, node: Node, span: Span, limit: int) -> list[int]:
+    found = db.execute(f"{_MATCHING} and rowid between ? and ? order by rowid desc limit ?",
+                       (compiled(node), *span, limit))  # fmt: skip
+    return [key for (key,) in found]
+
+
+def _lengths(db: apsw.Connection, keys: Sequence[int]) -> list[tuple[int, int]]:
+    """How many words the passages have, as FTS5 notes it: one variable-length number a column."""
+    sql = "select s.id, s.sz from json_each(?) k cross join passage_text_docsize s on s.id = k.value"
+    return [(key, sum(_numbers(sizes))) for key, sizes in db.execute(sql, (json.dumps(keys),))]
+
+
+def _numbers(data: bytes) -> Iterator[int]:
+    value = 0
+    for byte in data:
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:
+            yield value
+            value = 0
+
+
+def variants(db: apsw.Connection, words: Sequence[str]) -> list[tuple[str, ...]]:
+    """See Store.variants."""
+    return [(word, *sorted(_alike(db, word) - {word})) for word in words]
+
+
+def _alike(db: apsw.Connection, word: str) -> set[str]:
+    """The words with the same stem; those that contain it, where the library does not have it."""
+    same = stem(word)
+    listed = rows(
+        db,
+        "select term from word where stem = ?1 union select term from word where term in (?1, ?2) limit ?3",
+        (same, word, _VARIANTS),
+    )
+    if listed or len(word) < 3:
+        return {term for (term,) in listed if stem(term) == same}
+    return {term for (term,) in rows(db, "select term from word where instr(term, ?) limit ?", (word, _VARIANTS))}
 
 
 def find_literal(
@@ -240,6 +369,23 @@ def find_literal(
     found_rows = db.execute(
         f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?", (*given, limit, offset)
     )
+    return [candidate(r) for r in found_rows], total
+
+
+def newest(
+    db: apsw.Connection, filter: Filter, limit: int, offset: int, by_document: bool
+) -> tuple[list[Candidate], int]:
+    where, values = conditions(filter)
+    counted = "*"
+    source = f"passage p indexed by passage_time cross join document d on d.key = p.document where {where}"
+    order = f"from {source} order by {NEWEST_FIRST}"
+    if by_document:
+        counted = "distinct p.document"
+        order = f"""from (select p.key, row_number() over (partition by p.document order by {NEWEST_FIRST}) as place
+          from {source}) n cross join passage p on p.key = n.key cross join document d on d.key = p.document
+          where n.place = 1 order by {NEWEST_FIRST}"""
+    total: int = db.execute(f"select count({counted}) from {source}", values).get
+    found_rows = db.execute(f"select {COLUMNS} {order} limit ? offset ?", (*values, limit, offset))
     return [candidate(r) for r in found_rows], total
 
 

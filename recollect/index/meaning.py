@@ -1,0 +1,35 @@
+"""Meaning, for searching: the vector of a question, in the space that the library has."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from recollect.index import models
+from recollect.store.base import Space, Store
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Meaning:
+    """One library's way to vectors. The model is loaded when it is first needed, and kept."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._models: dict[int, Any] = {}
+        self._lock = threading.Lock()
+
+    def space(self) -> Space | None:
+        """The space to search in; None while there are no vectors."""
+        return None if models.configured() == models.OFF else models.current(self._store.spaces())
+
+    def vector(self, space: Space, text: str) -> NDArray[np.float32] | None:
+        """Raises RecollectError when the model cannot be had; None for a text that means nothing to it."""
+        with self._lock:
+            if space.id not in self._models:
+                self._models = {space.id: models.opened(space.name, space.state)}
+            model = self._models[space.id]
+        vector: NDArray[np.float32] = model.embed_query(text)
+        return vector if vector.any() else None

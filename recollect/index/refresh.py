@@ -1,0 +1,86 @@
+"""Bringing what is derived up to date: sealing, then embedding, in small steps that are kept.
+
+It may be killed and begun again at any point, and runs beside searches and
+writes: those go on with what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from recollect.index import models
+from recollect.index.chunks import parts
+from recollect.store.base import Space, Store, Unembedded
+
+Progress = Callable[[str, int, int], None]
+"""Called with (what is done, how much is done, how much there is)."""
+
+_BATCH = 1_000
+_TEXTS = 64  # given to a model at once; between two of those it can be stopped
+_COPY_EVERY = 50  # batches
+
+
+def refresh(
+    store: Store, setting: str, progress: Progress | None = None, stop: Callable[[], bool] | None = None
+) -> None:
+    """Seal and embed everything that waits, unless another process is at it."""
+    with store.alone() as alone:
+        if alone:
+            _refresh(store, setting, progress or (lambda *_: None), stop or (lambda: False))
+
+
+def _refresh(store: Store, setting: str, report: Progress, stopped: Callable[[], bool]) -> None:
+    store.refresh(lambda done, total: report("Sealing", done, total), stopped)
+    if setting == models.OFF or stopped() or not store.size():
+        return
+    space = models.wanted(store, setting)
+    if _embed(store, space, report, stopped):
+        store.finish_space(space)
+        for other in store.spaces():
+            if other.id != space.id:
+                store.drop_space(other)
+    store.refresh(None, stopped)
+
+
+def waiting(store: Store, setting: str) -> bool:
+    """Whether there is anything to embed."""
+    if setting == models.OFF or not store.size():
+        return False
+    mine = [s for s in store.spaces() if s.name == setting]
+    return not mine or not mine[-1].ready or store.unembedded(mine[-1], 1)[1] > 0
+
+
+def _embed(store: Store, space: Space, report: Progress, stopped: Callable[[], bool]) -> bool:
+    """True once nothing waits."""
+    model = None
+    total = 0
+    batches = 0
+    while True:
+        batch, left = store.unembedded(space, _BATCH)
+        if not batch:
+            return True
+        model = model or models.opened(space.name, space.state)
+        total = max(total, left)
+        for start in range(0, len(batch), _TEXTS):
+            if stopped():
+                return False
+            some = batch[start : start + _TEXTS]
+            store.embed(space, _vectors(model, some))
+            report("Embedding", total - left + start + len(some), total)
+        batches += 1
+        if batches % _COPY_EVERY == 0:
+            store.refresh(None, stopped)
+
+
+def _vectors(model: models.Embedder, passages: list[Unembedded]) -> dict[int, list[object]]:
+    texts: list[str] = []
+    owners: list[int] = []
+    for passage in passages:
+        for part in parts(f"{passage.title}\n{passage.content}" if passage.title else passage.content):
+            texts.append(f"{passage.author}: {part}" if passage.author else part)
+            owners.append(passage.key)
+    vectors: dict[int, list[object]] = {passage.key: [] for passage in passages}
+    for owner, vector in zip(owners, model.embed(texts), strict=True):
+        if vector.any():
+            vectors[owner].append(vector)
+    return vectors

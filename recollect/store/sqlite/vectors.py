@@ -1,0 +1,342 @@
+"""The vectors of a library: kept in the database, scanned in files that copy them.
+
+A vector is eight-bit numbers and the scale that makes them a unit vector. The
+table is what counts: a copy is two files a space, one with the numbers, row
+after row, one with what the rows are and what filters ask of them. They only
+grow, are mapped into memory, and are scanned whole, which is exact, needs no
+building and takes filters into the scan. Numbers are written before the rows
+that count them, so a kill leaves numbers that nobody counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.model import Filter
+from recollect.store.base import Space
+from recollect.store.sqlite import text
+from recollect.store.sqlite.connection import Connections, rows
+from recollect.store.sqlite.sealed import locked
+from recollect.store.sqlite.spaces import every
+from recollect.text import micros
+
+Vector = NDArray[np.float32]
+
+_ROW = np.dtype(
+    [("row", "<i8"), ("passage", "<i8"), ("document", "<i8"), ("created_at", "<i8"), ("role", "<u4"),
+     ("author", "<u4"), ("scale", "<f4"), ("hidden", "<u4")]
+)  # fmt: skip
+_NO_TIME = np.iinfo(np.int64).min
+_CHUNK = 65_536  # rows scanned at once: what bounds the memory
+_COPIED = 20_000  # rows copied at once
+_TAIL = 2_000  # rows from which copying is worth while
+
+
+def packed(vector: Vector) -> bytes:
+    """A vector as the database keeps it."""
+    largest = float(np.abs(vector).max(initial=0.0))
+    scale = largest / 127 if largest else 1.0
+    return np.float32(scale).tobytes() + np.round(vector / scale).astype(np.int8).tobytes()
+
+
+def _unpacked(blobs: Sequence[bytes], dimensions: int) -> tuple[NDArray[np.int8], Vector]:
+    data = np.frombuffer(b"".join(blobs), np.uint8).reshape(len(blobs), 4 + dimensions)
+    return data[:, 4:].view(np.int8), np.ascontiguousarray(data[:, :4]).view(np.float32)[:, 0]
+
+
+class Vectors:
+    def __init__(self, folder: Path, connections: Connections) -> None:
+        self._folder = folder
+        self._connections = connections
+        self._open: dict[int, _Copy] = {}
+        self._lock = threading.Lock()
+
+    # -- searching ---
+
+    def nearest(
+        self, db: apsw.Connection, space: Space, vector: Vector, filter: Filter, limit: int
+    ) -> list[tuple[int, float]]:
+        """The passages nearest to a unit vector, with their cosines, nearest first."""
+        copy = self._copy(space)
+        documents = text.documents_of(db, filter)
+        allowed = _Allowed(filter, None if documents is None else np.array(sorted(documents), np.int64))
+        query, query_scale = _quantised(vector)
+        scans = []
+        for start in range(0, len(copy), _CHUNK):
+            attributes, numbers = copy.part(start, start + _CHUNK)
+            scans.append(_scan(attributes, numbers, query, allowed, limit))
+        tail = _tail(db, space, copy.last)
+        if tail is not None:
+            scans.append(_scan(*tail, query, allowed, limit))
+        best: dict[int, float] = {}
+        for passages, scores in scans:
+            for passage, score in zip(passages.tolist(), scores.tolist(), strict=True):
+                if score > best.get(passage, -np.inf):
+                    best[passage] = score
+        ranked = sorted(best.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
+        return [(passage, score * query_scale) for passage, score in ranked]
+
+    def cosines(self, db: apsw.Connection, space: Space, vector: Vector, keys: Sequence[int]) -> dict[int, float]:
+        """How near these passages are, each by its nearest part; without those that have no vector."""
+        found = _vectors(db, space, keys)
+        if not found:
+            return {}
+        query, query_scale = _quantised(vector)
+        numbers, scales = _unpacked([blob for _, blob in found], space.dimensions)
+        scores = (numbers.astype(np.int32) @ query.astype(np.int32)) * scales * query_scale
+        best: dict[int, float] = {}
+        for (passage, _), score in zip(found, scores.tolist(), strict=True):
+            best[passage] = max(score, best.get(passage, -1.0))
+        return best
+
+    def of(self, db: apsw.Connection, space: Space, key: int) -> list[Vector]:
+        """The vectors of a passage, one a part."""
+        found = _vectors(db, space, [key])
+        if not found:
+            return []
+        numbers, scales = _unpacked([blob for _, blob in found], space.dimensions)
+        return list(numbers.astype(np.float32) * scales[:, None])
+
+    def _copy(self, space: Space) -> _Copy:
+        with self._lock:
+            copy = self._open.get(space.id)
+            if copy is None or copy.outgrown():
+                copy = self._open[space.id] = _Copy(self._folder, space)
+            return copy
+
+    def close(self) -> None:
+        with self._lock:
+            self._open.clear()
+
+    # -- copying ---
+
+    def refresh(self) -> None:
+        """Bring the files up to the table, wipe from them what was deleted, and remove files of
+        spaces that are no more."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with locked(self._folder / "lock") as alone:
+            if not alone:
+                return
+            with self._connections.read() as db:
+                spaces = every(db)
+            self._remove_others({s.id for s in spaces})
+            self._wipe(spaces)
+            for space in spaces:
+                self._extend(space)
+
+    def _extend(self, space: Space) -> None:
+        copy = _Copy(self._folder, space)
+        while True:
+            with self._connections.read() as db:
+                batch = _listed(db, space, copy.last, _COPIED)
+            if not batch or (len(copy) and len(batch) < _TAIL):
+                return
+            attributes, numbers = _attributes(batch, space)
+            copy.append(attributes, numbers)
+            copy = _Copy(self._folder, space)
+
+    def wipe(self) -> None:
+        """Make sure that vectors of deleted passages are in no file any more."""
+        with locked(self._folder / "lock", wait=True):
+            with self._connections.read() as db:
+                spaces = every(db)
+            self._wipe(spaces)
+
+    def _wipe(self, spaces: list[Space]) -> None:
+        with self._connections.read() as db:
+            gone = [row for (row,) in db.execute("select row from wiped order by row")]
+        if not gone:
+            return
+        for space in spaces:
+            _Copy(self._folder, space).wipe(np.array(gone, np.int64))
+
+        def settle(db: apsw.Connection) -> None:
+            db.executemany("delete from wiped where row = ?", ((row,) for row in gone))
+
+        self._connections.write(settle)
+
+    def _remove_others(self, ids: set[int]) -> None:
+        for path in self._folder.glob("space-*.*"):
+            if int(path.stem.removeprefix("space-")) not in ids:
+                path.unlink(missing_ok=True)
+
+
+class _Copy:
+    """The files of one space as they are now."""
+
+    def __init__(self, folder: Path, space: Space) -> None:
+        self._rows = folder / f"space-{space.id}.rows"
+        self._numbers = folder / f"space-{space.id}.vectors"
+        self._dimensions = space.dimensions
+        self._count = self._counted()
+        self._attributes: NDArray[Any] = np.empty(0, _ROW)
+        self._matrix: NDArray[np.int8] = np.empty((0, space.dimensions), np.int8)
+        if self._count:
+            self._attributes = np.memmap(self._rows, _ROW, "r", shape=(self._count,))
+            self._matrix = np.memmap(self._numbers, np.int8, "r", shape=(self._count, space.dimensions))
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def last(self) -> int:
+        """The last row of the table that is copied."""
+        return int(self._attributes["row"][-1]) if self._count else 0
+
+    def part(self, start: int, end: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
+        return self._attributes[start:end], self._matrix[start:end]
+
+    def outgrown(self) -> bool:
+        return self._counted() != self._count
+
+    def _counted(self) -> int:
+        return min(_size(self._rows) // _ROW.itemsize, _size(self._numbers) // self._dimensions)
+
+    def append(self, attributes: NDArray[Any], numbers: NDArray[np.int8]) -> None:
+        _write_at(self._numbers, self._count * self._dimensions, numbers.tobytes())
+        _write_at(self._rows, self._count * _ROW.itemsize, attributes.tobytes())
+
+    def wipe(self, gone: NDArray[np.int64]) -> None:
+        at = np.searchsorted(self._attributes["row"], gone)
+        at = at[at < self._count]
+        at = at[np.isin(self._attributes["row"][at], gone)]
+        if not len(at):
+            return
+        matrix = np.memmap(self._numbers, np.int8, "r+", shape=(self._count, self._dimensions))
+        matrix[at] = 0
+        matrix.flush()
+        attributes = np.memmap(self._rows, _ROW, "r+", shape=(self._count,))
+        attributes["passage"][at] = 0
+        attributes.flush()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _write_at(path: Path, offset: int, data: bytes) -> None:
+    file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+    try:
+        os.ftruncate(file, offset)  # what a kill left uncounted
+        os.lseek(file, offset, os.SEEK_SET)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(file, view) :]
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+# -- scanning ------------------------------------------------------------------
+
+
+class _Allowed:
+    """The filter, over the attributes of rows."""
+
+    def __init__(self, filter: Filter, documents: NDArray[np.int64] | None) -> None:
+        self._filter = filter
+        self._documents = documents
+
+    def mask(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        filter = self._filter
+        mask: NDArray[np.bool_] = rows["passage"] != 0
+        if not filter.hidden:
+            mask &= rows["hidden"] == 0
+        for column, names, wanted in (
+            ("role", filter.roles, True), ("author", filter.authors, True),
+            ("role", filter.not_roles, False), ("author", filter.not_authors, False),
+        ):  # fmt: skip
+            if names:
+                mask &= np.isin(rows[column], [_code(n) for n in names]) == wanted
+        if filter.after is not None:
+            mask &= rows["created_at"] >= micros(filter.after)
+        if filter.before is not None:
+            mask &= (rows["created_at"] <= micros(filter.before)) & (rows["created_at"] != _NO_TIME)
+        if self._documents is not None:
+            mask &= np.isin(rows["document"], self._documents)
+        return mask
+
+
+def _scan(
+    attributes: NDArray[Any], numbers: NDArray[np.int8], query: NDArray[np.int8], allowed: _Allowed, limit: int
+) -> tuple[NDArray[np.int64], Vector]:
+    """The best rows of a part: their passages and scores, enough for `limit` passages."""
+    import numkong
+
+    scores = np.asarray(numkong.cdist(query[None, :], numbers, metric="dot"))[0].astype(np.float32)
+    scores *= attributes["scale"]
+    at = np.flatnonzero(allowed.mask(attributes))
+    kept = scores[at]
+    wanted = limit
+    while len(kept) > wanted:
+        edge = np.partition(kept, len(kept) - wanted)[len(kept) - wanted]
+        best = np.flatnonzero(kept >= edge)
+        if len(np.unique(attributes["passage"][at[best]])) >= limit:
+            at, kept = at[best], kept[best]
+            break
+        wanted *= 2  # several parts of one message count once
+    return np.asarray(attributes["passage"][at]), kept
+
+
+def _quantised(vector: Vector) -> tuple[NDArray[np.int8], float]:
+    numbers, scale = _unpacked([packed(vector)], len(vector))
+    return np.ascontiguousarray(numbers[0]), float(scale[0])
+
+
+def _code(name: str | None) -> int:
+    """A number for a name. Two names may share one: what is found is checked against the database."""
+    return 0 if name is None else zlib.crc32(name.encode("utf-8", "surrogatepass")) | 1
+
+
+# -- the table -------------------------------------------------------------------
+
+
+def _vectors(db: apsw.Connection, space: Space, keys: Sequence[int]) -> list[tuple[Any, ...]]:
+    return rows(
+        db,
+        "select v.passage, v.vector from json_each(?) k cross join vector v on v.passage = k.value where v.space = ?",
+        (json.dumps(list(keys)), space.id),
+    )
+
+
+def _listed(db: apsw.Connection, space: Space, after: int, limit: int) -> list[tuple[Any, ...]]:
+    return rows(
+        db,
+        """select v.row, v.passage, p.document, p.created_at, p.role, p.author, p.visibility = 'hidden', v.vector
+        from vector v join passage p on p.key = v.passage
+        where v.space = ? and v.row > ? order by v.row limit ?""",
+        (space.id, after, limit),
+    )
+
+
+def _attributes(listed: list[tuple[Any, ...]], space: Space) -> tuple[NDArray[Any], NDArray[np.int8]]:
+    numbers, scales = _unpacked([row[-1] for row in listed], space.dimensions)
+    attributes = np.empty(len(listed), _ROW)
+    attributes["row"] = [r[0] for r in listed]
+    attributes["passage"] = [r[1] for r in listed]
+    attributes["document"] = [r[2] for r in listed]
+    attributes["created_at"] = [_NO_TIME if r[3] is None else r[3] for r in listed]
+    attributes["role"] = [_code(r[4]) for r in listed]
+    attributes["author"] = [_code(r[5]) for r in listed]
+    attributes["hidden"] = [r[6] for r in listed]
+    attributes["scale"] = scales
+    return attributes, np.ascontiguousarray(numbers)
+
+
+def _tail(db: apsw.Connection, space: Space, after: int) -> tuple[NDArray[Any], NDArray[np.int8]] | None:
+    """What is not copied yet."""
+    listed = _listed(db, space, after, 10 * _COPIED)
+    return _attributes(listed, space) if listed else None

