@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from recollect.errors import RecollectError
 from recollect.index import models
 from recollect.store.base import Space, Store
 
@@ -32,4 +33,9 @@ class Meaning:
                 self._models = {space.id: models.opened(space.name, space.state)}
             model = self._models[space.id]
         vector: NDArray[np.float32] = model.embed_query(text)
+        if len(vector) != space.dimensions:
+            raise RecollectError(
+                f"{space.name} gives vectors of {len(vector)} numbers now, and the library has {space.dimensions}. "
+                "`recollect index` makes them anew."
+            )
         return vector if vector.any() else None

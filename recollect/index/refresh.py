@@ -43,7 +43,9 @@ def _refresh(store: Store, setting: str, report: Progress, stopped: Callable[[],
 
 
 def waiting(store: Store, setting: str) -> bool:
-    """Whether there is anything to embed."""
+    """Whether there is anything to seal or to embed."""
+    if store.unsealed():
+        return True
     if setting == models.OFF or not store.size():
         return False
     mine = [s for s in store.spaces() if s.name == setting]
@@ -72,14 +74,14 @@ def _embed(store: Store, space: Space, report: Progress, stopped: Callable[[], b
             store.refresh(None, stopped)
 
 
-def _vectors(model: models.Embedder, passages: list[Unembedded]) -> dict[int, list[object]]:
+def _vectors(model: models.Embedder, passages: list[Unembedded]) -> dict[Unembedded, list[object]]:
     texts: list[str] = []
-    owners: list[int] = []
+    owners: list[Unembedded] = []
     for passage in passages:
         for part in parts(f"{passage.title}\n{passage.content}" if passage.title else passage.content):
             texts.append(f"{passage.author}: {part}" if passage.author else part)
-            owners.append(passage.key)
-    vectors: dict[int, list[object]] = {passage.key: [] for passage in passages}
+            owners.append(passage)
+    vectors: dict[Unembedded, list[object]] = {passage: [] for passage in passages}
     for owner, vector in zip(owners, model.embed(texts), strict=True):
         if vector.any():
             vectors[owner].append(vector)

@@ -50,10 +50,11 @@ _K1, _B = 0.9, 0.4
 _STRETCH = 120  # words
 _USUAL = 50  # words of a stretch
 _CLOSE = 5  # words
+_FAR = 0.2  # cosine
 _SHORT = 40  # words; a message of this length leans on its neighbours half as much as a very short one
 _WEEK = timedelta(days=7)
 _ASKS_ASSISTANT = re.compile(
-    r"""\byou(?:'ve|r)?\b[^.?!]{0,40}\b(?:recommend|suggest|told|mention|said|gave|give|provid|wrote|list|advis|creat
+    r"""\byou(?:'ve|r)?\b[^.?!]{0,40}\b(?:recommend|suggest|tell|told|mention|say|said|gave|give|provid|write|wrote|list|advi[cs]|creat
     |explain|describ|shar|helped|answer)|\b(?:our|your)\ (?:previous|last|earlier)\b|\bremind\ me\b
     |\bassistant\b|\b(?:chatgpt|claude|gemini|codex)\ (?:said|told|suggest|recommend|wrote)""",
     re.IGNORECASE | re.VERBOSE,
@@ -106,7 +107,7 @@ def rank(question: Question, pool: Sequence[Found]) -> list[Ranked]:
     ranked = []
     for found, features in features_of(question, pool):
         parts = {name: WEIGHTS[name] * value for name, value in features.items() if value}
-        ranked.append(Ranked(found, sum(parts.values()), parts))
+        ranked.append(Ranked(found, math.fsum(parts.values()), parts))
     ranked.sort(key=lambda r: (-r.score, -r.found.candidate.key))
     return ranked
 
@@ -132,7 +133,8 @@ def read(question: Question, pool: Iterable[Found]) -> None:
 def features_of(question: Question, pool: Sequence[Found]) -> list[tuple[Found, dict[str, float]]]:
     """Every part of the judgement before it is weighted. The pool must have been `read`."""
     top = max((f.words for f in pool), default=0.0) or 1.0
-    nearest = max(max((f.cosine or 0.0 for f in pool), default=0.0), 1e-9)
+    nearest = max((f.cosine or 0.0 for f in pool), default=0.0)
+    nearest = max(nearest, _FAR)  # where nothing is near, how near says nothing
     at = {(f.candidate.document, f.candidate.position): f for f in pool}
     conversations = _Conversations(question, pool)
     speaker = _speaker(question, pool)
@@ -182,7 +184,7 @@ def _bm25(terms: Sequence[Term], found: Found) -> float:
     for stretch, counts in stretches.items():
         length = min(found.length - stretch * _STRETCH, _STRETCH)
         norm = _K1 * (1 - _B + _B * length / _USUAL)
-        best = max(best, sum(
+        best = max(best, math.fsum(
             terms[n].weight * f * (_K1 + 1) / (f + norm)
             for n in counts.keys() | about
             if (f := counts.get(n, 0) + (n in about))
@@ -210,7 +212,7 @@ def _close(pairs: Mapping[tuple[int, int], float], found: Found) -> float:
                 if other is not None and 0 < place - other <= _CLOSE:
                     nearest[pair] = min(place - other, nearest.get(pair, _CLOSE))
         last[number] = place
-    return sum(pairs[pair] / math.sqrt(distance) for pair, distance in nearest.items())
+    return math.fsum(pairs[pair] / math.sqrt(distance) for pair, distance in nearest.items())
 
 
 def _asks(content: str) -> bool:
@@ -222,7 +224,7 @@ def _titles(terms: Sequence[Term], pool: Iterable[Found]) -> dict[str, float]:
     total = sum(t.weight for t in terms) or 1.0
     finder = Finder(terms)
     return {
-        title: sum(terms[n].weight for n in {n for _, n in finder.find(tokens(title))}) / total
+        title: math.fsum(terms[n].weight for n in {n for _, n in finder.find(tokens(title))}) / total
         for title in {f.candidate.title for f in pool}
     }
 
@@ -266,7 +268,7 @@ class _Conversations:
 
     def _bm25(self, document: str, counts: Mapping[int, int]) -> float:
         norm = 1.2 * (0.25 + 0.75 * self._sizes[document] / self._usual)
-        return sum(self._terms[n].weight * f * 2.2 / (f + norm) for n, f in counts.items())
+        return math.fsum(self._terms[n].weight * f * 2.2 / (f + norm) for n, f in counts.items())
 
 
 # -- who and when ------------------------------------------------------------------

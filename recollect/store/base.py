@@ -79,7 +79,7 @@ class Space:
     """Every passage was embedded once; from then on it is only kept up to date."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Unembedded:
     """A passage that waits for its vectors."""
 
@@ -87,6 +87,8 @@ class Unembedded:
     title: str
     author: str | None
     content: str
+    mark: int
+    """The store's sign that it has not changed since."""
 
 
 @dataclass(slots=True)
@@ -216,7 +218,7 @@ class Store(ABC):
         """Passages that wait for vectors of this space, a batch of them, and how many wait in all."""
 
     @abstractmethod
-    def embed(self, space: Space, vectors: Mapping[int, Sequence[Any]]) -> None:
+    def embed(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
         """Store the vectors of passages from `unembedded`, one or more each or none; they wait no
         longer. Vectors of passages that were deleted or changed meanwhile are left out."""
 
@@ -243,6 +245,10 @@ class Store(ABC):
     @abstractmethod
     def sample(self, limit: int) -> Iterator[str]:
         """Contents of passages, spread evenly over the library."""
+
+    @abstractmethod
+    def unsealed(self) -> bool:
+        """Whether `refresh` has something to do for words."""
 
     @abstractmethod
     def alone(self) -> AbstractContextManager[bool]:

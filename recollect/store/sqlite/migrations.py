@@ -126,7 +126,8 @@ create table volume (
 create table stale (passage integer primary key);
 
 -- A space is one model's vectors: only vectors of one space can be compared. `done` is the
--- last passage that was embedded; those that changed since are `unembedded`.
+-- last passage that was embedded; those that changed since are `unembedded`, each change with
+-- a mark of its own. One that is `gone` is being removed.
 create table space (
   id integer primary key autoincrement,
   name text not null,
@@ -135,6 +136,7 @@ create table space (
   state blob,
   done integer not null default 0,
   ready integer not null default 0,
+  gone integer not null default 0,
   unique (name, version)
 );
 create table vector (
@@ -144,7 +146,12 @@ create table vector (
   vector blob not null
 );
 create index vector_passage on vector (passage, space);
-create table unembedded (passage integer primary key);
+create table unembedded (
+  mark integer primary key autoincrement,
+  passage integer not null,
+  space integer not null,
+  unique (passage, space)
+);
 -- Rows whose vectors are still to be wiped from the files that copy them.
 create table wiped (row integer primary key);
 
@@ -153,7 +160,7 @@ when old.content is not new.content or old.role is not new.role or old.author is
   or old.created_at is not new.created_at or old.visibility is not new.visibility
 begin
   insert or ignore into stale select new.key from volume where new.key between first and last;
-  insert or ignore into unembedded values (new.key);
+  insert or replace into unembedded (passage, space) select new.key, id from space where not gone;
   delete from vector where passage = new.key;
 end;
 create trigger passage_removed after delete on passage begin
@@ -167,8 +174,14 @@ when old.title is not new.title or old.opening is not new.opening
 begin
   insert or ignore into stale select o.key from (select old.opening as key union select new.opening) o
     join volume v on o.key between v.first and v.last;
+  insert or replace into unembedded (passage, space)
+    select o.key, s.id from (select old.opening as key union select new.opening) o cross join space s
+    where o.key is not null and not s.gone;
+  delete from vector where passage in (old.opening, new.opening);
 end;
-create trigger vector_removed after delete on vector when exists (select 1 from space where id = old.space) begin
+create trigger vector_removed after delete on vector 
+when exists (select 1 from space where id = old.space and not gone)
+begin
   insert into wiped values (old.row);
 end;
 """

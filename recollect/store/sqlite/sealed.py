@@ -16,8 +16,9 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 import apsw
 
@@ -39,6 +40,8 @@ from recollect.store.sqlite.volume import (
     write,
 )
 from recollect.text import micros
+
+T = TypeVar("T")
 
 SMALLEST = 16_384  # passages that are worth a volume; fewer FTS5 answers as fast
 LARGEST = 131_072  # so that what a deletion drops is soon made again
@@ -86,68 +89,70 @@ class Sealed:
 
     def best(self, db: apsw.Connection, node: Node, filter: Filter, limit: int) -> list[int]:
         """The keys of passages that match, best first by the engines' own measure."""
-        found: list[tuple[int, float]] = []
-        for volume, wanted, spans in self._parts(db, node, filter):
-            if volume is not None:
-                with suppress(Unsupported, NotAVolume):
-                    found += volume.best(node, wanted, limit)
-                    continue
-            for span in spans:
-                found += text.best(db, node, filter, span, limit)
+        wanted = self._wanted(db, filter)
+        answers, rest = self._ask(db, node, lambda volume, seen: volume.best(node, wanted(seen), limit))
+        found = [hit for hits in answers for hit in hits]
+        for span in rest:
+            found += text.best(db, node, filter, span, limit)
         found.sort(key=lambda hit: (-hit[1], -hit[0]))
-        return list(dict.fromkeys(key for key, _ in found))[:limit]
+        return [key for key, _ in found[:limit]]
 
     def count(self, db: apsw.Connection, node: Node, filter: Filter | None, at_most: int) -> tuple[int, bool]:
         """How many passages match, and whether that is all: FTS5 counts no further than
         `at_most`. Without a filter everything is counted, hidden or not."""
-        total, exact = 0, True
-        for volume, wanted, spans in self._parts(db, node, filter or Filter(hidden=True)):
-            if volume is not None:
-                with suppress(Unsupported, NotAVolume):
-                    total += volume.count(node, wanted)
-                    continue
-            for span in spans:
-                counted = text.count(db, node, filter, span, at_most)
-                total, exact = total + counted, exact and counted < at_most
-        return total, exact
+        wanted = self._wanted(db, filter or Filter(hidden=True))
+        answers, rest = self._ask(db, node, lambda volume, seen: volume.count(node, wanted(seen)))
+        counted = [text.count(db, node, filter, span, at_most) for span in rest]
+        return sum(answers) + sum(counted), all(n < at_most for n in counted)
 
     def frequencies(self, db: apsw.Connection, nodes: Sequence[Node], at_most: int) -> list[int]:
         """How many passages have each of several words. A volume knows that of a single word at
         once; where a word has several forms, passages with more than one count more than once."""
-        seen = self.seen(db)
-        spans = seen.gaps
-        counts = []
-        for node in nodes:
-            forms = [p.text for p in (node.parts if isinstance(node, Or) else (node,)) if _single(p)]
-            if len(forms) != (len(node.parts) if isinstance(node, Or) else 1):
-                counts.append(self.count(db, node, None, at_most)[0])
-                continue
-            sealed = sum(sum(volume.frequency(forms, True)) for _, volume in seen.volumes)
-            counts.append(sealed + sum(text.count(db, node, None, span, at_most) for span in spans))
-        return counts
+        return [self._frequency(db, node, at_most) for node in nodes]
 
-    def _parts(
-        self, db: apsw.Connection, node: Node, filter: Filter
-    ) -> Iterator[tuple[Volume | None, Wanted, Sequence[Span]]]:
-        """Whom to ask: a volume, or FTS5 for these ranges of keys (also when the volume cannot tell)."""
+    def _frequency(self, db: apsw.Connection, node: Node, at_most: int) -> int:
+        forms = node.parts if isinstance(node, Or) else (node,)
+        words = [form.text for form in forms if _single(form)]
+        if len(words) < len(forms):
+            return self.count(db, node, None, at_most)[0]
+        answers, rest = self._ask(db, node, lambda volume, _: sum(volume.frequency(words, True)), stale=False)
+        return sum(answers) + sum(text.count(db, node, None, span, at_most) for span in rest)
+
+    def _ask(
+        self, db: apsw.Connection, node: Node, ask: Callable[[Volume, Seen], T], stale: bool = True
+    ) -> tuple[list[T], list[Span]]:
+        """What the volumes say, and the ranges of keys for which FTS5 must be asked: where there is
+        no volume, where one cannot tell, and what is stale in those that could."""
         seen = self.seen(db)
-        if not seen.volumes or not supports(node):
-            yield None, Wanted(), ((1, db.execute("select passage from last_key").get),)
-            return
-        wanted = Wanted(
-            roles=filter.roles,
-            authors=filter.authors,
-            not_roles=filter.not_roles,
-            not_authors=filter.not_authors,
-            after=micros(filter.after),
-            before=micros(filter.before),
-            documents=text.documents_of(db, filter),
-            hidden=filter.hidden,
-            without=seen.stale,
-        )
+        if not supports(node):
+            return [], [text.everything(db)]
+        answers, answered, rest = [], [], list(seen.gaps)
         for span, volume in seen.volumes:
-            yield volume, wanted, (span,)
-        yield None, wanted, seen.gaps + tuple((key, key) for key in seen.stale)
+            try:
+                answers.append(ask(volume, seen))
+                answered.append(span)
+            except (Unsupported, NotAVolume):
+                rest.append(span)
+        if stale:
+            rest += [(key, key) for key in seen.stale if any(first <= key <= last for first, last in answered)]
+        return answers, rest
+
+    def _wanted(self, db: apsw.Connection, filter: Filter) -> Callable[[Seen], Wanted]:
+        @cache
+        def wanted(stale: tuple[int, ...]) -> Wanted:
+            return Wanted(
+                roles=filter.roles,
+                authors=filter.authors,
+                not_roles=filter.not_roles,
+                not_authors=filter.not_authors,
+                after=micros(filter.after),
+                before=micros(filter.before),
+                documents=text.documents_of(db, filter),
+                hidden=filter.hidden,
+                without=stale,
+            )
+
+        return lambda seen: wanted(seen.stale)
 
     # -- open volumes ---
 
@@ -246,7 +251,8 @@ class Sealed:
     def sweep(self) -> None:
         """Remove the folders of volumes that are no more."""
         if self._folder.is_dir():
-            self._sweep()
+            with self._alone() as alone:
+                self._sweep(clear=alone)  # else whoever is sealing does it when done
 
     def _sweep(self, clear: bool = False) -> None:
         with self._connections.read() as db:
@@ -261,8 +267,15 @@ class Sealed:
     def _drop_damaged(self) -> None:
         with self._connections.read() as db:
             listed = [name for (name,) in db.execute("select name from volume where ready")]
-        damaged = [(name,) for name in listed if self._volume(name) is None]
+        damaged = [(name,) for name in listed if not self._is_whole(name)]
         self._connections.write(lambda db: db.executemany("delete from volume where name = ?", damaged).fetchall())
+
+    def _is_whole(self, name: str) -> bool:
+        volume = self._volume(name)
+        with suppress(NotAVolume):
+            return volume is not None and volume.frequency([""], True) is not None
+        self._forget(self._open.keys() - {name})
+        return False
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:

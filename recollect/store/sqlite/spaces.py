@@ -9,12 +9,11 @@ import apsw
 from recollect.store.base import Space, Unembedded
 from recollect.store.sqlite.connection import rows
 
-_COLUMNS = "id, name, version, dimensions, state, done, ready"
 _DROPPED = 5_000  # rows removed in one transaction
 
 
 def every(db: apsw.Connection) -> list[Space]:
-    listed = rows(db, f"select {_COLUMNS} from space order by id")
+    listed = rows(db, "select id, name, version, dimensions, state, done, ready from space where not gone order by id")
     return [
         Space(id_, name, version, dimensions, state, done, bool(ready))
         for id_, name, version, dimensions, state, done, ready in listed
@@ -28,41 +27,62 @@ def add(db: apsw.Connection, name: str, version: str, dimensions: int, state: by
 
 
 def drop_some(db: apsw.Connection, space: Space) -> bool:
-    """Remove a part of a space; False once nothing is left. Without its row nobody asks for it."""
-    db.execute("delete from space where id = ?", (space.id,))
-    db.execute("delete from vector where row in (select row from vector where space = ? limit ?)",
-               (space.id, _DROPPED))  # fmt: skip
-    return db.changes() > 0
+    """Begin to remove a space. From now on nobody asks for it; `clear_some` removes the rest."""
+    db.execute("update space set gone = 1, version = version || ' gone ' || id where id = ? and not gone", (space.id,))
+    return clear_some(db)
+
+
+def clear_some(db: apsw.Connection) -> bool:
+    """Remove a part of what spaces that are gone have left; False once nothing is."""
+    gone: int | None = db.execute("select id from space where gone limit 1").get
+    if gone is None:
+        return False
+    db.execute("delete from vector where row in (select row from vector where space = ? limit ?)", (gone, _DROPPED))
+    if not db.changes():
+        db.execute("delete from unembedded where space = ?", (gone,))
+        db.execute("delete from space where id = ?", (gone,))
+    return True
 
 
 def unembedded(db: apsw.Connection, space: Space, limit: int) -> tuple[list[Unembedded], int]:
-    done: int = db.execute("select done from space where id = ?", (space.id,)).get
-    waiting: int = db.execute(
-        "select (select count(*) from unembedded where passage <= ?1) + (select passage from last_key) - ?1",
-        (done,),
-    ).get
+    done: int = db.execute("select done from space where id = ?", (space.id,)).get or 0
     listed = rows(
         db,
-        """select p.key, case when d.opening = p.key then d.title else '' end, p.author, p.content
-        from (select passage as key from unembedded where passage <= ?1
-          union all select key from (select key from passage where key > ?1 order by key limit ?2) limit ?2) k
+        """select p.key, case when d.opening = p.key then d.title else '' end, p.author, p.content,
+          coalesce((select mark from unembedded where passage = p.key and space = ?1), 0)
+        from (select passage as key from unembedded where space = ?1 and passage <= ?2
+          union all select key from (select key from passage where key > ?2 order by key limit ?3) limit ?3) k
         cross join passage p on p.key = k.key cross join document d on d.key = p.document""",
-        (done, limit),
+        (space.id, done, limit),
     )
-    return [Unembedded(*row) for row in listed], waiting
+    if not listed:
+        return [], 0
+    waiting: int = db.execute(
+        "select (select count(*) from unembedded where space = ?1 and passage <= ?2) "
+        "+ (select passage from last_key) - ?2", (space.id, done),
+    ).get  # fmt: skip
+    return [Unembedded(*row) for row in listed], max(waiting, len(listed))
 
 
-def embed(db: apsw.Connection, space: Space, vectors: Mapping[int, Sequence[bytes]]) -> None:
+def embed(db: apsw.Connection, space: Space, vectors: Mapping[Unembedded, Sequence[bytes]]) -> None:
     if not vectors:
         return
-    here = {key for key in vectors if db.execute("select 1 from passage where key = ?", (key,)).get}
-    db.executemany("delete from vector where passage = ? and space = ?", ((key, space.id) for key in here))
+    unchanged = [passage for passage in vectors if _is_as_it_was(db, space, passage)]
+    db.executemany("delete from vector where passage = ? and space = ?", ((p.key, space.id) for p in unchanged))
     db.executemany(
         "insert into vector (space, passage, vector) values (?, ?, ?)",
-        ((space.id, key, blob) for key, blobs in vectors.items() if key in here for blob in blobs),
+        ((space.id, p.key, blob) for p in unchanged for blob in vectors[p]),
     )
-    db.executemany("delete from unembedded where passage = ?", ((key,) for key in vectors))
-    db.execute("update space set done = max(done, ?) where id = ?", (max(vectors), space.id))
+    db.executemany("delete from unembedded where passage = ? and space = ?", ((p.key, space.id) for p in unchanged))
+    db.execute("update space set done = max(done, ?) where id = ?", (max(p.key for p in vectors), space.id))
+
+
+def _is_as_it_was(db: apsw.Connection, space: Space, passage: Unembedded) -> bool:
+    there = db.execute(
+        "select coalesce((select mark from unembedded where passage = p.key and space = ?), 0) "
+        "from passage p where p.key = ?", (space.id, passage.key),
+    ).get  # fmt: skip
+    return bool(there == passage.mark)
 
 
 def finish(db: apsw.Connection, space: Space) -> None:

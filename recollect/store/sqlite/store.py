@@ -204,19 +204,23 @@ class SqliteStore(Store):
         return self._connections.write(lambda db: spaces.add(db, name, version, dimensions, state))
 
     def drop_space(self, space: Space) -> None:
-        while self._connections.write(lambda db: spaces.drop_some(db, space)):
-            pass
+        self._connections.write(lambda db: spaces.drop_some(db, space))
+        self._clear_spaces()
         self._vectors.refresh()
         self._connections.purge_log()
+
+    def _clear_spaces(self) -> None:
+        while self._connections.write(spaces.clear_some):
+            pass
 
     def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
         with self._connections.read() as db:
             return spaces.unembedded(db, space, limit)
 
-    def embed(self, space: Space, vectors: Mapping[int, Sequence[Any]]) -> None:
+    def embed(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
         from recollect.store.sqlite.vectors import packed
 
-        blobs = {key: [packed(v) for v in parts] for key, parts in vectors.items()}
+        blobs = {passage: [packed(v) for v in parts] for passage, parts in vectors.items()}
         self._connections.write(lambda db: spaces.embed(db, space, blobs))
 
     def finish_space(self, space: Space) -> None:
@@ -252,8 +256,15 @@ class SqliteStore(Store):
             open_keys = text.everything(db)[1]
         if open_keys >= SMALLEST or (self._index / "volumes").exists():
             self._sealed.refresh(progress, stop)
-        if self.spaces():
+        self._clear_spaces()
+        if self.spaces() or (self._index / "vectors").exists():
             self._vectors.refresh()
+
+    def unsealed(self) -> bool:
+        with self._connections.read() as db:
+            if text.everything(db)[1] < SMALLEST:
+                return False
+            return self._sealed.waiting(db) > 0
 
     # -- receipts ---
 

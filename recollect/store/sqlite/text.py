@@ -289,7 +289,9 @@ def best(db: apsw.Connection, node: Node, filter: Filter, span: Span, limit: int
     size = span[1] - span[0] + 1
     weights: dict[int, float] = {}
     for part in node.parts if isinstance(node, Or) else (node,):
-        keys = _matching(db, part, span, _LOOKED_AT)
+        keys = _matching(db, part, None, span)
+        if len(keys) == _LOOKED_AT:  # then only of those that may be found
+            keys = _matching(db, part, filter, span)
         weight = math.log(1 + (size - len(keys) + 0.5) / (len(keys) + 0.5))
         for key in keys:
             weights[key] = weights.get(key, 0.0) + weight
@@ -307,10 +309,7 @@ def best(db: apsw.Connection, node: Node, filter: Filter, span: Span, limit: int
 
 def count(db: apsw.Connection, node: Node, filter: Filter | None, span: Span, at_most: int) -> int:
     """How many passages of a range of keys match, counted no further than `at_most`."""
-    source, values = "", list[Any]()
-    if filter is not None:
-        where, values = conditions(filter)
-        source = f"join passage p on p.key = t.rowid and {where}"
+    source, values = _through(filter)
     return int(db.execute(
         f"""select count(*) from (select 1 from passage_text t {source}
         where passage_text match ? and t.rowid between ? and ? limit ?)""",
@@ -318,10 +317,23 @@ def count(db: apsw.Connection, node: Node, filter: Filter | None, span: Span, at
     ).get)  # fmt: skip
 
 
-def _matching(db: apsw.Connection, node: Node, span: Span, limit: int) -> list[int]:
-    found = db.execute(f"{_MATCHING} and rowid between ? and ? order by rowid desc limit ?",
-                       (compiled(node), *span, limit))  # fmt: skip
+def _matching(db: apsw.Connection, node: Node, filter: Filter | None, span: Span) -> list[int]:
+    """The newest that match."""
+    source, values = _through(filter)
+    found = db.execute(
+        f"""select t.rowid from passage_text t {source} where passage_text match ? and t.rowid between ? and ?
+        order by t.rowid desc limit ?""",
+        (*values, compiled(node), *span, _LOOKED_AT),
+    )
     return [key for (key,) in found]
+
+
+def _through(filter: Filter | None) -> tuple[str, list[Any]]:
+    """The join that lets only through what may be found."""
+    if filter is None:
+        return "", []
+    where, values = conditions(filter)
+    return f"join passage p on p.key = t.rowid and {where}", values
 
 
 def _lengths(db: apsw.Connection, keys: Sequence[int]) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ import json
 import os
 import threading
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,15 +69,15 @@ class Vectors:
         """The passages nearest to a unit vector, with their cosines, nearest first."""
         copy = self._copy(space)
         documents = text.documents_of(db, filter)
-        allowed = _Allowed(filter, None if documents is None else np.array(sorted(documents), np.int64))
+        gone = np.array([row for (row,) in db.execute("select row from wiped")], np.int64)
+        allowed = _Allowed(filter, None if documents is None else np.array(sorted(documents), np.int64), gone)
         query, query_scale = _quantised(vector)
         scans = []
         for start in range(0, len(copy), _CHUNK):
             attributes, numbers = copy.part(start, start + _CHUNK)
             scans.append(_scan(attributes, numbers, query, allowed, limit))
-        tail = _tail(db, space, copy.last)
-        if tail is not None:
-            scans.append(_scan(*tail, query, allowed, limit))
+        for attributes, numbers in _tail(db, space, copy.last):
+            scans.append(_scan(attributes, numbers, query, allowed, limit))
         best: dict[int, float] = {}
         for passages, scores in scans:
             for passage, score in zip(passages.tolist(), scores.tolist(), strict=True):
@@ -246,13 +246,16 @@ def _write_at(path: Path, offset: int, data: bytes) -> None:
 class _Allowed:
     """The filter, over the attributes of rows."""
 
-    def __init__(self, filter: Filter, documents: NDArray[np.int64] | None) -> None:
+    def __init__(self, filter: Filter, documents: NDArray[np.int64] | None, gone: NDArray[np.int64]) -> None:
         self._filter = filter
         self._documents = documents
+        self._gone = gone  # deleted, but not wiped from the files yet
 
     def mask(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         filter = self._filter
         mask: NDArray[np.bool_] = rows["passage"] != 0
+        if len(self._gone):
+            mask &= ~np.isin(rows["row"], self._gone)
         if not filter.hidden:
             mask &= rows["hidden"] == 0
         for column, names, wanted in (
@@ -336,7 +339,8 @@ def _attributes(listed: list[tuple[Any, ...]], space: Space) -> tuple[NDArray[An
     return attributes, np.ascontiguousarray(numbers)
 
 
-def _tail(db: apsw.Connection, space: Space, after: int) -> tuple[NDArray[Any], NDArray[np.int8]] | None:
+def _tail(db: apsw.Connection, space: Space, after: int) -> Iterator[tuple[NDArray[Any], NDArray[np.int8]]]:
     """What is not copied yet."""
-    listed = _listed(db, space, after, 10 * _COPIED)
-    return _attributes(listed, space) if listed else None
+    while listed := _listed(db, space, after, _COPIED):
+        yield _attributes(listed, space)
+        after = listed[-1][0]

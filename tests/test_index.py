@@ -1,0 +1,522 @@
+"""Embedding and sealing a library: in steps that are kept, in the background, with one model and then another."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recollect
+from recollect.index import models
+from recollect.index import refresh as refreshing
+from recollect.index.refresh import refresh, waiting
+from recollect.index.static import StaticModel
+from recollect.model import Page
+from recollect.store.sqlite import sealed
+from recollect.store.sqlite import store as sqlite_store
+
+NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)
+TOPICS = ["dog", "invoice", "guitar", "rain", "bread", "flight", "exam", "garden"]
+
+
+def said(id: str, content: str, role: str = "user", days: float = 0, **fields: Any) -> dict[str, Any]:
+    return {"id": id, "role": role, "content": content, "created_at": NOW - timedelta(days=days), **fields}
+
+
+def ids(page: Page) -> list[str]:
+    return [hit.message_id for hit in page.hits]
+
+
+def fill(library: recollect.Library, count: int = 40, start: int = 0) -> None:
+    library.add_conversation(
+        f"c{start}",
+        messages=[said(f"m{n}", f"the {TOPICS[n % 8]} number {n}", days=n) for n in range(start, start + count)],
+    )
+
+
+def embedded(library: recollect.Library) -> int:
+    """How many messages have a vector in the space that is searched."""
+    space = models.current(library.store.spaces())
+    if space is None:
+        return 0
+    keys = [library.store.key(d.id, p.id) for d in library.every() for p in d.passages]
+    return sum(bool(library.store.vectors(space, key)) for key in keys)
+
+
+# -- step by step --------------------------------------------------------------------
+
+
+def test_index_embeds_everything_once(library: recollect.Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    embed = StaticModel.embed
+    monkeypatch.setattr(StaticModel, "embed", lambda self, some: (texts.extend(some), embed(self, some))[1])
+    fill(library)
+    told: list[tuple[str, int, int]] = []
+    library.index(lambda *step: told.append(step))
+    assert (len(texts), embedded(library)) == (40, 40)
+    assert told[-1] == ("Embedding", 40, 40)
+    library.index()
+    assert len(texts) == 40
+    library.add_message("c0", "user", "one more", id="new")
+    library.index()
+    assert texts[40:] == ["one more"]
+    assert embedded(library) == 41
+    assert library.search("one more").embedded == 1.0
+
+
+def test_what_is_stopped_goes_on_where_it_was_and_does_nothing_twice(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refreshing, "_BATCH", 20)
+    monkeypatch.setattr(refreshing, "_TEXTS", 5)
+    texts: list[str] = []
+    embed = StaticModel.embed
+
+    def noting(self: StaticModel, some: Any) -> Any:
+        texts.extend(some)
+        return embed(self, some)
+
+    monkeypatch.setattr(StaticModel, "embed", noting)
+    fill(library, 60)
+    for _ in range(30):
+        left = iter([False] * 3)
+        refresh(library.store, models.STATIC, stop=lambda left=left: next(left, True))
+        (space,) = library.store.spaces()
+        if not space.ready:
+            page = library.search("dog", now=NOW)
+            texts[:] = [text for text in texts if text.startswith("the ")]  # without the question
+            assert page.mode == ("both" if texts else "text")
+            assert page.embedded == pytest.approx(len(texts) / 60, abs=0.001)
+    library.index()
+    assert sorted(texts) == sorted(f"the {TOPICS[n % 8]} number {n}" for n in range(60))  # each once
+    assert embedded(library) == 60
+    assert library.search("dog").embedded == 1.0
+
+
+INDEXER = """
+import os, signal, sys, recollect
+from recollect.index import refresh
+from recollect.store.sqlite import SqliteStore
+refresh._BATCH, refresh._TEXTS = 20, 5
+embed, left = SqliteStore.embed, int(sys.argv[2])
+def dying(self, space, vectors):
+    global left
+    if sys.argv[3] == "before" and left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    embed(self, space, vectors)
+    if sys.argv[3] == "after" and left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+SqliteStore.embed = dying
+recollect.open(sys.argv[1]).index()
+"""
+
+
+@pytest.mark.parametrize(("left", "when"), [(3, "after"), (6, "before")])
+def test_what_is_killed_goes_on_where_it_was(
+    library: recollect.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, when: str
+) -> None:
+    fill(library, 40)
+    home = str(tmp_path / "home")
+    ended = subprocess.run([sys.executable, "-c", INDEXER, home, str(left), when], check=False).returncode
+    assert ended == -9
+    done = 5 * (left + (when == "after"))
+    assert embedded(library) == done
+    assert library.search("dog", now=NOW).hits
+    texts: list[str] = []
+    embed = StaticModel.embed
+    monkeypatch.setattr(StaticModel, "embed", lambda self, some: (texts.extend(some), embed(self, some))[1])
+    library.index()
+    assert (len(texts), embedded(library)) == (40 - done, 40)
+
+
+def test_what_was_added_since_counts_as_not_embedded(library: recollect.Library) -> None:
+    fill(library, 10)
+    library.index()
+    fill(library, 30, start=100)
+    assert library.search("dog").embedded == pytest.approx(0.25, abs=0.01)
+
+
+def test_a_library_without_messages_has_nothing_to_index(library: recollect.Library) -> None:
+    library.index()
+    assert library.store.spaces() == []
+    assert library.search("anything").mode == "text"
+
+
+def test_without_embeddings_there_are_no_vectors(library: recollect.Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
+    fill(library)
+    library.index()
+    assert library.store.spaces() == []
+    monkeypatch.delenv("RECOLLECT_EMBEDDINGS")
+    library.index()
+    assert library.search("dog").mode == "both"
+    monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
+    assert library.search("dog").mode == "text"
+
+
+def test_a_fact_at_the_end_of_a_long_message_is_found_by_meaning(library: recollect.Library) -> None:
+    filler = "The committee discussed the budget, the agenda and the minutes of the last meeting at length. " * 120
+    library.add_conversation(
+        "c1",
+        messages=[
+            said("long", filler + "By the way, the puppy is allergic to chicken."),
+            *(said(f"m{n}", f"{filler[: 300 + n]} {n}", days=n) for n in range(12)),
+        ],
+    )
+    library.index()
+    (space,) = library.store.spaces()
+    assert len(library.store.vectors(space, library.store.key("c1", "long"))) > 10
+    hits = library.search("young dog food intolerance", mode="vector", now=NOW - timedelta(days=900)).hits
+    assert hits[0].message_id == "long"
+
+
+def test_edited_and_renamed_messages_get_new_vectors(library: recollect.Library) -> None:
+    fill(library, 16)
+    library.add_conversation("x", "Sailing boats", messages=[said("a", "see above"), said("b", "my cat is ill")])
+    library.index()
+    (space,) = library.store.spaces()
+    a, b = (library.store.key("x", id) for id in "ab")
+    before = [library.store.vectors(space, key)[0] for key in (a, b)]
+    library.add_conversation("x", "Sailing boats", messages=[said("a", "see above"), said("b", "my car is broken")])
+    library.rename("x", "Chess openings")
+    library.index()
+    after = [library.store.vectors(space, key)[0] for key in (a, b)]
+    assert [float(old @ new) < 0.9 for old, new in zip(before, after, strict=True)] == [True, True]
+
+
+# -- another model ---------------------------------------------------------------------
+
+
+def test_a_library_that_grew_is_embedded_anew_and_searched_meanwhile(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(library, 10)
+    library.index()
+    (old,) = library.store.spaces()
+    fill(library, 30, start=100)
+    monkeypatch.setattr(models, "_GREW", 2)
+    monkeypatch.setattr(refreshing, "_TEXTS", 5)
+    left = iter([False] * 3)
+    refresh(library.store, models.STATIC, stop=lambda: next(left, True))
+    first, second = library.store.spaces()
+    assert (first, second.ready) == (old, False)
+    assert first.version != second.version
+    page = library.search("dog", mode="vector", now=NOW)
+    assert page.hits[0].message_id in ("m0", "m8")
+    assert {h.message_id for h in library.search("exam", mode="both", now=NOW).hits} >= {"m6", "m102"}
+    library.index()
+    (new,) = library.store.spaces()
+    assert (new.id, new.ready, embedded(library)) == (second.id, True, 40)
+    assert not list((library.store.path.parent / "index/vectors").glob(f"space-{old.id}.*"))  # type: ignore[attr-defined]
+    assert library.search("dog", mode="vector", now=NOW).embedded == 1.0
+
+
+class Server:
+    """An OpenAI-compatible server that knows how often a text speaks of each topic."""
+
+    def __init__(self) -> None:
+        self.dimensions = len(TOPICS)
+        self.texts: list[str] = []
+        self.broken = False
+        self.address = ""
+
+    def answer(self, body: Any) -> tuple[int, Any]:
+        if self.broken:
+            return 401, {"error": {"message": "out of order"}}
+        self.texts += body["input"]
+        data = [
+            {"index": n, "embedding": ([float(text.count(t)) for t in TOPICS] + [0.1] * 99)[: self.dimensions]}
+            for n, text in enumerate(body["input"])
+        ]
+        return 200, {"data": data, "model": body["model"]}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    served = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            status, answer = served.answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            raw = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        served.address = f"http://127.0.0.1:{http.server_port}/v1#toy"
+        monkeypatch.setenv("RECOLLECT_EMBEDDINGS", served.address)
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield served
+        http.shutdown()
+        thread.join()
+
+
+def test_another_model_replaces_the_first_and_the_search_is_right_all_the_time(
+    library: recollect.Library, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(library)
+    with monkeypatch.context() as patch:
+        patch.delenv("RECOLLECT_EMBEDDINGS")
+        library.index()
+    page = library.search("guitar", mode="vector", now=NOW)
+    assert (page.hits[0].message_id, page.embedded) == ("m2", 1.0)
+    assert server.texts == []  # the question is asked of the model that made the vectors
+    monkeypatch.setattr(refreshing, "_TEXTS", 10)
+    left = iter([False] * 4)
+    refresh(library.store, server.address, stop=lambda: next(left, True))
+    assert [(s.name, s.ready) for s in library.store.spaces()] == [(models.STATIC, True), (server.address, False)]
+    assert library.search("guitar", mode="vector", now=NOW).hits[0].message_id == "m2"
+    library.index()
+    (space,) = library.store.spaces()
+    assert (space.name, space.version, space.dimensions) == (server.address, "toy:8", 8)
+    page = library.search("guitar", mode="vector", now=NOW)
+    assert {re.search(r"\w+(?= number)", h.snippet)[0] for h in page.hits[:5]} == {"guitar"}  # type: ignore[index]
+    assert sum(text.startswith("the ") for text in server.texts) == 40
+
+
+def test_a_model_that_is_down_leaves_the_words_and_the_page_says_why(
+    library: recollect.Library, server: Server
+) -> None:
+    fill(library)
+    library.index()
+    assert library.search("guitar", now=NOW).mode == "both"
+    server.broken = True
+    page = library.search("guitar", now=NOW)
+    assert page.mode == "text"
+    assert "out of order" in page.note
+    assert {h.message_id for h in page.hits} == {f"m{n}" for n in range(2, 40, 8)}
+    assert page.exact
+    with pytest.raises(recollect.errors.RecollectError, match="out of order"):
+        library.search("guitar", mode="vector")
+    library.add_message("c0", "user", "a guitar at once", id="new")
+    assert "new" in ids(library.search("guitar", now=NOW))
+    with pytest.raises(recollect.errors.RecollectError, match="out of order"):
+        library.index()
+    server.broken = False
+    library.index()
+    assert embedded(library) == 41
+
+
+def test_a_server_whose_vectors_have_another_size_leaves_the_words_and_the_page_says_why(
+    library: recollect.Library, server: Server
+) -> None:
+    fill(library)
+    library.index()
+    server.dimensions = 12
+    with recollect.open(Path(library.store.path).parents[2]) as again:  # type: ignore[attr-defined]
+        page = again.search("guitar", now=NOW)
+        assert (page.mode, bool(page.note)) == ("text", True)
+        assert "m2" in ids(page)
+
+
+def test_a_model_that_is_not_there_is_named(library: recollect.Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(library)
+    monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "gte-small")
+    with pytest.raises(recollect.errors.InvalidInput, match="recollect model fetch"):
+        library.index()
+    monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "no-such-thing")
+    with pytest.raises(recollect.errors.InvalidInput, match="no-such-thing"):
+        library.index()
+    assert "m0" in ids(library.search("dog"))
+
+
+# -- in the background --------------------------------------------------------------------
+
+
+@pytest.fixture
+def background(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[], recollect.Library]]:
+    monkeypatch.setenv("RECOLLECT_INDEXING", "background")
+    opened: list[recollect.Library] = []
+
+    def open_one() -> recollect.Library:
+        opened.append(recollect.open(tmp_path / "home"))
+        return opened[-1]
+
+    yield open_one
+    for library in opened:
+        library.close()
+
+
+def done(library: recollect.Library) -> None:
+    """Wait until the background has nothing to do."""
+    assert library._background is not None
+    thread = library._background._thread
+    if thread is not None:
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def test_what_is_searched_is_embedded_in_the_background(background: Callable[[], recollect.Library]) -> None:
+    library = background()
+    fill(library)
+    assert "m0" in ids(library.search("dog"))
+    done(library)
+    assert embedded(library) == 40
+    assert library.search("dog").mode == "both"
+    library.add_message("c0", "user", "a new dog", id="new")
+    library.search("dog")
+    done(library)
+    assert embedded(library) == 41
+
+
+def test_what_is_added_is_embedded_without_a_search(background: Callable[[], recollect.Library]) -> None:
+    library = background()
+    fill(library)
+    done(library)
+    assert embedded(library) == 40
+
+
+def test_volumes_are_made_in_the_background_also_without_a_model(
+    background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
+    monkeypatch.setattr(sealed, "SMALLEST", 10)
+    monkeypatch.setattr(sqlite_store, "SMALLEST", 10)
+    library = background()
+    fill(library)
+    library.search("dog")
+    done(library)
+    assert list((library.store.path.parent / "index").glob("volumes/*/volume.json"))  # type: ignore[attr-defined]
+
+
+def test_closing_stops_the_background_between_two_steps(
+    background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refreshing, "_TEXTS", 5)
+    begun, go_on = threading.Event(), threading.Event()
+    embed = StaticModel.embed
+    batches = 0
+
+    def slow(self: StaticModel, texts: Any) -> Any:
+        nonlocal batches
+        batches += 1
+        begun.set()
+        assert go_on.wait(30)
+        return embed(self, texts)
+
+    monkeypatch.setattr(StaticModel, "embed", slow)
+    library = background()
+    fill(library, 200)
+    library.search("dog", mode="text")
+    assert begun.wait(30)
+    closing = threading.Thread(target=library.close)
+    closing.start()
+    assert library._background is not None
+    while not library._background._stop:
+        pass
+    go_on.set()
+    closing.join(30)
+    assert not closing.is_alive()
+    assert batches == 1
+    monkeypatch.setattr(StaticModel, "embed", embed)
+    again = background()
+    assert embedded(again) == 5
+    again.index()
+    assert embedded(again) == 200
+
+
+def test_closing_stops_a_volume_that_is_being_made(
+    background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealed, "SMALLEST", 10)
+    monkeypatch.setattr(sqlite_store, "SMALLEST", 10)
+    begun, go_on = threading.Event(), threading.Event()
+    rows = sealed.Sealed._rows
+
+    def slow(self: sealed.Sealed, span: tuple[int, int]) -> Any:
+        for row in rows(self, span):
+            begun.set()
+            assert go_on.wait(30)
+            yield row
+
+    monkeypatch.setattr(sealed.Sealed, "_rows", slow)
+    library = background()
+    fill(library, 30)
+    library.search("dog", mode="text")
+    assert begun.wait(30)
+    closing = threading.Thread(target=library.close)
+    closing.start()
+    assert library._background is not None
+    while not library._background._stop:
+        pass
+    go_on.set()
+    closing.join(30)
+    assert not closing.is_alive()
+    monkeypatch.setattr(sealed.Sealed, "_rows", rows)
+    again = background()
+    again.index()
+    assert len(ids(again.search("dog OR invoice OR exam", mode="text"))) == 11
+
+
+def test_a_model_that_fails_in_the_background_hurts_no_search(
+    background: Callable[[], recollect.Library], server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.broken = True
+    library = background()
+    fill(library)
+    assert "m0" in ids(library.search("dog"))
+    done(library)
+    assert "out of order" in caplog.text
+    server.broken = False
+    library.search("dog")
+    done(library)
+    assert embedded(library) == 40
+
+
+def test_nothing_waits_once_everything_is_embedded(library: recollect.Library) -> None:
+    fill(library)
+    assert waiting(library.store, models.STATIC)
+    library.index()
+    assert not waiting(library.store, models.STATIC)
+    fill(library, 5, start=100)
+    assert waiting(library.store, models.STATIC)
+    library.delete("c100")
+    assert not waiting(library.store, models.STATIC)
+
+
+TOGETHER = """
+import os, sys, recollect
+os.environ["RECOLLECT_INDEXING"] = "background"
+from recollect.index import refresh
+from recollect.store.sqlite import sealed, store, vectors
+sealed.SMALLEST = store.SMALLEST = 10
+vectors._TAIL = 1
+refresh._TEXTS = 4
+name = sys.argv[2]
+with recollect.open(sys.argv[1]) as library:
+    library.add_conversation(name)
+    for n in range(40):
+        library.add_message(name, "user", f"walrus {name} only{name}{n}x", id=f"{name}{n}")
+        if n % 4 == 0:
+            library.search(f"walrus only{name}{n}x")
+"""
+
+
+def test_two_processes_index_one_library_at_once_and_nothing_is_lost(
+    library: recollect.Library, tmp_path: Path
+) -> None:
+    fill(library, 8)
+    home = str(tmp_path / "home")
+    others = [subprocess.Popen([sys.executable, "-c", TOGETHER, home, name]) for name in "ab"]
+    assert [other.wait() for other in others] == [0, 0]
+    library.index()
+    assert library.search("walrus", mode="text").total == 80
+    assert ids(library.search('"onlya7x"')) == ["a7"]
+    assert embedded(library) == 88
+    assert library.verify().healthy
