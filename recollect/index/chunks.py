@@ -14,6 +14,8 @@ _PIECE = re.compile(r"\S{1,1000}\s*")
 
 def parts(text: str) -> list[str]:
     """The text in parts of at most 120 words or 1,000 characters; at most `embedded_parts` of them."""
+    if len(text) <= _CHARACTERS and len(text.split()) <= WORDS:  # as most are
+        return [text]
     return [part for _, part in zip(range(LIMITS.embedded_parts), _cut(text), strict=False)] or [""]
 
 

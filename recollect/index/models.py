@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 STATIC = "static"
 OFF = "off"
-_SAMPLE = 20_000  # messages that are counted
+_SAMPLE = 10_000  # messages that are counted
 _GREW = 4  # how many times larger a library must be for its words to be counted again
 
 

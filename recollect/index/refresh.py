@@ -16,7 +16,7 @@ Progress = Callable[[str, int, int], None]
 """Called with (what is done, how much is done, how much there is)."""
 
 _BATCH = 1_000
-_TEXTS = 64  # given to a model at once; between two of those it can be stopped
+_TEXTS = 250  # given to a model at once; between two of those it can be stopped
 _COPY_EVERY = 50  # batches
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -24,7 +24,8 @@ from recollect.when import windows
 
 MODES = ("both", "text", "vector")
 GROUPS = ("message", "conversation")
-POOL = 200  # candidates that each arm gives the ranker
+POOL = 150  # candidates that words give the ranker
+NEAREST = 100  # and meaning
 _COMMON = math.log(1 + 0.9 / 0.1)  # the weight of a word in a tenth of all messages
 _OPERATORS = re.compile(r"(?<!\S)(?:AND|OR|NOT|NEAR)\b|[()*]")
 _NEAR = 0.3  # what is less than so much as near as the nearest is not near
@@ -233,11 +234,12 @@ class _Search:
         by_text, by_vector = set(text) - self._seen, {key for key, _ in near} - self._seen
         candidates = self._store.passages(list(by_text | by_vector), self._filter)
         pool = {c.key: Found(c, c.key in by_text, c.key in by_vector) for c in candidates}
-        self._measure(pool.values())
+        self._measure(pool, dict(near))
         best = sorted(pool.values(), key=lambda f: -(f.words + 3 * (f.cosine or 0.0)))[:_AROUND]
-        around = {c.key: Found(c) for c in self._store.preceding([f.candidate.key for f in best]) if c.key not in pool}
-        self._measure(around.values())
-        return [*pool.values(), *around.values()]
+        before = self._store.preceding([f.candidate.key for f in best])
+        around = [Found(c) for c in before if c.key not in pool]
+        rank.read(self._question, around)
+        return [*pool.values(), *around]
 
     def _nearest(self) -> list[tuple[int, float]]:
         """Near in meaning. Where the query promises something, meaning only orders what keeps the promise."""
@@ -245,16 +247,16 @@ class _Search:
             return []
         if self._every and self._wish.mode == "both":
             return []  # a concept is there where its words are
-        found = self._store.nearest(self._space, self._vector, self._filter, POOL)
+        found = self._store.nearest(self._space, self._vector, self._filter, NEAREST)
         return [(key, cosine) for key, cosine in found if cosine >= _NEAR * found[0][1]]
 
-    def _measure(self, some: Iterable[Found]) -> None:
-        some = list(some)
-        rank.read(self._question, some)
-        if self._vector is not None and self._space is not None:
-            cosines = self._store.cosines(self._space, self._vector, [f.candidate.key for f in some])
-            for found in some:
-                found.cosine = cosines.get(found.candidate.key)
+    def _measure(self, pool: Mapping[int, Found], cosines: dict[int, float]) -> None:
+        rank.read(self._question, pool.values())
+        if self._vector is None or self._space is None:
+            return
+        cosines |= self._store.cosines(self._space, self._vector, [key for key in pool if key not in cosines])
+        for key, found in pool.items():
+            found.cosine = cosines.get(key)
 
     # -- ranking ---
 

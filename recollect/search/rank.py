@@ -25,7 +25,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from recollect.search.terms import Finder, Term, tokens
 from recollect.store.base import Candidate
@@ -53,6 +53,9 @@ _CLOSE = 5  # words
 _FAR = 0.2  # cosine
 _SHORT = 40  # words; a message of this length leans on its neighbours half as much as a very short one
 _WEEK = timedelta(days=7)
+_DATE_WORDS = frozenset(
+    word for month in range(1, 13) for word in tokens(date_words(datetime(2024, month, month, tzinfo=UTC)))
+)  # the names of months, and of weekdays
 _ASKS_ASSISTANT = re.compile(
     r"""\byou(?:'ve|r)?\b[^.?!]{0,40}\b(?:recommend|suggest|tell|told|mention|say|said|gave|give|provid|write|wrote|list|advi[cs]|creat
     |explain|describ|shar|helped|answer)|\b(?:our|your)\ (?:previous|last|earlier)\b|\bremind\ me\b
@@ -115,15 +118,18 @@ def rank(question: Question, pool: Sequence[Found]) -> list[Ranked]:
 def read(question: Question, pool: Iterable[Found]) -> None:
     """Find the terms in passages: what all the parts that look at words rest on."""
     finder = Finder(question.terms)
+    dated = any(form[0].isdigit() or form[0] in _DATE_WORDS for term in question.terms for form in term.forms)
     about: dict[tuple[str | None, date | None], set[int]] = {}
     for found in pool:
         candidate = found.candidate
         text = tokens(candidate.content)
         found.length = len(text)
         found.places = finder.find(text)
-        day = candidate.created_at and candidate.created_at.date()
+        day = candidate.created_at.date() if dated and candidate.created_at is not None else None
         if (candidate.author, day) not in about:
-            said = f"{candidate.author or ''} {date_words(candidate.created_at) if candidate.created_at else ''}"
+            said = (
+                f"{candidate.author or ''} {date_words(candidate.created_at) if day and candidate.created_at else ''}"
+            )
             about[candidate.author, day] = {n for _, n in finder.find(tokens(said))}
         found.about = about[candidate.author, day]
         found.words = _bm25(question.terms, found)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from recollect.model import Document, Filter, Passage, Receipt, Summary
 from recollect.query import Node
@@ -37,8 +37,7 @@ class Saved:
     """What the origin says of the document itself (title, times, metadata) differs from before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A passage that a search found, with what ranking and showing need."""
 
     key: int

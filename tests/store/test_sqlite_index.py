@@ -571,7 +571,7 @@ def test_deleted_words_and_vectors_are_in_no_file(store: SqliteStore, path: Path
     refresh(store, STATIC)
     (space,) = store.spaces()
     keys = [store.key("gone", "g1"), store.key("gone", "g2")]
-    packed = [vectors.packed(v)[4:] for key in keys for v in store.vectors(space, key)]
+    packed = [vectors.packed([v])[0][4:] for key in keys for v in store.vectors(space, key)]
     words = [b"quixotic", b"zugzwang", b"obfuscated", b"metaword"]
     for known in (*words, *packed):
         assert files_with(path.parent, known)
@@ -597,7 +597,7 @@ def test_an_import_that_is_taken_back_leaves_no_word_or_vector_in_a_file(store: 
     (vector,) = store.vectors(space, store.key("gone", "g1"))
     store.undo(receipt.id)
     assert files_with(path.parent, b"quixotic") == files_with(path.parent, b"zugzwang") == []
-    assert files_with(path.parent, vectors.packed(vector)[4:]) == []
+    assert files_with(path.parent, vectors.packed([vector])[0][4:]) == []
     assert volumes_with(store, "quixotic") == []
 
 

@@ -68,12 +68,15 @@ def embed(db: apsw.Connection, space: Space, vectors: Mapping[Unembedded, Sequen
     if not vectors:
         return
     unchanged = [passage for passage in vectors if _is_as_it_was(db, space, passage)]
-    db.executemany("delete from vector where passage = ? and space = ?", ((p.key, space.id) for p in unchanged))
+    done: int = db.execute("select done from space where id = ?", (space.id,)).get or 0
+    again = [(p.key, space.id) for p in unchanged if p.key <= done]
+    db.executemany("delete from vector where passage = ? and space = ?", again)
     db.executemany(
         "insert into vector (space, passage, vector) values (?, ?, ?)",
         ((space.id, p.key, blob) for p in unchanged for blob in vectors[p]),
     )
-    db.executemany("delete from unembedded where passage = ? and space = ?", ((p.key, space.id) for p in unchanged))
+    changed = [(p.key, space.id) for p in unchanged if p.mark]
+    db.executemany("delete from unembedded where passage = ? and space = ?", changed)
     db.execute("update space set done = max(done, ?) where id = ?", (max(p.key for p in vectors), space.id))
 
 

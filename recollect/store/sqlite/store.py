@@ -220,7 +220,8 @@ class SqliteStore(Store):
     def embed(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
         from recollect.store.sqlite.vectors import packed
 
-        blobs = {passage: [packed(v) for v in parts] for passage, parts in vectors.items()}
+        made = iter(packed([v for parts in vectors.values() for v in parts]))
+        blobs = {passage: [next(made) for _ in parts] for passage, parts in vectors.items()}
         self._connections.write(lambda db: spaces.embed(db, space, blobs))
 
     def finish_space(self, space: Space) -> None:

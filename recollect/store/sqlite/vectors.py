@@ -15,6 +15,8 @@ import os
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +40,20 @@ _ROW = np.dtype(
 )  # fmt: skip
 _NO_TIME = np.iinfo(np.int64).min
 _CHUNK = 65_536  # rows scanned at once: what bounds the memory
+_FIRST = 4_096  # rows scanned first, so that most of the others are soon known not to be near
 _COPIED = 20_000  # rows copied at once
-_TAIL = 2_000  # rows from which copying is worth while
+_TAIL = 200  # rows from which copying is worth while
 
 
-def packed(vector: Vector) -> bytes:
-    """A vector as the database keeps it."""
-    largest = float(np.abs(vector).max(initial=0.0))
-    scale = largest / 127 if largest else 1.0
-    return np.float32(scale).tobytes() + np.round(vector / scale).astype(np.int8).tobytes()
+def packed(vectors: Sequence[Vector]) -> list[bytes]:
+    """Vectors as the database keeps them."""
+    if not len(vectors):
+        return []
+    given = np.stack([np.asarray(v, np.float32) for v in vectors])
+    scales = np.abs(given).max(axis=1) / 127
+    scales[scales == 0] = 1.0
+    numbers = np.round(given / scales[:, None]).astype(np.int8)
+    return [s.tobytes() + n.tobytes() for s, n in zip(scales.astype(np.float32), numbers, strict=True)]
 
 
 def _unpacked(blobs: Sequence[bytes], dimensions: int) -> tuple[NDArray[np.int8], Vector]:
@@ -72,19 +79,13 @@ class Vectors:
         gone = np.array([row for (row,) in db.execute("select row from wiped")], np.int64)
         allowed = _Allowed(filter, None if documents is None else np.array(sorted(documents), np.int64), gone)
         query, query_scale = _quantised(vector)
-        scans = []
-        for start in range(0, len(copy), _CHUNK):
-            attributes, numbers = copy.part(start, start + _CHUNK)
-            scans.append(_scan(attributes, numbers, query, allowed, limit))
+        nearest = _Nearest(query, allowed, limit)
+        starts = [0, *range(_FIRST, len(copy), _CHUNK)] if len(copy) else []
+        for start, end in pairwise([*starts, len(copy)]):
+            nearest.scan(*copy.part(start, end))
         for attributes, numbers in _tail(db, space, copy.last):
-            scans.append(_scan(attributes, numbers, query, allowed, limit))
-        best: dict[int, float] = {}
-        for passages, scores in scans:
-            for passage, score in zip(passages.tolist(), scores.tolist(), strict=True):
-                if score > best.get(passage, -np.inf):
-                    best[passage] = score
-        ranked = sorted(best.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
-        return [(passage, score * query_scale) for passage, score in ranked]
+            nearest.scan(attributes, attributes["scale"], numbers)
+        return [(passage, score * query_scale) for passage, score in nearest.ranked()]
 
     def cosines(self, db: apsw.Connection, space: Space, vector: Vector, keys: Sequence[int]) -> dict[int, float]:
         """How near these passages are, each by its nearest part; without those that have no vector."""
@@ -182,8 +183,9 @@ class _Copy:
         self._attributes: NDArray[Any] = np.empty(0, _ROW)
         self._matrix: NDArray[np.int8] = np.empty((0, space.dimensions), np.int8)
         if self._count:
-            self._attributes = np.memmap(self._rows, _ROW, "r", shape=(self._count,))
-            self._matrix = np.memmap(self._numbers, np.int8, "r", shape=(self._count, space.dimensions))
+            self._attributes = np.asarray(np.memmap(self._rows, _ROW, "r", shape=(self._count,)))
+            shape = (self._count, space.dimensions)
+            self._matrix = np.asarray(np.memmap(self._numbers, np.int8, "r", shape=shape))
 
     def __len__(self) -> int:
         return self._count
@@ -193,8 +195,13 @@ class _Copy:
         """The last row of the table that is copied."""
         return int(self._attributes["row"][-1]) if self._count else 0
 
-    def part(self, start: int, end: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
-        return self._attributes[start:end], self._matrix[start:end]
+    def part(self, start: int, end: int) -> tuple[NDArray[Any], Vector, NDArray[np.int8]]:
+        """Some rows: their attributes, scales and numbers."""
+        return self._attributes[start:end], self._scales[start:end], self._matrix[start:end]
+
+    @cached_property
+    def _scales(self) -> Vector:
+        return np.ascontiguousarray(self._attributes["scale"])  # every scan needs them, side by side
 
     def outgrown(self) -> bool:
         return self._counted() != self._count
@@ -273,29 +280,49 @@ class _Allowed:
         return mask
 
 
-def _scan(
-    attributes: NDArray[Any], numbers: NDArray[np.int8], query: NDArray[np.int8], allowed: _Allowed, limit: int
-) -> tuple[NDArray[np.int64], Vector]:
-    """The best rows of a part: their passages and scores, enough for `limit` passages."""
-    import numkong
+class _Nearest:
+    """The nearest passages met so far."""
 
-    scores = np.asarray(numkong.cdist(query[None, :], numbers, metric="dot"))[0].astype(np.float32)
-    scores *= attributes["scale"]
-    at = np.flatnonzero(allowed.mask(attributes))
-    kept = scores[at]
-    wanted = limit
-    while len(kept) > wanted:
-        edge = np.partition(kept, len(kept) - wanted)[len(kept) - wanted]
-        best = np.flatnonzero(kept >= edge)
-        if len(np.unique(attributes["passage"][at[best]])) >= limit:
-            at, kept = at[best], kept[best]
-            break
-        wanted *= 2  # several parts of one message count once
-    return np.asarray(attributes["passage"][at]), kept
+    def __init__(self, query: NDArray[np.int8], allowed: _Allowed, limit: int) -> None:
+        self._query = query[None, :]
+        self._allowed = allowed
+        self._limit = limit
+        self._best: dict[int, float] = {}
+        self._edge = -np.inf
+        """Nothing that is not nearer than this can come in any more."""
+
+    def scan(self, attributes: NDArray[Any], scales: Vector, numbers: NDArray[np.int8]) -> None:
+        import numkong
+
+        scores = np.asarray(numkong.cdist(self._query, numbers, metric="dot", out_dtype="float32"))[0]
+        scores *= scales
+        at = np.flatnonzero(scores > self._edge)
+        at = at[self._allowed.mask(attributes[at])]
+        at = self._enough(attributes["passage"], scores, at)
+        for passage, score in zip(attributes["passage"][at].tolist(), scores[at].tolist(), strict=True):
+            if score > self._best.get(passage, -np.inf):
+                self._best[passage] = score
+        if len(self._best) >= self._limit:
+            self._best = dict(self.ranked())
+            self._edge = min(self._best.values())
+
+    def _enough(self, passages: NDArray[Any], scores: Vector, at: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The best of these rows, as many as `limit` passages need: several parts of a message count once."""
+        wanted = self._limit
+        while len(at) > wanted:
+            kept = scores[at]
+            best: NDArray[np.intp] = at[kept >= np.partition(kept, len(at) - wanted)[len(at) - wanted]]
+            if len(np.unique(passages[best])) >= self._limit:
+                return best
+            wanted *= 2
+        return at
+
+    def ranked(self) -> list[tuple[int, float]]:
+        return sorted(self._best.items(), key=lambda hit: (-hit[1], hit[0]))[: self._limit]
 
 
 def _quantised(vector: Vector) -> tuple[NDArray[np.int8], float]:
-    numbers, scale = _unpacked([packed(vector)], len(vector))
+    numbers, scale = _unpacked(packed([vector]), len(vector))
     return np.ascontiguousarray(numbers[0]), float(scale[0])
 
 
