@@ -1,4 +1,4 @@
-.PHONY: test demo check format bench bench-quality soak clean
+.PHONY: test demo check format bench bench-quality bench-speed soak clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -24,6 +24,9 @@ bench: $(READY)
 
 bench-quality: $(READY)
 	$(BIN)/python -m bench.quality
+
+bench-speed: $(READY)
+	$(BIN)/python -m bench.speed
 
 soak: $(READY)
 	KILLS=1000 $(BIN)/python -m pytest tests/test_crash.py tests/test_power_loss.py -n auto

@@ -749,3 +749,9 @@ def test_a_question_that_means_nothing_to_the_model_is_answered_by_words(library
     library.index()
     assert ids(library.search(f'"{sign}"')) == ["a"]
     assert ids(library.search(sign))[0] == "a"
+
+
+def test_parentheses_in_a_question_are_only_signs(library: recollect.Library) -> None:
+    library.add_conversation("c1", messages=[said("a", "I went to the Museum of Modern Art"), said("b", "tax papers")])
+    page = library.search("When was my visit to the Museum of Modern Art (MoMA)?", mode="text")
+    assert (ids(page)[0], page.matched) == ("a", "any")

@@ -12,7 +12,7 @@ from typing import Any
 from recollect.errors import InvalidInput, RecollectError
 from recollect.index.meaning import Meaning
 from recollect.model import Filter, Hit, Page
-from recollect.query import And, Node, Query, Word, any_of, read, words
+from recollect.query import And, Node, Query, Word, read, words
 from recollect.search import rank
 from recollect.search.rank import WEIGHTS, Found, Question, Ranked
 from recollect.search.snippet import snippet
@@ -25,9 +25,9 @@ from recollect.when import windows
 MODES = ("both", "text", "vector")
 GROUPS = ("message", "conversation")
 POOL = 150  # candidates that words give the ranker
-NEAREST = 100  # and meaning
+NEAREST = 150  # and meaning
 _COMMON = math.log(1 + 0.9 / 0.1)  # the weight of a word in a tenth of all messages
-_OPERATORS = re.compile(r"(?<!\S)(?:AND|OR|NOT|NEAR)\b|[()*]")
+_OPERATORS = re.compile(r"(?<![^\s(])(?:AND|OR|NOT|NEAR)\b|\*")
 _NEAR = 0.3  # what is less than so much as near as the nearest is not near
 _AROUND = 64  # candidates for which it is looked at what they reply to
 _TELLING = 12  # words of a message by which others like it are found
@@ -66,7 +66,7 @@ def search(store: Store, meaning: Meaning, text: str, filter: Filter, wish: Wish
     filter = _narrowed(filter, query)
     if query.node is None or not any(has_token(w.text) for w in words(query.node)):
         return _without_words(store, query, filter, wish)
-    if _only_quotes(query) and not store.match(query.node, filter, 1):
+    if _only_signs(query) and not store.match(query.node, filter, 1):
         query = replace(query, plain=True)  # no message has it all
     return _Search(store, meaning, query, filter, wish).page()
 
@@ -112,10 +112,15 @@ def related(store: Store, meaning: Meaning, conversation: str, message: str, fil
     return _Related(store, meaning, given, filter, wish.checked()).page()
 
 
-def _only_quotes(query: Query) -> bool:
-    """Whether the query would be plain but for its quotes: a question may name a title in them."""
-    return not query.plain and query.node is not None and any_of(query.node) is not None and not _OPERATORS.search(
-        query.rest)  # fmt: skip
+def _only_signs(query: Query) -> bool:
+    """Whether the query would be plain but for quotes and parentheses: a question may hold both."""
+    if query.plain or not isinstance(query.node, And):
+        return False
+    return _words_only(query.node) and not _OPERATORS.search(query.rest)
+
+
+def _words_only(node: Node) -> bool:
+    return isinstance(node, Word) or (type(node) is And and all(map(_words_only, node.parts)))
 
 
 def _narrowed(filter: Filter, query: Query) -> Filter:

@@ -102,15 +102,19 @@ class Found:
 class Ranked:
     found: Found
     score: float
-    parts: Mapping[str, float]
+    features: Mapping[str, float]
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """What the score is made of."""
+        return {name: WEIGHTS[name] * value for name, value in self.features.items() if value}
 
 
 def rank(question: Question, pool: Sequence[Found]) -> list[Ranked]:
     """The passages that an arm found, best first. The others in the pool are their neighbours."""
     ranked = []
     for found, features in features_of(question, pool):
-        parts = {name: WEIGHTS[name] * value for name, value in features.items() if value}
-        ranked.append(Ranked(found, math.fsum(parts.values()), parts))
+        ranked.append(Ranked(found, math.fsum(WEIGHTS[name] * value for name, value in features.items()), features))
     ranked.sort(key=lambda r: (-r.score, -r.found.candidate.key))
     return ranked
 
