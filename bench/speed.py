@@ -589,10 +589,14 @@ def show_goals(results: Results, embedded: float) -> None:
     slowest = max((t.p50 - embedded, kind, only) for (engine, kind, only), t in results.items() if engine == "both")
     _head("goal at 1,000,000", "here", "met")
     _row("a question in `text` is 50 times faster than plain FTS5", f"{faster:.0f} times", _met(faster >= 50))
-    _row("and at most 3 times slower than bare Tantivy", f"{slower:.1f} times", _met(slower <= 3))
+    _row("and takes at most 3 times as long as in bare Tantivy", f"{slower:.1f} times", _met(slower <= 3))
     _row("a question in `both` takes under 60 ms beyond its embedding", f"{both:.1f} ms (embedding {embedded:.2f})",
          _met(both < 60))  # fmt: skip
-    _row("so does every kind", f"{slowest[0]:.1f} ms ({slowest[1]}, {slowest[2]})", _met(slowest[0] < 60))
+    _row(
+        "and so does every other kind, filtered or not",
+        f"{slowest[0]:.1f} ms ({slowest[1]}, {slowest[2]})",
+        _met(slowest[0] < 60),
+    )
 
 
 def _met(yes: bool) -> str:
@@ -622,7 +626,8 @@ def show(data: Data) -> None:
     show_starts(data, queries["question"])
     show_memory(data, queries)
     show_appends(data)
-    show_goals(results, embedding(data, queries["question"]))
+    if data.messages >= 1_000_000:
+        show_goals(results, embedding(data, queries["question"]))
 
 
 def main(sizes: Sequence[int], keep: Path | None = None) -> None:

@@ -755,3 +755,14 @@ def test_parentheses_in_a_question_are_only_signs(library: recollect.Library) ->
     library.add_conversation("c1", messages=[said("a", "I went to the Museum of Modern Art"), said("b", "tax papers")])
     page = library.search("When was my visit to the Museum of Modern Art (MoMA)?", mode="text")
     assert (ids(page)[0], page.matched) == ("a", "any")
+
+
+def test_by_meaning_alone_no_page_falls_back_to_words(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "NEAREST", 5)
+    crowd(library, 40)
+    library.index()
+    hits = walked(library, "walrus", 3, mode="vector", now=NOW)
+    assert {h.arms for h in hits} == {("vector",)}
+    assert len(hits) <= 5

@@ -185,15 +185,20 @@ class _Search:
         """Whether the arms had no more than they gave."""
         self._terms = terms_of(query, store)
         self._node = self._asked()
-        judged = () if wish.mode == "vector" and self._plain else self._terms
-        self._question = Question(query.rest, judged, wish.now, windows(query.rest, wish.now))
+        self._question = Question(query.rest, self._judged(), wish.now, windows(query.rest, wish.now))
         if wish.mode != "text":
             self._find_space(query.rest)
 
+    def _judged(self) -> tuple[Term, ...]:
+        """The words that the ranker looks for."""
+        return () if self._wish.mode == "vector" and self._plain else self._terms
+
     def _asked(self) -> Node | None:
-        """The tree that the text arm looks for."""
+        """The tree that the text arm looks for; None where meaning alone is asked."""
         if not self._plain:
             return self._query.node
+        if self._wish.mode == "vector":
+            return None
         if self._every and len(self._terms) > 1:
             return And(tuple(t.node for t in self._terms))
         return any_term(self._terms) if self._terms else None
@@ -232,8 +237,7 @@ class _Search:
 
     def _pool(self) -> list[Found]:
         """What the arms found, with what stands around the best of it."""
-        by_meaning_alone = self._wish.mode == "vector" and self._plain
-        text = [] if by_meaning_alone or self._node is None else self._matching(POOL)
+        text = [] if self._node is None else self._matching(POOL)
         near = self._nearest()
         self.exhausted = len(text) < POOL and not near
         by_text, by_vector = set(text) - self._seen, {key for key, _ in near} - self._seen
@@ -303,7 +307,7 @@ class _Search:
         return replace(self.described(), hits=hits, total=len(groups), exact=self.exhausted)
 
     def _total(self, ranked: int) -> tuple[int, bool]:
-        if self._node is None or (self._wish.mode == "vector" and self._plain):
+        if self._node is None:
             return ranked, False
         total, exact = self._store.count(self._node, self._filter)
         meant = self._vector is not None and self._plain
@@ -347,8 +351,8 @@ class _Related(_Search):
         self._seen.add(given.key)
         shared = [t for t in self._terms if t.frequency > 1]
         self._terms = tuple(sorted(shared, key=lambda t: -t.weight)[:_TELLING])
-        self._node = any_term(self._terms) if self._terms else None
-        self._question = Question("", self._terms, given.created_at or wish.now, asked=False)
+        self._node = self._asked()
+        self._question = Question("", self._judged(), given.created_at or wish.now, asked=False)
 
     def _find_space(self, text: str) -> None:
         """The message has its vectors already."""
