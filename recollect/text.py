@@ -24,6 +24,8 @@ _UNSPACED = re.compile(
 _SIGNS = dict.fromkeys(
     [0xA0, 0xB0, 0xB7, *range(0x2000, 0x2070), *range(0x2190, 0x2BFF), *range(0x1F000, 0x1FB00)], " "
 )
+_WORD = re.compile("(?:[^\\W_]|[\ue000-\uf8ff\U000f0000-\U0010fffd])+")  # what is for private use can be a letter
+_TO_SPACE = bytes(n if _WORD.match(chr(n)) else 0x20 for n in range(256))
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _INVISIBLE = re.compile("[\U000e0000-\U000e007f]")
 _CONTROL = re.compile("[\ud800-\udfff\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
@@ -59,6 +61,14 @@ def indexable(value: str) -> str:
         return value.lower()
     bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", value)).casefold()
     return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFC", bare))
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a text, as the index has them."""
+    prepared = indexable(text)
+    if prepared.isascii():
+        return prepared.encode().translate(_TO_SPACE).decode().split()
+    return _WORD.findall(prepared)
 
 
 def unspaced(value: str) -> bool:

@@ -16,10 +16,10 @@ from recollect.query import And, Node, Query, Word, read, words
 from recollect.search import rank
 from recollect.search.rank import WEIGHTS, Found, Question, Ranked
 from recollect.search.snippet import snippet
-from recollect.search.terms import Term, any_term, terms_of, tokens
+from recollect.search.terms import Term, any_term, terms_of
 from recollect.settings import LIMITS
 from recollect.store.base import Candidate, Space, Store
-from recollect.text import fold, has_token
+from recollect.text import fold, has_token, tokens
 from recollect.when import windows
 
 MODES = ("both", "text", "vector")

@@ -27,8 +27,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
-from recollect.search.terms import Finder, Term, tokens
+from recollect.search.terms import Finder, Term
 from recollect.store.base import Candidate
+from recollect.text import tokens
 from recollect.when import Window, date_words
 
 WEIGHTS: Mapping[str, float] = {

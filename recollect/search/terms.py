@@ -10,10 +10,7 @@ from itertools import pairwise
 
 from recollect.query import Node, Or, Query, Word, content_words, words
 from recollect.store.base import Store
-from recollect.text import indexable, unspaced
-
-_WORD = re.compile("(?:[^\\W_]|[\ue000-\uf8ff\U000f0000-\U0010fffd])+")  # what is for private use can be a letter
-_TO_SPACE = bytes(n if _WORD.match(chr(n)) else 0x20 for n in range(256))
+from recollect.text import tokens, unspaced
 
 Form = tuple[str, ...]
 """Words that stand in a row; most often it is one."""
@@ -84,14 +81,6 @@ def _telling(query: Query) -> Sequence[Word]:
 def any_term(terms: Sequence[Term]) -> Node:
     """Passages that have at least one of the terms."""
     return terms[0].node if len(terms) == 1 else Or(tuple(t.node for t in terms))
-
-
-def tokens(text: str) -> list[str]:
-    """The words of a text, as the index has them."""
-    prepared = indexable(text)
-    if prepared.isascii():
-        return prepared.encode().translate(_TO_SPACE).decode().split()
-    return _WORD.findall(prepared)
 
 
 def _forms(text: str) -> Iterable[Form]:

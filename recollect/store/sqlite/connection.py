@@ -9,12 +9,13 @@ file: a plain open() and close() would drop SQLite's locks on it.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -22,8 +23,10 @@ from typing import Any, Generic, TypeVar
 import apsw
 
 from recollect.errors import DamagedLibrary, RecollectError, SearchTimeout, StoreBusy
+from recollect.model import Filter
 from recollect.settings import LIMITS
 from recollect.stem import stem
+from recollect.store.sqlite.filters import document_conditions
 from recollect.text import fold, indexable
 
 T = TypeVar("T")
@@ -41,9 +44,41 @@ _GROUP = 256
 _STEPS = 2_000
 
 
-def connect(path: Path) -> apsw.Connection:
+class Connection(apsw.Connection):
+    """What the statements that all databases share need of this one (see store.database)."""
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self.execute(sql, values).fetchall()
+
+    def get(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        return self.execute(sql, values).get
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        self.execute(sql, values)
+
+    def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
+        self.executemany(sql, values)
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        self.executemany(f"insert into {table} ({', '.join(columns)}) values ({', '.join('?' * len(columns))})", rows)
+
+    def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
+        return "select value from json_each(?)", json.dumps(values)
+
+    def derived(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def conditions(self, filter: Filter, search: str = "") -> tuple[str, list[Any]]:
+        where, values = document_conditions(filter)
+        if search:
+            where += " and (contains(d.title, ?) or contains(d.id, ?))"
+            values += [fold(search)] * 2
+        return where, values
+
+
+def connect(path: Path) -> Connection:
     """A connection as every part of the store expects it."""
-    db = apsw.Connection(str(path))
+    db = Connection(str(path))
     try:
         db.set_busy_handler(_patience())
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
@@ -100,10 +135,6 @@ def _until_free(action: Callable[[], T]) -> T:
             tries += 1
 
 
-def rows(db: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    return db.execute(sql, values).fetchall()
-
-
 def explained(error: apsw.Error, path: Path) -> RecollectError:
     """What an engine's error means for the person."""
     match error:
@@ -127,7 +158,7 @@ def explained(error: apsw.Error, path: Path) -> RecollectError:
 class _Job(Generic[T]):
     __slots__ = ("done", "error", "value", "work")
 
-    def __init__(self, work: Callable[[apsw.Connection], T]) -> None:
+    def __init__(self, work: Callable[[Connection], T]) -> None:
         self.work = work
         self.value: T | None = None
         self.error: BaseException | None = None
@@ -143,10 +174,10 @@ class Connections:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._writer: apsw.Connection | None = None
+        self._writer: Connection | None = None
         self._turn = threading.Lock()
         self._waiting: deque[_Job[Any]] = deque()
-        self._idle: list[apsw.Connection] = []
+        self._idle: list[Connection] = []
         self._closed = False
 
     def close(self) -> None:
@@ -158,7 +189,7 @@ class Connections:
 
     # -- writing ---
 
-    def write(self, work: Callable[[apsw.Connection], T]) -> T:
+    def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in a transaction and return its value once that is durable.
 
         Work of several threads shares a commit; each part stands alone: one
@@ -191,7 +222,7 @@ class Connections:
             for job in jobs:
                 job.finish()
 
-    def _run(self, db: apsw.Connection, job: _Job[Any]) -> None:
+    def _run(self, db: Connection, job: _Job[Any]) -> None:
         db.execute("savepoint job")
         try:
             job.value = job.work(db)
@@ -202,7 +233,7 @@ class Connections:
             job.error = explained(error, self.path) if isinstance(error, apsw.Error) else error
         db.execute("release job")
 
-    def _open_writer(self) -> apsw.Connection:
+    def _open_writer(self) -> Connection:
         if self._closed:
             raise RecollectError("This library is closed.")
         if self._writer is None:
@@ -234,7 +265,7 @@ class Connections:
     # -- reading ---
 
     @contextmanager
-    def read(self, seconds: float | None = None) -> Iterator[apsw.Connection]:
+    def read(self, seconds: float | None = None) -> Iterator[Connection]:
         """A snapshot to read from; with `seconds`, one that ends in SearchTimeout."""
         if self._closed:
             raise RecollectError("This library is closed.")

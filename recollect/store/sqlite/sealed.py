@@ -20,13 +20,11 @@ from functools import cache
 from pathlib import Path
 from typing import TypeGuard, TypeVar
 
-import apsw
-
 from recollect.model import Filter
 from recollect.query import Node, Or, Word
 from recollect.store.encoding import Progress
 from recollect.store.sqlite import text
-from recollect.store.sqlite.connection import Connections, rows
+from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.text import Span
 from recollect.store.sqlite.volume import (
     NotAVolume,
@@ -69,9 +67,9 @@ class Sealed:
 
     # -- searching ---
 
-    def seen(self, db: apsw.Connection) -> Seen:
+    def seen(self, db: Connection) -> Seen:
         volumes, gaps, reached = [], [], 1
-        listed = rows(db, "select name, first, last from volume where ready order by first")
+        listed = db.rows("select name, first, last from volume where ready order by first")
         for name, first, last in listed:
             volume = self._volume(name)
             if volume is None:
@@ -87,7 +85,7 @@ class Sealed:
         stale = tuple(key for (key,) in db.execute("select passage from stale")) if volumes else ()
         return Seen(tuple(volumes), tuple(gaps), stale)
 
-    def best(self, db: apsw.Connection, node: Node, filter: Filter, limit: int) -> list[int]:
+    def best(self, db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
         """The keys of passages that match, best first by the engines' own measure."""
         wanted = self._wanted(db, filter)
         answers, rest = self._ask(db, node, lambda volume, seen: volume.best(node, wanted(seen), limit))
@@ -97,7 +95,7 @@ class Sealed:
         found.sort(key=lambda hit: (-hit[1], -hit[0]))
         return [key for key, _ in found[:limit]]
 
-    def count(self, db: apsw.Connection, node: Node, filter: Filter | None, at_most: int) -> tuple[int, bool]:
+    def count(self, db: Connection, node: Node, filter: Filter | None, at_most: int) -> tuple[int, bool]:
         """How many passages match, and whether that is all: FTS5 counts no further than
         `at_most`. Without a filter everything is counted, hidden or not."""
         wanted = self._wanted(db, filter or Filter(hidden=True))
@@ -105,12 +103,12 @@ class Sealed:
         counted = [text.count(db, node, filter, span, at_most) for span in rest]
         return sum(answers) + sum(counted), all(n < at_most for n in counted)
 
-    def frequencies(self, db: apsw.Connection, nodes: Sequence[Node], at_most: int) -> list[int]:
+    def frequencies(self, db: Connection, nodes: Sequence[Node], at_most: int) -> list[int]:
         """How many passages have each of several words. A volume knows that of a single word at
         once; where a word has several forms, passages with more than one count more than once."""
         return [self._frequency(db, node, at_most) for node in nodes]
 
-    def _frequency(self, db: apsw.Connection, node: Node, at_most: int) -> int:
+    def _frequency(self, db: Connection, node: Node, at_most: int) -> int:
         forms = node.parts if isinstance(node, Or) else (node,)
         words = [form.text for form in forms if _single(form)]
         if len(words) < len(forms):
@@ -119,7 +117,7 @@ class Sealed:
         return sum(answers) + sum(text.count(db, node, None, span, at_most) for span in rest)
 
     def _ask(
-        self, db: apsw.Connection, node: Node, ask: Callable[[Volume, Seen], T], stale: bool = True
+        self, db: Connection, node: Node, ask: Callable[[Volume, Seen], T], stale: bool = True
     ) -> tuple[list[T], list[Span]]:
         """What the volumes say, and the ranges of keys for which FTS5 must be asked: where there is
         no volume, where one cannot tell, and what is stale in those that could."""
@@ -137,7 +135,7 @@ class Sealed:
             rest += [(key, key) for key in seen.stale if any(first <= key <= last for first, last in answered)]
         return answers, rest
 
-    def _wanted(self, db: apsw.Connection, filter: Filter) -> Callable[[Seen], Wanted]:
+    def _wanted(self, db: Connection, filter: Filter) -> Callable[[Seen], Wanted]:
         @cache
         def wanted(stale: tuple[int, ...]) -> Wanted:
             return Wanted(
@@ -198,7 +196,7 @@ class Sealed:
                 if progress is not None:
                     progress(done, total)
 
-    def waiting(self, db: apsw.Connection) -> int:
+    def waiting(self, db: Connection) -> int:
         """How many passages wait to be sealed."""
         return sum(last - first + 1 for first, last in _plan(db))
 
@@ -212,7 +210,7 @@ class Sealed:
         made ready last, if a deletion has not dropped it."""
         name = uuid.uuid4().hex[:12]
 
-        def claim(db: apsw.Connection) -> None:
+        def claim(db: Connection) -> None:
             db.execute("delete from volume where first >= ? and last <= ?", span)
             db.execute("delete from stale where passage between ? and ?", span)
             db.execute("insert into volume values (?, ?, ?, 0)", (name, *span))
@@ -233,8 +231,7 @@ class Sealed:
         at, last = span
         while at <= last:
             with self._connections.read() as db:
-                batch = rows(
-                    db,
+                batch = db.rows(
                     """select p.key, p.document, case when d.opening = p.key then d.title else '' end, p.content,
                       p.role, p.author, p.created_at, p.visibility = 'hidden'
                     from passage p join document d on d.key = p.document
@@ -288,7 +285,7 @@ def _single(node: Node) -> TypeGuard[Word]:
     return isinstance(node, Word) and not node.prefix and node.text.isalnum()
 
 
-def _plan(db: apsw.Connection) -> list[Span]:
+def _plan(db: Connection) -> list[Span]:
     """Which ranges to seal: what lies open, small volumes that lie together, and volumes with many changes."""
     newest: int = db.execute("select passage from last_key").get
     plan: list[Span] = []
@@ -300,7 +297,7 @@ def _plan(db: apsw.Connection) -> list[Span]:
         together.clear()
 
     reached = 1
-    for first, last in rows(db, "select first, last from volume where ready order by first"):
+    for first, last in db.rows("select first, last from volume where ready order by first"):
         if first - reached >= SMALLEST:
             settle()
             plan += _cut(reached, first - 1)

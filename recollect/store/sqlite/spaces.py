@@ -4,35 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import apsw
-
 from recollect.store.base import Space, Unembedded
-from recollect.store.sqlite.connection import rows
+from recollect.store.sqlite.connection import Connection
 
 _DROPPED = 5_000  # rows removed in one transaction
 
 
-def every(db: apsw.Connection) -> list[Space]:
-    listed = rows(db, "select id, name, version, dimensions, state, done, ready from space where not gone order by id")
+def every(db: Connection) -> list[Space]:
+    listed = db.rows("select id, name, version, dimensions, state, done, ready from space where not gone order by id")
     return [
         Space(id_, name, version, dimensions, state, done, bool(ready))
         for id_, name, version, dimensions, state, done, ready in listed
     ]
 
 
-def add(db: apsw.Connection, name: str, version: str, dimensions: int, state: bytes | None) -> Space:
+def add(db: Connection, name: str, version: str, dimensions: int, state: bytes | None) -> Space:
     db.execute("insert or ignore into space (name, version, dimensions, state) values (?, ?, ?, ?)",
                (name, version, dimensions, state))  # fmt: skip
     return next(s for s in every(db) if (s.name, s.version) == (name, version))
 
 
-def drop_some(db: apsw.Connection, space: Space) -> bool:
+def drop_some(db: Connection, space: Space) -> bool:
     """Begin to remove a space. From now on nobody asks for it; `clear_some` removes the rest."""
     db.execute("update space set gone = 1, version = version || ' gone ' || id where id = ? and not gone", (space.id,))
     return clear_some(db)
 
 
-def clear_some(db: apsw.Connection) -> bool:
+def clear_some(db: Connection) -> bool:
     """Remove a part of what spaces that are gone have left; False once nothing is."""
     gone: int | None = db.execute("select id from space where gone limit 1").get
     if gone is None:
@@ -44,10 +42,9 @@ def clear_some(db: apsw.Connection) -> bool:
     return True
 
 
-def unembedded(db: apsw.Connection, space: Space, limit: int) -> tuple[list[Unembedded], int]:
+def unembedded(db: Connection, space: Space, limit: int) -> tuple[list[Unembedded], int]:
     done: int = db.execute("select done from space where id = ?", (space.id,)).get or 0
-    listed = rows(
-        db,
+    listed = db.rows(
         """select p.key, case when d.opening = p.key then d.title else '' end, p.author, p.content,
           coalesce((select mark from unembedded where passage = p.key and space = ?1), 0)
         from (select passage as key from unembedded where space = ?1 and passage <= ?2
@@ -64,7 +61,7 @@ def unembedded(db: apsw.Connection, space: Space, limit: int) -> tuple[list[Unem
     return [Unembedded(*row) for row in listed], max(waiting, len(listed))
 
 
-def embed(db: apsw.Connection, space: Space, vectors: Mapping[Unembedded, Sequence[bytes]]) -> None:
+def embed(db: Connection, space: Space, vectors: Mapping[Unembedded, Sequence[bytes]]) -> None:
     if not vectors:
         return
     unchanged = [passage for passage in vectors if _is_as_it_was(db, space, passage)]
@@ -80,7 +77,7 @@ def embed(db: apsw.Connection, space: Space, vectors: Mapping[Unembedded, Sequen
     db.execute("update space set done = max(done, ?) where id = ?", (max(p.key for p in vectors), space.id))
 
 
-def _is_as_it_was(db: apsw.Connection, space: Space, passage: Unembedded) -> bool:
+def _is_as_it_was(db: Connection, space: Space, passage: Unembedded) -> bool:
     there = db.execute(
         "select coalesce((select mark from unembedded where passage = p.key and space = ?), 0) "
         "from passage p where p.key = ?", (space.id, passage.key),
@@ -88,7 +85,7 @@ def _is_as_it_was(db: apsw.Connection, space: Space, passage: Unembedded) -> boo
     return bool(there == passage.mark)
 
 
-def finish(db: apsw.Connection, space: Space) -> None:
+def finish(db: Connection, space: Space) -> None:
     """Everything was embedded: so was what was deleted after it, unless something newer has come."""
     db.execute(
         """update space set ready = 1, done = case when exists (select 1 from passage where key > done)

@@ -15,10 +15,11 @@ from recollect.errors import DamagedLibrary
 from recollect.model import CONVERSATION, Document, Filter, Passage, Receipt, Summary
 from recollect.query import Node
 from recollect.settings import LIMITS
+from recollect.store import documents, receipts
 from recollect.store.base import Candidate, Findings, Saved, Space, Store, Unembedded
 from recollect.store.encoding import Progress
-from recollect.store.sqlite import documents, receipts, spaces, text
-from recollect.store.sqlite.connection import Connections, connect, explained, rows
+from recollect.store.sqlite import spaces, text
+from recollect.store.sqlite.connection import Connection, Connections, connect, explained
 from recollect.store.sqlite.migrations import migrate
 from recollect.text import from_micros, iso
 
@@ -83,25 +84,19 @@ class SqliteStore(Store):
     # -- writing ---
 
     def save(self, documents_: Sequence[Document], receipt: int | None = None) -> list[Saved]:
-        def work(db: apsw.Connection) -> list[Saved]:
-            saving = documents.Saving(db, self._words, receipt)
-            saved = [saving.save(d) for d in documents_]
-            saving.flush()
-            return saved
-
-        saved = self._write(work)
+        saved = self._write(lambda db: documents.save(db, text.Index(db, self._words), documents_, receipt))
         if receipt is None:
             self._list_words()
         return saved
 
     def append(self, document: str, passage: Passage) -> bool:
-        return self._write(lambda db: documents.append(db, document, passage, self._words))
+        return self._write(lambda db: documents.append(db, document, passage, text.Index(db, self._words)))
 
     def retitle(self, document: str, title: str) -> None:
-        self._write(lambda db: documents.rename(db, documents.key_of(db, document), title, self._words))
+        self._write(lambda db: documents.rename(db, documents.key_of(db, document), title, text.Index(db, self._words)))
 
     def delete(self, document: str) -> None:
-        self._write(lambda db: documents.delete(db, documents.key_of(db, document), self._words))
+        self._write(lambda db: documents.delete(db, documents.key_of(db, document), text.Index(db, self._words)))
         self._purge()
 
     def _purge(self) -> None:
@@ -112,7 +107,7 @@ class SqliteStore(Store):
             self._vectors.wipe()
         self._connections.purge_log()
 
-    def _write(self, work: Callable[[apsw.Connection], T]) -> T:
+    def _write(self, work: Callable[[Connection], T]) -> T:
         try:
             return self._connections.write(work)
         except BaseException:
@@ -176,10 +171,10 @@ class SqliteStore(Store):
         with self._searching() as db:
             return documents.passage_key(db, document, passage)
 
-    def _searching(self) -> AbstractContextManager[apsw.Connection]:
+    def _searching(self) -> AbstractContextManager[Connection]:
         return self._connections.read(LIMITS.search_seconds)
 
-    def _is_sealed(self, db: apsw.Connection) -> bool:
+    def _is_sealed(self, db: Connection) -> bool:
         return bool(db.execute("select exists (select 1 from volume where ready)").get)
 
     def find_literal(self, text_: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
@@ -281,7 +276,7 @@ class SqliteStore(Store):
             return receipts.every(db)
 
     def undo(self, receipt: int) -> Receipt:
-        undone: Receipt = self._write(lambda db: receipts.undo(db, receipt, self._words))
+        undone: Receipt = self._write(lambda db: receipts.undo(db, receipt, text.Index(db, self._words)))
         self._purge()
         return undone
 
@@ -308,7 +303,7 @@ class SqliteStore(Store):
                 "still be read with `recollect export`."
             )
 
-        def clear(db: apsw.Connection) -> None:
+        def clear(db: Connection) -> None:
             db.execute("insert into passage_text (passage_text) values ('delete-all')")
             db.execute("delete from word")
 
@@ -342,30 +337,29 @@ class SqliteStore(Store):
 _MISSING = "from passage p where not exists (select 1 from passage_text_docsize s where s.id = p.key)"
 
 
-def _index_some(db: apsw.Connection, words: text.Words) -> int:
-    missing = rows(
-        db,
+def _index_some(db: Connection, words: text.Words) -> int:
+    missing = db.rows(
         f"""select p.key, case when d.opening = p.key then d.title else '' end, p.content
         from passage p join document d on d.key = p.document
         where p.key in (select p.key {_MISSING} limit ?)""",
         (_REBUILD_BATCH,),
     )
-    text.add(db, [(key, title, content) for key, title, content in missing], words)
+    text.Index(db, words).add([(key, title, content) for key, title, content in missing])
     return len(missing)
 
 
-def _outdated(db: apsw.Connection) -> bool:
+def _outdated(db: Connection) -> bool:
     return bool(db.execute("select version from derived where name = 'text'").get != text.VERSION)
 
 
-def _behind(db: apsw.Connection) -> bool:
+def _behind(db: Connection) -> bool:
     """Whether the index lacks something, judged by its newest row: cheap enough for every open."""
     newest = db.execute("select max(key) from passage").get or 0
     newest_indexed = db.execute("select max(id) from passage_text_docsize").get or 0
     return _outdated(db) or text.words_are_behind(db) or bool(newest_indexed < newest)
 
 
-def _stats(db: apsw.Connection) -> dict[str, object]:
+def _stats(db: Connection) -> dict[str, object]:
     def grouped(sql: str) -> dict[str, int]:
         return {str(name): count for name, count in db.execute(sql)}
 
@@ -392,18 +386,18 @@ def _stats(db: apsw.Connection) -> dict[str, object]:
     }
 
 
-def _verify(db: apsw.Connection) -> Findings:
+def _verify(db: Connection) -> Findings:
     found = Findings(outdated=_outdated(db))
-    for (line,) in rows(db, "pragma integrity_check(20)"):
+    for (line,) in db.rows("pragma integrity_check(20)"):
         if line != "ok":
             (found.damaged_index if "passage_text" in line else found.damaged).append(line)
-    found.damaged += [f"{r[0]} row {r[1]} refers to a missing {r[2]}" for r in rows(db, "pragma foreign_key_check")]
+    found.damaged += [f"{r[0]} row {r[1]} refers to a missing {r[2]}" for r in db.rows("pragma foreign_key_check")]
     found.unindexed = db.execute(f"select count(*) {_MISSING}").get
     found.orphaned = db.execute(
         "select count(*) from passage_text_docsize s where not exists (select 1 from passage p where p.key = s.id)"
     ).get
     try:  # integrity_check does not see all damage inside the index; a ranked search over it may
-        rows(db, "select rowid from passage_text where passage_text match 'the OR a OR of' order by rank limit 1")
+        db.rows("select rowid from passage_text where passage_text match 'the OR a OR of' order by rank limit 1")
     except apsw.CorruptError as error:
         found.damaged_index.append(str(error))
     return found

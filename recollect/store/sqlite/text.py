@@ -15,15 +15,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import apsw
-
 from recollect.model import Filter
 from recollect.query import And, Near, Node, Not, Or, Word
 from recollect.settings import LIMITS
 from recollect.stem import stem
 from recollect.store.base import Candidate
-from recollect.store.sqlite.connection import rows
-from recollect.text import fold, from_micros, indexable, micros
+from recollect.store.database import IndexRow as Row
+from recollect.store.sqlite.connection import Connection
+from recollect.store.sqlite.filters import conditions, document_conditions
+from recollect.text import fold, from_micros, indexable
 
 VERSION = 2
 _WORD = re.compile(r"[^\W_]+")  # as FTS5 cuts it
@@ -43,9 +43,6 @@ COLUMNS = """p.key, p.id, d.id, d.title, p.role, p.author, p.kind, p.created_at,
   d.namespace, p.position, p.canonical, d.passages, p.content"""
 NEWEST_FIRST = "p.created_at desc, p.key desc"  # without a time: last
 
-Row = tuple[int, str, str]
-"""What is indexed of a passage: key, title (of the opening passage), content."""
-
 
 # -- keeping in step ---------------------------------------------------------
 
@@ -61,7 +58,7 @@ class Words:
         self._known: set[str] = set()
         self._known_plain: set[bytes] = set()  # of ASCII texts, which are cut much faster as bytes
 
-    def note(self, db: apsw.Connection, texts: Iterable[str]) -> None:
+    def note(self, db: Connection, texts: Iterable[str]) -> None:
         """Add the words of some texts to the list."""
         db.executemany("insert or ignore into word values (?, nullif(stem(?1), ?1))",
                        ((w,) for w in sorted(self.fresh(texts))))  # fmt: skip
@@ -88,14 +85,47 @@ class Words:
         self._known_plain.clear()
 
 
-def add(db: apsw.Connection, rows: Iterable[Row], words: Words) -> None:
-    prepared = [(key, title and indexed(title), indexed(content)) for key, title, content in rows]
-    db.executemany("insert into passage_text (rowid, title, content) values (?, ?, ?)", prepared)
-    if not _put_off_words(db, prepared):
-        words.note(db, (text for _, title, content in prepared for text in (title, content)))
+class Index:
+    """The index inside one transaction."""
+
+    def __init__(self, db: Connection, words: Words) -> None:
+        self._db = db
+        self._words = words
+
+    def add(self, rows: Iterable[Row]) -> None:
+        prepared = [(key, title and indexed(title), indexed(content)) for key, title, content in rows]
+        self._db.executemany("insert into passage_text (rowid, title, content) values (?, ?, ?)", prepared)
+        if not _put_off_words(self._db, prepared):
+            self._words.note(self._db, (text for _, title, content in prepared for text in (title, content)))
+
+    def remove(self, rows: Iterable[Row], count: int = 1) -> None:
+        """Take passages out, and words that no other passage has out of the list. Wiping a passage
+        off every page of the index takes as long as writing three hundred; so from that share on
+        they are only crossed out, and then the whole index is written anew without them."""
+        if count * 300 < self._db.execute("select passage from last_key").get:
+            self._wipe(rows)
+            return
+        db = self._db
+        db.execute("insert into passage_text (passage_text, rank) values ('secure-delete', 0)")
+        db.executemany(_DELETE, ((key, indexed(title), indexed(content)) for key, title, content in rows))
+        db.execute("insert into passage_text (passage_text) values ('optimize')")
+        db.execute("insert into passage_text (passage_text, rank) values ('secure-delete', 1)")
+        self._words.forget()
+        db.execute("delete from word")
+        list_words(db)
+
+    def _wipe(self, rows: Iterable[Row]) -> None:
+        prepared = [(key, indexed(title), indexed(content)) for key, title, content in rows]
+        self._db.executemany(_DELETE, prepared)
+        self._words.forget()
+        for word in self._words.fresh(text for _, title, content in prepared for text in (title, content)):
+            found = "select 1 from passage_text where passage_text match ? limit 1"
+            if not self._db.execute(found, (_quoted_word(word),)).get:
+                self._db.execute("delete from word where term = ?", (word,))
+        self._words.forget()
 
 
-def _put_off_words(db: apsw.Connection, rows: Sequence[Row]) -> bool:
+def _put_off_words(db: Connection, rows: Sequence[Row]) -> bool:
     """Whether to list the words of a large import once it is done: reading them off the index
     is then much cheaper than noting them message by message. Until then the list is marked as
     behind, and texts are looked for without it."""
@@ -107,41 +137,14 @@ def _put_off_words(db: apsw.Connection, rows: Sequence[Row]) -> bool:
     return True
 
 
-def words_are_behind(db: apsw.Connection) -> bool:
+def words_are_behind(db: Connection) -> bool:
     return bool(db.execute("select version from derived where name = 'words'").get != VERSION)
 
 
-def list_words(db: apsw.Connection) -> None:
+def list_words(db: Connection) -> None:
     """Bring the list of words up to date with the index."""
     db.execute("insert or ignore into word select term, nullif(stem(term), term) from passage_word")
     db.execute("insert or replace into derived values ('words', ?)", (VERSION,))
-
-
-def remove(db: apsw.Connection, rows: Iterable[Row], words: Words) -> None:
-    """Take passages out of the index, and words that no other passage has out of the list."""
-    prepared = [(key, indexed(title), indexed(content)) for key, title, content in rows]
-    db.executemany(_DELETE, prepared)
-    words.forget()
-    for word in words.fresh(text for _, title, content in prepared for text in (title, content)):
-        if not db.execute("select 1 from passage_text where passage_text match ? limit 1", (_quoted_word(word),)).get:
-            db.execute("delete from word where term = ?", (word,))
-    words.forget()
-
-
-def remove_some_or_many(db: apsw.Connection, rows: Iterable[Row], count: int, words: Words) -> None:
-    """The same for any number. Wiping a passage off every page of the index takes as long as
-    writing three hundred; so from that share on they are only crossed out, and then the whole
-    index is written anew without them."""
-    if count * 300 < db.execute("select passage from last_key").get:
-        remove(db, rows, words)
-        return
-    db.execute("insert into passage_text (passage_text, rank) values ('secure-delete', 0)")
-    db.executemany(_DELETE, ((key, indexed(title), indexed(content)) for key, title, content in rows))
-    db.execute("insert into passage_text (passage_text) values ('optimize')")
-    db.execute("insert into passage_text (passage_text, rank) values ('secure-delete', 1)")
-    words.forget()
-    db.execute("delete from word")
-    list_words(db)
 
 
 # -- compiling ---------------------------------------------------------------
@@ -172,54 +175,6 @@ def _quoted_word(word: str) -> str:
     return _quoted(word) + ("*" if len(word) == _LONGEST_WORD else "")
 
 
-def conditions(filter: Filter) -> tuple[str, list[Any]]:
-    """The filter as SQL over passage p; always at least one condition."""
-    clauses, values = _clauses(
-        ("p.role", "in", filter.roles),
-        ("p.author", "in", filter.authors),
-        ("coalesce(p.role, '')", "not in", filter.not_roles),
-        ("coalesce(p.author, '')", "not in", filter.not_authors),
-    )
-    if not filter.hidden:
-        clauses.append("p.visibility <> 'hidden'")
-    if filter.after is not None:
-        clauses.append("p.created_at >= ?")
-        values.append(micros(filter.after))
-    if filter.before is not None:
-        clauses.append("p.created_at <= ?")
-        values.append(micros(filter.before))
-    of_document, more = document_conditions(filter)
-    if of_document != "1":
-        clauses.append(f"p.document in (select d.key from document d where {of_document})")
-        values += more
-    return " and ".join(clauses) or "1", values
-
-
-def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
-    """The part of the filter that speaks of document d; 1 when it says nothing."""
-    clauses, values = _clauses(
-        ("d.namespace", "in", filter.namespaces),
-        ("d.namespace", "not in", filter.not_namespaces),
-        ("d.origin", "in", filter.origins),
-        ("d.source", "in", filter.sources),
-        ("d.id", "in", filter.conversations),
-    )
-    for tags, has in ((filter.tags, "exists"), (filter.not_tags, "not exists")):
-        if tags:
-            clauses.append(f"{has} (select 1 from json_each(d.metadata, '$.tags') t "
-                           f"where folded(t.value) in ({', '.join('?' * len(tags))}))")  # fmt: skip
-            values += map(fold, tags)
-    for titles, has in ((filter.titles, "titled"), (filter.not_titles, "not titled")):
-        clauses += [f"{has}(d.title, ?)"] * len(titles)
-        values += titles
-    return " and ".join(clauses) or "1", values
-
-
-def _clauses(*wanted: tuple[str, str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
-    clauses = [f"{column} {how} ({', '.join('?' * len(values))})" for column, how, values in wanted if values]
-    return clauses, [v for _, _, values in wanted for v in values]
-
-
 # -- finding -----------------------------------------------------------------
 
 
@@ -229,7 +184,7 @@ def candidate(row: tuple[Any, ...]) -> Candidate:
                      origin, source, namespace, position, bool(canonical), *rest)  # fmt: skip
 
 
-def passages(db: apsw.Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+def passages(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
     """The passages of these keys that the filter lets through, in no order."""
     where, values = conditions(filter)
     found_rows = db.execute(
@@ -240,7 +195,7 @@ def passages(db: apsw.Connection, keys: Sequence[int], filter: Filter) -> list[C
     return [candidate(r) for r in found_rows]
 
 
-def preceding(db: apsw.Connection, keys: Sequence[int]) -> list[Candidate]:
+def preceding(db: Connection, keys: Sequence[int]) -> list[Candidate]:
     """The passages just before these in their documents."""
     found_rows = db.execute(
         f"""select {COLUMNS} from json_each(?) k cross join passage a on a.key = k.value
@@ -251,14 +206,14 @@ def preceding(db: apsw.Connection, keys: Sequence[int]) -> list[Candidate]:
     return [candidate(r) for r in found_rows]
 
 
-def allowed(db: apsw.Connection, keys: Sequence[int], filter: Filter) -> set[int]:
+def allowed(db: Connection, keys: Sequence[int], filter: Filter) -> set[int]:
     """Which of these passages the filter lets through."""
     where, values = conditions(filter)
     sql = f"select p.key from json_each(?) k cross join passage p on p.key = k.value where {where}"
     return {key for (key,) in db.execute(sql, (json.dumps(keys), *values))}
 
 
-def documents_of(db: apsw.Connection, filter: Filter) -> list[int] | None:
+def documents_of(db: Connection, filter: Filter) -> list[int] | None:
     """The documents that the filter lets through; None when it does not speak of documents."""
     where, values = document_conditions(filter)
     return None if where == "1" else [k for (k,) in db.execute(f"select d.key from document d where {where}", values)]
@@ -268,11 +223,11 @@ Span = tuple[int, int]
 """A first and a last key."""
 
 
-def everything(db: apsw.Connection) -> Span:
+def everything(db: Connection) -> Span:
     return 1, db.execute("select passage from last_key").get
 
 
-def sample(db: apsw.Connection, limit: int) -> Iterator[str]:
+def sample(db: Connection, limit: int) -> Iterator[str]:
     """Contents of passages, spread evenly over the keys."""
     newest = everything(db)[1]
     step = max(1, newest // limit)
@@ -282,7 +237,7 @@ def sample(db: apsw.Connection, limit: int) -> Iterator[str]:
             yield content
 
 
-def best(db: apsw.Connection, node: Node, filter: Filter, span: Span, limit: int) -> list[tuple[int, float]]:
+def best(db: Connection, node: Node, filter: Filter, span: Span, limit: int) -> list[tuple[int, float]]:
     """Passages of a range of keys that match, best first: those with the rarest words, the
     shorter before the longer. bm25() is not asked, for it counts each word in the whole table.
     Of a word that very many have, the newest are looked at."""
@@ -307,7 +262,7 @@ def best(db: apsw.Connection, node: Node, filter: Filter, span: Span, limit: int
     return found[:limit]
 
 
-def count(db: apsw.Connection, node: Node, filter: Filter | None, span: Span, at_most: int) -> int:
+def count(db: Connection, node: Node, filter: Filter | None, span: Span, at_most: int) -> int:
     """How many passages of a range of keys match, counted no further than `at_most`."""
     source, values = _through(filter)
     return int(db.execute(
@@ -317,7 +272,7 @@ def count(db: apsw.Connection, node: Node, filter: Filter | None, span: Span, at
     ).get)  # fmt: skip
 
 
-def _matching(db: apsw.Connection, node: Node, filter: Filter | None, span: Span) -> list[int]:
+def _matching(db: Connection, node: Node, filter: Filter | None, span: Span) -> list[int]:
     """The newest that match."""
     source, values = _through(filter)
     found = db.execute(
@@ -336,7 +291,7 @@ def _through(filter: Filter | None) -> tuple[str, list[Any]]:
     return f"join passage p on p.key = t.rowid and {where}", values
 
 
-def _lengths(db: apsw.Connection, keys: Sequence[int]) -> list[tuple[int, int]]:
+def _lengths(db: Connection, keys: Sequence[int]) -> list[tuple[int, int]]:
     """How many words the passages have, as FTS5 notes it: one variable-length number a column."""
     sql = "select s.id, s.sz from json_each(?) k cross join passage_text_docsize s on s.id = k.value"
     return [(key, sum(_numbers(sizes))) for key, sizes in db.execute(sql, (json.dumps(keys),))]
@@ -351,27 +306,24 @@ def _numbers(data: bytes) -> Iterator[int]:
             value = 0
 
 
-def variants(db: apsw.Connection, words: Sequence[str]) -> list[tuple[str, ...]]:
+def variants(db: Connection, words: Sequence[str]) -> list[tuple[str, ...]]:
     """See Store.variants."""
     return [(word, *sorted(_alike(db, word) - {word})) for word in words]
 
 
-def _alike(db: apsw.Connection, word: str) -> set[str]:
+def _alike(db: Connection, word: str) -> set[str]:
     """The words with the same stem; those that contain it, where the library does not have it."""
     same = stem(word)
-    listed = rows(
-        db,
+    listed = db.rows(
         "select term from word where stem = ?1 union select term from word where term in (?1, ?2) limit ?3",
         (same, word, _VARIANTS),
     )
     if listed or len(word) < 3:
         return {term for (term,) in listed if stem(term) == same}
-    return {term for (term,) in rows(db, "select term from word where instr(term, ?) limit ?", (word, _VARIANTS))}
+    return {term for (term,) in db.rows("select term from word where instr(term, ?) limit ?", (word, _VARIANTS))}
 
 
-def find_literal(
-    db: apsw.Connection, text: str, filter: Filter, limit: int, offset: int
-) -> tuple[list[Candidate], int]:
+def find_literal(db: Connection, text: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
     """See Store.find_literal. It is for texts without a word, so there is no index to ask."""
     where, values = conditions(filter)
     source = f"""from passage p indexed by passage_time cross join document d on d.key = p.document
@@ -384,9 +336,7 @@ def find_literal(
     return [candidate(r) for r in found_rows], total
 
 
-def newest(
-    db: apsw.Connection, filter: Filter, limit: int, offset: int, by_document: bool
-) -> tuple[list[Candidate], int]:
+def newest(db: Connection, filter: Filter, limit: int, offset: int, by_document: bool) -> tuple[list[Candidate], int]:
     where, values = conditions(filter)
     counted = "*"
     source = f"passage p indexed by passage_time cross join document d on d.key = p.document where {where}"
@@ -401,7 +351,7 @@ def newest(
     return [candidate(r) for r in found_rows], total
 
 
-def recent(db: apsw.Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
+def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
     """See Store.recent. A few matches are gathered and sorted; where there are many, a walk
     from the newest passage soon has enough of them."""
     where, values = conditions(filter)
@@ -436,13 +386,13 @@ class _Keys:
     sql: str
     values: list[str]
 
-    def few(self, db: apsw.Connection) -> str | None:
+    def few(self, db: Connection) -> str | None:
         """The keys as a JSON array, or None when there are many."""
         keys = [key for (key,) in db.execute(f"{self.sql} limit {_MANY}", self.values)]
         return None if len(keys) == _MANY else json.dumps(keys)
 
 
-def _containing(db: apsw.Connection, text: str) -> _Keys | None:
+def _containing(db: Connection, text: str) -> _Keys | None:
     """The passages that contain the text literally or all its words; None when its words say too little."""
     if words_are_behind(db):
         return None
@@ -464,7 +414,7 @@ def _all_words(text: str) -> str:
     return f"content : ({words})" if words else ""
 
 
-def _titled(db: apsw.Connection, text: str) -> Iterator[int]:
+def _titled(db: Connection, text: str) -> Iterator[int]:
     """The documents whose title contains the text literally or all its words."""
     whole = fold(text)
     wanted = set(_WORD.findall(indexable(text)))
@@ -477,7 +427,7 @@ def _titled(db: apsw.Connection, text: str) -> Iterator[int]:
                 yield key
 
 
-def _words_around(db: apsw.Connection, text: str) -> str | None:
+def _words_around(db: Connection, text: str) -> str | None:
     """FTS5: passages whose words could contain the text; None when that would be too many."""
     looked_up = indexable(text)
     pieces = _WORD.findall(looked_up)
@@ -491,7 +441,7 @@ def _words_around(db: apsw.Connection, text: str) -> str | None:
     return "content : (" + " AND ".join(parts) + ")" if parts else None
 
 
-def _terms(db: apsw.Connection, piece: str, open_left: bool, open_right: bool) -> list[str] | None:
+def _terms(db: Connection, piece: str, open_left: bool, open_right: bool) -> list[str] | None:
     """The known words that have the piece where the text has it; None for too many."""
     if not (open_left or open_right):
         return [piece]
@@ -502,5 +452,5 @@ def _terms(db: apsw.Connection, piece: str, open_left: bool, open_right: bool) -
         condition, values = "substr(term, ?) = ?", (-len(piece), piece)
     else:
         condition, values = "instr(term, ?)", (piece,)
-    terms = rows(db, f"select term from word where {condition} limit ?", (*values, LIMITS.word_matches + 1))
+    terms = db.rows(f"select term from word where {condition} limit ?", (*values, LIMITS.word_matches + 1))
     return None if len(terms) > LIMITS.word_matches else [term for (term,) in terms]

@@ -19,14 +19,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model import Filter
 from recollect.store.base import Space
 from recollect.store.sqlite import text
-from recollect.store.sqlite.connection import Connections, rows
+from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.sealed import locked
 from recollect.store.sqlite.spaces import every
 from recollect.text import micros
@@ -72,7 +71,7 @@ class Vectors:
     # -- searching ---
 
     def nearest(
-        self, db: apsw.Connection, space: Space, vector: Vector, filter: Filter, limit: int
+        self, db: Connection, space: Space, vector: Vector, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
         """The passages nearest to a unit vector, with their cosines, nearest first."""
         copy = self._copy(space)
@@ -88,7 +87,7 @@ class Vectors:
             nearest.scan(attributes.__getitem__, numbers)
         return [(passage, score * query_scale) for passage, score in nearest.ranked()]
 
-    def cosines(self, db: apsw.Connection, space: Space, vector: Vector, keys: Sequence[int]) -> dict[int, float]:
+    def cosines(self, db: Connection, space: Space, vector: Vector, keys: Sequence[int]) -> dict[int, float]:
         """How near these passages are, each by its nearest part; without those that have no vector."""
         found = _vectors(db, space, keys)
         if not found:
@@ -101,7 +100,7 @@ class Vectors:
             best[passage] = max(score, best.get(passage, -1.0))
         return best
 
-    def of(self, db: apsw.Connection, space: Space, key: int) -> list[Vector]:
+    def of(self, db: Connection, space: Space, key: int) -> list[Vector]:
         """The vectors of a passage, one a part."""
         found = _vectors(db, space, [key])
         if not found:
@@ -162,7 +161,7 @@ class Vectors:
         for space in spaces:
             _Copy(self._folder, space).wipe(np.array(gone, np.int64))
 
-        def settle(db: apsw.Connection) -> None:
+        def settle(db: Connection) -> None:
             db.executemany("delete from wiped where row = ?", ((row,) for row in gone))
 
         self._connections.write(settle)
@@ -342,17 +341,15 @@ def _code(name: str | None) -> int:
 # -- the table -------------------------------------------------------------------
 
 
-def _vectors(db: apsw.Connection, space: Space, keys: Sequence[int]) -> list[tuple[Any, ...]]:
-    return rows(
-        db,
+def _vectors(db: Connection, space: Space, keys: Sequence[int]) -> list[tuple[Any, ...]]:
+    return db.rows(
         "select v.passage, v.vector from json_each(?) k cross join vector v on v.passage = k.value where v.space = ?",
         (json.dumps(list(keys)), space.id),
     )
 
 
-def _listed(db: apsw.Connection, space: Space, after: int, limit: int) -> list[tuple[Any, ...]]:
-    return rows(
-        db,
+def _listed(db: Connection, space: Space, after: int, limit: int) -> list[tuple[Any, ...]]:
+    return db.rows(
         """select v.row, v.passage, p.document, p.created_at, p.role, p.author, p.visibility = 'hidden', v.vector
         from vector v join passage p on p.key = v.passage
         where v.space = ? and v.row > ? order by v.row limit ?""",
@@ -374,7 +371,7 @@ def _attributes(listed: list[tuple[Any, ...]], space: Space) -> tuple[NDArray[An
     return attributes, np.ascontiguousarray(numbers)
 
 
-def _tail(db: apsw.Connection, space: Space, after: int) -> Iterator[tuple[NDArray[Any], NDArray[np.int8]]]:
+def _tail(db: Connection, space: Space, after: int) -> Iterator[tuple[NDArray[Any], NDArray[np.int8]]]:
     """What is not copied yet."""
     while listed := _listed(db, space, after, _COPIED):
         yield _attributes(listed, space)

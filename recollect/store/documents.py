@@ -1,0 +1,490 @@
+"""Documents and passages: saving, merging, reading, deleting, the same in every database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import chain, count
+from typing import Any
+
+from recollect.errors import InvalidInput, NotFound
+from recollect.model import Document, Filter, Passage, Summary, places
+from recollect.store.base import Saved
+from recollect.store.database import Database, IndexRow, TextIndex
+from recollect.store.encoding import (
+    DOCUMENT_TEXTS,
+    PASSAGE_COLUMNS,
+    digest_of,
+    document_of,
+    document_row,
+    load,
+    passage_of,
+    passage_row,
+)
+from recollect.text import from_micros, micros, storable
+
+DOCUMENT_COLUMNS = (*DOCUMENT_TEXTS, "created_at", "updated_at", "metadata", "original", "partial", "shared_ids")
+_FIXED = ("id", "origin", "origin_id", "source")  # what a stored document keeps whatever its origin says
+_PASSAGE = ("key", "document", "receipt", "shared", *PASSAGE_COLUMNS)
+_UPDATE_PASSAGE = f"update passage set {', '.join(f'{c} = ?' for c in PASSAGE_COLUMNS)} where key = ?"
+_SELECT_PASSAGE = f"select {', '.join(PASSAGE_COLUMNS)} from passage where key = ?"
+_SELECT_PASSAGES = f"select {', '.join(PASSAGE_COLUMNS)} from passage where document = ? order by position"
+_SELECT_DOCUMENT = f"select {', '.join(DOCUMENT_COLUMNS)} from document where key = ?"
+
+
+# -- reading -------------------------------------------------------------------
+
+
+def key_of(db: Database, id: str) -> int:
+    key: int | None = db.get("select key from document where id = ?", (storable(id),))
+    if key is None:
+        raise NotFound(f"There is no conversation {id!r} in this library. `recollect list` shows what there is.")
+    return key
+
+
+def passage_key(db: Database, id: str, passage: str) -> int:
+    key: int | None = db.get(
+        "select key from passage where document = ? and id = ?", (key_of(db, id), storable(passage))
+    )
+    if key is None:
+        raise NotFound(f"There is no message {passage!r} in conversation {id!r}.")
+    return key
+
+
+def read(db: Database, key: int) -> Document:
+    passages = tuple(passage_of(row) for row in db.rows(_SELECT_PASSAGES, (key,)))
+    return replace(read_head(db, key), passages=passages)
+
+
+def read_head(db: Database, key: int) -> Document:
+    """The document without its passages."""
+    (row,) = db.rows(_SELECT_DOCUMENT, (key,))
+    return document_of(dict(zip(DOCUMENT_COLUMNS, row, strict=True)))
+
+
+def summaries(db: Database, filter: Filter, search: str, limit: int, offset: int) -> tuple[list[Summary], int]:
+    where, values = db.conditions(filter, search)
+    total: int = db.get(f"select count(*) from document d where {where}", values)
+    rows = db.rows(
+        f"""select d.id, d.origin, d.origin_id, d.source, d.title, d.namespace, d.created_at, d.updated_at,
+          d.passages, d.metadata, d.original from document d where {where}
+        order by coalesce(d.updated_at, d.created_at) desc nulls last, d.key desc limit ? offset ?""",
+        (*values, limit, offset),
+    )
+    return [_summary(row) for row in rows], total
+
+
+def _summary(row: tuple[Any, ...]) -> Summary:
+    *texts, created, updated, count, metadata, original = row
+    names = ("id", "origin", "origin_id", "source", "title", "namespace")
+    exact = load(original)
+    fields = {n: exact.get(n, t) for n, t in zip(names, texts, strict=True)}
+    return Summary(**fields, created_at=from_micros(created), updated_at=from_micros(updated),
+                   message_count=count, metadata=load(metadata))  # fmt: skip
+
+
+def keys(db: Database, filter: Filter) -> list[int]:
+    where, values = db.conditions(filter)
+    return [k for (k,) in db.rows(f"select d.key from document d where {where} order by d.key", values)]
+
+
+# -- saving --------------------------------------------------------------------
+
+
+def save(db: Database, index: TextIndex, documents: Sequence[Document], receipt: int | None) -> list[Saved]:
+    """See Store.save."""
+    saving = _Saving(db, index, documents, receipt)
+    saved = [saving.save(d) for d in documents]
+    saving.flush()
+    return saved
+
+
+class _Saving:
+    """One transaction's worth of saving: what is there is asked at once, rows are collected and
+    written together."""
+
+    def __init__(self, db: Database, index: TextIndex, documents: Sequence[Document], receipt: int | None) -> None:
+        self._db = db
+        self._index = index
+        self._receipt = receipt
+        self._next: int = db.get("select passage + 1 from last_key")
+        self._next_document: int = db.get("select coalesce(max(key), 0) + 1 from document")
+        self._known = self._stored(documents)
+        self._taken = self._named(documents)
+        self._shared: dict[tuple[str, str], int] = {}  # ids that this transaction added: (origin, id) and document
+        self._documents: list[dict[str, Any]] = []
+        self._rows: list[tuple[Any, ...]] = []
+        self._indexed: list[IndexRow] = []
+        self._brought: list[tuple[Any, ...]] = []
+
+    def _stored(self, documents: Iterable[Document]) -> dict[tuple[str, str], int]:
+        by_origin: dict[str, list[str]] = {}
+        for document in documents:
+            by_origin.setdefault(storable(document.origin), []).append(storable(document.origin_id))
+        found: dict[tuple[str, str], int] = {}
+        for origin, ids in by_origin.items():
+            listed, value = self._db.among(ids)
+            rows = self._db.rows(
+                f"select origin_id, key from document where origin = ? and origin_id in ({listed})", (origin, value)
+            )
+            found |= {(origin, id_): key for id_, key in rows}
+        return found
+
+    def _named(self, documents: Iterable[Document]) -> set[str]:
+        """The names that documents would like to have, and others have."""
+        listed, value = self._db.among([storable(name) for d in documents for name in _first_names(d)])
+        return {name for (name,) in self._db.rows(f"select id from document where id in ({listed})", (value,))}
+
+    def save(self, document: Document) -> Saved:
+        key = self._known.get((storable(document.origin), storable(document.origin_id)))
+        document = replace(document, passages=_distinct(document.passages))
+        return self._create(document) if key is None else self._merge(key, document)
+
+    def flush(self) -> None:
+        if self._documents:
+            columns = tuple(self._documents[0])
+            self._db.insert("document", columns, [tuple(row.values()) for row in self._documents])
+        if self._rows:
+            self._db.insert("passage", _PASSAGE, self._rows)
+            self._db.run("update last_key set passage = ?", (self._next - 1,))
+            self._index.add(self._indexed)
+        if self._brought:
+            self._db.insert("receipt_document", ("receipt", "document", "runs", "before"), self._brought)
+        self._documents, self._rows, self._indexed, self._brought = [], [], [], []
+
+    def _create(self, document: Document) -> Saved:
+        passages, copies = self._without_copies(document, document.passages, 0)
+        head, order = places(passages, document.head)
+        document = replace(document, id=self._free_id(document), head=head)
+        key = self._next_document
+        self._next_document += 1
+        self._known[storable(document.origin), storable(document.origin_id)] = key
+        row = document_row(document)
+        opening = self._next if order else None
+        self._documents.append({"key": key, **row, **self._db.derived(row), "opening": opening, "passages": len(order)})
+        title = storable(document.title)
+        keys = [
+            self._add(key, document, passages[n], position, canonical, "" if position else title)
+            for position, (n, canonical) in enumerate(order)
+        ]
+        if self._receipt is not None:
+            self._brought.append((self._receipt, key, dump_runs(set(keys)), None))
+        return Saved(document.id, True, new=len(keys), copies=copies)
+
+    def _free_id(self, document: Document) -> str:
+        """The origin's own id, or one that says the origin where another document has that name."""
+        first = _first_names(document)
+        more = (f"{first[-1]}#{n}" for n in count(2))
+        name = next(n for n in chain(first, more) if not self._is_taken(storable(n), n not in first))
+        self._taken.add(storable(name))
+        return name
+
+    def _is_taken(self, name: str, ask: bool) -> bool:
+        return name in self._taken or (ask and self._db.get("select 1 from document where id = ?", (name,)) is not None)
+
+    def _merge(self, key: int, given: Document) -> Saved:
+        self.flush()  # what this transaction wrote of the document before must be seen
+        stored = read_head(self._db, key)
+        known = {i: (k, digest) for k, i, digest in
+                self._db.rows("select key, id, digest from passage where document = ?", (key,))}  # fmt: skip
+        saved = Saved(stored.id, False)
+        replaces = not given.partial and not _older(given, stored)
+        unknown = tuple(p for p in given.passages if storable(p.id) not in known)
+        new, saved.copies = self._without_copies(given, unknown, key)
+        contained: list[int] = []
+        for passage in given.passages:
+            passage_key, digest = known.get(storable(passage.id), (None, b""))
+            if passage_key is None:
+                continue
+            contained.append(passage_key)
+            if digest_of(passage) == digest:
+                saved.same += 1
+            elif replaces:
+                saved.changed += 1
+                self._revise(passage_key, passage)
+            else:
+                saved.kept += 1
+        saved.new = len(new)
+        before = self._update_document(key, stored, given) if replaces else None
+        saved.altered = before is not None
+        if saved.new or saved.changed or before:
+            contained += self._rearrange(key, stored, given, new, replaces)
+        self._contained(key, contained, before)
+        return saved
+
+    def _update_document(self, key: int, stored: Document, given: Document) -> str | None:
+        """Take over what the origin says of the document; returns what it said before, if that differs."""
+        now = replace(given, id=stored.id, origin=stored.origin, origin_id=stored.origin_id, source=stored.source,
+                      title=given.title or stored.title, head=given.head or stored.head,
+                      created_at=given.created_at or stored.created_at,
+                      updated_at=given.updated_at or stored.updated_at)  # fmt: skip
+        old_row, new_row = document_row(stored), document_row(now)
+        if old_row == new_row:
+            return None
+        change_document(self._db, key, new_row, self._index)
+        return json.dumps(old_row)
+
+    def _rearrange(
+        self, key: int, stored: Document, given: Document, new: Sequence[Passage], replaces: bool
+    ) -> list[int]:
+        """Number stored and new passages together; returns the keys of the new ones."""
+        bones = stored_bones(self._db, key)
+        placed = {i: (b.position, b.canonical) for i, b in bones.items()}
+        if replaces:
+            told = {b.id: b for b in map(_bone, given.passages)}
+            here = bones.keys() | {storable(p.id) for p in new}  # copies are told, but live elsewhere
+            bones = {i: b for i, b in told.items() if i in here} | {i: b for i, b in bones.items() if i not in told}
+        else:
+            bones |= {b.id: b for b in map(_bone, new)}
+        head = storable(given.head) if replaces and given.head else None
+        head, order = places(ordered := list(bones.values()), head or (None if new else stored.head))
+        place = {ordered[n].id: (position, canonical) for position, (n, canonical) in enumerate(order)}
+        added = [self._add(key, given, p, *place[storable(p.id)], "") for p in new]
+        renumber(self._db, key, {i: at for i, at in place.items() if placed.get(i, at) != at})
+        self._db.run("update document set head = ?, passages = passages + ? where key = ?", (head, len(added), key))
+        self.flush()
+        give_opening(self._db, key, self._index)
+        return added
+
+    def _add(self, key: int, document: Document, passage: Passage, position: int, canonical: bool, title: str) -> int:
+        passage_key = self._next
+        self._next += 1
+        row = passage_row(passage, position, canonical)
+        self._rows.append((passage_key, key, self._receipt, document.shared_ids, *row))
+        self._indexed.append((passage_key, title, row[-1]))
+        if document.shared_ids:
+            self._shared[document.origin, storable(passage.id)] = key
+        return passage_key
+
+    def _revise(self, key: int, passage: Passage) -> None:
+        """Replace a stored passage, remembering for the receipt what it said."""
+        (before,) = self._db.rows(_SELECT_PASSAGE, (key,))
+        digest, position, canonical, *rest = before
+        replace_passage(self._db, key, passage_row(passage, position, canonical), self._index)
+        if self._receipt is not None:
+            self._db.run("insert into receipt_revision (receipt, passage, before) values (?, ?, ?) "
+                         "on conflict do nothing",
+                         (self._receipt, key, json.dumps([digest.hex(), position, canonical, *rest])))  # fmt: skip
+
+    def _without_copies(
+        self, document: Document, passages: Sequence[Passage], key: int
+    ) -> tuple[Sequence[Passage], int]:
+        if not document.shared_ids or not passages:
+            return passages, 0
+        listed, value = self._db.among([storable(p.id) for p in passages])
+        elsewhere = {i for (i,) in self._db.rows(
+            "select p.id from passage p join document d on d.key = p.document "
+            f"where p.shared and p.id in ({listed}) and d.origin = ? and d.key <> ?", (value, document.origin, key),
+        )}  # fmt: skip
+        own = [p for p in passages if storable(p.id) not in elsewhere
+               and self._shared.get((document.origin, storable(p.id)), key) == key]  # fmt: skip
+        return own, len(passages) - len(own)
+
+    def _contained(self, document: int, passages: Iterable[int], before: str | None) -> None:
+        if self._receipt is None:
+            return
+        where = "from receipt_document where receipt = ? and document = ?"
+        found = self._db.rows(f"select runs, before {where}", (self._receipt, document))
+        earlier, first = found[0] if found else ("[]", None)
+        self._db.run(f"delete {where}", (self._receipt, document))
+        self._db.insert(
+            "receipt_document", ("receipt", "document", "runs", "before"),
+            [(self._receipt, document, dump_runs({*passages, *load_runs(earlier)}), first or before)],
+        )  # fmt: skip
+
+
+def _first_names(document: Document) -> tuple[str, str]:
+    wanted = document.id or document.origin_id
+    return wanted, f"{document.origin}:{wanted}"
+
+
+def _distinct(passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
+    """One passage an id: the last one said wins, at the place of the first."""
+    ids = {p.id for p in passages}
+    if len(ids) == len(passages) and "".join(ids).isascii():
+        return passages
+    found: dict[str, Passage] = {}
+    for passage in passages:
+        found[storable(passage.id)] = passage
+    return passages if len(found) == len(passages) else tuple(found.values())
+
+
+def _older(given: Document, stored: Document) -> bool:
+    return bool(given.updated_at and stored.updated_at and given.updated_at < stored.updated_at)
+
+
+def load_runs(text: str) -> set[int]:
+    return {key for first, last in json.loads(text) for key in range(first, last + 1)}
+
+
+def dump_runs(keys: set[int]) -> str:
+    """A set of keys as [first, last] runs: an import's keys follow each other, so this stays small."""
+    runs: list[list[int]] = []
+    for key in sorted(keys):
+        if runs and runs[-1][1] == key - 1:
+            runs[-1][1] = key
+        else:
+            runs.append([key, key])
+    return json.dumps(runs)
+
+
+def _bone(passage: Passage) -> Passage:
+    """What places need of a passage, with ids as they are stored."""
+    parent = None if passage.parent is None else storable(passage.parent)
+    return Passage(storable(passage.id), None, "", parent=parent, created_at=passage.created_at)
+
+
+def stored_bones(db: Database, key: int) -> dict[str, Passage]:
+    rows = db.rows(
+        "select id, parent, created_at, position, canonical from passage where document = ? order by position", (key,)
+    )
+    return {
+        i: Passage(i, None, "", parent=parent, created_at=from_micros(at), position=position, canonical=bool(canonical))
+        for i, parent, at, position, canonical in rows
+    }
+
+
+def renumber(db: Database, key: int, places: Mapping[str, tuple[int, bool]]) -> None:
+    db.run_many(
+        "update passage set position = ?, canonical = ? where document = ? and id = ?",
+        [(position, canonical, key, i) for i, (position, canonical) in places.items()],
+    )
+
+
+# -- one at a time -------------------------------------------------------------
+
+
+def append(db: Database, id: str, passage: Passage, index: TextIndex) -> bool:
+    found = db.rows("select key, head, updated_at, passages from document where id = ?", (storable(id),))
+    key, head, updated, position = found[0] if found else (key_of(db, id), None, 0, 0)
+    there = db.rows(
+        "select id, digest, parent, created_at from passage where document = ? and id in (?, ?)",
+        (key, storable(passage.id), storable(passage.parent or "")),
+    )
+    stored = {row[0]: row[1:] for row in there}
+    if (same := stored.get(storable(passage.id))) is not None:
+        return _same_or_refuse(passage, *same)
+    follows = passage.parent is None or storable(passage.parent) == head
+    if not follows and storable(passage.parent or "") not in stored:
+        raise NotFound(f"Message {passage.parent!r}, named as the parent, is not in conversation {id!r}.")
+    at = passage.created_at or datetime.now(UTC)
+    changed = max(from_micros(updated) or at, at)
+    row = passage_row(passage._replace(parent=passage.parent or head, created_at=at), position)
+    passage_key: int = db.get("update last_key set passage = passage + 1 returning passage")
+    db.insert("passage", _PASSAGE, [(passage_key, key, None, False, *row)])
+    index.add([(passage_key, "", row[-1])])
+    db.run(
+        "update document set head = ?, passages = passages + 1, updated_at = ? where key = ?",
+        (storable(passage.id), micros(changed), key),
+    )
+    if not follows:
+        _mark_path(db, key, storable(passage.id))
+    if position == 0:
+        give_opening(db, key, index)
+    return True
+
+
+def _same_or_refuse(passage: Passage, digest: bytes, parent: str | None, at: int | None) -> bool:
+    """A message sent again is the same where it says nothing else; what was left out then counts as equal."""
+    again = passage._replace(parent=passage.parent or parent, created_at=passage.created_at or from_micros(at))
+    if digest_of(again) == digest:
+        return False
+    raise InvalidInput(f"Message id {passage.id!r} is already used in this conversation for another message.")
+
+
+def _mark_path(db: Database, key: int, head: str) -> None:
+    """The way from the root to the head is canonical, and nothing else."""
+    bones = stored_bones(db, key)
+    path = set()
+    walk: str | None = head
+    while walk is not None and walk in bones and walk not in path:
+        path.add(walk)
+        walk = bones[walk].parent
+    renumber(db, key, {i: (b.position, i in path) for i, b in bones.items() if b.canonical != (i in path)})
+
+
+def rename(db: Database, key: int, title: str, index: TextIndex) -> None:
+    """A person's own title is a change made now, so that an export of before does not take it back."""
+    head = read_head(db, key)
+    now = datetime.now(UTC)
+    change_document(
+        db, key, document_row(replace(head, title=title, updated_at=max(head.updated_at or now, now))), index
+    )
+
+
+def change_document(db: Database, key: int, row: Mapping[str, Any], index: TextIndex) -> None:
+    """Let a document say what the row says, but for what it is known by."""
+    changes = {name: value for name, value in row.items() if name not in _FIXED}
+    changes |= db.derived(row)
+    opening, old, content = db.rows(
+        "select d.opening, d.title, p.content from document d left join passage p on p.key = d.opening where d.key = ?",
+        (key,),
+    )[0]
+    db.run(f"update document set {', '.join(f'{name} = ?' for name in changes)} where key = ?",
+           (*changes.values(), key))  # fmt: skip
+    if opening is not None and old != row["title"]:
+        index.remove([(opening, old, content)])
+        index.add([(opening, row["title"], content)])
+
+
+def give_opening(db: Database, key: int, index: TextIndex) -> None:
+    """Let the first passage carry the title in the index, if none does."""
+    ((title, opening),) = db.rows("select title, opening from document where key = ?", (key,))
+    if opening is not None:
+        return
+    first = db.rows("select key, content from passage where document = ? order by position limit 1", (key,))
+    for passage, content in first:
+        db.run("update document set opening = ? where key = ?", (passage, key))
+        index.remove([(passage, "", content)])
+        index.add([(passage, title, content)])
+
+
+def replace_passage(db: Database, key: int, row: tuple[Any, ...], index: TextIndex) -> None:
+    ((_, title, content),) = _in_index(db, [key])
+    db.run(_UPDATE_PASSAGE, (*row, key))
+    if row[-1] != content:
+        index.remove([(key, title, content)])
+        index.add([(key, title, row[-1])])
+
+
+def _in_index(db: Database, passages: Sequence[int]) -> Iterator[IndexRow]:
+    """The passages as they stand in the index."""
+    for start in range(0, len(passages), 1_000):
+        listed, value = db.among(passages[start : start + 1_000])
+        yield from db.rows(
+            "select p.key, case when d.opening = p.key then d.title else '' end, p.content "
+            f"from passage p join document d on d.key = p.document where p.key in ({listed})",
+            (value,),
+        )
+
+
+def replace_order(db: Database, key: int, index: TextIndex) -> None:
+    """Number the passages anew after some were removed."""
+    bones = list(stored_bones(db, key).values())
+    head, order = places(bones, db.get("select head from document where key = ?", (key,)))
+    renumber(db, key, {bones[n].id: (position, canonical) for position, (n, canonical) in enumerate(order)
+                       if (bones[n].position, bones[n].canonical) != (position, canonical)})  # fmt: skip
+    db.run("update document set head = ? where key = ?", (head, key))
+    give_opening(db, key, index)
+
+
+def remove_passages(db: Database, passages: Mapping[int, Sequence[int]], index: TextIndex) -> None:
+    """Delete passages of some documents: from the truth and from the index."""
+    keys = [key for some in passages.values() for key in some]
+    index.remove(_in_index(db, keys), len(keys))
+    for start in range(0, len(keys), 1_000):
+        listed, value = db.among(keys[start : start + 1_000])
+        db.run(f"delete from passage where key in ({listed})", (value,))
+    db.run_many(
+        "update document set passages = (select count(*) from passage p where p.document = document.key), "
+        "opening = (select p.key from passage p where p.key = document.opening) where key = ?",
+        [(document,) for document in passages],
+    )
+
+
+def delete(db: Database, document: int, index: TextIndex) -> None:
+    passages = [k for (k,) in db.rows("select key from passage where document = ?", (document,))]
+    remove_passages(db, {document: passages}, index)
+    db.run("delete from document where key = ?", (document,))
