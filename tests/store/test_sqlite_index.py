@@ -21,8 +21,9 @@ from recollect.index.models import STATIC
 from recollect.index.refresh import refresh
 from recollect.model import Document, Filter, Passage
 from recollect.query import And, Near, Node, Not, Or, Word, parse
+from recollect.store import spaces
 from recollect.store.base import Space
-from recollect.store.sqlite import SqliteStore, sealed, spaces, text, vectors, volume
+from recollect.store.sqlite import SqliteStore, sealed, text, vectors, volume
 from recollect.store.sqlite import store as store_module
 from recollect.store.sqlite.volume import Volume
 
@@ -709,7 +710,9 @@ def test_vectors_of_what_was_deleted_are_zeros_in_the_file(store: SqliteStore, s
 def test_what_was_deleted_before_a_kill_is_wiped_later_and_never_found(store: SqliteStore, space: Space) -> None:
     gone = {store.key("c5", f"m{n}") for n in range(5, 10)}
     documents = sys.modules["recollect.store.documents"]
-    store._write(lambda db: documents.delete(db, documents.key_of(db, "c5"), text.Index(db, store._words)))  # and no more
+    store._write(
+        lambda db: documents.delete(db, documents.key_of(db, "c5"), text.Index(db, store._words))
+    )  # and no more
     assert not gone & {key for hits in nearest_to_all(store, space) for key, _ in hits}
     store.refresh()
     _, numbers = files_of(store, space)

@@ -15,10 +15,10 @@ from recollect.errors import DamagedLibrary
 from recollect.model import CONVERSATION, Document, Filter, Passage, Receipt, Summary
 from recollect.query import Node
 from recollect.settings import LIMITS
-from recollect.store import documents, receipts
+from recollect.store import documents, receipts, spaces
 from recollect.store.base import Candidate, Findings, Saved, Space, Store, Unembedded
 from recollect.store.encoding import Progress
-from recollect.store.sqlite import spaces, text
+from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections, connect, explained
 from recollect.store.sqlite.migrations import migrate
 from recollect.text import from_micros, iso
@@ -216,8 +216,8 @@ class SqliteStore(Store):
         from recollect.store.sqlite.vectors import packed
 
         made = iter(packed([v for parts in vectors.values() for v in parts]))
-        blobs = {passage: [next(made) for _ in parts] for passage, parts in vectors.items()}
-        self._connections.write(lambda db: spaces.embed(db, space, blobs))
+        blobs = {passage: [(next(made),) for _ in parts] for passage, parts in vectors.items()}
+        self._connections.write(lambda db: spaces.embed(db, space, ("vector",), blobs))
 
     def finish_space(self, space: Space) -> None:
         self._connections.write(lambda db: spaces.finish(db, space))

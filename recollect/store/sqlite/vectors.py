@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from recollect.model import Filter
 from recollect.store.base import Space
+from recollect.store.spaces import every
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.sealed import locked
-from recollect.store.sqlite.spaces import every
 from recollect.text import micros
 
 Vector = NDArray[np.float32]
