@@ -21,6 +21,10 @@ class UnsafeFile(RecollectError):
     """A file or archive was refused before it could do harm."""
 
 
+class StoreUnavailable(RecollectError):
+    """The database server cannot be reached, or went away; what was saved stays saved."""
+
+
 class StoreBusy(RecollectError):
     """Another process held the library's write lock past the deadline."""
 

@@ -31,17 +31,17 @@ from recollect.model import (
     Receipt,
     Summary,
 )
-from recollect.settings import LIMITS, home
+from recollect.settings import LIMITS, default_user, place
 from recollect.store.base import Candidate, Findings, Store
 from recollect.store.encoding import Progress
 from recollect.text import bound, storable
 
 if TYPE_CHECKING:
     from recollect.index.meaning import Meaning
+    from recollect.store.postgres import PostgresStore
 
 log = logging.getLogger(__name__)
 
-DEFAULT_USER = "default"
 ORIGIN = "recollect"
 
 Moment = str | date | datetime | None
@@ -51,34 +51,57 @@ IndexProgress = Callable[[str, int, int], None]
 """Called with (what is done, how much is done, how much there is) while indexing goes on."""
 
 
-def open(path_or_url: str | Path | None = None, user: str = DEFAULT_USER, *, background: bool | None = None) -> Library:
+def open(path_or_url: str | Path | None = None, user: str | None = None, *, background: bool | None = None) -> Library:
     """Open a user's library, made on first use.
 
-    `path_or_url` is the folder that holds the libraries; by default
-    RECOLLECT_HOME, or the user's data folder. With `background` a thread
-    embeds and seals what waits; by default as RECOLLECT_INDEXING says.
+    `path_or_url` is the folder that holds the libraries, or the address of a
+    PostgreSQL database (postgresql://…); by default RECOLLECT_HOME, or the
+    user's data folder. With `background` a thread embeds and seals what waits;
+    by default as RECOLLECT_INDEXING says.
     """
-    if isinstance(path_or_url, str) and re.match(r"[a-z]+://", path_or_url):
-        raise InvalidInput(f"{path_or_url.split(':')[0]}:// libraries are not supported; give a folder.")
-    from recollect.store.sqlite import SqliteStore
-
     if background is None:
         background = os.environ.get("RECOLLECT_INDEXING", "background") != "manual"
-    return Library(SqliteStore(library_file(home(path_or_url), user)), background)
+    return Library(_store(place(path_or_url), _checked(default_user() if user is None else user)), background)
 
 
 def open_existing(
-    path: str | Path | None = None, user: str = DEFAULT_USER, *, background: bool | None = None
+    path_or_url: str | Path | None = None, user: str | None = None, *, background: bool | None = None
 ) -> Library | None:
     """The user's library if there is one; nothing is created."""
-    return open(path, user, background=background) if library_file(home(path), user).exists() else None
+    where, user = place(path_or_url), _checked(default_user() if user is None else user)
+    there = library_file(where, user).exists() if isinstance(where, Path) else _postgres(where).exists(where, user)
+    return open(where, user, background=background) if there else None
+
+
+def _store(where: Path | str, user: str) -> Store:
+    if isinstance(where, str):
+        return _postgres(where)(where, user)
+    from recollect.store.sqlite import SqliteStore
+
+    return SqliteStore(library_file(where, user))
+
+
+def _postgres(url: str) -> type[PostgresStore]:
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise InvalidInput(f"{url.split(':')[0]}:// libraries are not supported; give a folder, or postgresql://…")
+    try:
+        from recollect.store.postgres import PostgresStore
+    except ImportError as error:
+        raise RecollectError(
+            f"A library in PostgreSQL needs more packages ({error.name} is missing): pip install 'recollect[postgres]'"
+        ) from error
+    return PostgresStore
+
+
+def _checked(user: str) -> str:
+    if not user or len(user) > 500:
+        raise InvalidInput("A user's name must have 1 to 500 characters.")
+    return user
 
 
 def library_file(folder: Path, user: str) -> Path:
     """Where a user's library lies. Two names never share a file, whatever characters they hold."""
-    if not user or len(user) > 500:
-        raise InvalidInput("A user's name must have 1 to 500 characters.")
-    name = user
+    name = _checked(user)
     if not re.fullmatch(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?", user) or re.fullmatch(
         r"con|prn|aux|nul|com\d|lpt\d|.*-[0-9a-f]{16}", user
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -16,6 +17,7 @@ class Limits:
     search_seconds: float = 1.0
     foreign_search_seconds: float = 10.0
     write_wait_seconds: float = 30.0
+    server_connections: int = 16
     page_size: int = 200
     page_offset: int = 1_000_000
     snippet_length: int = 240
@@ -46,7 +48,12 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("RECOLLECT_HOME", "The folder that holds every library (default: the user's data folder)."),
+    Setting(
+        "RECOLLECT_HOME",
+        "Where the libraries are: a folder (default: the user's data folder), or a PostgreSQL database "
+        "(postgresql://user:password@host/database).",
+    ),
+    Setting("RECOLLECT_USER", "Whose library is opened where nothing else is said (default: default)."),
     Setting(
         "RECOLLECT_EMBEDDINGS",
         "What makes the vectors: static (default), off, gte-small, a folder with an ONNX model, or the address of an "
@@ -59,12 +66,28 @@ SETTINGS = (
 )
 
 
-def home(given: str | os.PathLike[str] | None = None) -> Path:
-    """The folder that holds the libraries: what was given, RECOLLECT_HOME, or the data folder."""
-    if given is not None:
-        return Path(given).expanduser()
-    if configured := os.environ.get("RECOLLECT_HOME"):
-        return Path(configured).expanduser()
+def place(given: str | os.PathLike[str] | None = None) -> Path | str:
+    """Where the libraries are: what was given, RECOLLECT_HOME, or the data folder. A database's
+    address is text, a folder is a path."""
+    said = given if given is not None else os.environ.get("RECOLLECT_HOME") or None
+    if said is None:
+        return _data_folder()
+    if isinstance(said, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", said):
+        return said
+    return Path(said).expanduser()
+
+
+def home() -> Path:
+    """The folder for files that belong to no one library, as models: also where libraries are in a database."""
+    configured = place()
+    return configured if isinstance(configured, Path) else _data_folder()
+
+
+def default_user() -> str:
+    return os.environ.get("RECOLLECT_USER") or "default"
+
+
+def _data_folder() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("recollect", appauthor=False)

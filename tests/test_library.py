@@ -219,8 +219,8 @@ def test_the_home_is_what_is_given_or_set(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_another_kind_of_address_is_refused_clearly(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="postgresql"):
-        recollect.open("postgresql://localhost/x")
+    with pytest.raises(InvalidInput, match="mysql:// libraries are not supported"):
+        recollect.open("mysql://localhost/x")
 
 
 # -- several processes -----------------------------------------------------------------

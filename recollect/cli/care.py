@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-import apsw
 from rich.box import SIMPLE_HEAD
 from rich.progress import Progress
 from rich.table import Table
@@ -15,6 +14,7 @@ from recollect.cli.common import Commands, add_command, console, existing, print
 from recollect.cli.indexing import described, vectors
 from recollect.library import Library
 from recollect.settings import LIMITS
+from recollect.store.base import Findings
 
 _STATS_EXAMPLES = """\
   recollect stats
@@ -57,16 +57,27 @@ def doctor(given: argparse.Namespace) -> int:
         if given.repair and not found.healthy:
             _repair(library)
             found = library.verify()
-        facts = {"recollect": __version__, "sqlite": apsw.sqlite_lib_version(), "library": library.stats()["path"],
-                 "indexed_in_part": library.stats()["indexed_in_part"]}  # fmt: skip
+        counted = library.stats()
+        facts = {"recollect": __version__, "database": counted["engine"], "library": counted["path"],
+                 "indexed_in_part": counted["indexed_in_part"]}  # fmt: skip
+        lacks = library.store.lacks
         made = vectors(library)
     if given.json:
-        print_json({**facts, "vectors": made, **asdict(found), "healthy": found.healthy, "limits": LIMITS.table()})
+        print_json({**facts, "vectors": made, "lacks": lacks, **asdict(found), "healthy": found.healthy,
+                    "limits": LIMITS.table()})  # fmt: skip
         return 0 if found.healthy else 1
     out = console()
     for name, value in facts.items():
         out.print(f"{name.replace('_', ' ')}: {safe(str(value))}")
     out.print(f"vectors: {', '.join(map(described, made)) or 'none yet'}")
+    for line in lacks:
+        out.print(f"[yellow]lacks[/]: {safe(line)}")
+    _show_findings(found)
+    return 0 if found.healthy else 1
+
+
+def _show_findings(found: Findings) -> None:
+    out = console()
     for line in found.damaged:
         out.print(f"[red]damaged[/]: {safe(line)}. Restore a backup, or export what can still be read.")
     for line in found.damaged_index:
@@ -79,7 +90,6 @@ def doctor(given: argparse.Namespace) -> int:
         out.print("Run: recollect doctor --repair")
     if found.healthy:
         out.print("[green]Everything agrees.[/]")
-    return 0 if found.healthy else 1
 
 
 def _repair(library: Library) -> None:

@@ -7,14 +7,15 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
 from recollect.errors import NotFound
-from recollect.library import DEFAULT_USER, Library, library_file, open, open_existing
-from recollect.settings import home
+from recollect.library import Library, open, open_existing
+from recollect.settings import default_user, place
 from recollect.text import iso, printable
 
 Commands = Any  # argparse keeps the type of its subparsers private
@@ -38,10 +39,10 @@ def add_command(
 
 def add_library(parser: argparse.ArgumentParser, *, after_command: bool = False) -> None:
     """Whose library and where: may be said before the command or after it."""
-    where = "where libraries lie (default: RECOLLECT_HOME, or your data folder)"
-    whose = f"whose library (default: {DEFAULT_USER})"
-    home, user = (argparse.SUPPRESS, argparse.SUPPRESS) if after_command else (None, DEFAULT_USER)
-    parser.add_argument("--home", metavar="FOLDER", help=where, default=home)
+    where = "where libraries are: a folder, or postgresql://… (default: RECOLLECT_HOME, or your data folder)"
+    whose = "whose library (default: RECOLLECT_USER, or default)"
+    home, user = (argparse.SUPPRESS, argparse.SUPPRESS) if after_command else (None, None)
+    parser.add_argument("--home", metavar="PLACE", help=where, default=home)
     parser.add_argument("--user", metavar="NAME", help=whose, default=user)
 
 
@@ -72,8 +73,12 @@ def existing(given: argparse.Namespace) -> Library:
     """The library to read from; reading never creates one. No command is there long enough to index beside its work."""
     library = open_existing(given.home, given.user, background=False)
     if library is None:
-        path = library_file(home(given.home), given.user)
-        raise NotFound(f"There is no library at {path} yet. Import something first: recollect import PATH")
+        where = place(given.home)
+        shown = where if isinstance(where, Path) else "that address"
+        raise NotFound(
+            f"There is no library of {given.user or default_user()!r} at {shown} yet. "
+            "Import something first: recollect import PATH"
+        )
     return library
 
 

@@ -281,6 +281,16 @@ class Store(ABC):
 
     # -- care ---
 
+    @property
+    @abstractmethod
+    def engine(self) -> str:
+        """The database and its version."""
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What the database could have and has not, and what that costs."""
+        return ()
+
     @abstractmethod
     def stats(self) -> dict[str, object]:
         """Counts and sizes: conversations, messages, by origin and role, first and last time."""

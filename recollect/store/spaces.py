@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from recollect.store.base import Space, Unembedded
 from recollect.store.database import Database
+
+T = TypeVar("T")
 
 _DROPPED = 5_000  # passages whose vectors are removed in one transaction
 
@@ -59,16 +61,17 @@ def unembedded(db: Database, space: Space, limit: int) -> tuple[list[Unembedded]
     if not listed:
         return [], 0
     waiting: int = db.get(
-        "select (select count(*) from unembedded where space = ? and passage <= ?) + (select passage from last_key) - ?",
+        "select (select count(*) from unembedded where space = ? and passage <= ?) "
+        "+ (select passage from last_key) - ?",
         (space.id, done, done),
     )
     return [Unembedded(*row) for row in listed], max(waiting, len(listed))
 
 
 def embed(
-    db: Database, space: Space, columns: Sequence[str], vectors: Mapping[Unembedded, Sequence[Sequence[Any]]]
+    db: Database, space: Space, vectors: Mapping[Unembedded, Sequence[T]], insert: Callable[[list[tuple[int, T]]], None]
 ) -> None:
-    """Keep vectors, each given as its values of these columns."""
+    """Keep vectors; `insert` writes them, each with the key of its passage."""
     if not vectors:
         return
     listed, value = db.among([p.key for p in vectors])
@@ -80,9 +83,8 @@ def embed(
     done: int = db.get("select done from space where id = ?", (space.id,)) or 0
     again = [(p.key, space.id) for p in unchanged if p.key <= done]
     db.run_many("delete from vector where passage = ? and space = ?", again)
-    made = [(space.id, p.key, *one) for p in unchanged for one in vectors[p]]
-    if made:
-        db.insert("vector", ("space", "passage", *columns), made)
+    if made := [(p.key, one) for p in unchanged for one in vectors[p]]:
+        insert(made)
     changed = [(p.key, space.id) for p in unchanged if p.mark]
     db.run_many("delete from unembedded where passage = ? and space = ?", changed)
     newest = max(p.key for p in vectors)

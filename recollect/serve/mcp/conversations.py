@@ -69,7 +69,7 @@ class Toolset:
     """The tools of one user; see `catalog`."""
 
     def __init__(self, home: str | None, user: str | None) -> None:
-        self._home = settings.home(home)
+        self._home = settings.place(home)
         self._user = user
         self._library: Any = None
         self._opening = threading.Lock()
@@ -95,16 +95,16 @@ class Toolset:
             if not path.exists() or path.is_dir():
                 raise ToolError(f"Database not found: {configured}")
             return _foreign(path)
-        if dropped := _newest_database(self._home / "db"):
+        if isinstance(self._home, Path) and (dropped := _newest_database(self._home / "db")):
             return _foreign(dropped)
         return self._open_library()
 
     def _open_library(self) -> Source:
-        from recollect.library import DEFAULT_USER, open_existing
+        from recollect.library import open_existing
 
         with self._opening:
             if self._library is None:
-                self._library = open_existing(self._home, self._user or DEFAULT_USER)
+                self._library = open_existing(self._home, self._user)
             if self._library is None:
                 raise ToolError(f"Database not found: no library in {self._home}. Make one with: recollect import PATH")
             source: Source = self._library

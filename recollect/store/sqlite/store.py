@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 
 from recollect.errors import DamagedLibrary
-from recollect.model import CONVERSATION, Document, Filter, Passage, Receipt, Summary
+from recollect.model import Document, Filter, Passage, Receipt, Summary
 from recollect.query import Node
 from recollect.settings import LIMITS
-from recollect.store import documents, receipts, spaces
+from recollect.store import documents, receipts, spaces, statistics
 from recollect.store.base import Candidate, Findings, Saved, Space, Store, Unembedded
 from recollect.store.encoding import Progress
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections, connect, explained
 from recollect.store.sqlite.migrations import migrate
-from recollect.text import from_micros, iso
 
 if TYPE_CHECKING:
     from recollect.store.sqlite.sealed import Sealed
@@ -60,6 +59,10 @@ class SqliteStore(Store):
     @property
     def path(self) -> Path:
         return self._connections.path
+
+    @property
+    def engine(self) -> str:
+        return f"SQLite {apsw.sqlite_lib_version()}"
 
     def close(self) -> None:
         for part in ("_sealed", "_vectors"):
@@ -216,8 +219,15 @@ class SqliteStore(Store):
         from recollect.store.sqlite.vectors import packed
 
         made = iter(packed([v for parts in vectors.values() for v in parts]))
-        blobs = {passage: [(next(made),) for _ in parts] for passage, parts in vectors.items()}
-        self._connections.write(lambda db: spaces.embed(db, space, ("vector",), blobs))
+        blobs = {passage: [next(made) for _ in parts] for passage, parts in vectors.items()}
+
+        def work(db: Connection) -> None:
+            def insert(rows: list[tuple[int, bytes]]) -> None:
+                db.insert("vector", ("space", "passage", "vector"), [(space.id, key, blob) for key, blob in rows])
+
+            spaces.embed(db, space, blobs, insert)
+
+        self._connections.write(work)
 
     def finish_space(self, space: Space) -> None:
         self._connections.write(lambda db: spaces.finish(db, space))
@@ -284,7 +294,9 @@ class SqliteStore(Store):
 
     def stats(self) -> dict[str, object]:
         with self._connections.read() as db:
-            return _stats(db) | {"file_bytes": self.path.stat().st_size, "path": str(self.path)}
+            part = db.get("select count(*) from passage where length(content) > ?", (LIMITS.indexed_characters,))
+            return statistics.counted(db) | {"indexed_in_part": part, "file_bytes": self.path.stat().st_size,
+                                             "path": str(self.path), "engine": self.engine}  # fmt: skip
 
     def verify(self) -> Findings:
         # On a connection of its own: FTS5 checks an older picture of the index than it searches.
@@ -357,33 +369,6 @@ def _behind(db: Connection) -> bool:
     newest = db.execute("select max(key) from passage").get or 0
     newest_indexed = db.execute("select max(id) from passage_text_docsize").get or 0
     return _outdated(db) or text.words_are_behind(db) or bool(newest_indexed < newest)
-
-
-def _stats(db: Connection) -> dict[str, object]:
-    def grouped(sql: str) -> dict[str, int]:
-        return {str(name): count for name, count in db.execute(sql)}
-
-    first, last = db.execute("select min(created_at), max(created_at) from passage").fetchone() or (None, None)
-    messages = "from passage p join document d on d.key = p.document and d.source = 'conversation'"
-    return {
-        "conversations": db.execute("select count(*) from document where source = ?", (CONVERSATION,)).get,
-        "messages": db.execute(f"select count(*) {messages}").get,
-        "notes": db.execute("select count(*) from document where source = 'note'").get,
-        "alternates": db.execute("select count(*) from passage where not canonical").get,
-        "origins": grouped("select origin, count(*) from document group by 1 order by 2 desc"),
-        "namespaces": grouped("select namespace, count(*) from document group by 1 order by 2 desc limit 100"),
-        "roles": grouped(f"select coalesce(role, 'unknown'), count(*) {messages} group by 1 order by 2 desc"),
-        "models": grouped(
-            "select model, count(*) from passage where model is not null group by 1 order by 2 desc limit 100"
-        ),
-        "first": iso(from_micros(first)),
-        "last": iso(from_micros(last)),
-        "imports": db.execute("select count(*) from receipt where undone_at is null").get,
-        "indexed_in_part": db.execute(
-            "select count(*) from passage where length(content) > ?", (LIMITS.indexed_characters,)
-        ).get,
-        "words": db.execute("select count(*) from word").get,
-    }
 
 
 def _verify(db: Connection) -> Findings:

@@ -20,10 +20,11 @@ from recollect.query import And, Near, Node, Not, Or, Word
 from recollect.settings import LIMITS
 from recollect.stem import stem
 from recollect.store.base import Candidate
+from recollect.store.candidates import COLUMNS, candidates
 from recollect.store.database import IndexRow as Row
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions, document_conditions
-from recollect.text import fold, from_micros, indexable
+from recollect.text import fold, indexable
 
 VERSION = 2
 _WORD = re.compile(r"[^\W_]+")  # as FTS5 cuts it
@@ -39,8 +40,6 @@ _USUAL_LENGTH = 60  # words of a message
 _VARIANTS = 50
 _NO_WORD = "\x1f"  # quoted, it holds no token and so matches nothing
 
-COLUMNS = """p.key, p.id, d.id, d.title, p.role, p.author, p.kind, p.created_at, d.origin, d.source,
-  d.namespace, p.position, p.canonical, d.passages, p.content"""
 NEWEST_FIRST = "p.created_at desc, p.key desc"  # without a time: last
 
 
@@ -178,12 +177,6 @@ def _quoted_word(word: str) -> str:
 # -- finding -----------------------------------------------------------------
 
 
-def candidate(row: tuple[Any, ...]) -> Candidate:
-    key, id_, document, title, role, author, kind, created, origin, source, namespace, position, canonical, *rest = row
-    return Candidate(key, id_, document, title, role, author, kind, from_micros(created),
-                     origin, source, namespace, position, bool(canonical), *rest)  # fmt: skip
-
-
 def passages(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
     """The passages of these keys that the filter lets through, in no order."""
     where, values = conditions(filter)
@@ -192,7 +185,7 @@ def passages(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candid
         cross join document d on d.key = p.document where {where}""",
         (json.dumps(keys), *values),
     )
-    return [candidate(r) for r in found_rows]
+    return candidates(found_rows)
 
 
 def preceding(db: Connection, keys: Sequence[int]) -> list[Candidate]:
@@ -203,7 +196,7 @@ def preceding(db: Connection, keys: Sequence[int]) -> list[Candidate]:
         cross join document d on d.key = p.document""",
         (json.dumps(keys),),
     )
-    return [candidate(r) for r in found_rows]
+    return candidates(found_rows)
 
 
 def allowed(db: Connection, keys: Sequence[int], filter: Filter) -> set[int]:
@@ -333,7 +326,7 @@ def find_literal(db: Connection, text: str, filter: Filter, limit: int, offset: 
     found_rows = db.execute(
         f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?", (*given, limit, offset)
     )
-    return [candidate(r) for r in found_rows], total
+    return candidates(found_rows), total
 
 
 def newest(db: Connection, filter: Filter, limit: int, offset: int, by_document: bool) -> tuple[list[Candidate], int]:
@@ -348,7 +341,7 @@ def newest(db: Connection, filter: Filter, limit: int, offset: int, by_document:
           where n.place = 1 order by {NEWEST_FIRST}"""
     total: int = db.execute(f"select count({counted}) from {source}", values).get
     found_rows = db.execute(f"select {COLUMNS} {order} limit ? offset ?", (*values, limit, offset))
-    return [candidate(r) for r in found_rows], total
+    return candidates(found_rows), total
 
 
 def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
@@ -376,7 +369,7 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
         where {found} and {where} order by {NEWEST_FIRST} limit ?""",
         (*given, *values, limit),
     )
-    return [candidate(r) for r in found_rows]
+    return candidates(found_rows)
 
 
 @dataclass(frozen=True, slots=True)

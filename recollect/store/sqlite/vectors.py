@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from recollect.model import Filter
 from recollect.store.base import Space
+from recollect.store.quantised import Vector, cosines, nearest_parts, quantised
 from recollect.store.spaces import every
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.sealed import locked
 from recollect.text import micros
 
-Vector = NDArray[np.float32]
 Columns = Callable[[str], NDArray[Any]]
 """The attributes of some rows, by name."""
 
@@ -49,11 +49,8 @@ def packed(vectors: Sequence[Vector]) -> list[bytes]:
     """Vectors as the database keeps them."""
     if not len(vectors):
         return []
-    given = np.stack([np.asarray(v, np.float32) for v in vectors])
-    scales = np.abs(given).max(axis=1) / 127
-    scales[scales == 0] = 1.0
-    numbers = np.round(given / scales[:, None]).astype(np.int8)
-    return [s.tobytes() + n.tobytes() for s, n in zip(scales.astype(np.float32), numbers, strict=True)]
+    numbers, scales = quantised(vectors)
+    return [s.tobytes() + n.tobytes() for s, n in zip(scales, numbers, strict=True)]
 
 
 def _unpacked(blobs: Sequence[bytes], dimensions: int) -> tuple[NDArray[np.int8], Vector]:
@@ -78,27 +75,22 @@ class Vectors:
         documents = text.documents_of(db, filter)
         gone = np.array([row for (row,) in db.execute("select row from wiped")], np.int64)
         allowed = _Allowed(filter, None if documents is None else np.array(sorted(documents), np.int64), gone)
-        query, query_scale = _quantised(vector)
+        (query,), (query_scale,) = quantised([vector])
         nearest = _Nearest(query, allowed, limit)
         starts = [0, *range(_FIRST, len(copy), _CHUNK)] if len(copy) else []
         for start, end in pairwise([*starts, len(copy)]):
             nearest.scan(*copy.part(start, end))
         for attributes, numbers in _tail(db, space, copy.last):
             nearest.scan(attributes.__getitem__, numbers)
-        return [(passage, score * query_scale) for passage, score in nearest.ranked()]
+        return [(passage, score * float(query_scale)) for passage, score in nearest.ranked()]
 
     def cosines(self, db: Connection, space: Space, vector: Vector, keys: Sequence[int]) -> dict[int, float]:
         """How near these passages are, each by its nearest part; without those that have no vector."""
         found = _vectors(db, space, keys)
         if not found:
             return {}
-        query, query_scale = _quantised(vector)
         numbers, scales = _unpacked([blob for _, blob in found], space.dimensions)
-        scores = (numbers.astype(np.int32) @ query.astype(np.int32)) * scales * query_scale
-        best: dict[int, float] = {}
-        for (passage, _), score in zip(found, scores.tolist(), strict=True):
-            best[passage] = max(score, best.get(passage, -1.0))
-        return best
+        return nearest_parts((passage for passage, _ in found), cosines(numbers, scales, vector))
 
     def of(self, db: Connection, space: Space, key: int) -> list[Vector]:
         """The vectors of a passage, one a part."""
@@ -326,11 +318,6 @@ class _Nearest:
 
     def ranked(self) -> list[tuple[int, float]]:
         return sorted(self._best.items(), key=lambda hit: (-hit[1], hit[0]))[: self._limit]
-
-
-def _quantised(vector: Vector) -> tuple[NDArray[np.int8], float]:
-    numbers, scale = _unpacked(packed([vector]), len(vector))
-    return np.ascontiguousarray(numbers[0]), float(scale[0])
 
 
 def _code(name: str | None) -> int:

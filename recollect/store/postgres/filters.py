@@ -1,0 +1,91 @@
+"""Filters as conditions in SQL, and the columns of a document that they ask.
+
+PostgreSQL folds case as the server's locale says, if it can at all; so what is
+compared without regard to case is folded here, once, when it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from recollect.model import Filter
+from recollect.store.encoding import load
+from recollect.text import fold, micros, storable, tokens
+
+_BETWEEN = "\x1f"  # stands around every tag
+
+
+def derived(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a document is found by, beside what it says."""
+    return {
+        "folded_title": fold(row["title"]),
+        "folded_id": fold(row["id"]),
+        "title_words": _padded(tokens(row["title"])),
+        "tags": _between(map(str, _tags(load(row["metadata"]).get("tags")))),
+    }
+
+
+def _tags(given: Any) -> list[Any]:
+    if isinstance(given, Mapping):
+        return list(given.values())
+    return given if isinstance(given, list) else [] if given is None else [given]
+
+
+def _between(values: Iterable[str]) -> str:
+    return "".join(f"{_BETWEEN}{fold(value).replace(_BETWEEN, ' ')}{_BETWEEN}" for value in values)
+
+
+def _padded(words: Iterable[str]) -> str:
+    return f" {' '.join(words)} "
+
+
+def conditions(filter: Filter, alias: str, hidden: str) -> tuple[str, list[Any]]:
+    """The filter over the attributes of a passage, of which one expression says whether it is
+    hidden; always true where it says nothing."""
+    clauses, values = _clauses(
+        (f"{alias}.role", "= any", filter.roles),
+        (f"{alias}.author", "= any", filter.authors),
+        (f"coalesce({alias}.role, '')", "<> all", filter.not_roles),
+        (f"coalesce({alias}.author, '')", "<> all", filter.not_authors),
+    )
+    if not filter.hidden:
+        clauses.append(f"not ({hidden})")
+    if filter.after is not None:
+        clauses.append(f"{alias}.created_at >= ?")
+        values.append(micros(filter.after))
+    if filter.before is not None:
+        clauses.append(f"{alias}.created_at <= ?")
+        values.append(micros(filter.before))
+    return " and ".join(clauses) or "true", values
+
+
+def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
+    """The part of the filter that speaks of document d; always true where it says nothing."""
+    clauses, values = _clauses(
+        ("d.namespace", "= any", filter.namespaces),
+        ("d.namespace", "<> all", filter.not_namespaces),
+        ("d.origin", "= any", filter.origins),
+        ("d.source", "= any", filter.sources),
+        ("d.id", "= any", filter.conversations),
+    )
+    if filter.tags:
+        clauses.append(f"({' or '.join(['strpos(d.tags, ?) > 0'] * len(filter.tags))})")
+        values += [_between([tag]) for tag in filter.tags]
+    clauses += ["strpos(d.tags, ?) = 0"] * len(filter.not_tags)
+    values += [_between([tag]) for tag in filter.not_tags]
+    for titles, has in ((filter.titles, "> 0"), (filter.not_titles, "= 0")):
+        clauses += [f"strpos(d.title_words, ?) {has}"] * len(titles)
+        values += [_title(title) for title in titles]
+    return " and ".join(clauses) or "true", values
+
+
+def _title(wanted: str) -> str:
+    padded = _padded(tokens(wanted))
+    return padded[:-1] if wanted.endswith("*") else padded
+
+
+def _clauses(*wanted: tuple[str, str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
+    found = [(f"{column} {how}(?::text[])", [storable(v) for v in values])
+             for column, how, values in wanted if values]  # fmt: skip
+    return [clause for clause, _ in found], [values for _, values in found]

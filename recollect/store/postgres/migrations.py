@@ -1,0 +1,488 @@
+"""The schema on PostgreSQL: the steps of SQLite's by the same names. Steps are appended, never edited.
+
+The owner is the first column of every key and every index, and what the tables
+are partitioned by: one user's rows lie together, a search touches one
+partition, and the same schema can be spread over machines by user.
+
+Three roles, none of which may log in or bypass row-level security. Tables
+belong to whoever migrated; every policy holds for that role too (`force`).
+`recollect_app` is what connections work as: it sees the rows of the owner that
+the transaction names. `recollect_search` owns the functions that ask the text
+index: a policy lets it read that one table, and every function in turn names
+the owner; for the planner uses an index with `@@` only where no policy stands
+before it, since `@@` is not leakproof.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg import errors, sql
+
+from recollect.errors import NewerLibrary, RecollectError
+
+SCHEMA = "recollect"
+APP = "recollect_app"
+SEARCH = "recollect_search"
+PARTITIONS = 16
+
+M001_DOCUMENTS = """
+create table account (
+  id integer generated always as identity,
+  name text not null,
+  primary key (name)
+);
+create table last_key (
+  owner integer primary key,
+  passage bigint not null default 0
+) partition by hash (owner);
+
+create table document (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  key bigint not null,
+  id text not null,
+  origin text not null,
+  origin_id text not null,
+  source text not null,
+  title text not null,
+  namespace text not null,
+  created_at bigint,
+  updated_at bigint,
+  head text,
+  opening bigint,
+  passages integer not null default 0,
+  metadata text,
+  original text,
+  partial boolean not null,
+  shared_ids boolean not null,
+  folded_title text not null,
+  folded_id text not null,
+  title_words text not null,
+  tags text not null,
+  primary key (owner, key),
+  unique (owner, id),
+  unique (owner, origin, origin_id)
+) partition by hash (owner);
+create index document_changed on document (owner, coalesce(updated_at, created_at) desc nulls last, key desc);
+
+create table passage (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  key bigint not null,
+  document bigint not null,
+  position integer not null,
+  canonical boolean not null,
+  created_at bigint,
+  role text,
+  kind text not null,
+  visibility text not null,
+  author text,
+  receipt bigint,
+  shared boolean not null,
+  id text not null,
+  parent text,
+  model text,
+  tool text,
+  updated_at bigint,
+  digest bytea not null,
+  attachments text,
+  citations text,
+  metadata text,
+  original text,
+  content text not null,
+  primary key (owner, key),
+  unique (owner, document, id),
+  foreign key (owner, document) references document on delete cascade
+) partition by hash (owner);
+create index passage_order on passage (owner, document, position);
+create index passage_shared on passage (owner, id) where shared;
+create index passage_time on passage (owner, created_at desc nulls last, key desc);
+
+create table receipt (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  id bigint not null,
+  path text not null,
+  started_at bigint not null,
+  finished_at bigint,
+  undone_at bigint,
+  files text,
+  left_out text,
+  primary key (owner, id)
+) partition by hash (owner);
+create table receipt_document (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  receipt bigint not null,
+  document bigint not null,
+  runs text not null,
+  before text,
+  primary key (owner, receipt, document),
+  foreign key (owner, receipt) references receipt on delete cascade,
+  foreign key (owner, document) references document on delete cascade
+) partition by hash (owner);
+create index receipt_document_document on receipt_document (owner, document);
+create table receipt_revision (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  receipt bigint not null,
+  passage bigint not null,
+  before text not null,
+  primary key (owner, receipt, passage),
+  foreign key (owner, receipt) references receipt on delete cascade,
+  foreign key (owner, passage) references passage on delete cascade
+) partition by hash (owner);
+create index receipt_revision_passage on receipt_revision (owner, passage);
+
+-- The imports of each user count from one.
+create function number_receipt() returns trigger language plpgsql as $$
+begin
+  new.id := coalesce((select max(r.id) from recollect.receipt r where r.owner = new.owner), 0) + 1;
+  return new;
+end $$;
+create trigger receipt_number before insert on receipt for each row execute function number_receipt();
+"""
+
+M002_SEARCH = """
+-- Derived: what is asked of the words of a passage, with what filters ask of it. `sure` is false where
+-- the words' places did not all fit in (long texts): phrases are then looked for in the text itself.
+-- `folded` is there where the text is not plain ASCII.
+create table passage_text (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  key bigint not null,
+  document bigint not null,
+  created_at bigint,
+  role text,
+  author text,
+  hidden boolean not null,
+  opening boolean not null,
+  sure boolean not null,
+  whole boolean not null,
+  length integer not null,
+  words tsvector not null,
+  folded text,
+  primary key (owner, key)
+) partition by hash (owner);
+create table word (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  term text not null,
+  stem text,
+  primary key (owner, term)
+) partition by hash (owner);
+create index word_stem on word (owner, stem) where stem is not null;
+create table derived (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  name text not null,
+  version integer not null,
+  primary key (owner, name)
+) partition by hash (owner);
+-- How often something was taken out: what was counted before that is counted again.
+alter table last_key add removed bigint not null default 0;
+
+create sequence space_number as integer;
+create table space (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  id integer not null default nextval('recollect.space_number'),
+  name text not null,
+  version text not null,
+  dimensions integer not null,
+  state bytea,
+  done bigint not null default 0,
+  ready boolean not null default false,
+  gone boolean not null default false,
+  primary key (owner, id),
+  unique (owner, name, version)
+) partition by hash (owner);
+create sequence mark;
+create table unembedded (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  mark bigint not null default nextval('recollect.mark'),
+  passage bigint not null,
+  space integer not null,
+  primary key (owner, passage, space)
+) partition by hash (owner);
+create index unembedded_space on unembedded (owner, space, passage);
+-- A vector is eight-bit numbers and the scale that makes them a unit vector. What filters ask of its
+-- passage stands beside it; when that changes, the vector goes.
+create table vector (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  space integer not null,
+  passage bigint not null,
+  document bigint not null,
+  created_at bigint,
+  role text,
+  author text,
+  hidden boolean not null,
+  scale real not null,
+  numbers {vector} not null
+) partition by hash (owner);
+create index vector_passage on vector (owner, space, passage);
+
+create function passage_changed() returns trigger language plpgsql as $$
+begin
+  update recollect.passage_text set created_at = new.created_at, role = new.role, author = new.author,
+    hidden = new.visibility = 'hidden' where owner = new.owner and key = new.key;
+  insert into recollect.unembedded (owner, passage, space)
+    select new.owner, new.key, s.id from recollect.space s where s.owner = new.owner and not s.gone
+    on conflict (owner, passage, space) do update set mark = nextval('recollect.mark');
+  delete from recollect.vector v where v.owner = new.owner and v.passage = new.key
+    and v.space in (select s.id from recollect.space s where s.owner = new.owner);
+  return null;
+end $$;
+create trigger passage_changed after update of content, role, author, created_at, visibility on passage
+  for each row when (old.content is distinct from new.content or old.role is distinct from new.role
+    or old.author is distinct from new.author or old.created_at is distinct from new.created_at
+    or old.visibility is distinct from new.visibility)
+  execute function passage_changed();
+create function passages_removed() returns trigger language plpgsql as $$
+begin
+  delete from recollect.unembedded u using gone g where u.owner = g.owner and u.passage = g.key;
+  delete from recollect.vector v using gone g, recollect.space s
+    where s.owner = g.owner and v.owner = g.owner and v.space = s.id and v.passage = g.key;
+  return null;
+end $$;
+create trigger passages_removed after delete on passage
+  referencing old table as gone for each statement execute function passages_removed();
+create function document_retitled() returns trigger language plpgsql as $$
+begin
+  insert into recollect.unembedded (owner, passage, space)
+    select new.owner, o.key, s.id
+    from (select old.opening as key union select new.opening) o, recollect.space s
+    where s.owner = new.owner and not s.gone and o.key is not null
+    on conflict (owner, passage, space) do update set mark = nextval('recollect.mark');
+  delete from recollect.vector v where v.owner = new.owner and v.passage in (old.opening, new.opening)
+    and v.space in (select s.id from recollect.space s where s.owner = new.owner);
+  return null;
+end $$;
+create trigger document_retitled after update of title, opening on document
+  for each row when (old.title is distinct from new.title or old.opening is distinct from new.opening)
+  execute function document_retitled();
+"""
+
+MIGRATIONS: tuple[tuple[str, str], ...] = (("m001_documents", M001_DOCUMENTS), ("m002_search", M002_SEARCH))
+
+# What `recollect_search` owns. Each function names the owner; a filter that is null asks for nothing.
+_FILTERS = """roles text[], authors text[], not_roles text[], not_authors text[], since bigint, until bigint,
+  documents bigint[], with_hidden boolean"""
+_MATCHING = """t.owner = nullif(current_setting('recollect.owner', true), '')::integer
+    and (roles is null or t.role = any(roles)) and (authors is null or t.author = any(authors))
+    and (not_roles is null or coalesce(t.role, '') <> all(not_roles))
+    and (not_authors is null or coalesce(t.author, '') <> all(not_authors))
+    and (since is null or t.created_at >= since) and (until is null or t.created_at <= until)
+    and (documents is null or t.document = any(documents)) and (with_hidden or not t.hidden)
+    and (sureness is null or t.sure = sureness)"""
+_AS_SEARCH = """language sql stable security definer set search_path = recollect, pg_catalog, pg_temp
+  set enable_seqscan = off set enable_indexscan = off"""
+
+FUNCTIONS = f"""
+-- How many passages match each query, and how many of them are not hidden; counted no further than `at_most`.
+create function frequencies(queries tsquery[], at_most integer) returns table (passages bigint, visible bigint)
+  {_AS_SEARCH} as $$
+  select c.passages, c.visible from unnest(queries) with ordinality u(query, place), lateral (
+    select count(*) as passages, count(*) filter (where not x.hidden) as visible from (
+      select t.hidden from recollect.passage_text t
+      where t.owner = nullif(current_setting('recollect.owner', true), '')::integer and t.words @@ u.query
+      limit at_most) x) c
+  order by u.place
+$$;
+create function counted(query tsquery, sureness boolean, at_most integer, {_FILTERS}) returns bigint {_AS_SEARCH} as $$
+  select count(*) from (select 1 from recollect.passage_text t where t.words @@ query and {_MATCHING} limit at_most) x
+$$;
+-- The passages with the heaviest words, the shorter before the longer: first by the words of `queries`, and
+-- the first of those then by the words of `others` too, which very many passages have.
+create function candidates(queries tsquery[], weights float8[], others tsquery[], other_weights float8[],
+  sureness boolean, looked_at integer, at_most integer, {_FILTERS}) returns table (key bigint, score float8)
+  {_AS_SEARCH} as $$
+  select f.key, f.score + coalesce((select sum(o.weight) from unnest(others, other_weights) o(query, weight)
+      where f.words @@ o.query), 0) * 2.2::float8 / f.heft as total
+  from (
+    select g.key, g.score, g.heft, t.words from (
+      select p.key, sum(u.weight) * 2.2::float8 / p.heft as score, p.heft
+      from unnest(queries, weights) u(query, weight), lateral (
+        select t.key, 1.3::float8 + 0.015::float8 * t.length as heft from recollect.passage_text t
+        where t.words @@ u.query and {_MATCHING} offset 0) p
+      group by p.key, p.heft order by 2 desc, 1 desc limit looked_at) g
+    join recollect.passage_text t on t.owner = nullif(current_setting('recollect.owner', true), '')::integer
+      and t.key = g.key) f
+  order by 2 desc, 1 desc limit at_most
+$$;
+create function newest(query tsquery, sureness boolean, at_most integer, {_FILTERS}) returns setof bigint {_AS_SEARCH}
+as $$
+  select t.key from recollect.passage_text t where t.words @@ query and {_MATCHING}
+  order by t.created_at desc nulls last, t.key desc limit at_most
+$$;
+-- Which of these words no passage has.
+create function absent(terms text[]) returns setof text {_AS_SEARCH} as $$
+  select w.term from unnest(terms) w(term) where not exists (select 1 from recollect.passage_text t
+    where t.owner = nullif(current_setting('recollect.owner', true), '')::integer
+      and t.words @@ quote_literal(w.term)::tsquery limit 1)
+$$;
+"""
+
+
+# -- bringing a database up to date ----------------------------------------------
+
+
+def migrate(connection: psycopg.Connection[Any], place: str, stop_before: str | None = None) -> list[str]:
+    """Bring the database to this version and return the names of the steps that ran."""
+    if not _wanted(connection, place, stop_before):
+        return []
+    try:
+        with connection.transaction():
+            connection.execute("select pg_advisory_xact_lock(%s, 0)", [_LOCK])  # another process may be first
+            wanted = _wanted(connection, place, stop_before)
+            if "m001_documents" in wanted:
+                _begin(connection)
+            for name in wanted:
+                _run(connection, name)
+    except errors.InsufficientPrivilege as error:
+        raise RecollectError(
+            f"{place} has to be prepared or brought up to date ({error.diag.message_primary}). Open it once with a "
+            "role that may create a schema and roles, as docs/postgres.md shows; then with this one again."
+        ) from error
+    return wanted
+
+
+_LOCK = 0x5265636F
+
+
+def _wanted(connection: psycopg.Connection[Any], place: str, stop_before: str | None) -> list[str]:
+    done: set[str] = set()
+    if is_prepared(connection):
+        with connection.transaction():
+            if works_as_app(connection):
+                connection.execute(sql.SQL("set local role {}").format(sql.Identifier(APP)))
+            done = {name for (name,) in connection.execute("select name from recollect.migration").fetchall()}
+    names = [name for name, _ in MIGRATIONS]
+    if newer := sorted(done.difference(names)):
+        raise NewerLibrary(
+            f"{place} was written by a newer Recollect (it has {newer[-1]}). Nothing was changed. "
+            "Upgrade Recollect to open it."
+        )
+    ahead = names[: names.index(stop_before)] if stop_before else names
+    return [name for name in ahead if name not in done]
+
+
+def is_prepared(connection: psycopg.Connection[Any]) -> bool:
+    """Whether there are libraries in this database."""
+    row = connection.execute(
+        "select exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+        "where n.nspname = %s and c.relname = 'migration')", [SCHEMA],
+    ).fetchone()  # fmt: skip
+    return bool(row and row[0])
+
+
+def works_as_app(connection: psycopg.Connection[Any]) -> bool:
+    """Whether this login may work as the application's role."""
+    row = connection.execute(
+        "select exists (select from pg_roles where rolname = %s and pg_has_role(current_user, oid, 'member'))", [APP]
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def _begin(connection: psycopg.Connection[Any]) -> None:
+    """Roles, the schema, and the extensions that the server has."""
+    for role in (APP, SEARCH):
+        _try(connection, f"create role {role} nologin nobypassrls")
+        _try(connection, f"grant {role} to current_user")
+    connection.execute(f"create schema if not exists {SCHEMA}")
+    for extension in ("btree_gin", "vector"):
+        _try(connection, f"create extension if not exists {extension}")
+    connection.execute(f"create table {SCHEMA}.migration (name text primary key, at timestamptz default now())")
+
+
+def _try(connection: psycopg.Connection[Any], statement: str) -> bool:
+    """Whether it could be done; a server that cannot is used as it is."""
+    try:
+        with connection.transaction():
+            connection.execute(statement)
+    except (errors.InsufficientPrivilege, errors.FeatureNotSupported, errors.UndefinedFile, errors.UndefinedObject,
+            errors.DuplicateObject, errors.UniqueViolation, errors.InvalidGrantOperation):  # fmt: skip
+        return False
+    return True
+
+
+def has_extension(connection: psycopg.Connection[Any], name: str) -> str:
+    """The schema of an extension; nothing where it is not installed."""
+    row = connection.execute(
+        "select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = %s",
+        [name],
+    ).fetchone()
+    return row[0] if row else ""
+
+
+def has_role(connection: psycopg.Connection[Any], name: str) -> bool:
+    return connection.execute("select 1 from pg_roles where rolname = %s", [name]).fetchone() is not None
+
+
+def _run(connection: psycopg.Connection[Any], name: str) -> None:
+    script = dict(MIGRATIONS)[name]
+    pgvector = has_extension(connection, "vector")
+    extensions = {has_extension(connection, "btree_gin"), pgvector} - {""}
+    connection.execute(sql.SQL("set local search_path = {}").format(_identifiers([SCHEMA, *sorted(extensions)])))
+    connection.execute(script.replace("{vector}", "halfvec" if pgvector else "bytea"))
+    if name == "m002_search":
+        columns = "owner, words" if has_extension(connection, "btree_gin") else "words"
+        connection.execute(f"create index passage_text_words on passage_text using gin ({columns}) "
+                           "with (gin_pending_list_limit = 1024)")  # fmt: skip
+        if pgvector:
+            connection.execute("alter table vector alter numbers set storage plain")
+    _secure(connection)
+    if name == "m002_search":
+        _add_functions(connection)
+    connection.execute("insert into migration (name) values (%s)", [name])
+
+
+def _identifiers(names: list[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, names))
+
+
+def _secure(connection: psycopg.Connection[Any]) -> None:
+    """Give every new table its partitions and policies. Partitions have no policy: nobody reads
+    them but through their table."""
+    fresh = connection.execute(
+        "select c.relname, c.relkind = 'p' from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+        "where n.nspname = %s and c.relkind in ('r', 'p') and not c.relispartition and not c.relrowsecurity "
+        "and c.relname <> 'migration'", [SCHEMA],
+    ).fetchall()  # fmt: skip
+    app = APP if has_role(connection, APP) else "current_user"
+    connection.execute(f"grant usage on schema {SCHEMA} to {app}; grant select on migration to {app}")
+    for table, partitioned in fresh:
+        tables = [table]
+        if partitioned:
+            for n in range(PARTITIONS):
+                tables.append(f"{table}_{n}")
+                part = f"for values with (modulus {PARTITIONS}, remainder {n})"
+                connection.execute(f"create table {table}_{n} partition of {table} {part}")
+        whose = (
+            "owner = nullif(current_setting('recollect.owner', true), '')::integer"
+            if partitioned
+            else "name = nullif(current_setting('recollect.user', true), '')"
+        )
+        connection.execute(f"create policy own on {table} using ({whose}) with check ({whose})")
+        connection.execute(f"grant select, insert, update, delete on {table} to {app}")
+        for one in tables:
+            connection.execute(
+                f"alter table {one} enable row level security; alter table {one} force row level security"
+            )
+    connection.execute(f"grant usage on all sequences in schema {SCHEMA} to {app}")
+
+
+def _add_functions(connection: psycopg.Connection[Any]) -> None:
+    connection.execute(FUNCTIONS)
+    names = connection.execute(
+        "select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace "
+        "where n.nspname = %s and p.prosecdef", [SCHEMA],
+    ).fetchall()  # fmt: skip
+    separate = has_role(connection, SEARCH)
+    app = APP if has_role(connection, APP) else "current_user"
+    if separate:
+        connection.execute(
+            f"grant usage, create on schema {SCHEMA} to {SEARCH}; grant select on passage_text to {SEARCH}; "
+            f"create policy search on passage_text for select to {SEARCH} using (true)"
+        )
+    for (name,) in names:
+        connection.execute(f"revoke all on function {name} from public")
+        connection.execute(f"grant execute on function {name} to {app}")
+        if separate:
+            connection.execute(f"alter function {name} owner to {SEARCH}")
+    if separate:
+        connection.execute(f"revoke create on schema {SCHEMA} from {SEARCH}")
+        _try(connection, f"revoke {SEARCH} from current_user")

@@ -1,0 +1,478 @@
+"""The full-text index of a library on PostgreSQL, and finding in it.
+
+GIN finds; what scores is ours. Of a question the rarest words choose the
+candidates and the others only order them, since a word that half of the
+messages have costs more than all the others and says nothing. How often a word
+occurs is counted when it is first asked and remembered.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from recollect.model import Filter
+from recollect.query import Node, Or
+from recollect.settings import LIMITS
+from recollect.stem import stem
+from recollect.store.base import Candidate
+from recollect.store.candidates import COLUMNS, candidates
+from recollect.store.database import IndexRow
+from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.filters import conditions, document_conditions
+from recollect.store.postgres.words import LONGEST, Compiled, compiled, indexed, matches
+from recollect.text import fold, indexable, micros, tokens
+
+VERSION = 2
+_COUNTED = 20_000  # matches counted one by one
+_MANY = 3_000  # matches from which walking is cheaper than sorting
+_ENOUGH = 4_000  # matches of the rarest words from which the others choose no more candidates
+_ORDERED = 600  # candidates that all words order
+_OFTEN = 1_000  # matches from which a count is good until the library has grown by a fiftieth
+_READ = 500  # texts read at once
+_VARIANTS = 50
+_KNOWN = 500_000
+NEWEST_FIRST = "p.created_at desc nulls last, p.key desc"
+_FOUND = f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
+  join passage p on p.owner = ?::integer and p.key = k.key
+  join document d on d.owner = p.owner and d.key = p.document"""
+_CONTAINS = 'strpos(coalesce(t.folded, lower(p.content collate "C")), ?) > 0'
+_ALL = """passage p join passage_text t on t.owner = p.owner and t.key = p.key
+  join document d on d.owner = p.owner and d.key = p.document"""
+
+
+# -- keeping in step ---------------------------------------------------------
+
+
+class Known:
+    """Words that this process knows to be in the table, so that most are not written again."""
+
+    def __init__(self) -> None:
+        self._words: set[str] = set()
+
+    def fresh(self, words: set[str]) -> set[str]:
+        new = words - self._words
+        if len(self._words) > _KNOWN:
+            self._words.clear()
+        self._words |= new
+        return new
+
+    def forget(self) -> None:
+        self._words.clear()
+
+
+class Index:
+    """The index inside one transaction (see store.database)."""
+
+    def __init__(self, db: Connection, known: Known) -> None:
+        self._db = db
+        self._known = known
+
+    def add(self, rows: Iterable[IndexRow]) -> None:
+        keys, openings, words, lengths, sure, whole, folded = [], [], [], [], [], [], []
+        distinct: set[str] = set()
+        for key, title, content in rows:
+            made = indexed(title, content)
+            keys.append(key)
+            openings.append(bool(title))
+            words.append(made.words)
+            lengths.append(made.length)
+            sure.append(made.sure)
+            whole.append(made.whole)
+            folded.append(None if content.isascii() else fold(content))
+            distinct |= made.distinct
+        self._db.run(
+            """insert into passage_text (key, document, created_at, role, author, hidden, opening, sure, whole, length,
+              words, folded)
+            select p.key, p.document, p.created_at, p.role, p.author, p.visibility = 'hidden', k.opening, k.sure,
+              k.whole, k.length, k.words::tsvector, k.folded
+            from unnest(?::bigint[], ?::boolean[], ?::text[], ?::integer[], ?::boolean[], ?::boolean[], ?::text[])
+              k(key, opening, words, length, sure, whole, folded)
+            join passage p on p.owner = ?::integer and p.key = k.key""",
+            (keys, openings, words, lengths, sure, whole, folded, self._db.owner),
+        )
+        if fresh := sorted(self._known.fresh(distinct)):
+            stems = [None if (root := stem(word)) == word else root for word in fresh]
+            self._db.run(
+                "insert into word (term, stem) select * from unnest(?::text[], ?::text[]) on conflict do nothing",
+                (fresh, stems),
+            )
+
+    def remove(self, rows: Iterable[IndexRow], count: int = 1) -> None:
+        """Take passages out, and words that no other passage has out of the list."""
+        distinct: set[str] = set()
+        keys = []
+        for key, title, content in rows:
+            keys.append(key)
+            distinct |= indexed(title, content).distinct
+        self._db.run("delete from passage_text where owner = ?::integer and key = any(?::bigint[])",
+                     (self._db.owner, keys))  # fmt: skip
+        self._db.run("update last_key set removed = removed + 1 where owner = ?::integer", (self._db.owner,))
+        self._db.run(
+            "delete from word where owner = ?::integer and term in (select absent(?::text[]))",
+            (self._db.owner, sorted(distinct)),
+        )
+        self._known.forget()
+
+
+# -- counting ----------------------------------------------------------------
+
+
+class Counts:
+    """How many passages have a word, remembered while it stays true or nearly so."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, int, int, int]] = {}
+
+    def of(self, db: Connection, queries: Sequence[str]) -> tuple[list[tuple[int, int]], int]:
+        """For each query how many passages match and how many of those are not hidden; and how
+        many passages there are."""
+        ((size, removed),) = db.rows("select passage, removed from last_key where owner = ?::integer", (db.owner,))
+        missing = [q for q in dict.fromkeys(queries) if not self._holds(q, size, removed)]
+        if missing:
+            counted = db.rows("select * from frequencies(?::tsquery[], ?::integer)", (missing, _COUNTED))
+            if len(self._known) > 10_000:
+                self._known.clear()
+            self._known |= {q: (all_, seen, size, removed) for q, (all_, seen) in zip(missing, counted, strict=True)}
+        return [self._known[q][:2] for q in queries], size
+
+    def _holds(self, query: str, size: int, removed: int) -> bool:
+        known = self._known.get(query)
+        if known is None:
+            return False
+        count, _, then, removed_then = known
+        if (then, removed_then) == (size, removed):
+            return True
+        return count > _OFTEN and abs(size - then) + (removed - removed_then) < then / 50
+
+
+def frequencies(db: Connection, nodes: Sequence[Node], counts: Counts) -> tuple[list[int], int]:
+    asked = [compiled(node) for node in nodes]
+    found, size = counts.of(db, [each.query for each in asked])
+    numbers = [count for count, _ in found]
+    for number, (node, each) in enumerate(zip(nodes, asked, strict=True)):
+        if not each.exact or each.phrases:
+            numbers[number] = _count(db, node, each, _arguments(db, Filter(hidden=True)), _COUNTED)
+    return numbers, size
+
+
+def count(db: Connection, node: Node, filter: Filter, counts: Counts) -> tuple[int, bool]:
+    each = compiled(node)
+    if isinstance(node, Or) and filter in (Filter(), Filter(hidden=True)):
+        parts = [c for c in map(compiled, node.parts) if c.exact and not c.phrases]
+        found, _ = counts.of(db, [c.query for c in parts])
+        most = max((all_ if filter.hidden else seen for all_, seen in found), default=0)
+        if most >= _ENOUGH:  # then so many at least, and counting all of them would take longer than finding
+            return most, False
+    counted = _count(db, node, each, _arguments(db, filter), _COUNTED)
+    return counted, counted < _COUNTED
+
+
+def _count(db: Connection, node: Node, each: Compiled, arguments: tuple[Any, ...], at_most: int) -> int:
+    found = 0
+    if each.exact:
+        found = db.get(f"select counted(?::tsquery, ?::boolean, ?::integer, {_FILTER})",
+                       (each.query, each.phrases or None, at_most, *arguments))  # fmt: skip
+    return int(found) + len(_looked_up(db, node, each, arguments))
+
+
+# -- filters as the functions take them ----------------------------------------
+
+_FILTER = "?::text[], ?::text[], ?::text[], ?::text[], ?::bigint, ?::bigint, ?::bigint[], ?::boolean"
+
+
+def _arguments(db: Connection, filter: Filter) -> tuple[Any, ...]:
+    lists = [list(names) or None for names in (filter.roles, filter.authors, filter.not_roles, filter.not_authors)]
+    return (*lists, micros(filter.after), micros(filter.before), documents_of(db, filter), filter.hidden)
+
+
+def documents_of(db: Connection, filter: Filter) -> list[int] | None:
+    """The documents that the filter lets through; None when it does not speak of documents."""
+    where, values = document_conditions(filter)
+    if where == "true":
+        return None
+    return [k for (k,) in db.rows(f"select d.key from document d where d.owner = ?::integer and {where}",
+                                  (db.owner, *values))]  # fmt: skip
+
+
+# -- finding -----------------------------------------------------------------
+
+
+def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts) -> list[int]:
+    """Passages that match, best first: those with the rarest words, the shorter before the longer."""
+    nodes = node.parts if isinstance(node, Or) else (node,)
+    parts = [compiled(part) for part in nodes]
+    numbers, size = frequencies(db, nodes, counts)
+    weights = [math.log(1 + (size - n + 0.5) / (n + 0.5)) for n in numbers]
+    arguments = _arguments(db, filter)
+    by_rarity = sorted(range(len(parts)), key=lambda i: (numbers[i], i))
+    chosen = _rarest(by_rarity, numbers) if limit <= _ORDERED else by_rarity
+    found = _candidates(db, parts, weights, chosen, by_rarity[len(chosen) :], limit, arguments)
+    if len(found) < limit and len(chosen) < len(parts):
+        found = _candidates(db, parts, weights, by_rarity, [], limit, arguments)
+    return _with_looked_up(db, nodes, parts, weights, found, limit, arguments)
+
+
+def _rarest(by_rarity: Sequence[int], numbers: Sequence[int]) -> Sequence[int]:
+    """As many of the rarest parts as have enough matches together."""
+    total = 0
+    for place, part in enumerate(by_rarity, 1):
+        total += numbers[part]
+        if total >= _ENOUGH and place > 1:
+            return by_rarity[:place]
+    return by_rarity
+
+
+def _candidates(
+    db: Connection, parts: Sequence[Compiled], weights: Sequence[float], chosen: Sequence[int],
+    others: Sequence[int], limit: int, arguments: tuple[Any, ...],
+) -> dict[int, float]:  # fmt: skip
+    phrases = any(part.phrases for part in parts)
+    asked = [i for i in chosen if parts[i].exact]
+    rows = db.rows(
+        f"""select key, score from candidates(?::tsquery[], ?::float8[], ?::tsquery[], ?::float8[], ?::boolean,
+          ?::integer, ?::integer, {_FILTER})""",
+        (
+            [parts[i].query for i in asked],
+            [weights[i] for i in asked],
+            [parts[i].query for i in others],
+            [weights[i] for i in others],
+            phrases or None,
+            max(limit, _ORDERED),
+            limit,
+            *arguments,
+        ),
+    )
+    return dict(rows)
+
+
+def _with_looked_up(
+    db: Connection, nodes: Sequence[Node], parts: Sequence[Compiled], weights: Sequence[float],
+    found: dict[int, float], limit: int, arguments: tuple[Any, ...],
+) -> list[int]:  # fmt: skip
+    """Add what only the texts themselves can tell."""
+    unsure = any(part.phrases for part in parts)
+    more: dict[int, float] = {}
+    for node, part, weight in zip(nodes, parts, weights, strict=True):
+        if part.exact and not unsure:
+            continue
+        for key, length in _looked_up(db, node, part, arguments, unsure).items():
+            more[key] = more.get(key, 0.0) + weight * 2.2 / (1.3 + 0.015 * length)
+    for key, score in more.items():
+        found[key] = found.get(key, 0.0) + score
+    return sorted(found, key=lambda key: (-found[key], -key))[:limit] if more else list(found)
+
+
+def _looked_up(
+    db: Connection, node: Node, each: Compiled, arguments: tuple[Any, ...], unsure: bool | None = None
+) -> dict[int, int]:
+    """The passages that match as their texts say and the index cannot, with their lengths: all
+    where the query is not one that it understands, else those whose places it does not have."""
+    if each.exact and not (each.phrases if unsure is None else unsure):
+        return {}
+    keys = [k for (k,) in db.rows(f"select newest(?::tsquery, ?::boolean, ?::integer, {_FILTER})",
+                                  (each.wider, False if each.exact else None, 1 << 30, *arguments))]  # fmt: skip
+    found: dict[int, int] = {}
+    for at in range(0, len(keys), _READ):
+        texts = db.rows(
+            """select p.key, case when d.opening = p.key then d.title else '' end, p.content, t.length
+            from passage p join document d on d.owner = p.owner and d.key = p.document
+            join passage_text t on t.owner = p.owner and t.key = p.key
+            where p.owner = ?::integer and p.key = any(?::bigint[])""",
+            (db.owner, keys[at : at + _READ]),
+        )
+        found |= {key: length for key, title, content, length in texts if matches(node, title, content)}
+    return found
+
+
+def passages(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+    where, values = _through(filter)
+    return candidates(db.rows(f"{_FOUND} where {where}", (list(keys), db.owner, *values)))
+
+
+def _through(filter: Filter) -> tuple[str, list[Any]]:
+    """The filter over passage p and document d."""
+    of_passage, values = conditions(filter, "p", "p.visibility = 'hidden'")
+    of_document, more = document_conditions(filter)
+    return f"{of_passage} and {of_document}", values + more
+
+
+def preceding(db: Connection, keys: Sequence[int]) -> list[Candidate]:
+    return candidates(db.rows(
+        f"""select {COLUMNS} from unnest(?::bigint[]) k(key) join passage a on a.owner = ?::integer and a.key = k.key
+        join passage p on p.owner = a.owner and p.document = a.document and p.position = a.position - 1
+        join document d on d.owner = p.owner and d.key = p.document""",
+        (list(keys), db.owner),
+    ))  # fmt: skip
+
+
+def size(db: Connection) -> int:
+    return int(db.get("select passage from last_key where owner = ?::integer", (db.owner,)) or 0)
+
+
+def sample(db: Connection, limit: int) -> list[str]:
+    """Contents of passages, spread evenly over the keys."""
+    newest_key = size(db)
+    keys = list(range(1, newest_key + 1, max(1, newest_key // limit)))
+    rows = db.rows("select content from passage where owner = ?::integer and key = any(?::bigint[]) order by key",
+                   (db.owner, keys))  # fmt: skip
+    return [content for (content,) in rows]
+
+
+def variants(db: Connection, words: Sequence[str]) -> list[tuple[str, ...]]:
+    """See Store.variants."""
+    stems = [stem(word) for word in words]
+    rows = db.rows(
+        """select w.term, coalesce(w.stem, w.term) from word w
+        where w.owner = ?::integer and (w.stem = any(?::text[]) or w.term = any(?::text[]))""",
+        (db.owner, stems, [*words, *stems]),
+    )
+    alike: dict[str, set[str]] = {}
+    for term, root in rows:
+        alike.setdefault(root, set()).add(term)
+    return [(word, *sorted(_alike(db, word, alike.get(root, set())) - {word}))
+            for word, root in zip(words, stems, strict=True)]  # fmt: skip
+
+
+def _alike(db: Connection, word: str, same: set[str]) -> set[str]:
+    if same or len(word) < 3:
+        return set(sorted(same)[:_VARIANTS])
+    rows = db.rows("select term from word where owner = ?::integer and strpos(term, ?) > 0 order by term limit ?",
+                   (db.owner, word, _VARIANTS))  # fmt: skip
+    return {term for (term,) in rows}
+
+
+def find_literal(db: Connection, text: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
+    """See Store.find_literal. It is for texts without a word, so there is no index to ask."""
+    where, values = _through(filter)
+    source = f"from {_ALL} where p.owner = ?::integer and {_CONTAINS} and {where}"
+    given = (db.owner, fold(text), *values)
+    total: int = db.get(f"select count(*) {source}", given)
+    rows = db.rows(f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?", (*given, limit, offset))
+    return candidates(rows), total
+
+
+def newest(db: Connection, filter: Filter, limit: int, offset: int, by_document: bool) -> tuple[list[Candidate], int]:
+    where, values = _through(filter)
+    source = (
+        f"passage p join document d on d.owner = p.owner and d.key = p.document where p.owner = ?::integer and {where}"
+    )
+    given = (db.owner, *values)
+    if not by_document:
+        total = db.get(f"select count(*) from {source}", given)
+        rows = db.rows(
+            f"select {COLUMNS} from {source} order by {NEWEST_FIRST} limit ? offset ?", (*given, limit, offset)
+        )
+        return candidates(rows), total
+    total = db.get(f"select count(distinct p.document) from {source}", given)
+    rows = db.rows(
+        f"""select {COLUMNS} from (
+          select p.key, row_number() over (partition by p.document order by {NEWEST_FIRST}) as place from {source}) n
+        join passage p on p.owner = ?::integer and p.key = n.key
+        join document d on d.owner = p.owner and d.key = p.document
+        where n.place = 1 order by {NEWEST_FIRST} limit ? offset ?""",
+        (*given, db.owner, limit, offset),
+    )
+    return candidates(rows), total
+
+
+# -- what contains a text ------------------------------------------------------
+
+
+def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
+    """See Store.recent. A few matches are gathered and sorted; where there are many, a walk
+    from the newest passage soon has enough of them."""
+    where, values = _through(filter)
+    if text is None:
+        return newest(db, filter, limit, 0, False)[0] if limit else []
+    titled = [k for (k,) in _titled(db, text)]
+    few = _containing(db, text)
+    if few is not None:
+        rows = db.rows(
+            f"""select {COLUMNS} from (select unnest(?::bigint[]) as key union select p.key from passage p
+              where p.owner = ?::integer and p.document = any(?::bigint[])) k
+            join passage p on p.owner = ?::integer and p.key = k.key
+            join document d on d.owner = p.owner and d.key = p.document
+            where {where} order by {NEWEST_FIRST} limit ?""",
+            (few, db.owner, titled, db.owner, *values, limit),
+        )
+        return candidates(rows)
+    words = _all_words(text)
+    has_words = "t.words @@ ?::tsquery or" if words else ""
+    rows = db.rows(
+        f"""select {COLUMNS} from {_ALL} where p.owner = ?::integer
+          and ({has_words} {_CONTAINS} or p.document = any(?::bigint[])) and {where}
+        order by {NEWEST_FIRST} limit ?""",
+        (db.owner, *([words] if words else []), fold(text), titled, *values, limit),
+    )
+    return candidates(rows)
+
+
+def _titled(db: Connection, text: str) -> Iterator[tuple[Any, ...]]:
+    """The documents whose title contains the text literally or all its words."""
+    words = sorted(set(tokens(text)))
+    every = " and ".join(["strpos(d.title_words, ?) > 0"] * len(words)) or "false"
+    yield from db.rows(
+        f"""select d.key from document d where d.owner = ?::integer and d.title <> ''
+          and (strpos(d.folded_title, ?) > 0 or ({every}))""",
+        (db.owner, fold(text), *(f" {word} " for word in words)),
+    )
+
+
+def _all_words(text: str) -> str:
+    """Every word of the text, in the content; nothing for a text without words."""
+    return " & ".join(f"'{word[:LONGEST]}':D" for word in dict.fromkeys(tokens(text)))
+
+
+def _containing(db: Connection, text: str) -> list[int] | None:
+    """The passages that contain the text literally or all its words; None for many, or when its
+    words say too little."""
+    around = _words_around(db, text)
+    if around is None:
+        return None
+    arguments = _arguments(db, Filter(hidden=True))
+    found: set[int] = set()
+    for query, literal in ((_all_words(text), None), (around, fold(text))):
+        plain = query.replace(":D", "").replace(":*D", ":*")
+        keys = [
+            k for (k,) in db.rows(f"select newest(?::tsquery, null, ?::integer, {_FILTER})", (plain, _MANY, *arguments))
+        ]
+        if len(keys) == _MANY:
+            return None
+        checked = _CONTAINS if literal is not None else "(not t.opening or t.words @@ ?::tsquery)"
+        found |= {k for (k,) in db.rows(
+            f"select p.key from {_ALL} where p.owner = ?::integer and p.key = any(?::bigint[]) and {checked}",
+            (db.owner, keys, literal if literal is not None else query),
+        )}  # fmt: skip
+    return sorted(found)
+
+
+def _words_around(db: Connection, text: str) -> str | None:
+    """Passages whose words could contain the text; None when that would be too many."""
+    looked_up = indexable(text)
+    pieces = tokens(text)
+    parts = []
+    for number, piece in enumerate(pieces):
+        open_left = number == 0 and looked_up.startswith(piece)
+        open_right = number == len(pieces) - 1 and looked_up.endswith(piece)
+        terms = _terms(db, piece[:LONGEST], open_left, open_right)
+        if terms is not None:  # else the other pieces must narrow it down
+            parts.append("(" + (" | ".join(f"'{term}'" for term in terms) or "'\x1f'") + ")")
+    return " & ".join(parts) if parts else None
+
+
+def _terms(db: Connection, piece: str, open_left: bool, open_right: bool) -> list[str] | None:
+    """The known words that have the piece where the text has it; None for too many."""
+    if not (open_left or open_right):
+        return [piece]
+    if not open_left:
+        condition, value = "starts_with(term, ?)", piece
+    elif not open_right:
+        condition, value = "right(term, ?) = ?", piece
+    else:
+        condition, value = "strpos(term, ?) > 0", piece
+    values = (len(piece), value) if condition.startswith("right") else (value,)
+    rows = db.rows(f"select term from word where owner = ?::integer and {condition} limit ?",
+                   (db.owner, *values, LIMITS.word_matches + 1))  # fmt: skip
+    return None if len(rows) > LIMITS.word_matches else [term for (term,) in rows]
