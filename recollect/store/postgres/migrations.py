@@ -285,22 +285,22 @@ $$;
 create function counted(query tsquery, sureness boolean, at_most integer, {_FILTERS}) returns bigint {_AS_SEARCH} as $$
   select count(*) from (select 1 from recollect.passage_text t where t.words @@ query and {_MATCHING} limit at_most) x
 $$;
--- The passages with the heaviest words, the shorter before the longer: first by the words of `queries`, and
--- the first of those then by the words of `others` too, which very many passages have.
+-- The passages with the heaviest words, and of the first of those the shorter before the longer. Words that very
+-- many passages have are `others`: they choose nothing, and only order what was chosen.
 create function candidates(queries tsquery[], weights float8[], others tsquery[], other_weights float8[],
   sureness boolean, looked_at integer, at_most integer, {_FILTERS}) returns table (key bigint, score float8)
   {_AS_SEARCH} as $$
-  select f.key, f.score + coalesce((select sum(o.weight) from unnest(others, other_weights) o(query, weight)
-      where f.words @@ o.query), 0) * 2.2::float8 / f.heft as total
-  from (
-    select g.key, g.score, g.heft, t.words from (
-      select p.key, sum(u.weight) * 2.2::float8 / p.heft as score, p.heft
+  select f.key, f.score from (
+    select g.key, (g.weight + case when cardinality(others) = 0 then 0 else coalesce((select sum(o.weight)
+        from unnest(others, other_weights) o(query, weight), recollect.passage_text t
+        where t.owner = nullif(current_setting('recollect.owner', true), '')::integer and t.key = g.key
+          and t.words @@ o.query), 0) end) * 2.2::float8 / g.heft as score
+    from (
+      select p.key, sum(u.weight) as weight, p.heft
       from unnest(queries, weights) u(query, weight), lateral (
         select t.key, 1.3::float8 + 0.015::float8 * t.length as heft from recollect.passage_text t
         where t.words @@ u.query and {_MATCHING} offset 0) p
-      group by p.key, p.heft order by 2 desc, 1 desc limit looked_at) g
-    join recollect.passage_text t on t.owner = nullif(current_setting('recollect.owner', true), '')::integer
-      and t.key = g.key) f
+      group by p.key, p.heft order by 2 desc, 1 desc limit looked_at) g) f
   order by 2 desc, 1 desc limit at_most
 $$;
 create function newest(query tsquery, sureness boolean, at_most integer, {_FILTERS}) returns setof bigint {_AS_SEARCH}

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from recollect.model import Filter
@@ -245,14 +246,27 @@ def best(db: Connection, node: Node, filter: Filter, span: Span, limit: int) -> 
             weights[key] = weights.get(key, 0.0) + weight
     ranked = sorted(weights, key=lambda key: (-weights[key], -key))
     found: list[tuple[int, float]] = []
-    for start in range(0, len(ranked), _CHUNK):  # of a fixed size, so that a longer list begins as a shorter one
+    for chunk in _chunks(_allowed(db, ranked, filter)):
         lowest = found[-1][1] if found else math.inf
-        lengths = _lengths(db, sorted(allowed(db, ranked[start : start + _CHUNK], filter)))
+        lengths = _lengths(db, sorted(chunk))
         scores = ((key, 2.2 * weights[key] / (1 + 1.2 * (0.25 + 0.75 * n / _USUAL_LENGTH))) for key, n in lengths)
         found += sorted(((key, min(score, lowest)) for key, score in scores), key=lambda hit: (-hit[1], -hit[0]))
         if len(found) >= limit:
             break
     return found[:limit]
+
+
+def _allowed(db: Connection, keys: Sequence[int], filter: Filter) -> Iterator[int]:
+    for start in range(0, len(keys), _CHUNK):
+        some = keys[start : start + _CHUNK]
+        let_through = allowed(db, some, filter)
+        yield from (key for key in some if key in let_through)
+
+
+def _chunks(keys: Iterator[int]) -> Iterator[list[int]]:
+    """Of a fixed size, so that a longer list begins as a shorter one."""
+    while chunk := list(islice(keys, _CHUNK)):
+        yield chunk
 
 
 def count(db: Connection, node: Node, filter: Filter | None, span: Span, at_most: int) -> int:
