@@ -302,6 +302,7 @@ class Library:
         tags: Sequence[str] = (),
         hidden: bool = False,
         now: Moment = None,
+        score: str = "rank",
     ) -> Page:
         """Messages that match, best first: a question, words, "phrases", prefix*, AND, OR, NOT, NEAR,
         parentheses, and the fields role: from: in: tag: title: before: after:.
@@ -311,6 +312,8 @@ class Library:
         to five texts are concepts that a conversation must all have. Dates are inclusive; a bare
         date is the whole day UTC; `now` is when the question is asked, for "last week" and the
         like. What the origin hides from the person (system prompts) is found only with `hidden`.
+        With `score="fts"` hits have the text engine's own score (`ts_rank` or BM25), as a share of the
+        best one, and its order.
         """
         from recollect.search import engine
 
@@ -326,7 +329,7 @@ class Library:
             tags=_names(tags, "tags"),
             hidden=hidden,
         )
-        wish = engine.Wish(mode, group, limit, offset, _moment(now, "now") or datetime.now(UTC))
+        wish = engine.Wish(mode, group, limit, offset, _moment(now, "now") or datetime.now(UTC), score)
         self._catch_up()
         if isinstance(text, str):
             return engine.search(self.store, self._meaning, storable(text), filter_, wish)

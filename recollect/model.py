@@ -173,6 +173,8 @@ class Page:
     or is near in meaning; "literal": the query was looked for as plain text."""
     exact: bool = True
     """Whether `total` is all of them, or only at least so many."""
+    score_type: str = "rank"
+    """"rank": scores are Recollect's own; "fts": those of the text engine, divided by the best of them."""
     mode: str = "text"
     """What answered: "text", "vector" or "both"."""
     embedded: float = 0.0

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recollect
+from recollect.errors import InvalidInput
 from recollect.model import Document, Page, Passage
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -29,7 +30,8 @@ COMMON = (
     "how", "what", "did", "do", "can", "please",
 )  # fmt: skip
 ODD = (
-    "Übergröße naïve café", "東京の天気はどうですか", "C++ std::vector -m --force", "foo_bar.baz/qux", "кошка сидела", "🙂🙂",
+    "Übergröße naïve café", "東京の天気はどうですか", "C++ std::vector -m --force", "foo_bar.baz/qux",
+    "кошка сидела", "🙂🙂",
 )  # fmt: skip
 QUERIES = (
     "how did we fix the deadlock in the event loop", "sourdough", "what flour did I use for the loaf last week",
@@ -126,8 +128,8 @@ def test_both_stores_find_what_is_related_and_what_has_every_concept(both: list[
 
 
 WORDS = st.sampled_from([
-    "the", "loaf", "Loaves", "walrus", "naïve", "naive", "café", "東京", "京", "std::vector", "x_y", "running", "ran", "12",
-    "-5", "🙂",
+    "the", "loaf", "Loaves", "walrus", "naïve", "naive", "café", "東京", "京", "std::vector", "x_y", "running", "ran",
+    "12", "-5", "🙂",
 ])  # fmt: skip
 
 
@@ -148,3 +150,19 @@ def test_whatever_was_said_both_stores_answer_alike(
         first, second = (library.search(asked, mode="text", limit=50, now=NOW) for library in both)
         assert shown(first) == shown(second)
         assert [c.content for c in both[0].recent(asked)] == [c.content for c in both[1].recent(asked)]
+
+
+def test_the_text_engines_own_score_is_a_share_of_the_best(both: list[recollect.Library]) -> None:
+    texts = ["walrus walrus walrus", "a walrus and a seal", "ice"]
+    for library in both:
+        library.store.save([Document("test", f"c{n}", passages=(Passage("m", "user", text, created_at=NOW),))
+                            for n, text in enumerate(texts)])  # fmt: skip
+        page = library.search("walrus ice", mode="text", score="fts", now=NOW)
+        scores = [h.score for h in page.hits]
+        assert (page.score_type, scores[0]) == ("fts", 1.0)
+        assert scores == sorted(scores, reverse=True)
+        assert 0 < scores[-1] < 1
+        places = [h.conversation_id for h in page.hits]
+        assert places.index("c0") < places.index("c1")
+        with pytest.raises(InvalidInput, match="score"):
+            library.search("walrus", score="stars")

@@ -71,6 +71,10 @@ def register(commands: Commands) -> None:
     )  # fmt: skip
     _add_view(search_)
     search_.add_argument("--now", metavar="DATE", help='when "last week" and the like are seen from (default: now)')
+    search_.add_argument(
+        "--score", choices=("rank", "fts"), default="rank",
+        help="score and order by Recollect's ranker (default), or by the text engine's own measure",
+    )  # fmt: skip
     search_.add_argument("--hidden", action="store_true", help="also what the origin hides, such as system prompts")
     add_filters(search_)
     related_ = add_command(commands, "related", "find messages like a given one", related, _RELATED_EXAMPLES)
@@ -107,6 +111,7 @@ def search(given: argparse.Namespace) -> int:
             concepts if given.concepts else text,
             mode=given.mode,
             group=given.by,
+            score=given.score,
             limit=given.limit,
             offset=given.offset,
             roles=given.role,

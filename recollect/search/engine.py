@@ -24,6 +24,7 @@ from recollect.when import windows
 
 MODES = ("both", "text", "vector")
 GROUPS = ("message", "conversation")
+SCORES = ("rank", "fts")
 POOL = 150  # candidates that words give the ranker
 NEAREST = 150  # and meaning
 _COMMON = math.log(1 + 0.9 / 0.1)  # the weight of a word in a tenth of all messages
@@ -44,9 +45,12 @@ class Wish:
     limit: int = 20
     offset: int = 0
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    score: str = "rank"
 
     def checked(self) -> Wish:
-        for name, value, known in (("mode", self.mode, MODES), ("group", self.group, GROUPS)):
+        for name, value, known in (
+            ("mode", self.mode, MODES), ("group", self.group, GROUPS), ("score", self.score, SCORES),
+        ):  # fmt: skip
             if value not in known:
                 raise InvalidInput(f"{name}: {value!r} is not one of {', '.join(known)}.")
         limit = max(1, min(self.limit, LIMITS.page_size))
@@ -273,7 +277,17 @@ class _Search:
         ranked = rank.rank(self._question, self._pool())
         self._seen |= {r.found.candidate.key for r in ranked}
         self._all = not self._plain or all(len(r.found.matched) == len(self._terms) for r in ranked)
-        return _folded(ranked)
+        return _folded(self._by_text(ranked) if self._wish.score == "fts" else ranked)
+
+    def _by_text(self, ranked: Sequence[Ranked]) -> list[Ranked]:
+        """The same hits in the order of the text engine's scores, each as a share of the best."""
+        if self._node is None:
+            raise InvalidInput("score: 'fts' is the score of words; it cannot be had of a search by meaning alone.")
+        scores = self._store.text_scores(self._node, [r.found.candidate.key for r in ranked])
+        most = max(scores.values(), default=0.0) or 1.0
+        shares = [(scores.get(r.found.candidate.key, 0.0) / most, r) for r in ranked]
+        return [replace(r, score=share * _TOP, features={})
+                for share, r in sorted(shares, key=lambda each: -each[0])]  # fmt: skip
 
     # -- showing ---
 
@@ -322,7 +336,8 @@ class _Search:
         if self._space is not None:
             embedded = min(self._space.done / max(self._store.size(), 1), 1.0)
         mode = "both" if len(arms) == 2 else arms[0]
-        return Page((), 0, self._wish.offset, self._wish.limit, matched, True, mode, round(embedded, 4), self._note)
+        return Page((), 0, self._wish.offset, self._wish.limit, matched, True, self._wish.score, mode,
+                    round(embedded, 4), self._note)  # fmt: skip
 
     def hit(self, ranked: Ranked) -> Hit:
         found = ranked.found

@@ -177,6 +177,11 @@ class Store(ABC):
         """The passages of these keys that the filter lets through, in no order."""
 
     @abstractmethod
+    def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
+        """How well the words of these passages match, by the engine's own measure: `ts_rank` on
+        PostgreSQL, BM25 on SQLite. More is better; only scores of one query can be compared."""
+
+    @abstractmethod
     def preceding(self, keys: Sequence[int]) -> list[Candidate]:
         """The passages just before these in their documents."""
 

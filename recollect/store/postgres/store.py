@@ -127,6 +127,9 @@ class PostgresStore(Store):
     def passages(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         return self._search(lambda db: text.passages(db, keys, filter))
 
+    def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
+        return self._search(lambda db: text.scores(db, node, keys))
+
     def preceding(self, keys: Sequence[int]) -> list[Candidate]:
         return self._search(lambda db: text.preceding(db, keys))
 

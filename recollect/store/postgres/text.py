@@ -307,6 +307,15 @@ def preceding(db: Connection, keys: Sequence[int]) -> list[Candidate]:
     ))  # fmt: skip
 
 
+def scores(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, float]:
+    rows = db.rows(
+        "select t.key, ts_rank(t.words, ?::tsquery) from passage_text t "
+        "where t.owner = ?::integer and t.key = any(?::bigint[])",
+        (compiled(node).wider, db.owner, list(keys)),
+    )
+    return {key: float(score) for key, score in rows}
+
+
 def size(db: Connection) -> int:
     return int(db.get("select passage from last_key where owner = ?::integer", (db.owner,)) or 0)
 

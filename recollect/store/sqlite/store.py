@@ -13,7 +13,7 @@ import apsw
 
 from recollect.errors import DamagedLibrary
 from recollect.model import Document, Filter, Passage, Receipt, Summary
-from recollect.query import Node
+from recollect.query import Node, words
 from recollect.settings import LIMITS
 from recollect.store import documents, receipts, spaces, statistics
 from recollect.store.base import Candidate, Findings, Saved, Space, Store, Unembedded
@@ -165,6 +165,12 @@ class SqliteStore(Store):
     def passages(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         with self._searching() as db:
             return text.passages(db, keys, filter)
+
+    def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
+        each = list(words(node))
+        counts, size = self.frequencies(each)
+        found = self.passages(keys, Filter(hidden=True))
+        return text.scores({word: (n, size) for word, n in zip(each, counts, strict=True)}, found)
 
     def preceding(self, keys: Sequence[int]) -> list[Candidate]:
         with self._searching() as db:

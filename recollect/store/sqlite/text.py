@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -25,7 +25,7 @@ from recollect.store.candidates import COLUMNS, candidates
 from recollect.store.database import IndexRow as Row
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions, document_conditions
-from recollect.text import fold, indexable
+from recollect.text import fold, indexable, tokens
 
 VERSION = 2
 _WORD = re.compile(r"[^\W_]+")  # as FTS5 cuts it
@@ -311,6 +311,24 @@ def _numbers(data: bytes) -> Iterator[int]:
         if byte < 0x80:
             yield value
             value = 0
+
+
+def scores(frequencies: Mapping[Word, tuple[int, int]], passages: Iterable[Candidate]) -> dict[int, float]:
+    """BM25 of some passages. bm25() is not asked, for it counts each word in the whole table."""
+    found: dict[int, float] = {}
+    for passage in passages:
+        text = (
+            f" {' '.join(tokens(passage.title if not passage.position else ''))}  {' '.join(tokens(passage.content))} "
+        )
+        length = text.count(" ")
+        score = 0.0
+        for word, (count, size) in frequencies.items():
+            wanted = " ".join(tokens(word.text))
+            times = text.count(f" {wanted}" if word.prefix else f" {wanted} ") if wanted else 0
+            weight = math.log(1 + (size - min(count, size) + 0.5) / (count + 0.5))
+            score += weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / _USUAL_LENGTH))
+        found[passage.key] = score
+    return found
 
 
 def variants(db: Connection, words: Sequence[str]) -> list[tuple[str, ...]]:
