@@ -6,10 +6,12 @@ import math
 import re
 import unicodedata
 from datetime import UTC, date, datetime, time, timedelta
+from hashlib import blake2b
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST = -62135596800.0  # year 1
 _LATEST = 253402300799.0  # year 9999
+_LONGEST_NAME = 500
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 # Scripts written without spaces between words: each character is its own token,
 # so that any run of them can be found as a phrase.
@@ -42,6 +44,16 @@ def storable(value: str) -> str:
     if value.isascii():
         return value.replace("\0", "\ufffd")
     return _UNSTORABLE.sub("\ufffd", value) if _UNSTORABLE.search(value) else value
+
+
+def identifier(value: str) -> str:
+    """A name as it is stored and looked up: one too long for an index is cut, and a hash stands
+    for the rest. Two different names stay different."""
+    clean = storable(value)
+    if len(clean) <= _LONGEST_NAME:
+        return clean
+    rest = blake2b(clean.encode(), digest_size=16).hexdigest()
+    return f"{clean[: _LONGEST_NAME - 40]}\u2026{rest}"
 
 
 # -- matching --------------------------------------------------------------

@@ -23,7 +23,7 @@ from recollect.store.encoding import (
     passage_of,
     passage_row,
 )
-from recollect.text import from_micros, micros, storable
+from recollect.text import from_micros, identifier, micros, storable, truncate
 
 DOCUMENT_COLUMNS = (*DOCUMENT_TEXTS, "created_at", "updated_at", "metadata", "original", "partial", "shared_ids")
 _FIXED = ("id", "origin", "origin_id", "source")  # what a stored document keeps whatever its origin says
@@ -38,18 +38,20 @@ _SELECT_DOCUMENT = f"select {', '.join(DOCUMENT_COLUMNS)} from document where ke
 
 
 def key_of(db: Database, id: str) -> int:
-    key: int | None = db.get("select key from document where id = ?", (storable(id),))
+    key: int | None = db.get("select key from document where id = ?", (identifier(id),))
     if key is None:
-        raise NotFound(f"There is no conversation {id!r} in this library. `recollect list` shows what there is.")
+        raise NotFound(
+            f"There is no conversation {truncate(id, 80)!r} in this library. `recollect list` shows what there is."
+        )
     return key
 
 
 def passage_key(db: Database, id: str, passage: str) -> int:
     key: int | None = db.get(
-        "select key from passage where document = ? and id = ?", (key_of(db, id), storable(passage))
+        "select key from passage where document = ? and id = ?", (key_of(db, id), identifier(passage))
     )
     if key is None:
-        raise NotFound(f"There is no message {passage!r} in conversation {id!r}.")
+        raise NotFound(f"There is no message {truncate(passage, 80)!r} in conversation {truncate(id, 80)!r}.")
     return key
 
 
@@ -122,7 +124,7 @@ class _Saving:
     def _stored(self, documents: Iterable[Document]) -> dict[tuple[str, str], int]:
         by_origin: dict[str, list[str]] = {}
         for document in documents:
-            by_origin.setdefault(storable(document.origin), []).append(storable(document.origin_id))
+            by_origin.setdefault(identifier(document.origin), []).append(identifier(document.origin_id))
         found: dict[tuple[str, str], int] = {}
         for origin, ids in by_origin.items():
             listed, value = self._db.among(ids)
@@ -134,11 +136,11 @@ class _Saving:
 
     def _named(self, documents: Iterable[Document]) -> set[str]:
         """The names that documents would like to have, and others have."""
-        listed, value = self._db.among([storable(name) for d in documents for name in _first_names(d)])
+        listed, value = self._db.among([identifier(name) for d in documents for name in _first_names(d)])
         return {name for (name,) in self._db.rows(f"select id from document where id in ({listed})", (value,))}
 
     def save(self, document: Document) -> Saved:
-        key = self._known.get((storable(document.origin), storable(document.origin_id)))
+        key = self._known.get((identifier(document.origin), identifier(document.origin_id)))
         document = replace(document, passages=_distinct(document.passages))
         return self._create(document) if key is None else self._merge(key, document)
 
@@ -160,7 +162,7 @@ class _Saving:
         document = replace(document, id=self._free_id(document), head=head)
         key = self._next_document
         self._next_document += 1
-        self._known[storable(document.origin), storable(document.origin_id)] = key
+        self._known[identifier(document.origin), identifier(document.origin_id)] = key
         row = document_row(document)
         opening = self._next if order else None
         self._documents.append({"key": key, **row, **self._db.derived(row), "opening": opening, "passages": len(order)})
@@ -177,8 +179,8 @@ class _Saving:
         """The origin's own id, or one that says the origin where another document has that name."""
         first = _first_names(document)
         more = (f"{first[-1]}#{n}" for n in count(2))
-        name = next(n for n in chain(first, more) if not self._is_taken(storable(n), n not in first))
-        self._taken.add(storable(name))
+        name = next(n for n in chain(first, more) if not self._is_taken(identifier(n), n not in first))
+        self._taken.add(identifier(name))
         return name
 
     def _is_taken(self, name: str, ask: bool) -> bool:
@@ -191,11 +193,11 @@ class _Saving:
                 self._db.rows("select key, id, digest from passage where document = ?", (key,))}  # fmt: skip
         saved = Saved(stored.id, False)
         replaces = not given.partial and not _older(given, stored)
-        unknown = tuple(p for p in given.passages if storable(p.id) not in known)
+        unknown = tuple(p for p in given.passages if identifier(p.id) not in known)
         new, saved.copies = self._without_copies(given, unknown, key)
         contained: list[int] = []
         for passage in given.passages:
-            passage_key, digest = known.get(storable(passage.id), (None, b""))
+            passage_key, digest = known.get(identifier(passage.id), (None, b""))
             if passage_key is None:
                 continue
             contained.append(passage_key)
@@ -234,14 +236,14 @@ class _Saving:
         placed = {i: (b.position, b.canonical) for i, b in bones.items()}
         if replaces:
             told = {b.id: b for b in map(_bone, given.passages)}
-            here = bones.keys() | {storable(p.id) for p in new}  # copies are told, but live elsewhere
+            here = bones.keys() | {identifier(p.id) for p in new}  # copies are told, but live elsewhere
             bones = {i: b for i, b in told.items() if i in here} | {i: b for i, b in bones.items() if i not in told}
         else:
             bones |= {b.id: b for b in map(_bone, new)}
-        head = storable(given.head) if replaces and given.head else None
+        head = identifier(given.head) if replaces and given.head else None
         head, order = places(ordered := list(bones.values()), head or (None if new else stored.head))
         place = {ordered[n].id: (position, canonical) for position, (n, canonical) in enumerate(order)}
-        added = [self._add(key, given, p, *place[storable(p.id)], "") for p in new]
+        added = [self._add(key, given, p, *place[identifier(p.id)], "") for p in new]
         renumber(self._db, key, {i: at for i, at in place.items() if placed.get(i, at) != at})
         self._db.run("update document set head = ?, passages = passages + ? where key = ?", (head, len(added), key))
         self.flush()
@@ -255,7 +257,7 @@ class _Saving:
         self._rows.append((passage_key, key, self._receipt, document.shared_ids, *row))
         self._indexed.append((passage_key, title, row[-1]))
         if document.shared_ids:
-            self._shared[document.origin, storable(passage.id)] = key
+            self._shared[document.origin, identifier(passage.id)] = key
         return passage_key
 
     def _revise(self, key: int, passage: Passage) -> None:
@@ -273,13 +275,13 @@ class _Saving:
     ) -> tuple[Sequence[Passage], int]:
         if not document.shared_ids or not passages:
             return passages, 0
-        listed, value = self._db.among([storable(p.id) for p in passages])
+        listed, value = self._db.among([identifier(p.id) for p in passages])
         elsewhere = {i for (i,) in self._db.rows(
             "select p.id from passage p join document d on d.key = p.document "
             f"where p.shared and p.id in ({listed}) and d.origin = ? and d.key <> ?", (value, document.origin, key),
         )}  # fmt: skip
-        own = [p for p in passages if storable(p.id) not in elsewhere
-               and self._shared.get((document.origin, storable(p.id)), key) == key]  # fmt: skip
+        own = [p for p in passages if identifier(p.id) not in elsewhere
+               and self._shared.get((document.origin, identifier(p.id)), key) == key]  # fmt: skip
         return own, len(passages) - len(own)
 
     def _contained(self, document: int, passages: Iterable[int], before: str | None) -> None:
@@ -307,7 +309,7 @@ def _distinct(passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
         return passages
     found: dict[str, Passage] = {}
     for passage in passages:
-        found[storable(passage.id)] = passage
+        found[identifier(passage.id)] = passage
     return passages if len(found) == len(passages) else tuple(found.values())
 
 
@@ -332,8 +334,8 @@ def dump_runs(keys: set[int]) -> str:
 
 def _bone(passage: Passage) -> Passage:
     """What places need of a passage, with ids as they are stored."""
-    parent = None if passage.parent is None else storable(passage.parent)
-    return Passage(storable(passage.id), None, "", parent=parent, created_at=passage.created_at)
+    parent = None if passage.parent is None else identifier(passage.parent)
+    return Passage(identifier(passage.id), None, "", parent=parent, created_at=passage.created_at)
 
 
 def stored_bones(db: Database, key: int) -> dict[str, Passage]:
@@ -357,18 +359,21 @@ def renumber(db: Database, key: int, places: Mapping[str, tuple[int, bool]]) -> 
 
 
 def append(db: Database, id: str, passage: Passage, index: TextIndex) -> bool:
-    found = db.rows("select key, head, updated_at, passages from document where id = ?", (storable(id),))
+    found = db.rows("select key, head, updated_at, passages from document where id = ?", (identifier(id),))
     key, head, updated, position = found[0] if found else (key_of(db, id), None, 0, 0)
     there = db.rows(
-        "select id, digest, parent, created_at from passage where document = ? and id in (?, ?)",
-        (key, storable(passage.id), storable(passage.parent or "")),
+        "select id, key from passage where document = ? and id in (?, ?)",
+        (key, identifier(passage.id), identifier(passage.parent or "")),
     )
-    stored = {row[0]: row[1:] for row in there}
-    if (same := stored.get(storable(passage.id))) is not None:
-        return _same_or_refuse(passage, *same)
-    follows = passage.parent is None or storable(passage.parent) == head
-    if not follows and storable(passage.parent or "") not in stored:
-        raise NotFound(f"Message {passage.parent!r}, named as the parent, is not in conversation {id!r}.")
+    stored: dict[str, int] = dict(there)
+    if (same := stored.get(identifier(passage.id))) is not None:
+        return _same_or_refuse(passage, db.rows(_SELECT_PASSAGE, (same,))[0])
+    follows = passage.parent is None or identifier(passage.parent) == head
+    if not follows and identifier(passage.parent or "") not in stored:
+        raise NotFound(
+            f"Message {truncate(passage.parent or '', 80)!r}, named as the parent, "
+            f"is not in conversation {truncate(id, 80)!r}."
+        )
     at = passage.created_at or datetime.now(UTC)
     changed = max(from_micros(updated) or at, at)
     row = passage_row(passage._replace(parent=passage.parent or head, created_at=at), position)
@@ -377,21 +382,22 @@ def append(db: Database, id: str, passage: Passage, index: TextIndex) -> bool:
     index.add([(passage_key, "", row[-1])])
     db.run(
         "update document set head = ?, passages = passages + 1, updated_at = ? where key = ?",
-        (storable(passage.id), micros(changed), key),
+        (identifier(passage.id), micros(changed), key),
     )
     if not follows:
-        _mark_path(db, key, storable(passage.id))
+        _mark_path(db, key, identifier(passage.id))
     if position == 0:
         give_opening(db, key, index)
     return True
 
 
-def _same_or_refuse(passage: Passage, digest: bytes, parent: str | None, at: int | None) -> bool:
+def _same_or_refuse(passage: Passage, row: tuple[Any, ...]) -> bool:
     """A message sent again is the same where it says nothing else; what was left out then counts as equal."""
-    again = passage._replace(parent=passage.parent or parent, created_at=passage.created_at or from_micros(at))
-    if digest_of(again) == digest:
+    stored = passage_of(row)
+    again = passage._replace(parent=passage.parent or stored.parent, created_at=passage.created_at or stored.created_at)
+    if digest_of(again) == row[0]:
         return False
-    raise InvalidInput(f"Message id {passage.id!r} is already used in this conversation for another message.")
+    raise InvalidInput(f"Message id {truncate(passage.id, 80)!r} is already used in this conversation for another one.")
 
 
 def _mark_path(db: Database, key: int, head: str) -> None:

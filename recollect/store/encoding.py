@@ -20,7 +20,7 @@ import orjson
 from recollect.errors import InvalidInput
 from recollect.model import Document, Json, Passage
 from recollect.settings import LIMITS
-from recollect.text import from_micros, micros, storable
+from recollect.text import from_micros, identifier, micros, storable
 
 PASSAGE_TEXTS = ("id", "role", "kind", "author", "model", "tool", "parent", "visibility", "content")
 PASSAGE_COLUMNS = (
@@ -28,6 +28,8 @@ PASSAGE_COLUMNS = (
     *PASSAGE_TEXTS,
 )  # fmt: skip
 DOCUMENT_TEXTS = ("id", "origin", "origin_id", "source", "title", "namespace", "head")
+
+_NAMES = ("id", "parent", "origin", "origin_id", "head")  # of any length, and looked up by an index
 
 _EMPTY: tuple[Json, ...] = (None, (), [], {})
 
@@ -68,7 +70,9 @@ def load_list(text: str | None) -> tuple[Json, ...]:
 
 def _cleaned(names: tuple[str, ...], texts: tuple[str | None, ...]) -> tuple[tuple[str | None, ...], str | None]:
     """The texts as every database can hold them, and what had to be cleaned as JSON."""
-    clean = tuple(t and storable(t) for t in texts)
+    clean = tuple(
+        t and (identifier(t) if name in _NAMES else storable(t)) for name, t in zip(names, texts, strict=True)
+    )
     original = {name: t for name, t, c in zip(names, texts, clean, strict=True) if t is not c}
     return clean, dump(original)
 
@@ -96,6 +100,8 @@ def passage_row(passage: Passage, position: int = 0, canonical: bool = True) -> 
     said = "\x1f".join(map(str, facts + texts))
     if storable(said) is not said:
         said = said.encode("unicode_escape").decode()
+        texts, original = _cleaned(PASSAGE_TEXTS, texts)
+    elif identifier(p.id) is not p.id or (p.parent and identifier(p.parent) is not p.parent):
         texts, original = _cleaned(PASSAGE_TEXTS, texts)
     digest = blake2b(said.encode(), digest_size=16).digest()
     return (digest, position, canonical, *facts, original, *texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import threading
 from collections.abc import Callable
@@ -162,6 +163,23 @@ def test_any_text_is_stored_without_loss(store: Store, text: str) -> None:
     assert stored == arrange(replace(document, id="c1"))
     (again,) = store.save([document])
     assert (again.same, again.changed) == (1, 0)
+
+
+def test_names_of_any_length_are_kept_and_told_apart(store: Store) -> None:
+    rng = random.Random(7)
+    long = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=6_000))
+    document = conversation(said("m" + long, "one"), said("n" + long, "two", minutes=1), id=long + "x", head="n" + long)
+    store.save([document, conversation(said("a", "other"), id=long + "y")])
+    stored = store.document(long + "x")
+    assert (stored.origin_id, stored.head, [p.id for p in stored.passages]) == (
+        long + "x", "n" + long, ["m" + long, "n" + long],
+    )  # fmt: skip
+    assert stored.passages[1].parent == "m" + long
+    assert store.document(long + "y").passages[0].content == "other"
+    (again,) = store.save([document])
+    assert (again.same, again.new, again.changed) == (2, 0, 0)
+    assert not store.append(long + "x", said("n" + long, "two", minutes=1))
+    assert store.append(long + "x", said("o" + long, "three", minutes=2))
 
 
 def test_words_around_an_unstorable_character_are_found(store: Store) -> None:

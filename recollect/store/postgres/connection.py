@@ -63,11 +63,13 @@ class Connection:
             self._cursor.executemany(numbered(sql), listed)
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """One statement for any number of rows, a column as one array."""
+        """One statement for any number of rows, a column as one array; without those that nobody has."""
         types = self.server.types[table]
-        arrays = ", ".join(f"?::{types[c]}[]" for c in columns)
-        self._execute(f"insert into {table} ({', '.join(columns)}) select * from unnest({arrays})",
-                      [list(column) for column in zip(*rows, strict=True)])  # fmt: skip
+        told = {name: values for name, values in zip(columns, zip(*rows, strict=True), strict=True)
+                if any(value is not None for value in values)}  # fmt: skip
+        arrays = ", ".join(f"?::{types[name]}[]" for name in told)
+        self._execute(f"insert into {table} ({', '.join(told)}) select * from unnest({arrays})",
+                      [list(values) for values in told.values()])  # fmt: skip
 
     def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         kind = "text" if values and isinstance(values[0], str) else "bigint"
@@ -86,7 +88,10 @@ class Connection:
         return where, values
 
     def _execute(self, sql: str, values: Sequence[Any]) -> psycopg.RawCursor[Any]:
-        return self._cursor.execute(numbered(sql), values, binary=True)
+        # A plan that is kept is one for any owner, and reads every partition's statistics. Statements that name the
+        # owner are planned each time, for the one partition that they touch.
+        kept = False if "owner = ?" in sql else None
+        return self._cursor.execute(numbered(sql), values, prepare=kept, binary=True)
 
     def begin(self, start: str) -> list[tuple[Any, ...]]:
         """Statements without values, in one message to the server; gives the rows of the last."""

@@ -29,7 +29,7 @@ PARTITIONS = 16
 
 M001_DOCUMENTS = """
 create table account (
-  id integer generated always as identity,
+  id integer generated always as identity unique,
   name text not null,
   primary key (name)
 );
@@ -268,7 +268,7 @@ _MATCHING = """t.owner = nullif(current_setting('recollect.owner', true), '')::i
     and (since is null or t.created_at >= since) and (until is null or t.created_at <= until)
     and (documents is null or t.document = any(documents)) and (with_hidden or not t.hidden)
     and (sureness is null or t.sure = sureness)"""
-_AS_SEARCH = """language sql stable security definer set search_path = recollect, pg_catalog, pg_temp
+_AS_SEARCH = """language sql stable security definer set search_path = pg_catalog, pg_temp
   set enable_seqscan = off set enable_indexscan = off"""
 
 FUNCTIONS = f"""
@@ -285,23 +285,12 @@ $$;
 create function counted(query tsquery, sureness boolean, at_most integer, {_FILTERS}) returns bigint {_AS_SEARCH} as $$
   select count(*) from (select 1 from recollect.passage_text t where t.words @@ query and {_MATCHING} limit at_most) x
 $$;
--- The passages with the heaviest words, and of the first of those the shorter before the longer. Words that very
--- many passages have are `others`: they choose nothing, and only order what was chosen.
-create function candidates(queries tsquery[], weights float8[], others tsquery[], other_weights float8[],
-  sureness boolean, looked_at integer, at_most integer, {_FILTERS}) returns table (key bigint, score float8)
-  {_AS_SEARCH} as $$
-  select f.key, f.score from (
-    select g.key, (g.weight + case when cardinality(others) = 0 then 0 else coalesce((select sum(o.weight)
-        from unnest(others, other_weights) o(query, weight), recollect.passage_text t
-        where t.owner = nullif(current_setting('recollect.owner', true), '')::integer and t.key = g.key
-          and t.words @@ o.query), 0) end) * 2.2::float8 / g.heft as score
-    from (
-      select p.key, sum(u.weight) as weight, p.heft
-      from unnest(queries, weights) u(query, weight), lateral (
-        select t.key, 1.3::float8 + 0.015::float8 * t.length as heft from recollect.passage_text t
-        where t.words @@ u.query and {_MATCHING} offset 0) p
-      group by p.key, p.heft order by 2 desc, 1 desc limit looked_at) g) f
-  order by 2 desc, 1 desc limit at_most
+-- The passages with the heaviest words, how heavy these are, and how many words each passage has.
+create function candidates(queries tsquery[], weights float8[], sureness boolean, at_most integer, {_FILTERS})
+  returns table (key bigint, weight float8, length integer) {_AS_SEARCH} as $$
+  select p.key, sum(u.weight), p.length from unnest(queries, weights) u(query, weight), lateral (
+    select t.key, t.length from recollect.passage_text t where t.words @@ u.query and {_MATCHING} offset 0) p
+  group by p.key, p.length order by 2 desc, 1 desc limit at_most
 $$;
 create function newest(query tsquery, sureness boolean, at_most integer, {_FILTERS}) returns setof bigint {_AS_SEARCH}
 as $$
@@ -344,12 +333,7 @@ _LOCK = 0x5265636F
 
 
 def _wanted(connection: psycopg.Connection[Any], place: str, stop_before: str | None) -> list[str]:
-    done: set[str] = set()
-    if is_prepared(connection):
-        with connection.transaction():
-            if works_as_app(connection):
-                connection.execute(sql.SQL("set local role {}").format(sql.Identifier(APP)))
-            done = {name for (name,) in connection.execute("select name from recollect.migration").fetchall()}
+    done = _done(connection, place) if is_prepared(connection) else set()
     names = [name for name, _ in MIGRATIONS]
     if newer := sorted(done.difference(names)):
         raise NewerLibrary(
@@ -358,6 +342,19 @@ def _wanted(connection: psycopg.Connection[Any], place: str, stop_before: str | 
         )
     ahead = names[: names.index(stop_before)] if stop_before else names
     return [name for name in ahead if name not in done]
+
+
+def _done(connection: psycopg.Connection[Any], place: str) -> set[str]:
+    try:
+        with connection.transaction():
+            if works_as_app(connection):
+                connection.execute(sql.SQL("set local role {}").format(sql.Identifier(APP)))
+            return {name for (name,) in connection.execute("select name from recollect.migration").fetchall()}
+    except errors.InsufficientPrivilege as error:
+        raise RecollectError(
+            f"The role {connection.info.user} may not use the libraries in {place} ({error.diag.message_primary}). "
+            f"Grant it {APP}, as docs/postgres.md shows."
+        ) from error
 
 
 def is_prepared(connection: psycopg.Connection[Any]) -> bool:
@@ -371,8 +368,14 @@ def is_prepared(connection: psycopg.Connection[Any]) -> bool:
 
 def works_as_app(connection: psycopg.Connection[Any]) -> bool:
     """Whether this login may work as the application's role."""
+    return _may_become(connection, APP)
+
+
+def _may_become(connection: psycopg.Connection[Any], role: str) -> bool:
+    """Roles belong to all databases of a server, so that one may be there and be somebody else's."""
+    how = "set" if connection.info.server_version >= 160000 else "member"
     row = connection.execute(
-        "select exists (select from pg_roles where rolname = %s and pg_has_role(current_user, oid, 'member'))", [APP]
+        "select exists (select from pg_roles where rolname = %s and pg_has_role(current_user, oid, %s))", [role, how]
     ).fetchone()
     return bool(row and row[0])
 
@@ -382,7 +385,7 @@ def _begin(connection: psycopg.Connection[Any]) -> None:
     for role in (APP, SEARCH):
         _try(connection, f"create role {role} nologin nobypassrls")
         _try(connection, f"grant {role} to current_user")
-    connection.execute(f"create schema if not exists {SCHEMA}")
+    connection.execute(f"create schema if not exists {SCHEMA}; alter schema {SCHEMA} owner to current_user")
     for extension in ("btree_gin", "vector"):
         _try(connection, f"create extension if not exists {extension}")
     connection.execute(f"create table {SCHEMA}.migration (name text primary key, at timestamptz default now())")
@@ -406,10 +409,6 @@ def has_extension(connection: psycopg.Connection[Any], name: str) -> str:
         [name],
     ).fetchone()
     return row[0] if row else ""
-
-
-def has_role(connection: psycopg.Connection[Any], name: str) -> bool:
-    return connection.execute("select 1 from pg_roles where rolname = %s", [name]).fetchone() is not None
 
 
 def _run(connection: psycopg.Connection[Any], name: str) -> None:
@@ -442,7 +441,7 @@ def _secure(connection: psycopg.Connection[Any]) -> None:
         "where n.nspname = %s and c.relkind in ('r', 'p') and not c.relispartition and not c.relrowsecurity "
         "and c.relname <> 'migration'", [SCHEMA],
     ).fetchall()  # fmt: skip
-    app = APP if has_role(connection, APP) else "current_user"
+    app = APP if works_as_app(connection) else "current_user"
     connection.execute(f"grant usage on schema {SCHEMA} to {app}; grant select on migration to {app}")
     for table, partitioned in fresh:
         tables = [table]
@@ -457,7 +456,9 @@ def _secure(connection: psycopg.Connection[Any]) -> None:
             else "name = nullif(current_setting('recollect.user', true), '')"
         )
         connection.execute(f"create policy own on {table} using ({whose}) with check ({whose})")
-        connection.execute(f"grant select, insert, update, delete on {table} to {app}")
+        # An account is for ever: nobody may take the number of another.
+        allowed = "select, insert, update, delete" if partitioned else "select, insert (name)"
+        connection.execute(f"grant {allowed} on {table} to {app}")
         for one in tables:
             connection.execute(
                 f"alter table {one} enable row level security; alter table {one} force row level security"
@@ -467,19 +468,18 @@ def _secure(connection: psycopg.Connection[Any]) -> None:
 
 def _add_functions(connection: psycopg.Connection[Any]) -> None:
     connection.execute(FUNCTIONS)
-    names = connection.execute(
-        "select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace "
-        "where n.nspname = %s and p.prosecdef", [SCHEMA],
-    ).fetchall()  # fmt: skip
-    separate = has_role(connection, SEARCH)
-    app = APP if has_role(connection, APP) else "current_user"
+    separate = _may_become(connection, SEARCH)
+    app = APP if works_as_app(connection) else "current_user"
     if separate:
         connection.execute(
             f"grant usage, create on schema {SCHEMA} to {SEARCH}; grant select on passage_text to {SEARCH}; "
             f"create policy search on passage_text for select to {SEARCH} using (true)"
         )
-    for (name,) in names:
-        connection.execute(f"revoke all on function {name} from public")
+    connection.execute(f"revoke all on all functions in schema {SCHEMA} from public")
+    for (name,) in connection.execute(
+        "select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace "
+        "where n.nspname = %s and p.prosecdef", [SCHEMA],
+    ).fetchall():  # fmt: skip
         connection.execute(f"grant execute on function {name} to {app}")
         if separate:
             connection.execute(f"alter function {name} owner to {SEARCH}")

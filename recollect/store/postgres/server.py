@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 from recollect.errors import RecollectError, StoreUnavailable
-from recollect.store.postgres.migrations import APP, SCHEMA, SEARCH, has_extension, has_role, migrate, works_as_app
+from recollect.store.postgres.migrations import APP, SCHEMA, SEARCH, has_extension, migrate, works_as_app
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,8 @@ class Server:
     role: str
     """What every connection works as."""
     path: str
-    """The schemas in which our tables and the extensions lie."""
+    """The schemas in which our tables and the extensions lie; temporary tables last, or one could
+    stand in for ours."""
     types: dict[str, dict[str, str]]
     """The type of every column, by table."""
     pgvector: str = ""
@@ -53,8 +54,14 @@ def reached(url: str, place: str) -> Iterator[psycopg.Connection[Any]]:
             f"The PostgreSQL server {place} cannot be reached ({str(error).splitlines()[0].strip()}). "
             "Check that it runs, and the address."
         ) from error
-    with connection:
-        yield connection
+    try:
+        with connection:
+            yield connection
+    except psycopg.OperationalError as error:
+        said = error.diag.message_primary or str(error).splitlines()[0]
+        raise StoreUnavailable(
+            f"The PostgreSQL server {place} went away ({said}). Try again; what was saved stays saved."
+        ) from error
 
 
 def prepare(url: str, place: str) -> Server:
@@ -74,11 +81,10 @@ def prepare(url: str, place: str) -> Server:
 
 def _learn(connection: psycopg.Connection[Any], place: str) -> Server:
     role = APP if works_as_app(connection) else connection.info.user
-    row = connection.execute("select rolsuper or rolbypassrls from pg_roles where rolname = %s", [role]).fetchone()
-    if row is None or row[0]:
+    if unguarded := _unguarded(connection, role):
         raise RecollectError(
-            f"The role {role} of {place} bypasses row-level security, so users would not be kept apart. "
-            f"Grant it {APP}, or open the library with another role (docs/postgres.md)."
+            f"The role {role} of {place} is not held by row-level security (on {', '.join(unguarded)}), so users would "
+            f"not be kept apart. Grant it {APP}, or open the library with another role (docs/postgres.md)."
         )
     extensions = {name: has_extension(connection, name) for name in ("vector", "btree_gin", "pg_textsearch")}
     schemas = dict.fromkeys([SCHEMA, *(s for s in extensions.values() if s)])
@@ -99,21 +105,45 @@ def _learn(connection: psycopg.Connection[Any], place: str) -> Server:
         )
     if not extensions["btree_gin"]:
         lacks.append("btree_gin is missing: a search by words also visits the matches of other users, unseen.")
-    if not has_role(connection, SEARCH):
+    if not _searches_apart(connection):
         lacks.append(
-            f"the role {SEARCH} is missing: row-level security hides the text index, and searches by words read "
+            f"the role {SEARCH} is not used: row-level security hides the text index, and searches by words read "
             "every message of the user. Prepare the database with a role that may create roles."
         )
     version = connection.info.server_version
     return Server(
         version=f"{version // 10000}.{version % 10000}",
         role=role,
-        path=", ".join(f'"{s}"' for s in schemas),
+        path=", ".join([*(f'"{s}"' for s in schemas), "pg_temp"]),
         types=types,
         pgvector=_extension_version(connection, "vector") if by_pgvector else "",
         bm25=_extension_version(connection, "pg_textsearch"),
         lacks=tuple(lacks),
     )
+
+
+def _unguarded(connection: psycopg.Connection[Any], role: str) -> list[str]:
+    """The tables in which a role would see the rows of everybody: no policy binds it there, or one more than
+    ours lets it through."""
+    with connection.transaction():
+        connection.execute(sql.SQL("set local role {}").format(sql.Identifier(role)))
+        rows = connection.execute(
+            "select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = %s "
+            "and c.relkind in ('r', 'p') and not c.relispartition and c.relname <> 'migration' "
+            "and (not row_security_active(c.oid) or exists (select from pg_policy p, unnest(p.polroles) r "
+            "where p.polrelid = c.oid and p.polpermissive and p.polname <> 'own' "
+            "and (r = 0 or pg_has_role(r, 'usage')))) order by 1", [SCHEMA],
+        ).fetchall()  # fmt: skip
+    return [name for (name,) in rows]
+
+
+def _searches_apart(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the functions that search belong to the role that is there for them."""
+    row = connection.execute(
+        "select bool_and(pg_get_userbyid(p.proowner) = %s) from pg_proc p "
+        "join pg_namespace n on n.oid = p.pronamespace where n.nspname = %s and p.prosecdef", [SEARCH, SCHEMA],
+    ).fetchone()  # fmt: skip
+    return bool(row and row[0])
 
 
 def _extension_version(connection: psycopg.Connection[Any], name: str) -> str:

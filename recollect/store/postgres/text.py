@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from recollect.model import Filter
 from recollect.query import Node, Or
@@ -28,15 +28,13 @@ VERSION = 2
 _COUNTED = 20_000  # matches counted one by one
 _MANY = 3_000  # matches from which walking is cheaper than sorting
 _ENOUGH = 4_000  # matches of the rarest words from which the others choose no more candidates
-_ORDERED = 600  # candidates that all words order
+_ORDERED = 600  # candidates that their length orders too
+_REORDERED = 300  # and that words order which did not choose them
 _OFTEN = 1_000  # matches from which a count is good until the library has grown by a fiftieth
 _READ = 500  # texts read at once
 _VARIANTS = 50
 _KNOWN = 500_000
 NEWEST_FIRST = "p.created_at desc nulls last, p.key desc"
-_FOUND = f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
-  join passage p on p.owner = ?::integer and p.key = k.key
-  join document d on d.owner = p.owner and d.key = p.document"""
 _CONTAINS = 'strpos(coalesce(t.folded, lower(p.content collate "C")), ?) > 0'
 _ALL = """passage p join passage_text t on t.owner = p.owner and t.key = p.key
   join document d on d.owner = p.owner and d.key = p.document"""
@@ -202,74 +200,82 @@ def documents_of(db: Connection, filter: Filter) -> list[int] | None:
 def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts) -> list[int]:
     """Passages that match, best first: those with the rarest words, the shorter before the longer."""
     nodes = node.parts if isinstance(node, Or) else (node,)
-    parts = [compiled(part) for part in nodes]
     numbers, size = frequencies(db, nodes, counts)
-    weights = [math.log(1 + (size - n + 0.5) / (n + 0.5)) for n in numbers]
+    parts = sorted(
+        (_Part(part, compiled(part), n, math.log(1 + (size - n + 0.5) / (n + 0.5)))
+         for part, n in zip(nodes, numbers, strict=True)),
+        key=lambda part: part.found,
+    )  # fmt: skip
     arguments = _arguments(db, filter)
-    by_rarity = sorted(range(len(parts)), key=lambda i: (numbers[i], i))
-    chosen = _rarest(by_rarity, numbers) if limit <= _ORDERED else by_rarity
-    found = _candidates(db, parts, weights, chosen, by_rarity[len(chosen) :], limit, arguments)
+    chosen = _rarest(parts) if limit <= _ORDERED else parts
+    found = _candidates(db, chosen, parts[len(chosen) :], limit, arguments)
     if len(found) < limit and len(chosen) < len(parts):
-        found = _candidates(db, parts, weights, by_rarity, [], limit, arguments)
-    return _with_looked_up(db, nodes, parts, weights, found, limit, arguments)
+        found = _candidates(db, parts, [], limit, arguments)
+    return sorted(found, key=lambda key: (-found[key], -key))[:limit]
 
 
-def _rarest(by_rarity: Sequence[int], numbers: Sequence[int]) -> Sequence[int]:
-    """As many of the rarest parts as have enough matches together."""
+class _Part(NamedTuple):
+    """One of several things of which a passage must have at least one."""
+
+    node: Node
+    asked: Compiled
+    found: int
+    weight: float
+
+
+def _rarest(parts: Sequence[_Part]) -> Sequence[_Part]:
+    """As many of the rarest as have enough matches together."""
     total = 0
-    for place, part in enumerate(by_rarity, 1):
-        total += numbers[part]
+    for place, part in enumerate(parts, 1):
+        total += part.found
         if total >= _ENOUGH and place > 1:
-            return by_rarity[:place]
-    return by_rarity
+            return parts[:place]
+    return parts
 
 
 def _candidates(
-    db: Connection, parts: Sequence[Compiled], weights: Sequence[float], chosen: Sequence[int],
-    others: Sequence[int], limit: int, arguments: tuple[Any, ...],
-) -> dict[int, float]:  # fmt: skip
-    phrases = any(part.phrases for part in parts)
-    asked = [i for i in chosen if parts[i].exact]
+    db: Connection, chosen: Sequence[_Part], others: Sequence[_Part], limit: int, arguments: tuple[Any, ...]
+) -> dict[int, float]:
+    """Passages that have one of the chosen parts, and how well they match all of them."""
+    in_rows = any(part.asked.phrases for part in chosen)
     rows = db.rows(
-        f"""select key, score from candidates(?::tsquery[], ?::float8[], ?::tsquery[], ?::float8[], ?::boolean,
-          ?::integer, ?::integer, {_FILTER})""",
+        f"select * from candidates(?::tsquery[], ?::float8[], ?::boolean, ?::integer, {_FILTER})",
         (
-            [parts[i].query for i in asked],
-            [weights[i] for i in asked],
-            [parts[i].query for i in others],
-            [weights[i] for i in others],
-            phrases or None,
-            max(limit, _ORDERED),
-            limit,
+            [part.asked.query for part in chosen if part.asked.exact],
+            [part.weight for part in chosen if part.asked.exact],
+            in_rows or None,
+            _REORDERED if others else max(limit, _ORDERED),
             *arguments,
         ),
     )
-    return dict(rows)
+    weights = {key: weight for key, weight, _ in rows}
+    lengths = {key: length for key, _, length in rows}
+    for part in chosen:
+        for key, length in _looked_up(db, part.node, part.asked, arguments, in_rows).items():
+            weights[key] = weights.get(key, 0.0) + part.weight
+            lengths[key] = length
+    for part in others:
+        for key in _having(db, part, list(weights)):
+            weights[key] += part.weight
+    return {key: 2.2 * weight / (1.3 + 0.015 * lengths[key]) for key, weight in weights.items()}
 
 
-def _with_looked_up(
-    db: Connection, nodes: Sequence[Node], parts: Sequence[Compiled], weights: Sequence[float],
-    found: dict[int, float], limit: int, arguments: tuple[Any, ...],
-) -> list[int]:  # fmt: skip
-    """Add what only the texts themselves can tell."""
-    unsure = any(part.phrases for part in parts)
-    more: dict[int, float] = {}
-    for node, part, weight in zip(nodes, parts, weights, strict=True):
-        if part.exact and not unsure:
-            continue
-        for key, length in _looked_up(db, node, part, arguments, unsure).items():
-            more[key] = more.get(key, 0.0) + weight * 2.2 / (1.3 + 0.015 * length)
-    for key, score in more.items():
-        found[key] = found.get(key, 0.0) + score
-    return sorted(found, key=lambda key: (-found[key], -key))[:limit] if more else list(found)
+def _having(db: Connection, part: _Part, keys: list[int]) -> Iterator[int]:
+    """Which of these passages have a part; of phrases in long texts the words are enough."""
+    rows = db.rows(
+        "select t.key from passage_text t where t.owner = ?::integer and t.key = any(?::bigint[]) "
+        "and t.words @@ ?::tsquery",
+        (db.owner, keys, part.asked.query),
+    )
+    return (key for (key,) in rows)
 
 
 def _looked_up(
-    db: Connection, node: Node, each: Compiled, arguments: tuple[Any, ...], unsure: bool | None = None
+    db: Connection, node: Node, each: Compiled, arguments: tuple[Any, ...], in_rows: bool = False
 ) -> dict[int, int]:
     """The passages that match as their texts say and the index cannot, with their lengths: all
     where the query is not one that it understands, else those whose places it does not have."""
-    if each.exact and not (each.phrases if unsure is None else unsure):
+    if each.exact and not each.phrases and not in_rows:
         return {}
     keys = [k for (k,) in db.rows(f"select newest(?::tsquery, ?::boolean, ?::integer, {_FILTER})",
                                   (each.wider, False if each.exact else None, 1 << 30, *arguments))]  # fmt: skip
@@ -288,7 +294,13 @@ def _looked_up(
 
 def passages(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
     where, values = _through(filter)
-    return candidates(db.rows(f"{_FOUND} where {where}", (list(keys), db.owner, *values)))
+    return candidates(db.rows(
+        f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
+        cross join lateral (select * from passage p where p.owner = ?::integer and p.key = k.key offset 0) p
+        cross join lateral (select * from document d where d.owner = ?::integer and d.key = p.document offset 0) d
+        where {where}""",
+        (list(keys), db.owner, db.owner, *values),
+    ))  # fmt: skip
 
 
 def _through(filter: Filter) -> tuple[str, list[Any]]:
@@ -299,11 +311,15 @@ def _through(filter: Filter) -> tuple[str, list[Any]]:
 
 
 def preceding(db: Connection, keys: Sequence[int]) -> list[Candidate]:
+    # `offset 0` keeps the server from joining all passages: under row-level security it expects far too many.
     return candidates(db.rows(
-        f"""select {COLUMNS} from unnest(?::bigint[]) k(key) join passage a on a.owner = ?::integer and a.key = k.key
-        join passage p on p.owner = a.owner and p.document = a.document and p.position = a.position - 1
-        join document d on d.owner = p.owner and d.key = p.document""",
-        (list(keys), db.owner),
+        f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
+        cross join lateral (select a.document, a.position from passage a
+          where a.owner = ?::integer and a.key = k.key offset 0) a
+        cross join lateral (select * from passage p
+          where p.owner = ?::integer and p.document = a.document and p.position = a.position - 1 offset 0) p
+        cross join lateral (select * from document d where d.owner = ?::integer and d.key = p.document offset 0) d""",
+        (list(keys), db.owner, db.owner, db.owner),
     ))  # fmt: skip
 
 

@@ -39,12 +39,27 @@ class Indexed(NamedTuple):
 def indexed(title: str, content: str) -> Indexed:
     head = tokens(title)
     body = tokens(content[: LIMITS.indexed_characters])
+    whole = len(content) <= LIMITS.indexed_characters
+    # A place between title and text stays free, so that no phrase reaches from one into the other.
+    start = len(head) + 2 if head else 1
+    if len(head) + len(body) <= _PLACES:  # then there is room for every place; most messages come here
+        places: dict[str, str] = {}
+        for words, first, label in ((head, 1, "A"), (body, start, "")):
+            for place, word in enumerate(words, first):
+                word = word[:LONGEST]
+                before = places.get(word)
+                places[word] = f"{place}{label}" if before is None else f"{before},{place}{label}"
+        written = " ".join([f"'{word}':{at}" for word, at in places.items()])
+        return Indexed(written, len(head) + len(body), whole, whole, set(places))
+    return _indexed_long(head, body, start, whole)
+
+
+def _indexed_long(head: Sequence[str], body: Sequence[str], start: int, whole: bool) -> Indexed:
     places: dict[str, list[str]] = {}
     size = 0
-    sure, whole = True, len(content) <= LIMITS.indexed_characters
-    # A place between title and text stays free, so that no phrase reaches from one into the other.
-    for words, start, label in ((head, 1, "A"), (body, len(head) + 2 if head else 1, "")):
-        for place, word in enumerate(words, start):
+    sure = whole
+    for words, first, label in ((head, 1, "A"), (body, start, "")):
+        for place, word in enumerate(words, first):
             word = word[:LONGEST]
             listed = places.get(word)
             if listed is None:
@@ -59,7 +74,7 @@ def indexed(title: str, content: str) -> Indexed:
                 size += 2
                 listed.append(f"{place}{label}")
     written = " ".join(f"'{word}':{','.join(at)}" if at else f"'{word}'" for word, at in places.items())
-    return Indexed(written, len(head) + len(body), sure and whole, whole, set(places))
+    return Indexed(written, len(head) + len(body), sure, whole, set(places))
 
 
 # -- queries -------------------------------------------------------------------
