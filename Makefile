@@ -1,4 +1,4 @@
-.PHONY: test demo check format bench bench-quality bench-speed soak clean
+.PHONY: test demo check format bench bench-quality bench-speed bench-teams soak clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -27,6 +27,9 @@ bench-quality: $(READY)
 
 bench-speed: $(READY)
 	$(BIN)/python -m bench.speed
+
+bench-teams: $(READY)
+	$(BIN)/python -m bench.teams
 
 soak: $(READY)
 	KILLS=1000 $(BIN)/python -m pytest tests/test_crash.py tests/test_power_loss.py -n auto

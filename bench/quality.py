@@ -1,11 +1,13 @@
 """How often the right moment is found, through the public API.
 
-    python -m bench.quality [FOLDER]
+    python -m bench.quality [FOLDER] [--store both|sqlite|postgres]
 
 FOLDER holds `*.json.gz` files of questions with known answers (see `Question`);
 by default `shared/bench` beside the project. A question is answered from its
-own library. Beside Recollect stands plain FTS5 (porter, the words joined by
-OR, ranked by bm25) over the same text, by message and by whole conversation.
+own library: a folder on SQLite, a user on PostgreSQL. Both are asked the same
+where a server can be started (`bench/server.py`). Beside Recollect stands plain
+FTS5 (porter, the words joined by OR, ranked by bm25) over the same text, by
+message and by whole conversation.
 
 any@5: a right one is among the first five; all@5: all of them are; frac@5: the
 share of them that is; hit@1: the first is right; MRR: one over the first right
@@ -14,21 +16,26 @@ one's place, on average.
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
 
 import recollect
+from bench.server import QUICK, Server
 
 FOLDER = Path(__file__).parents[2] / "shared" / "bench"
 DEPTH = 10
+MODES = ("text", "vector", "both")
+SQLITE, POSTGRES = "SQLite", "PostgreSQL"
 
 
 class Question(NamedTuple):
@@ -109,40 +116,66 @@ def plain_fts5(conversations: list[dict[str, Any]]) -> tuple[Ranking, Ranking]:
 # -- the run ---------------------------------------------------------------------
 
 
-def measure(path: Path) -> None:
+Place = Callable[[Path, str], tuple[str | Path, str]]
+"""Where the library of a question lies, and whose it is, given an empty folder and a name."""
+
+
+def on_sqlite(folder: Path, _name: str) -> tuple[str | Path, str]:
+    return folder, "default"
+
+
+def on_postgres(url: str) -> Place:
+    return lambda _folder, name: (url, name)
+
+
+def measure(path: Path, places: Mapping[str, Place]) -> None:
     scores: dict[tuple[str, str], Scores] = {}
     count = 0
-    for conversations, questions in libraries(path):
-        with tempfile.TemporaryDirectory() as folder:
+    for number, (conversations, questions) in enumerate(libraries(path)):
+        with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
             export = Path(folder) / "conversations.json"
             export.write_text(json.dumps({"conversations": conversations}), encoding="utf-8")
-            with recollect.open(folder) as library:
+            systems = {"plain FTS5": plain_fts5(conversations)}
+            for place, found in places.items():
+                where, user = found(Path(folder) / "library", f"{path.name} {number}")
+                library = stack.enter_context(recollect.open(where, user, background=False))
                 library.import_path(export)
                 library.index()
-                systems = {"plain FTS5": plain_fts5(conversations)} | {
-                    f"Recollect, {mode}": ours(library, mode) for mode in ("text", "vector", "both")
-                }
-                for question in questions:
-                    count += 1
-                    for name, (by_message, by_conversation) in systems.items():
-                        add = scores.setdefault(("messages", name), Scores()).add
-                        add(by_message(question), question.messages)
-                        add = scores.setdefault(("conversations", name), Scores()).add
-                        add(by_conversation(question), question.conversations)
+                systems |= {f"Recollect on {place}, {mode}": ours(library, mode) for mode in MODES}
+            for question in questions:
+                count += 1
+                for name, (by_message, by_conversation) in systems.items():
+                    add = scores.setdefault(("messages", name), Scores()).add
+                    add(by_message(question), question.messages)
+                    add = scores.setdefault(("conversations", name), Scores()).add
+                    add(by_conversation(question), question.conversations)
     print(f"\n### {path.name.split('.')[0]}, {count} questions\n")
     print(f"| by | system | {' | '.join(Scores.names)} |\n|---|---|{'---|' * len(Scores.names)}")
     for (unit, name), collected in sorted(scores.items()):
         print(f"| {unit} | {name} | {collected.row()} |")
 
 
-def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+def main(folder: Path, store: str) -> None:
     files = sorted(folder.glob("*.json.gz"))
     if not files:
         sys.exit(f"There are no question files (*.json.gz) in {folder}. Name a folder that has some.")
-    for path in files:
-        measure(path)
+    places: dict[str, Place] = {} if store == "postgres" else {SQLITE: on_sqlite}
+    with ExitStack() as stack:
+        if store != "sqlite":
+            data = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+            try:
+                places[POSTGRES] = on_postgres(stack.enter_context(Server(data, QUICK)).database("quality"))
+            except Exception as error:  # what can go wrong is up to the machine
+                if store == "postgres":
+                    raise
+                print(f"Without PostgreSQL, since no server could be started: {error}")
+        for path in files:
+            measure(path, places)
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description="How often the right moment is found.")
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="where the questions are")
+    parser.add_argument("--store", choices=("both", "sqlite", "postgres"), default="both")
+    given = parser.parse_args()
+    main(given.folder, given.store)

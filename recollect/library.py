@@ -14,13 +14,14 @@ import re
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from recollect.errors import InvalidInput, RecollectError
+from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.model import (
     CONVERSATION,
     Document,
@@ -34,10 +35,11 @@ from recollect.model import (
 from recollect.settings import LIMITS, default_user, place
 from recollect.store.base import Candidate, Findings, Store
 from recollect.store.encoding import Progress
-from recollect.text import bound, storable
+from recollect.text import bound, identifier, storable
 
 if TYPE_CHECKING:
     from recollect.index.meaning import Meaning
+    from recollect.manage.moving import Moved
     from recollect.store.postgres import PostgresStore
 
 log = logging.getLogger(__name__)
@@ -49,6 +51,8 @@ ImportProgress = Callable[[str, int, int], None]
 """Called with (file, bytes read, bytes in all) while an import goes on."""
 IndexProgress = Callable[[str, int, int], None]
 """Called with (what is done, how much is done, how much there is) while indexing goes on."""
+MoveProgress = Callable[[str, int, int], None]
+"""Called with ("Copying" or "Verifying", messages done, messages in all) while a move goes on."""
 
 
 def open(path_or_url: str | Path | None = None, user: str | None = None, *, background: bool | None = None) -> Library:
@@ -61,7 +65,7 @@ def open(path_or_url: str | Path | None = None, user: str | None = None, *, back
     """
     if background is None:
         background = os.environ.get("RECOLLECT_INDEXING", "background") != "manual"
-    return Library(_store(place(path_or_url), _checked(default_user() if user is None else user)), background)
+    return Library(_whole(_store(place(path_or_url), _checked(default_user() if user is None else user))), background)
 
 
 def open_existing(
@@ -69,8 +73,63 @@ def open_existing(
 ) -> Library | None:
     """The user's library if there is one; nothing is created."""
     where, user = place(path_or_url), _checked(default_user() if user is None else user)
-    there = library_file(where, user).exists() if isinstance(where, Path) else _postgres(where).exists(where, user)
-    return open(where, user, background=background) if there else None
+    return open(where, user, background=background) if _exists(where, user) else None
+
+
+def move(
+    source: str | Path, target: str | Path, user: str | None = None, to_user: str | None = None, *,
+    remove: bool = False, progress: MoveProgress | None = None,
+) -> Moved:  # fmt: skip
+    """Copy a user's library to another place, or go on with that where it was broken off.
+
+    Both places are as for `open`. Everything is compared in the end; only with `remove` the
+    library at the source is then removed. The target must be new, or unfinished.
+    """
+    from recollect.manage import moving
+
+    here, there = place(source), place(target)
+    user = _checked(default_user() if user is None else user)
+    to_user = _checked(user if to_user is None else to_user)
+    if not _exists(here, user):
+        if _exists(there, to_user):
+            with closing(_store(there, to_user)) as arrived:
+                if (moved := moving.finish(arrived)) is not None:
+                    return moved
+        raise NotFound(_nothing(here, user))
+    with closing(_store(here, user)) as giving, closing(_store(there, to_user)) as taking:
+        return moving.move(giving, taking, remove=remove, progress=progress)
+
+
+def abort_move(target: str | Path, user: str | None = None) -> None:
+    """Take away what an unfinished move has left in a place."""
+    from recollect.manage import moving
+
+    where, user = place(target), _checked(default_user() if user is None else user)
+    if not _exists(where, user):
+        raise NotFound(_nothing(where, user))
+    with closing(_store(where, user)) as store:
+        moving.abort(store)
+
+
+def _exists(where: Path | str, user: str) -> bool:
+    return library_file(where, user).exists() if isinstance(where, Path) else _postgres(where).exists(where, user)
+
+
+def _nothing(where: Path | str, user: str) -> str:
+    return f"There is no library of {user!r} at {where if isinstance(where, Path) else 'that address'}."
+
+
+def _whole(store: Store) -> Store:
+    """The store, unless it holds only a part of a library that is being moved into it."""
+    from recollect.store.transfer import MOVING
+
+    if store.noted(MOVING) is not None:
+        store.close()
+        raise RecollectError(
+            f"{store.path} is not whole: a move into it was not finished. Run the same `recollect move` again to "
+            "finish it, or with --abort to take it back."
+        )
+    return store
 
 
 def _store(where: Path | str, user: str) -> Store:
@@ -273,13 +332,17 @@ class Library:
         search: str = "",
     ) -> tuple[list[Summary], int]:
         """Conversations, last changed first, and how many there are in all."""
-        filter_ = Filter(namespaces=tuple(namespaces), origins=tuple(origins), sources=tuple(sources))
+        filter_ = Filter(
+            namespaces=_names(namespaces, "namespaces"),
+            origins=_names(origins, "origins"),
+            sources=_names(sources, "sources"),
+        )
         limit = max(1, min(limit, LIMITS.page_size))
-        return self.store.documents(filter_, search, limit, max(0, offset))
+        return self.store.documents(filter_, storable(search), limit, max(0, min(offset, LIMITS.page_offset)))
 
     def every(self, *, sources: Sequence[str] = (), namespaces: Sequence[str] = ()) -> Iterator[Document]:
         """Every document, one in memory at a time."""
-        return self.store.every(Filter(sources=tuple(sources), namespaces=tuple(namespaces)))
+        return self.store.every(Filter(sources=_names(sources, "sources"), namespaces=_names(namespaces, "namespaces")))
 
     # -- finding ---
 
@@ -325,7 +388,7 @@ class Library:
             namespaces=_names(namespaces, "namespaces"),
             origins=_names(origins, "origins"),
             sources=_names(sources, "sources"),
-            conversations=_names(conversations, "conversations"),
+            conversations=tuple(map(identifier, _names(conversations, "conversations"))),
             tags=_names(tags, "tags"),
             hidden=hidden,
         )
@@ -359,7 +422,7 @@ class Library:
         from recollect.query import check_size
 
         check_size(text or "")
-        filter_ = Filter(roles=tuple(roles), after=after, before=before, sources=(CONVERSATION,))
+        filter_ = Filter(roles=_names(roles, "roles"), after=after, before=before, sources=(CONVERSATION,))
         return self.store.recent(storable(text) if text else None, filter_, limit)
 
     # -- care ---
@@ -418,8 +481,7 @@ def _moment(value: Moment, name: str, *, end: bool = False) -> datetime | None:
 
 
 def _names(values: Sequence[str], name: str) -> tuple[str, ...]:
-    if isinstance(values, str):
-        return (values,)
-    if len(values) > 100:
+    given = [values] if isinstance(values, str) else values
+    if len(given) > 100:
         raise InvalidInput(f"{name}: at most 100 values are accepted.")
-    return tuple(storable(v) for v in values)
+    return tuple(storable(v) for v in given)

@@ -63,6 +63,23 @@ def user() -> str:
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Iterator[recollect.Library]:
-    with recollect.open(tmp_path / "home") as opened:
+def on_postgres(database: str, user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The settings of somebody whose library is in PostgreSQL; gives its address."""
+    monkeypatch.setenv("RECOLLECT_HOME", database)
+    monkeypatch.setenv("RECOLLECT_USER", user)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # where models are, since the home is no folder
+    return database
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where the libraries of a test are, once in every store: what `recollect.open` and `--home` take, and what
+    is set. A test that is about SQLite's files says so with `parametrize("place", ["sqlite"], indirect=True)`."""
+    address: str = request.getfixturevalue("on_postgres") if request.param == "postgres" else str(tmp_path / "home")
+    return address
+
+
+@pytest.fixture
+def library(place: str) -> Iterator[recollect.Library]:
+    with recollect.open(place) as opened:
         yield opened

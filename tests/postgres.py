@@ -92,12 +92,17 @@ def missing() -> str:
 
 
 def new_database(name: str) -> str:
-    """The address of a fresh database."""
+    """The address of a fresh database, with what the server has that only an administrator can add."""
     with psycopg.connect(os.environ[URL], autocommit=True) as db:
         db.execute(f'drop database if exists "{name}" with (force)')
         db.execute(f"create database \"{name}\" encoding 'UTF8' template template0")
-        info = psycopg.conninfo.conninfo_to_dict(os.environ[URL])
-    return address(info | {"dbname": name})
+        parts = psycopg.conninfo.conninfo_to_dict(os.environ[URL])
+        bm25 = db.execute("select 1 from pg_available_extensions where name = 'pg_textsearch'").fetchone()
+    url = address(parts | {"dbname": name})
+    if bm25:
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute("create extension pg_textsearch")
+    return url
 
 
 def address(parts: dict[str, Any]) -> str:

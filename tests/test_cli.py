@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
+import psycopg
 import pytest
 
 from recollect.cli import main
+from recollect.library import open_existing
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 @pytest.fixture
-def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+def run(place: str, capsys: pytest.CaptureFixture[str]) -> Any:
     def command(*arguments: str, fails: bool = False) -> str:
-        code = main([*arguments, "--home", str(tmp_path / "home")])
+        code = main([*arguments, "--home", place])
         out, err = capsys.readouterr()
         assert bool(code) == fails, err
         return err if fails else out
@@ -78,12 +82,12 @@ def test_read_shows_a_hit_in_its_place(filled: Any) -> None:
     assert "no message 'ghost'" in filled("read", hit["conversation_id"], "--message", "ghost", fails=True)
 
 
-def test_an_export_comes_back_without_loss(filled: Any, tmp_path: Path) -> None:
+def test_an_export_comes_back_without_loss(filled: Any, user: str, tmp_path: Path) -> None:
     whole = tmp_path / "library.json"
     filled("export", "--output", str(whole))
-    assert main(["import", str(whole), "--home", str(tmp_path / "other")]) == 0
+    filled("import", str(whole), "--user", f"{user}-other")
     again = tmp_path / "again.json"
-    assert main(["export", "--output", str(again), "--home", str(tmp_path / "other")]) == 0
+    filled("export", "--output", str(again), "--user", f"{user}-other")
     assert json.loads(again.read_text()) == json.loads(whole.read_text())
 
 
@@ -105,17 +109,29 @@ def test_an_import_is_listed_and_taken_back(filled: Any) -> None:
     assert "taken back" in filled("import", "--undo", "1", fails=True)
 
 
-def test_doctor_says_that_everything_agrees_or_what_does_not(filled: Any, tmp_path: Path) -> None:
-    import apsw
+def damage_the_index(place: str, user: str) -> None:
+    """Take everything out, and leave something in that should not be there."""
+    if "://" in place:
+        with psycopg.connect(place) as server:
+            (owner,) = server.execute("select id from recollect.account where name = %s", [user]).fetchone() or ()
+            server.execute("delete from recollect.passage_text where owner = %s", [owner])
+            server.execute(
+                "insert into recollect.passage_text (owner, key, document, hidden, opening, sure, whole, length, words)"
+                " values (%s, 999999, 1, false, false, true, true, 2, 'left over')", [owner],
+            )  # fmt: skip
+        return
+    (path,) = Path(place).rglob("library.db")
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute("insert into passage_text (passage_text) values ('delete-all')")
+        db.execute("insert into passage_text (rowid, title, content) values (999999, '', 'left over')")
 
+
+def test_doctor_says_that_everything_agrees_or_what_does_not(filled: Any, place: str, user: str) -> None:
     assert "Everything agrees" in filled("doctor")
-    (path,) = (tmp_path / "home").rglob("library.db")
-    db = apsw.Connection(str(path))
-    db.execute("insert into passage_text (passage_text) values ('delete-all')")
-    db.execute("insert into passage_text (rowid, title, content) values (999999, '', 'left over')")
-    db.close()
+    damage_the_index(place, user)
     filled("doctor", fails=True)
     assert json.loads(filled("doctor", "--repair", "--json"))["healthy"]
+    assert json.loads(filled("search", "event loop", "--json"))["total"] >= 1
 
 
 @pytest.mark.parametrize(
@@ -131,9 +147,10 @@ def test_a_mistake_is_answered_with_what_to_do(run: Any, arguments: list[str], c
     assert complaint in run(*arguments, fails=True)
 
 
-def test_reading_never_creates_a_library(run: Any, tmp_path: Path) -> None:
+def test_reading_never_creates_a_library(run: Any, place: str) -> None:
     run("stats", fails=True)
-    assert not (tmp_path / "home").exists()
+    assert open_existing(place) is None
+    assert not Path(place).exists()
 
 
 def test_a_bad_date_is_named(filled: Any) -> None:
@@ -159,10 +176,18 @@ def test_lone_surrogates_are_printed_as_json(run: Any, tmp_path: Path) -> None:
     run("read", "c1")
 
 
-def test_the_home_may_be_said_before_the_command_or_after_it(filled: Any, tmp_path: Path) -> None:
-    home = ["--home", str(tmp_path / "home")]
+def test_bytes_that_are_no_text_do_no_harm_in_an_argument(filled: Any) -> None:
+    bad = b"\xff".decode("utf-8", "surrogateescape")
+    assert json.loads(filled("list", "--search", bad, "--json"))["total"] == 0
+    assert json.loads(filled("search", "event loop", "--author", bad, "--json"))["total"] == 0
+    assert "recollect: " in filled("read", bad, fails=True)
+    assert "recollect: " in filled("stats", "--user", bad, fails=True)
+
+
+def test_the_home_may_be_said_before_the_command_or_after_it(filled: Any, place: str, user: str) -> None:
+    home = ["--home", place]
     assert main([*home, "stats"]) == main(["stats", *home]) == 0
-    assert main([*home, "--user", "ann", "stats"]) == 1
+    assert main([*home, "--user", f"ann-{user}", "stats"]) == 1
     for arguments in ([*home, "mcp"], ["mcp", *home]):
         command = [sys.executable, "-m", "recollect", *arguments]
         done = subprocess.run(
@@ -171,11 +196,11 @@ def test_the_home_may_be_said_before_the_command_or_after_it(filled: Any, tmp_pa
         assert json.loads(done.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}
 
 
-def test_it_runs_as_a_program(tmp_path: Path) -> None:
+def test_it_runs_as_a_program(place: str) -> None:
     done = subprocess.run([sys.executable, "-m", "recollect", "--help"], capture_output=True, text=True, check=True)
     assert "recollect import" in done.stdout
     done = subprocess.run(
-        [sys.executable, "-m", "recollect", "search", "x", "--home", str(tmp_path)], capture_output=True, text=True
+        [sys.executable, "-m", "recollect", "search", "x", "--home", place], capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("recollect: There is no library")

@@ -10,7 +10,9 @@ import pytest
 
 import recollect
 from recollect.cli import main
+from recollect.index import models
 from recollect.search.rank import WEIGHTS
+from recollect.store.postgres import PostgresStore
 from recollect.store.sqlite import SqliteStore
 
 TALKS: dict[str, list[tuple[str, str]]] = {
@@ -38,9 +40,9 @@ TALKS: dict[str, list[tuple[str, str]]] = {
 
 
 @pytest.fixture
-def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+def run(place: str, capsys: pytest.CaptureFixture[str]) -> Any:
     def command(*arguments: str, fails: bool = False) -> str:
-        code = main([*arguments, "--home", str(tmp_path / "home")])
+        code = main([*arguments, "--home", place])
         out, err = capsys.readouterr()
         assert bool(code) == fails, err
         return err if fails else out
@@ -122,9 +124,7 @@ def test_a_total_that_is_only_a_lower_bound_is_marked(indexed: Any) -> None:
     assert "No more hits; there are 3." in indexed("search", "roses", "--mode", "text", "--offset", "50")
 
 
-def test_it_is_said_when_only_words_were_looked_for(
-    filled: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_said_when_only_words_were_looked_for(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Words only: there are no vectors yet (`recollect index` makes them)." in filled("search", "roses")
     assert "Words only" not in filled("search", "roses", "--mode", "text")
     assert "no vectors to search in yet" in filled("search", "roses", "--mode", "vector", fails=True)
@@ -236,8 +236,8 @@ def test_index_says_for_programs_what_it_did(filled: Any) -> None:
     assert done["vectors"][0]["searched"]
 
 
-def test_index_leaves_the_work_to_whoever_is_at_it(filled: Any, tmp_path: Path) -> None:
-    with recollect.open(tmp_path / "home") as library, library.store.alone() as alone:
+def test_index_leaves_the_work_to_whoever_is_at_it(filled: Any, place: str) -> None:
+    with recollect.open(place) as library, library.store.alone() as alone:
         assert alone
         assert "Another process is indexing" in filled("index")
         assert json.loads(filled("index", "--json"))["busy"]
@@ -249,7 +249,8 @@ def test_indexing_that_is_stopped_goes_on_next_time(filled: Any, more: str, monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(SqliteStore, "finish_space", stop)
+        for store in (SqliteStore, PostgresStore):
+            patched.setattr(store, "finish_space", stop)
         assert "goes on from there" in filled("index", fails=True)
     filled("import", more)
     assert "Only 30 % of the library has vectors yet (`recollect index` makes the rest)." in filled("search", "roses")
@@ -269,9 +270,9 @@ def test_import_indexes_unless_it_is_told_not_to(run: Any, talks: str, monkeypat
 
 
 def test_an_import_stands_even_if_indexing_fails_or_is_stopped(
-    tmp_path: Path, talks: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: str, talks: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home = ["--home", str(tmp_path / "home")]
+    home = ["--home", place]
     monkeypatch.setenv("RECOLLECT_INDEXING", "background")
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "gte-small")  # which is not here
     assert main(["import", talks, *home]) == 0
@@ -321,6 +322,7 @@ def test_fetching_says_where_the_model_is_and_how_to_use_it(
 
     monkeypatch.setattr(fetching, "fetch", fetched)  # the real one downloads 160 MB; tests/test_onnx_model.py does
     shown = run("model", "fetch", "gte-small")
-    assert str(tmp_path / "home" / "models" / "gte-small") in shown
+    assert models.folder_of("gte-small").is_relative_to(tmp_path)
+    assert str(models.folder_of("gte-small")) in shown
     assert "RECOLLECT_EMBEDDINGS=gte-small" in shown
     assert json.loads(run("model", "--json"))["fetched"] == ["gte-small"]

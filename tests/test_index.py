@@ -24,6 +24,7 @@ from recollect.model import Page
 from recollect.store.sqlite import sealed
 from recollect.store.sqlite import store as sqlite_store
 
+sqlite_only = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)
 TOPICS = ["dog", "invoice", "guitar", "rain", "bread", "flight", "exam", "garden"]
 
@@ -50,6 +51,12 @@ def embedded(library: recollect.Library) -> int:
         return 0
     keys = [library.store.key(d.id, p.id) for d in library.every() for p in d.passages]
     return sum(bool(library.store.vectors(space, key)) for key in keys)
+
+
+def files(library: recollect.Library) -> list[Path]:
+    """What lies beside a library that is a file."""
+    path = library.store.path  # type: ignore[attr-defined]
+    return [*(path.parent / "index").rglob("*")] if isinstance(path, Path) else []
 
 
 # -- step by step --------------------------------------------------------------------
@@ -105,9 +112,10 @@ def test_what_is_stopped_goes_on_where_it_was_and_does_nothing_twice(
 INDEXER = """
 import os, signal, sys, recollect
 from recollect.index import refresh
-from recollect.store.sqlite import SqliteStore
 refresh._BATCH, refresh._TEXTS = 20, 5
-embed, left = SqliteStore.embed, int(sys.argv[2])
+library = recollect.open(sys.argv[1])
+store = type(library.store)
+embed, left = store.embed, int(sys.argv[2])
 def dying(self, space, vectors):
     global left
     if sys.argv[3] == "before" and left == 0:
@@ -116,18 +124,17 @@ def dying(self, space, vectors):
     if sys.argv[3] == "after" and left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     left -= 1
-SqliteStore.embed = dying
-recollect.open(sys.argv[1]).index()
+store.embed = dying
+library.index()
 """
 
 
 @pytest.mark.parametrize(("left", "when"), [(3, "after"), (6, "before")])
 def test_what_is_killed_goes_on_where_it_was(
-    library: recollect.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, when: str
+    library: recollect.Library, place: str, monkeypatch: pytest.MonkeyPatch, left: int, when: str
 ) -> None:
     fill(library, 40)
-    home = str(tmp_path / "home")
-    ended = subprocess.run([sys.executable, "-c", INDEXER, home, str(left), when], check=False).returncode
+    ended = subprocess.run([sys.executable, "-c", INDEXER, place, str(left), when], check=False).returncode
     assert ended == -9
     done = 5 * (left + (when == "after"))
     assert embedded(library) == done
@@ -217,7 +224,7 @@ def test_a_library_that_grew_is_embedded_anew_and_searched_meanwhile(
     library.index()
     (new,) = library.store.spaces()
     assert (new.id, new.ready, embedded(library)) == (second.id, True, 40)
-    assert not list((library.store.path.parent / "index/vectors").glob(f"space-{old.id}.*"))  # type: ignore[attr-defined]
+    assert not [file for file in files(library) if file.match(f"vectors/space-{old.id}.*")]
     assert library.search("dog", mode="vector", now=NOW).embedded == 1.0
 
 
@@ -314,12 +321,12 @@ def test_a_model_that_is_down_leaves_the_words_and_the_page_says_why(
 
 
 def test_a_server_whose_vectors_have_another_size_leaves_the_words_and_the_page_says_why(
-    library: recollect.Library, server: Server
+    library: recollect.Library, place: str, server: Server
 ) -> None:
     fill(library)
     library.index()
     server.dimensions = 12
-    with recollect.open(Path(library.store.path).parents[2]) as again:  # type: ignore[attr-defined]
+    with recollect.open(place) as again:
         page = again.search("guitar", now=NOW)
         assert (page.mode, bool(page.note)) == ("text", True)
         assert "m2" in ids(page)
@@ -340,12 +347,12 @@ def test_a_model_that_is_not_there_is_named(library: recollect.Library, monkeypa
 
 
 @pytest.fixture
-def background(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[], recollect.Library]]:
+def background(monkeypatch: pytest.MonkeyPatch, place: str) -> Iterator[Callable[[], recollect.Library]]:
     monkeypatch.setenv("RECOLLECT_INDEXING", "background")
     opened: list[recollect.Library] = []
 
     def open_one() -> recollect.Library:
-        opened.append(recollect.open(tmp_path / "home"))
+        opened.append(recollect.open(place))
         return opened[-1]
 
     yield open_one
@@ -382,6 +389,7 @@ def test_what_is_added_is_embedded_without_a_search(background: Callable[[], rec
     assert embedded(library) == 40
 
 
+@sqlite_only
 def test_volumes_are_made_in_the_background_also_without_a_model(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -392,7 +400,7 @@ def test_volumes_are_made_in_the_background_also_without_a_model(
     fill(library)
     library.search("dog")
     done(library)
-    assert list((library.store.path.parent / "index").glob("volumes/*/volume.json"))  # type: ignore[attr-defined]
+    assert [file for file in files(library) if file.match("volumes/*/volume.json")]
 
 
 def test_closing_stops_the_background_between_two_steps(
@@ -431,6 +439,7 @@ def test_closing_stops_the_background_between_two_steps(
     assert embedded(again) == 200
 
 
+@sqlite_only
 def test_closing_stops_a_volume_that_is_being_made(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -508,12 +517,9 @@ with recollect.open(sys.argv[1]) as library:
 """
 
 
-def test_two_processes_index_one_library_at_once_and_nothing_is_lost(
-    library: recollect.Library, tmp_path: Path
-) -> None:
+def test_two_processes_index_one_library_at_once_and_nothing_is_lost(library: recollect.Library, place: str) -> None:
     fill(library, 8)
-    home = str(tmp_path / "home")
-    others = [subprocess.Popen([sys.executable, "-c", TOGETHER, home, name]) for name in "ab"]
+    others = [subprocess.Popen([sys.executable, "-c", TOGETHER, place, name]) for name in "ab"]
     assert [other.wait() for other in others] == [0, 0]
     library.index()
     assert library.search("walrus", mode="text").total == 80

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import ExitStack
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.errors import InvalidInput, NotFound, UnknownFormat
+from recollect.errors import InvalidInput, NotFound, RecollectError, UnknownFormat
 from recollect.library import library_file
+from recollect.text import storable
 
 
 def own_export(path: Path, *conversations: dict[str, Any]) -> Path:
@@ -176,11 +178,49 @@ def test_what_is_not_there_is_not_found(library: recollect.Library) -> None:
         library.conversation("ghost")
 
 
+def test_a_tag_that_no_database_can_hold_is_kept_and_breaks_no_search(library: recollect.Library) -> None:
+    tags = ["odd \ud800 \0", "fine"]
+    library.add_conversation("c1", "T", messages=[{"role": "user", "content": "walrus"}], metadata={"tags": tags})
+    assert library.conversation("c1").metadata["tags"] == tags
+    assert library.search("walrus", tags=["fine"]).total == library.search("walrus -tag:other").total == 1
+    assert library.search("walrus -tag:fine").total == 0
+
+
+@pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "\udcff"])
+def test_what_no_database_can_hold_is_found_nowhere(library: recollect.Library, text: str) -> None:
+    library.add_conversation("c1", "T", messages=[{"role": "user", "content": "walrus"}])
+    assert library.conversations(search=text) == ([], 0)
+    assert library.search("walrus role:user", roles=[text]).total == 0
+    assert library.recent("walrus", roles=[text]) == []
+    with pytest.raises(NotFound):
+        library.conversation(text)
+
+
+def test_what_is_deleted_while_everything_is_read_is_passed_over(library: recollect.Library) -> None:
+    for n in range(4):
+        library.add_conversation(f"c{n}", messages=[{"role": "user", "content": "walrus"}])
+    read = []
+    for document in library.every():
+        read.append(document.id)
+        if document.id == "c0":
+            library.delete("c2")
+    assert read == ["c0", "c1", "c3"]
+
+
+def test_a_library_that_was_closed_says_so(place: str) -> None:
+    with recollect.open(place) as library:
+        library.add_conversation("c1", messages=[{"role": "user", "content": "walrus"}])
+    library.close()
+    for use in (library.stats, library.index, library.receipts, lambda: library.search("walrus")):
+        with pytest.raises(RecollectError, match="closed"):
+            use()
+
+
 # -- whose library it is ------------------------------------------------------------
 
 
-def test_users_never_share_a_file(tmp_path: Path) -> None:
-    with recollect.open(tmp_path, user="alice") as alice, recollect.open(tmp_path, user="bob") as bob:
+def test_users_never_share_a_library(place: str, user: str) -> None:
+    with recollect.open(place, user=f"alice-{user}") as alice, recollect.open(place, user=f"bob-{user}") as bob:
         alice.add_conversation("c1", "Secret", messages=[{"role": "user", "content": "zebra"}])
         assert bob.search("zebra").total == 0
         assert bob.stats()["conversations"] == 0
@@ -205,12 +245,34 @@ def test_every_name_of_a_user_has_a_folder_of_its_own_inside_the_home(tmp_path: 
     assert library_file(tmp_path, hashed) != library_file(tmp_path, "BOB")
 
 
-def test_a_user_needs_a_name(tmp_path: Path) -> None:
+def test_every_name_is_another_user(place: str, user: str) -> None:
+    names = [name + user for name in NAMES if storable(name) == name]
+    with ExitStack() as opened:
+        libraries = [opened.enter_context(recollect.open(place, user=name)) for name in names]
+        for name, library in zip(names, libraries, strict=True):
+            library.add_conversation("c1", name)
+        assert [[c.title for c in library.conversations()[0]] for library in libraries] == [[name] for name in names]
+
+
+def test_a_user_needs_a_name(place: str) -> None:
     with pytest.raises(InvalidInput):
-        recollect.open(tmp_path, user="")
+        recollect.open(place, user="")
 
 
-def test_the_home_is_what_is_given_or_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_place_and_the_user_are_those_that_are_given_or_set(
+    place: str, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_USER", f"{user}-set")
+    with recollect.open() as library:
+        library.add_conversation("c1", "Set")
+    for given in ((), (place,), (place, f"{user}-set")):
+        with recollect.open(*given) as library:
+            assert library.conversation("c1").title == "Set"
+    with recollect.open(user=f"{user}-given") as library:
+        assert library.stats()["conversations"] == 0
+
+
+def test_the_folder_is_the_one_that_is_given_or_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "set"))
     recollect.open().close()
     assert (tmp_path / "set/users/default/library.db").exists()
@@ -218,7 +280,7 @@ def test_the_home_is_what_is_given_or_set(tmp_path: Path, monkeypatch: pytest.Mo
     assert (tmp_path / "given/users/default/library.db").exists()
 
 
-def test_another_kind_of_address_is_refused_clearly(tmp_path: Path) -> None:
+def test_another_kind_of_address_is_refused_clearly() -> None:
     with pytest.raises(InvalidInput, match="mysql:// libraries are not supported"):
         recollect.open("mysql://localhost/x")
 
@@ -233,10 +295,10 @@ for n in range(40):
 """
 
 
-def test_processes_share_one_library_without_an_error(tmp_path: Path) -> None:
-    with recollect.open(tmp_path) as library:
+def test_processes_share_one_library_without_an_error(place: str, tmp_path: Path) -> None:
+    with recollect.open(place) as library:
         library.add_conversation("c1", "Shared")
-        writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name]) for name in "abcd"]
+        writers = [subprocess.Popen([sys.executable, "-c", WRITER, place, name]) for name in "abcd"]
         path = own_export(tmp_path / "big.json", *(talk(f"x{n}", *["imported text"] * 5) for n in range(200)))
         library.import_path(path)
         assert [w.wait() for w in writers] == [0, 0, 0, 0]

@@ -34,8 +34,8 @@ sys.exit(stdio.main(sys.argv[1:]))
 # -- in a process ----------------------------------------------------------
 
 
-def test_a_session_from_start_to_end(tmp_path: Path) -> None:
-    with running("--home", str(tmp_path)) as server:
+def test_a_session_from_start_to_end(place: str, tmp_path: Path) -> None:
+    with running("--home", place) as server:
         server.send(request(1, "initialize", protocolVersion="2025-11-25"))
         assert server.receive()["result"]["protocolVersion"] == "2025-11-25"
         server.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, request("two", "tools/list"))
@@ -47,10 +47,10 @@ def test_a_session_from_start_to_end(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_everything_sent_before_the_end_of_input_is_answered(tmp_path: Path) -> None:
+def test_everything_sent_before_the_end_of_input_is_answered(place: str) -> None:
     messages = [request(n, "ping") for n in range(50)] + [call(n) for n in range(50, 60)]
     done = subprocess.run(
-        command("--home", str(tmp_path)),
+        command("--home", place),
         input="\n".join(map(json.dumps, messages)),  # and no line break after the last
         capture_output=True,
         text=True,
@@ -68,6 +68,7 @@ def test_an_end_of_input_ends_the_server_though_a_call_is_stuck() -> None:
     assert server.process.returncode == 0
 
 
+@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("start", [STUCK, None])
 def test_a_signal_ends_the_server(start: str | None) -> None:
     with running(**{"start": start} if start else {}) as server:

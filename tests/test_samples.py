@@ -43,16 +43,17 @@ def test_samples_import_with_a_true_receipt(library: recollect.Library, name: st
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_visible_word_of_a_sample_is_found(library: recollect.Library, name: str) -> None:
     library.import_path(SAMPLES / name)
+    places: dict[str, set[int]] = defaultdict(set)
     for document in library.every():
-        places: dict[str, set[str]] = defaultdict(set)
         for id_, content in visible(document).items():
+            key = library.store.key(document.id, id_)
             for word in re.findall(r"[^\W_]+", content):
-                places[word].add(id_)
-        here = Filter(conversations=(document.id,), roles=("user", "assistant"))
-        for word, ids in places.items():
-            found = library.store.passages(library.store.match(Word(word), here, 1_000), here)
-            assert ids <= {c.id for c in found}, word
-            assert library.store.count(Word(word), here) == (len(found), True)
+                places[word].add(key)
+    said = Filter(roles=("user", "assistant"))
+    for word, keys in places.items():
+        found = library.store.match(Word(word), said, 1_000)
+        assert keys <= set(found), word
+        assert library.store.count(Word(word), said) == (len(found), True)
 
 
 @pytest.mark.parametrize("path", sorted(p for p in SAMPLES.rglob("*") if p.is_file()), ids=lambda p: p.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +23,12 @@ from recollect.store.sqlite import sealed
 from recollect.store.sqlite import store as sqlite_store
 
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)  # a Wednesday
-STATES = ("fresh", "embedded", "sealed")
+# With words alone, with vectors, and with sealed volumes as well, which only SQLite has.
+STATES = [
+    *(("sqlite", "fresh"), ("sqlite", "embedded"), ("sqlite", "sealed")),
+    *(("postgres", "fresh"), ("postgres", "embedded")),
+]
+in_every_state = pytest.mark.parametrize(("place", "state"), STATES, indirect=["place"])
 
 
 def said(id: str, content: str, role: str = "user", days: float = 0, **fields: Any) -> dict[str, Any]:
@@ -49,15 +55,17 @@ def bring_to(state: str, library: recollect.Library, monkeypatch: pytest.MonkeyP
         assert any((library.store.path.parent / "index/volumes").glob("*/volume.json"))  # type: ignore[attr-defined]
 
 
-@pytest.fixture(scope="module", params=STATES)
+@pytest.fixture(scope="module", params=STATES, ids="-".join)
 def talks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[recollect.Library]:
-    """The same conversations with words alone, with vectors, and with sealed volumes as well. Only to be read."""
+    """The same conversations in every store and state. Only to be read."""
+    store, state = request.param
+    place = request.getfixturevalue("database") if store == "postgres" else tmp_path_factory.mktemp("talks")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RECOLLECT_INDEXING", "manual")
         patch.delenv("RECOLLECT_EMBEDDINGS", raising=False)
-        with recollect.open(tmp_path_factory.mktemp("talks")) as library:
+        with recollect.open(place, user=f"talks-{uuid.uuid4()}") as library:
             _fill(library)
-            bring_to(request.param, library, patch)
+            bring_to(state, library, patch)
             yield library
 
 
@@ -343,18 +351,17 @@ def elsewhere(home: Path, query: str, mode: str = "text") -> list[str]:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
 
 
-@pytest.mark.parametrize("state", STATES)
+@in_every_state
 def test_what_is_written_changed_or_deleted_is_so_at_once_for_another_process(
-    library: recollect.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+    library: recollect.Library, place: str, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    home = tmp_path / "home"
     library.add_conversation("c1", "Zeppelin", messages=[said("a", "walrus one"), said("b", "walrus two", days=1)])
     library.add_conversation("c2", "Other", messages=[said("c", "walrus three", days=2), said("d", "otter", days=3)])
     bring_to(state, library, monkeypatch)
     program = f"""
 import sys, recollect
 def look(query):
-    with recollect.open({str(home)!r}) as library:
+    with recollect.open({place!r}) as library:
         page = library.search(query, mode="text")
         print(page.total, *sorted(h.message_id for h in page.hits), flush=True)
 for line in sys.stdin:
@@ -388,7 +395,7 @@ for line in sys.stdin:
         assert other.wait() == 0
 
 
-@pytest.mark.parametrize("state", STATES)
+@in_every_state
 def test_what_was_deleted_is_in_no_answer(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
@@ -456,13 +463,14 @@ def test_seven_hundred_matches_are_walked_to_the_end_and_each_comes_once(
     crowd(library, 700)
     if mode == "both":
         seal(library, monkeypatch, 500)
-    hits = walked(library, "walrus", 100, mode=mode, now=NOW)
-    assert sorted(h.message_id for h in hits) == sorted(f"m{n}" for n in range(700))
-    page = library.search("walrus", mode=mode)
-    assert (page.total, page.exact) == (700, mode == "text")
+    for query in ("walrus", "walrus tusk fish"):
+        hits = walked(library, query, 100, mode=mode, now=NOW)
+        assert sorted(h.message_id for h in hits) == sorted(f"m{n}" for n in range(700))
+        page = library.search(query, mode=mode)
+        assert (page.total, page.exact) == (700, mode == "text")
 
 
-@pytest.mark.parametrize("state", STATES)
+@in_every_state
 def test_pages_do_not_depend_on_their_size_also_past_what_is_ranked(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
@@ -565,7 +573,7 @@ def test_what_a_hit_stands_for_does_not_come_again_on_a_later_page(
     assert len(hits) == 31
 
 
-@pytest.mark.parametrize("state", STATES)
+@in_every_state
 def test_by_conversation_each_comes_once_with_its_next_best(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
@@ -625,7 +633,7 @@ def test_a_word_in_the_title_helps_every_message_of_its_conversation(library: re
 # -- concepts ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("state", STATES)
+@in_every_state
 def test_a_conversation_must_have_every_concept(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
@@ -673,7 +681,7 @@ def test_one_concept_or_six_or_one_without_a_word_is_refused(library: recollect.
 # -- related ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("state", STATES)
+@in_every_state
 def test_related_messages_are_like_the_given_one_and_not_itself(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:

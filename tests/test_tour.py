@@ -13,12 +13,14 @@ from recollect.query import And, Word, parse
 from recollect.search.engine import Wish, search
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.protocol import Dispatcher
+from recollect.store.base import Store
+from recollect.store.postgres import PostgresStore
 from recollect.store.sqlite import SqliteStore
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def test_tour(tmp_path: Path) -> None:
+def test_tour(place: str, user: str) -> None:
     # A file is an entry; a format claims it and turns it into documents.
     (entry,) = entries(EXAMPLES / "chatgpt" / "conversations.json")
     format_ = detect(entry)  # type: ignore[arg-type]
@@ -26,8 +28,8 @@ def test_tour(tmp_path: Path) -> None:
     documents = [d for d in format_.read(entry) if isinstance(d, Document)]  # type: ignore[arg-type]
     assert documents
 
-    # A store keeps them. Saving again changes nothing.
-    store = SqliteStore(tmp_path / "library.db")
+    # A store keeps them: in a file, or on a server. Saving again changes nothing.
+    store: Store = PostgresStore(place, user) if "://" in place else SqliteStore(Path(place) / "library.db")
     assert all(saved.created for saved in store.save(documents))
     assert not any(saved.new or saved.changed for saved in store.save(documents))
 
@@ -38,7 +40,7 @@ def test_tour(tmp_path: Path) -> None:
     store.close()
 
     # The library is all of this behind one object, for one user.
-    with recollect.open(tmp_path / "home", user="ann") as library:
+    with recollect.open(place, user=f"ann-{user}") as library:
         receipt = library.import_path(*(p for p in EXAMPLES.iterdir() if p.is_dir()))
         assert {f.format for f in receipt.files} == {"chatgpt", "claude", "claude-code", "codex", "recollect"}
         assert not any(f.conversations.failed or f.messages.failed for f in receipt.files)
@@ -47,7 +49,7 @@ def test_tour(tmp_path: Path) -> None:
         assert hit.message_id in [m.id for m in conversation.messages]
 
     # An agent asks over MCP; one dispatcher answers, whatever the transport.
-    catalog = Catalog(home=str(tmp_path / "home"), user="ann")
+    catalog = Catalog(home=place, user=f"ann-{user}")
     call = {"name": "conversation_search", "arguments": {"query": "event loop", "limit": 1}}
     answer = Dispatcher(catalog).handle({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
     assert "(conv: RuntimeError: Event loop is closed)" in answer["result"]["content"][0]["text"]

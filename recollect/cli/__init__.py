@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from recollect import __version__
-from recollect.cli import care, exporting, importing, indexing, reading, searching
+from recollect.cli import care, exporting, importing, indexing, moving, reading, searching
 from recollect.cli.common import add_library
 from recollect.errors import RecollectError
 
@@ -34,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
     add_library(top)
     top.add_argument("--version", action="version", version=f"recollect {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for group in (importing, searching, reading, exporting, indexing, care):
+    for group in (importing, searching, reading, exporting, indexing, moving, care):
         group.register(commands)
     commands.add_parser("mcp", help="serve agents over stdio (MCP)")  # __main__ takes this one before it comes here
     return top

@@ -53,17 +53,17 @@ def index(given: argparse.Namespace) -> int:
     return 0
 
 
-def index_after_import(library: Library, given: argparse.Namespace) -> int:
-    """The same at the end of an import, unless told not to. The import stands, whatever becomes of this."""
+def index_after_import(library: Library, given: argparse.Namespace, what: str = "import") -> int:
+    """The same at the end of an import or a move, unless told not to. That stands, whatever becomes of this."""
     if given.no_index or os.environ.get("RECOLLECT_INDEXING") == "manual":
         return 0
     try:
         done = _index(library)
     except KeyboardInterrupt:
-        print(f"recollect: The import is complete. {_STOPPED}", file=sys.stderr)
+        print(f"recollect: The {what} is complete. {_STOPPED}", file=sys.stderr)
         return 130
     except RecollectError as error:
-        print(f"recollect: The import is complete, but not all of it is indexed: {error}", file=sys.stderr)
+        print(f"recollect: The {what} is complete, but not all of it is indexed: {error}", file=sys.stderr)
         return 0
     if not given.json:
         console().print(_told(done), soft_wrap=True)

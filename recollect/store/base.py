@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from recollect.model import Document, Filter, Passage, Receipt, Summary
@@ -106,6 +107,31 @@ class Findings:
     @property
     def healthy(self) -> bool:
         return not (self.damaged or self.damaged_index or self.unindexed or self.orphaned or self.outdated)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some rows of a library on their way into another one (see store.transfer)."""
+
+    part: str
+    after: tuple[int, ...]
+    """The key of the row before the first of these."""
+    rows: Sequence[tuple[Any, ...]]
+    last: bool
+    """Nothing of this part follows."""
+    reached: int = 0
+    """Of passages: no key up to this one will be given to another passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """How much a library holds, and the hash of all of it but for what is derived."""
+
+    conversations: int
+    notes: int
+    messages: int
+    imports: int
+    hash: str
 
 
 class Store(ABC):
@@ -284,7 +310,40 @@ class Store(ABC):
         import was taken back before.
         """
 
+    # -- moving ---
+
+    @abstractmethod
+    def outgoing(self, receive: Callable[[Batch], None] | None = None) -> Contents:
+        """Hand over everything but what is derived, as it is at one moment, and say what it was."""
+
+    @abstractmethod
+    def incoming(self, batch: Batch) -> str | None:
+        """Take in what another library handed over, in the order in which it did.
+
+        What is there already stays, and what differs is put right, so that this may be broken off
+        and begun again; returns a name for what was put right, if anything was. From the first
+        batch on MOVING is noted (see store.transfer). Raises InvalidInput where the library holds
+        anything else.
+        """
+
+    @abstractmethod
+    def noted(self, name: str) -> int | None:
+        """The number that is kept under a name."""
+
+    @abstractmethod
+    def note(self, name: str, number: int | None) -> None:
+        """Keep a number under a name, or no longer."""
+
+    @abstractmethod
+    def remove(self, known: Contents | None = None) -> None:
+        """Remove the library for good, and close. With `known`, only if it is still exactly that."""
+
     # -- care ---
+
+    @property
+    @abstractmethod
+    def path(self) -> Path | str:
+        """Where the library is, as it may be shown."""
 
     @property
     @abstractmethod

@@ -34,6 +34,12 @@ class Database(Protocol):
     def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         """What stands behind `in` for any number of values, and the one value it takes."""
 
+    def outdated(self, passages: Sequence[int]) -> None:
+        """What these passages or the title they carry say has changed: their vectors are no longer true."""
+
+    def forgotten(self, passages: Sequence[int]) -> None:
+        """These passages are no more, and nothing made of them may be."""
+
     def derived(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The columns that this database adds to those of a document, to find it by them."""
 

@@ -61,9 +61,11 @@ def read(db: Database, key: int) -> Document:
 
 
 def read_head(db: Database, key: int) -> Document:
-    """The document without its passages."""
-    (row,) = db.rows(_SELECT_DOCUMENT, (key,))
-    return document_of(dict(zip(DOCUMENT_COLUMNS, row, strict=True)))
+    """The document without its passages. Raises NotFound."""
+    found = db.rows(_SELECT_DOCUMENT, (key,))
+    if not found:
+        raise NotFound("The conversation has been deleted.")
+    return document_of(dict(zip(DOCUMENT_COLUMNS, found[0], strict=True)))
 
 
 def summaries(db: Database, filter: Filter, search: str, limit: int, offset: int) -> tuple[list[Summary], int]:
@@ -97,6 +99,8 @@ def keys(db: Database, filter: Filter) -> list[int]:
 
 def save(db: Database, index: TextIndex, documents: Sequence[Document], receipt: int | None) -> list[Saved]:
     """See Store.save."""
+    if not documents:
+        return []
     saving = _Saving(db, index, documents, receipt)
     saved = [saving.save(d) for d in documents]
     saving.flush()
@@ -433,6 +437,7 @@ def change_document(db: Database, key: int, row: Mapping[str, Any], index: TextI
     if opening is not None and old != row["title"]:
         index.remove([(opening, old, content)])
         index.add([(opening, row["title"], content)])
+        db.outdated([opening])
 
 
 def give_opening(db: Database, key: int, index: TextIndex) -> None:
@@ -445,17 +450,19 @@ def give_opening(db: Database, key: int, index: TextIndex) -> None:
         db.run("update document set opening = ? where key = ?", (passage, key))
         index.remove([(passage, "", content)])
         index.add([(passage, title, content)])
+        db.outdated([passage])
 
 
 def replace_passage(db: Database, key: int, row: tuple[Any, ...], index: TextIndex) -> None:
-    ((_, title, content),) = _in_index(db, [key])
+    ((_, title, content),) = in_index(db, [key])
     db.run(_UPDATE_PASSAGE, (*row, key))
     if row[-1] != content:
         index.remove([(key, title, content)])
         index.add([(key, title, row[-1])])
+    db.outdated([key])
 
 
-def _in_index(db: Database, passages: Sequence[int]) -> Iterator[IndexRow]:
+def in_index(db: Database, passages: Sequence[int]) -> Iterator[IndexRow]:
     """The passages as they stand in the index."""
     for start in range(0, len(passages), 1_000):
         listed, value = db.among(passages[start : start + 1_000])
@@ -479,10 +486,11 @@ def replace_order(db: Database, key: int, index: TextIndex) -> None:
 def remove_passages(db: Database, passages: Mapping[int, Sequence[int]], index: TextIndex) -> None:
     """Delete passages of some documents: from the truth and from the index."""
     keys = [key for some in passages.values() for key in some]
-    index.remove(_in_index(db, keys), len(keys))
+    index.remove(in_index(db, keys), len(keys))
     for start in range(0, len(keys), 1_000):
         listed, value = db.among(keys[start : start + 1_000])
         db.run(f"delete from passage where key in ({listed})", (value,))
+    db.forgotten(keys)
     db.run_many(
         "update document set passages = (select count(*) from passage p where p.document = document.key), "
         "opening = (select p.key from passage p where p.key = document.opening) where key = ?",

@@ -11,14 +11,18 @@ from recollect.errors import InvalidInput, NotFound
 from recollect.model import Counts, FileReceipt, Receipt
 from recollect.store import documents
 from recollect.store.database import Database, TextIndex
-from recollect.text import from_micros, micros
+from recollect.text import from_micros, micros, storable
 
 _COLUMNS = "id, path, started_at, finished_at, undone_at, files, left_out"
 
 
 def begin(db: Database, path: str) -> Receipt:
     now = datetime.now(UTC)
-    id_ = db.get("insert into receipt (path, started_at) values (?, ?) returning id", (path, micros(now)))
+    id_ = db.get(
+        "insert into receipt (id, path, started_at) "
+        "select coalesce(max(r.id), 0) + 1, ?, ? from receipt r returning id",
+        (storable(path), micros(now)),
+    )
     return Receipt(id_, path, now)
 
 
@@ -88,8 +92,9 @@ def _restore_passages(db: Database, id: int, document: int, index: TextIndex) ->
     for passage, before in revisions:
         heir = next((other for other, keys in later if other > id and passage in keys), None)
         if heir is None:
-            digest, *rest = json.loads(before)
-            documents.replace_passage(db, passage, (bytes.fromhex(digest), *rest), index)
+            digest, position, canonical, *rest = json.loads(before)
+            row = (bytes.fromhex(digest), position, bool(canonical), *rest)  # SQLite wrote a number
+            documents.replace_passage(db, passage, row, index)
         else:
             db.run("delete from receipt_revision where receipt = ? and passage = ?", (heir, passage))
             db.insert("receipt_revision", ("receipt", "passage", "before"), [(heir, passage, before)])

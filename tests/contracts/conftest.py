@@ -1,4 +1,4 @@
-"""The tool, and each world in which a clause must hold: the library and three kinds of foreign database."""
+"""The tool, and each world in which a clause must hold: the library in every store, and three kinds of database."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tool(home: Path) -> Iterator[Tool]:
-    opened = Tool(home)
+def tool() -> Iterator[Tool]:
+    opened = Tool()
     yield opened
     opened.catalog.close()
 
 
-@pytest.fixture(params=["library", *databases.SHAPES])
-def world(request: pytest.FixtureRequest, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+@pytest.fixture(params=["sqlite", "postgres", *databases.SHAPES])
+def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     file = tmp_path / "export with spaces & 100%?#.db"
-    if request.param != "library":
+    if request.param == "postgres":
+        request.getfixturevalue("on_postgres")
+    if request.param in databases.SHAPES:
         monkeypatch.setenv("CONVERSATION_DB", str(file))
-    return World(request.param, home, file)
+    return World(request.param, file)
 
 
 @pytest.fixture

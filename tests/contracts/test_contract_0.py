@@ -50,8 +50,8 @@ def test_the_schema_is_that_of_the_contract(tool: Tool) -> None:
 
 
 @proves("C0-45")
-def test_the_tool_can_stand_beside_the_one_of_letta_under_another_name(home: Path) -> None:
-    renamed = Tool(home, rename={"conversation_search": "history_search"}, prefix="chatgpt_")
+def test_the_tool_can_stand_beside_the_one_of_letta_under_another_name(place: str) -> None:
+    renamed = Tool(place, rename={"conversation_search": "history_search"}, prefix="chatgpt_")
     assert listed(renamed)["name"] == "chatgpt_history_search"
     answer = renamed.request("tools/call", name="chatgpt_history_search", arguments={})
     assert answer["result"]["content"][0]["text"].startswith("Database not found:")
@@ -128,6 +128,15 @@ def test_a_message_with_all_words_matches_in_any_order(world: World, tool: Tool)
     world.add("", *said("gather runs coroutines in asyncio", "asyncio alone", "gather alone", "asynciogather"))
     assert tool.found(query="asyncio gather") == ["gather runs coroutines in asyncio"]
     assert tool.found(query="Gather, Asyncio!") == ["gather runs coroutines in asyncio"]
+
+
+@proves("C0-05", "C0-08")
+def test_very_long_words_are_told_apart_by_their_ends(world: World, tool: Tool) -> None:
+    words = [letter * 200 + end for letter in "ab" for end in "xy"]
+    world.add("", *said(*words))
+    assert tool.found(query=words[1]) == [words[1]]
+    assert tool.found(query=f"{words[1][100:]}") == [words[1]]
+    assert tool.search(query=f"{words[1]} {words[2]}") == NOTHING
 
 
 @proves("C0-09")

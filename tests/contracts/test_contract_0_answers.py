@@ -17,12 +17,14 @@ from databases import Message
 from worlds import NOTHING, SEPARATOR, Tool, World, said
 
 import recollect
+from recollect.library import open_existing
 from recollect.settings import LIMITS
 
 # -- behaviour -------------------------------------------------------------
 
 
 @proves("C0-20")
+@pytest.mark.usefixtures("place")
 def test_the_environment_names_the_database(tool: Tool, export: Path, tmp_path: Path, monkeypatch: Any) -> None:
     other = tmp_path / "other.db"
     databases.create(other, "working")
@@ -241,10 +243,20 @@ def test_a_configured_database_that_is_missing_is_named(tool: Tool, home: Path, 
 
 
 @proves("C0-39")
-def test_without_any_database_the_error_says_how_to_make_one(tool: Tool, home: Path) -> None:
+def test_without_any_database_the_error_says_how_to_make_one(place: str, tool: Tool, home: Path) -> None:
     assert tool.error().startswith("Database not found: ")
     assert "recollect import" in tool.error()
     assert not home.exists()
+    assert open_existing(place) is None
+
+
+@proves("C0-40")
+def test_no_error_shows_the_password_of_the_server(database: str, user: str, caplog: pytest.LogCaptureFixture) -> None:
+    for place in (database.replace("@", ":secret@", 1), "postgresql://ann:secret@localhost:1/nothing"):
+        tool = Tool(place, user=user)
+        assert "secret" not in tool.error()
+        tool.catalog.close()
+    assert "secret" not in caplog.text
 
 
 @proves("C0-40", "C0-41")

@@ -18,10 +18,10 @@ NOTHING = "No matching messages."
 
 
 class Tool:
-    """`conversation_search` as a client calls it."""
+    """`conversation_search` as a client calls it, by default where the settings say that libraries are."""
 
-    def __init__(self, home: Path, **options: Any) -> None:
-        self.catalog = Catalog(str(home), **options)
+    def __init__(self, home: Path | str | None = None, **options: Any) -> None:
+        self.catalog = Catalog(None if home is None else str(home), **options)
         self.dispatcher = Dispatcher(self.catalog)
 
     def request(self, method: str, **params: Any) -> Any:
@@ -56,19 +56,18 @@ class Tool:
 class World:
     """Conversations in one kind of source."""
 
-    def __init__(self, kind: str, home: Path, file: Path) -> None:
+    def __init__(self, kind: str, file: Path) -> None:
         self.kind = kind
-        self._home = home
         self._file = file
-        if kind != "library":
+        if kind in databases.SHAPES:
             databases.create(file, kind)
 
     def add(self, title: str, *messages: Message, id: str = "c1") -> None:
-        if self.kind != "library":
+        if self.kind in databases.SHAPES:
             databases.add(self._file, self.kind, id, title, [*messages])
             return
         given = [{"role": m.role, "content": m.content, "created_at": m.at} for m in messages]
-        with recollect.open(self._home) as library:
+        with recollect.open() as library:
             library.add_conversation(id=id, title=title, messages=given)
 
 

@@ -57,6 +57,10 @@ def test_a_document_comes_back_as_it_was_saved(store: Store) -> None:
     assert store.document("c1") == arrange(replace(given_, id="c1"))
 
 
+def test_saving_nothing_is_fine(store: Store) -> None:
+    assert store.save([]) == []
+
+
 def test_saving_the_same_again_changes_nothing(store: Store) -> None:
     document = conversation(said("a", "hello"), said("b", "hi", "assistant", 1))
     store.save([document])

@@ -75,7 +75,7 @@ def test_nothing_but_sqlite_opens_the_database_file() -> None:
     source = Path(__file__).parents[2] / "recollect"
     beside = {"volume.py", "vectors.py", "sealed.py"}  # these write files of their own, beside the database
     for file in (source / "store").rglob("*.py"):
-        if file.name in beside:
+        if file.name in beside or file.parent.name == "postgres":
             continue
         code = file.read_text(encoding="utf-8")
         assert ".read_bytes(" not in code and "shutil" not in code and ".open(" not in code, file

@@ -106,7 +106,8 @@ class Toolset:
             if self._library is None:
                 self._library = open_existing(self._home, self._user)
             if self._library is None:
-                raise ToolError(f"Database not found: no library in {self._home}. Make one with: recollect import PATH")
+                where = self._home if isinstance(self._home, Path) else "that database"  # its address has a password
+                raise ToolError(f"Database not found: no library in {where}. Make one with: recollect import PATH")
             source: Source = self._library
             return source
 

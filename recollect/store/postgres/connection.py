@@ -3,30 +3,35 @@
 Every transaction begins by saying whose it is; row-level security lets it see
 nothing else. Writes of one user take turns on the user's row of `last_key`, as
 they do on the one writer of SQLite. When the server goes away, what was not
-committed is done again on a new connection until the deadline; and where the
-answer to COMMIT was lost, the server is asked what became of the transaction,
-so that nothing is done twice and nothing acknowledged that was not.
+committed is done again on a new connection until the deadline. Every write
+leaves a mark in that row: where the answer to COMMIT was lost, the mark tells
+whether it was done, so that nothing is done twice and nothing acknowledged that
+was not. (The number of a transaction does not tell: a server that crashed gives
+out the numbers again that it lost.)
 """
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
 from itertools import count
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors
+from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from recollect.errors import DamagedLibrary, RecollectError, SearchTimeout, StoreBusy, StoreUnavailable
 from recollect.model import Filter
 from recollect.settings import LIMITS
+from recollect.store.postgres import bm25
 from recollect.store.postgres.filters import document_conditions
 from recollect.store.postgres.migrations import APP, is_prepared, works_as_app
 from recollect.store.postgres.server import Server, prepare, reached
@@ -36,12 +41,54 @@ T = TypeVar("T")
 
 _ATTEMPT = 2.5  # seconds to wait for a connection before looking whether the deadline has passed
 _PREPARED = 3  # uses of a statement from which the server keeps its plan
+_TRIES = 5  # times that work is begun whose connection then breaks: it may be what breaks the server
+_OPTIONS: dict[str, Any] = {
+    "autocommit": True,
+    "prepare_threshold": _PREPARED,
+    "application_name": "recollect",
+    "connect_timeout": 5,
+    # A machine that vanished without a word is noticed after a minute, by us and by the server.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+# Whoever administers the server may have it acknowledge what is not on the disk yet; that is not for us to do.
+_SETTINGS = """set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; set tcp_keepalives_count = 3;
+  select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"""
+_MARKS = 64  # writes of a user that are remembered
+_HUNG = 5.0  # seconds over the limit of a search after which the server, which should have stopped it, is given up
+
+
+class Session(psycopg.Connection[Any]):
+    """A connection that does not wait for ever."""
+
+    patience: float | None = None
+    """How many seconds an answer is waited for."""
+
+    def wait(self, gen: PQGen[T], *arguments: Any, **options: Any) -> T:
+        return super().wait(gen if self.patience is None else self._soon(gen, self.patience), *arguments, **options)
+
+    def _soon(self, gen: PQGen[T], patience: float) -> PQGen[T]:
+        """The same, ended when nothing has come for too long; psycopg looks in several times a second."""
+        end = time.monotonic() + patience
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and time.monotonic() > end:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError("the server does not answer")
+                wanted = gen.send(ready)
+        except StopIteration as done:
+            value: T = done.value
+            return value
 
 
 class Connection:
     """One user's transaction (see store.database for what the methods do)."""
 
-    def __init__(self, connection: psycopg.Connection[Any], owner: int, server: Server) -> None:
+    def __init__(self, connection: Session, owner: int, server: Server) -> None:
         self.owner = owner
         self.server = server
         self._connection = connection
@@ -75,6 +122,34 @@ class Connection:
         kind = "text" if values and isinstance(values[0], str) else "bigint"
         return f"select unnest(?::{kind}[])", list(values)
 
+    def outdated(self, passages: Sequence[int]) -> None:
+        keys = list(passages)
+        self.run(
+            """update passage_text t set created_at = p.created_at, role = p.role, author = p.author,
+              hidden = p.visibility = 'hidden' from passage p
+            where p.owner = ?::integer and p.key = any(?::bigint[]) and t.owner = ?::integer and t.key = p.key""",
+            (self.owner, keys, self.owner),
+        )
+        if bm25.kept(self):
+            bm25.update(self, keys)
+        self._drop_vectors(keys)
+        self.run(
+            """insert into unembedded (passage, space) select k.key, s.id from unnest(?::bigint[]) k(key), space s
+            where s.owner = ?::integer and not s.gone""",
+            (keys, self.owner),
+        )
+
+    def forgotten(self, passages: Sequence[int]) -> None:
+        self._drop_vectors(list(passages))
+
+    def _drop_vectors(self, keys: list[int]) -> None:
+        for table in ("vector", "unembedded"):
+            self.run(
+                f"""delete from {table} v where v.owner = ?::integer and v.passage = any(?::bigint[])
+                and v.space in (select s.id from space s where s.owner = ?::integer)""",
+                (self.owner, keys, self.owner),
+            )
+
     def derived(self, row: Mapping[str, Any]) -> dict[str, Any]:
         from recollect.store.postgres.filters import derived
 
@@ -100,8 +175,14 @@ class Connection:
             pass
         return self._cursor.fetchall()
 
-    def commit(self) -> None:
-        self._cursor.execute("commit")
+    @property
+    def broken(self) -> bool:
+        return self._connection.broken
+
+    def commit(self, last: str = "") -> None:
+        self._cursor.execute(f"{last}commit")
+        while self._cursor.nextset():
+            pass
         if self._cursor.statusmessage != "COMMIT":  # an error inside was overlooked, and all of it is undone
             raise psycopg.InternalError("the transaction was rolled back")
 
@@ -122,76 +203,166 @@ class Pool:
     def __init__(self, url: str) -> None:
         self.url = url
         self.place = place(url)
-        self.server = prepare(url, self.place)
+        with explaining(self.place):
+            self.server = prepare(url, self.place)
+        self.locks = Locks(self)
         self._users = 0
         self._pool = ConnectionPool(
             url,
-            kwargs={"autocommit": True, "prepare_threshold": _PREPARED, "application_name": "recollect",
-                    "connect_timeout": 5, "keepalives_idle": 30},
+            connection_class=Session,
+            kwargs=_OPTIONS,
             min_size=0,
             max_size=LIMITS.server_connections,
             timeout=_ATTEMPT,
             reconnect_timeout=2.0,
-            configure=self.server.configure,
+            configure=self._configure,
             num_workers=2,
-            open=True,
+            open=False,
             name=f"recollect {self.place}",
-        )  # fmt: skip
+        )
 
     @classmethod
     def take(cls, url: str) -> Pool:
         """The pool of a server, opened by the first who asks and closed by the last who returns it."""
         with cls._turn:
-            if url not in cls._open:
-                cls._open[url] = cls(url)
-            pool = cls._open[url]
-            pool._users += 1
-            return pool
+            known = url in cls._open
+        made = None if known else cls(url)  # not in turn: a server that does not answer holds up nobody else
+        with cls._turn:
+            pool = cls._open.get(url) or made
+            if pool is not None:
+                if pool._users == 0:
+                    cls._open[url] = pool
+                    pool._pool.open()
+                pool._users += 1
+                return pool
+        return cls.take(url)  # closed in between
 
     def give_back(self) -> None:
         with self._turn:
             self._users -= 1
-            if self._users == 0:
-                del self._open[self.url]
-                self._pool.close()
+            if self._users:
+                return
+            del self._open[self.url]
+        self._pool.close()
+        self.locks.close()
+
+    def connect(self) -> Session:
+        """A connection that the pool does not count."""
+        connection = Session.connect(self.url, **_OPTIONS)
+        try:
+            self._configure(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _configure(self, connection: Session) -> None:
+        self.server.configure(connection)
+        connection.execute(_SETTINGS)
 
     @contextmanager
-    def connection(self, deadline: float) -> Iterator[psycopg.Connection[Any]]:
+    def connection(self, deadline: float) -> Iterator[Session]:
         """A connection, waited for until the deadline; one that broke is not used again."""
-        while True:
-            try:
-                connection = self._pool.getconn(max(min(_ATTEMPT, deadline - time.monotonic()), 0.05))
-                break
-            except PoolTimeout as error:
-                if time.monotonic() >= deadline:
-                    raise self._unavailable() from error
+        connection = self._wait(deadline)
         try:
             yield connection
         finally:
+            self._return(connection)
+
+    def _wait(self, deadline: float) -> Session:
+        while True:
+            try:
+                return self._pool.getconn(max(min(_ATTEMPT, deadline - time.monotonic()), 0.05))
+            except PoolClosed:
+                raise RecollectError("This library is closed.") from None
+            except PoolTimeout as error:
+                if time.monotonic() >= deadline:
+                    raise self._why_none() from error
+
+    def _return(self, connection: Session) -> None:
+        try:
             if connection.pgconn.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
                 with suppress(psycopg.Error):
                     connection.execute("rollback")
+        finally:
             self._pool.putconn(connection)
 
-    def _unavailable(self) -> RecollectError:
-        busy = self._pool.get_stats().get("pool_size", 0) >= LIMITS.server_connections
-        if busy:
-            return StoreBusy(
-                f"All {LIMITS.server_connections} connections to {self.place} were in use for too long. Try again."
-            )
-        return StoreUnavailable(
-            f"The PostgreSQL server {self.place} cannot be reached. Check that it runs; what was saved stays saved."
-        )
+    def _why_none(self) -> RecollectError:
+        """Why there was no connection in time, as the server says to one who asks now."""
+        try:
+            with reached(self.url, self.place):
+                return StoreBusy(
+                    f"There was no connection to {self.place} for {LIMITS.write_wait_seconds:g} seconds: all "
+                    f"{LIMITS.server_connections} are in use, or it was away until now. Try again."
+                )
+        except RecollectError as error:
+            return error
+
+
+class Locks:
+    """Locks of users that last while this process holds them, all on one connection beside the pool:
+    indexing holds one for minutes, and however many users index, none of them shall wait for that.
+
+    The server forgets them when it goes away. Then another process may get the same lock.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._turn = threading.Lock()
+        self._held: set[int] = set()
+        self._connection: Session | None = None
+
+    def take(self, owner: int) -> bool:
+        with self._turn, explaining(self._pool.place):
+            if owner in self._held:
+                return False
+            if self._ask("pg_try_advisory_lock", owner):
+                self._held.add(owner)
+            elif not self._held:
+                self._hang_up()
+            return owner in self._held
+
+    def let_go(self, owner: int) -> None:
+        with self._turn:
+            self._held.discard(owner)
+            with suppress(psycopg.Error):
+                if self._held:
+                    self._ask("pg_advisory_unlock", owner)
+                else:
+                    self._hang_up()
+
+    def close(self) -> None:
+        with self._turn:
+            self._held.clear()
+            self._hang_up()
+
+    def _ask(self, function: str, owner: int) -> bool:
+        if self._connection is not None:
+            with suppress(psycopg.Error):  # it may have ended long ago, unnoticed
+                self._connection.execute("select 1")
+            if self._connection.closed:
+                self._connection = None
+        self._connection = self._connection or self._pool.connect()
+        ((done,),) = self._connection.execute(f"select {function}(%s, %s)", [_LOCK, owner]).fetchall()
+        return bool(done)
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+_LOCK = 0x5265636F  # "Reco": keeps our locks apart from those of others in the same database
 
 
 def place(url: str) -> str:
     """The server and database as they may be shown: without user and password."""
     try:
         parts = conninfo_to_dict(url)
-    except psycopg.ProgrammingError as error:
+    except psycopg.ProgrammingError:
         raise RecollectError(
             "The address cannot be read; it looks like postgresql://user:password@host:5432/database."
-        ) from error
+        ) from None  # what the library says repeats the password
     host = str(parts.get("host") or "localhost")
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"{host}{port}/{parts.get('dbname') or parts.get('user') or ''}"
@@ -199,13 +370,17 @@ def place(url: str) -> str:
 
 def has_account(url: str, user: str) -> bool:
     """Whether a user has a library there; nothing is created."""
-    with reached(url, place(url)) as connection, connection.transaction():
+    with explaining(place(url)), reached(url, place(url)) as connection, connection.transaction():
         if not is_prepared(connection):
             return False
         if works_as_app(connection):
             connection.execute(f"set local role {APP}")
         connection.execute("select set_config('recollect.user', %s, true)", [user])
-        return connection.execute("select 1 from recollect.account where name = %s", [user]).fetchone() is not None
+        row = connection.execute("select id from recollect.account where name = %s", [user]).fetchone()
+        if row is None:
+            return False
+        connection.execute("select set_config('recollect.owner', %s, true)", [str(row[0])])  # an account is for ever
+        return connection.execute("select 1 from recollect.last_key where owner = %s", row).fetchone() is not None
 
 
 class Connections:
@@ -214,6 +389,7 @@ class Connections:
     def __init__(self, url: str, user: str) -> None:
         self._pool = Pool.take(url)
         self.user = user
+        self.owner = 0
         self._closed = False
         try:
             self.owner = self._account()
@@ -229,6 +405,10 @@ class Connections:
     def place(self) -> str:
         return self._pool.place
 
+    def as_login(self) -> AbstractContextManager[psycopg.Connection[Any]]:
+        """A connection of its own as whoever logs in, who may own the tables."""
+        return reached(self._pool.url, self.place)
+
     def close(self) -> None:
         if not self._closed:
             self._closed = True
@@ -236,58 +416,81 @@ class Connections:
 
     def _account(self) -> int:
         """The number of the user, given on first use."""
-        find = "select id from account where name = %s"
-        with self._pool.connection(time.monotonic() + LIMITS.write_wait_seconds) as connection:
-            try:
-                with connection.transaction():
-                    connection.execute("select set_config('recollect.user', %s, true)", [self.user])
-                    row = connection.execute(find, [self.user]).fetchone()
-                    if row is None:
-                        connection.execute("insert into account (name) values (%s) on conflict do nothing", [self.user])
-                        row = connection.execute(find, [self.user]).fetchone()
-                    assert row is not None
-                    owner = int(row[0])
-                    connection.execute("select set_config('recollect.owner', %s, true)", [str(owner)])
-                    connection.execute("insert into last_key (owner) values (%s) on conflict do nothing", [owner])
-                    return owner
-            except psycopg.Error as error:
-                raise explained(error, self.place) from error
+        find = "select id from account where name = ?"
+
+        def attempt(db: Connection, _: object) -> int:
+            db.run("select set_config('recollect.user', ?, true)", [self.user])
+            if db.get(find, [self.user]) is None:
+                db.run("insert into account (name) values (?) on conflict do nothing", [self.user])
+            owner = int(db.get(find, [self.user]))
+            db.run("select set_config('recollect.owner', ?, true)", [str(owner)])
+            db.run("insert into last_key (owner) values (?) on conflict do nothing", [owner])
+            db.commit()
+            return owner
+
+        return self._again_and_again(lambda: f"{_BEGIN}; select 1", attempt, _deadline())
 
     # -- writing ---
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in a transaction and return its value once that is durable. It may be run
         again, so it must begin from what the database says."""
-        start = (
-            f"begin; {self._whose()}, set_config('lock_timeout', '{LIMITS.write_wait_seconds * 1000:.0f}', true); "
-            f"select pg_current_xact_id()::text from last_key where owner = {self.owner} for update"
-        )
+        deadline = _deadline()
 
-        def attempt(connection: psycopg.Connection[Any], deadline: float) -> T:
-            db = Connection(connection, self.owner, self.server)
-            ((transaction,),) = db.begin(start)
+        def attempt(db: Connection, began: list[tuple[Any, ...]]) -> T:
+            if not began:
+                raise RecollectError(f"The library of {self.user} is no longer in {self.place}.")
+            ((marks,),) = began
             value = work(db)
+            mark = secrets.randbits(62)
             try:
-                db.commit()
-            except psycopg.OperationalError:
-                if not connection.broken or not self._was_committed(transaction, deadline):
-                    raise
+                db.commit(
+                    f"update last_key set marks = array[{mark}] || marks[:{_MARKS - 1}] where owner = {self.owner}; "
+                )
+            except psycopg.Error as error:
+                if db.broken:
+                    raise _AnswerLost(mark, marks, value) from error
+                raise
             return value
 
-        return self._again_and_again(attempt)
-
-    def _was_committed(self, transaction: str, deadline: float) -> bool:
         while True:
             try:
-                with self._pool.connection(deadline) as connection:
-                    cursor = connection.execute("select pg_xact_status(%s::xid8)", [transaction])
-                    status = (cursor.fetchone() or ("",))[0]
-            except psycopg.OperationalError:
+                return self._again_and_again(lambda: self._turn(deadline), attempt, deadline)
+            except _AnswerLost as lost:
+                if self._was_committed(lost):
+                    return lost.value  # type: ignore[no-any-return]
                 if time.monotonic() >= deadline:
-                    raise
-                continue
-            if status != "in progress":
-                return bool(status == "committed")
+                    raise StoreUnavailable(
+                        f"The PostgreSQL server {self.place} went away, and this was not saved. Try again."
+                    ) from lost
+
+    def _turn(self, deadline: float) -> str:
+        """Begin when no other write of the user is under way, and say which were the last."""
+        wait = max(1, round((deadline - time.monotonic()) * 1000))
+        return (
+            f"{_BEGIN}; {self._whose()}, set_config('lock_timeout', '{wait}', true); "
+            f"select marks from last_key where owner = {self.owner} for update"
+        )
+
+    def _was_committed(self, lost: _AnswerLost) -> bool:
+        """Whether a write was, whose end we did not see. It has the user's turn until it ends."""
+
+        def attempt(db: Connection, began: list[tuple[Any, ...]]) -> bool:
+            marks = began[0][0] if began else [lost.mark]  # the library was removed, by this or after it
+            if lost.mark in marks:
+                return True
+            if len(marks) < _MARKS or lost.before[0] in marks:
+                return False
+            raise StoreUnavailable("Others have written too much since.")
+
+        deadline = _deadline()
+        try:
+            return self._again_and_again(lambda: self._turn(deadline), attempt, deadline)
+        except RecollectError as error:
+            raise StoreUnavailable(
+                f"The PostgreSQL server {self.place} went away while this was being saved, and it is not known "
+                f"whether it was. ({error}) Look, or do it again: a message with the same id is stored once."
+            ) from error
 
     # -- reading ---
 
@@ -299,68 +502,107 @@ class Connections:
             f"{self._whose()}, set_config('statement_timeout', '{timeout}', true)"
         )
 
-        def attempt(connection: psycopg.Connection[Any], deadline: float) -> T:
-            db = Connection(connection, self.owner, self.server)
-            db.begin(start)
-            value = work(db)
+        def attempt(db: Connection, _: object) -> T:
+            try:
+                value = work(db)
+            except errors.QueryCanceled as error:
+                if seconds is None:
+                    raise
+                raise SearchTimeout(
+                    "The search took too long and was stopped. Use rarer words or a narrower filter."
+                ) from error
             db.commit()
             return value
 
-        return self._again_and_again(attempt)
+        return self._again_and_again(lambda: start, attempt, _deadline(), seconds and seconds + _HUNG)
 
     def _whose(self) -> str:
         return f"select set_config('recollect.owner', '{self.owner:d}', true)"
 
-    def _again_and_again(self, attempt: Callable[[psycopg.Connection[Any], float], T]) -> T:
+    def _again_and_again(
+        self,
+        start: Callable[[], str],
+        attempt: Callable[[Connection, list[tuple[Any, ...]]], T],
+        deadline: float,
+        patience: float | None = None,
+    ) -> T:
+        """The value of an attempt, begun on another connection when one breaks."""
         if self._closed:
             raise RecollectError("This library is closed.")
-        deadline = time.monotonic() + LIMITS.write_wait_seconds
+        tries = 0
         while True:
             with self._pool.connection(deadline) as connection:
+                connection.patience = patience
+                db = Connection(connection, self.owner, self.server)
                 try:
-                    return attempt(connection, deadline)
+                    began = db.begin(start())
+                    tries += 1
+                    return attempt(db, began)
                 except psycopg.Error as error:
-                    if not connection.broken or time.monotonic() >= deadline:
+                    if not db.broken or tries == _TRIES or time.monotonic() >= deadline:
                         raise explained(error, self.place) from error
 
     @contextmanager
     def alone(self) -> Iterator[bool]:
         """True while nobody else, in any process, has this lock of the user's."""
-        with self._pool.connection(time.monotonic() + LIMITS.write_wait_seconds) as connection:
-            held = False
-            try:
-                row = connection.execute("select pg_try_advisory_lock(%s, %s)", [_LOCK, self.owner]).fetchone()
-                held = bool(row and row[0])
-                yield held
-            finally:
-                if held and not connection.broken:
-                    with suppress(psycopg.Error):
-                        connection.execute("select pg_advisory_unlock(%s, %s)", [_LOCK, self.owner])
+        if self._closed:
+            raise RecollectError("This library is closed.")
+        alone = self._pool.locks.take(self.owner)
+        try:
+            yield alone
+        finally:
+            if alone:
+                self._pool.locks.let_go(self.owner)
 
 
-_LOCK = 0x5265636F  # "Reco": keeps our locks apart from those of others in the same database
+# Whatever the database has as its default: with any other level, waiting for one's turn ends in an error.
+_BEGIN = "begin isolation level read committed"
+
+
+def _deadline() -> float:
+    return time.monotonic() + LIMITS.write_wait_seconds
+
+
+class _AnswerLost(Exception):
+    """COMMIT was sent, and the connection broke before the answer came."""
+
+    def __init__(self, mark: int, before: list[int], value: Any) -> None:
+        super().__init__(mark)
+        self.mark = mark
+        self.before = before
+        self.value = value
+
+
+@contextmanager
+def explaining(place: str) -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        raise explained(error, place) from error
 
 
 def explained(error: psycopg.Error, place: str) -> RecollectError:
     """What the server's error means for the person."""
-    said = error.diag.message_primary or str(error).splitlines()[0] if str(error) else type(error).__name__
+    said = error.diag.message_primary or next(iter(str(error).splitlines()), type(error).__name__)
     match error:
-        case errors.QueryCanceled():
-            return SearchTimeout("The search took too long and was stopped. Use rarer words or a narrower filter.")
-        case errors.LockNotAvailable():
+        case errors.LockNotAvailable() | errors.DeadlockDetected() | errors.SerializationFailure():
             return StoreBusy(
                 f"Another program has been writing to this library at {place} for more than "
                 f"{LIMITS.write_wait_seconds:g} seconds. Try again when it is done."
             )
+        case errors.QueryCanceled():
+            return StoreBusy(f"The server {place} stopped this ({said}); nothing was changed. Try again.")
         case errors.DiskFull():
             return RecollectError(f"The server's disk is full: nothing was written to {place}. Free some space there.")
         case errors.DataCorrupted() | errors.IndexCorrupted():
             return DamagedLibrary(f"The server {place} reports damaged data ({said}). Restore a backup.")
         case errors.InsufficientPrivilege():
             return RecollectError(f"The role that opened {place} may not do this ({said}). See docs/postgres.md.")
-        case psycopg.OperationalError() | psycopg.InterfaceError():
-            return StoreUnavailable(
-                f"The PostgreSQL server {place} went away ({said}). Try again; what was saved stays saved."
-            )
-        case _:
-            return RecollectError(f"The database reported: {said}")
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (error.sqlstate or "08")[:2] in _GONE:
+        return StoreUnavailable(
+            f"The PostgreSQL server {place} went away ({said}). Try again; what was saved stays saved."
+        )
+    return RecollectError(f"The database {place} reported: {said}")
+
+
+_GONE = ("08", "57")  # states of a connection, and what an operator does, as a shutdown

@@ -22,7 +22,7 @@ def derived(row: Mapping[str, Any]) -> dict[str, Any]:
         "folded_title": fold(row["title"]),
         "folded_id": fold(row["id"]),
         "title_words": _padded(tokens(row["title"])),
-        "tags": _between(map(str, _tags(load(row["metadata"]).get("tags")))),
+        "tags": _between(storable(str(tag)) for tag in _tags(load(row["metadata"]).get("tags"))),
     }
 
 

@@ -21,6 +21,7 @@ import psycopg
 from psycopg import errors, sql
 
 from recollect.errors import NewerLibrary, RecollectError
+from recollect.store.postgres import bm25
 
 SCHEMA = "recollect"
 APP = "recollect_app"
@@ -35,7 +36,8 @@ create table account (
 );
 create table last_key (
   owner integer primary key,
-  passage bigint not null default 0
+  passage bigint not null default 0,
+  marks bigint[] not null default '{}'  -- of the last writes, the newest first
 ) partition by hash (owner);
 
 create table document (
@@ -66,6 +68,8 @@ create table document (
 ) partition by hash (owner);
 create index document_changed on document (owner, coalesce(updated_at, created_at) desc nulls last, key desc);
 
+-- A reference to the document would be checked row by row and double the time of an import. Passages are written
+-- and removed together with their document, and `verify` looks for any that are not.
 create table passage (
   owner integer not null default current_setting('recollect.owner')::integer,
   key bigint not null,
@@ -91,8 +95,7 @@ create table passage (
   original text,
   content text not null,
   primary key (owner, key),
-  unique (owner, document, id),
-  foreign key (owner, document) references document on delete cascade
+  unique (owner, document, id)
 ) partition by hash (owner);
 create index passage_order on passage (owner, document, position);
 create index passage_shared on passage (owner, id) where shared;
@@ -130,14 +133,6 @@ create table receipt_revision (
   foreign key (owner, passage) references passage on delete cascade
 ) partition by hash (owner);
 create index receipt_revision_passage on receipt_revision (owner, passage);
-
--- The imports of each user count from one.
-create function number_receipt() returns trigger language plpgsql as $$
-begin
-  new.id := coalesce((select max(r.id) from recollect.receipt r where r.owner = new.owner), 0) + 1;
-  return new;
-end $$;
-create trigger receipt_number before insert on receipt for each row execute function number_receipt();
 """
 
 M002_SEARCH = """
@@ -160,6 +155,7 @@ create table passage_text (
   folded text,
   primary key (owner, key)
 ) partition by hash (owner);
+create index passage_text_unsure on passage_text (owner, key) where not sure;
 create table word (
   owner integer not null default current_setting('recollect.owner')::integer,
   term text not null,
@@ -199,6 +195,7 @@ create table unembedded (
   primary key (owner, passage, space)
 ) partition by hash (owner);
 create index unembedded_space on unembedded (owner, space, passage);
+-- There are no triggers, for tables that are spread over machines may have none: what changes passages says so.
 -- A vector is eight-bit numbers and the scale that makes them a unit vector. What filters ask of its
 -- passage stands beside it; when that changes, the vector goes.
 create table vector (
@@ -214,49 +211,17 @@ create table vector (
   numbers {vector} not null
 ) partition by hash (owner);
 create index vector_passage on vector (owner, space, passage);
-
-create function passage_changed() returns trigger language plpgsql as $$
-begin
-  update recollect.passage_text set created_at = new.created_at, role = new.role, author = new.author,
-    hidden = new.visibility = 'hidden' where owner = new.owner and key = new.key;
-  insert into recollect.unembedded (owner, passage, space)
-    select new.owner, new.key, s.id from recollect.space s where s.owner = new.owner and not s.gone
-    on conflict (owner, passage, space) do update set mark = nextval('recollect.mark');
-  delete from recollect.vector v where v.owner = new.owner and v.passage = new.key
-    and v.space in (select s.id from recollect.space s where s.owner = new.owner);
-  return null;
-end $$;
-create trigger passage_changed after update of content, role, author, created_at, visibility on passage
-  for each row when (old.content is distinct from new.content or old.role is distinct from new.role
-    or old.author is distinct from new.author or old.created_at is distinct from new.created_at
-    or old.visibility is distinct from new.visibility)
-  execute function passage_changed();
-create function passages_removed() returns trigger language plpgsql as $$
-begin
-  delete from recollect.unembedded u using gone g where u.owner = g.owner and u.passage = g.key;
-  delete from recollect.vector v using gone g, recollect.space s
-    where s.owner = g.owner and v.owner = g.owner and v.space = s.id and v.passage = g.key;
-  return null;
-end $$;
-create trigger passages_removed after delete on passage
-  referencing old table as gone for each statement execute function passages_removed();
-create function document_retitled() returns trigger language plpgsql as $$
-begin
-  insert into recollect.unembedded (owner, passage, space)
-    select new.owner, o.key, s.id
-    from (select old.opening as key union select new.opening) o, recollect.space s
-    where s.owner = new.owner and not s.gone and o.key is not null
-    on conflict (owner, passage, space) do update set mark = nextval('recollect.mark');
-  delete from recollect.vector v where v.owner = new.owner and v.passage in (old.opening, new.opening)
-    and v.space in (select s.id from recollect.space s where s.owner = new.owner);
-  return null;
-end $$;
-create trigger document_retitled after update of title, opening on document
-  for each row when (old.title is distinct from new.title or old.opening is distinct from new.opening)
-  execute function document_retitled();
 """
 
-MIGRATIONS: tuple[tuple[str, str], ...] = (("m001_documents", M001_DOCUMENTS), ("m002_search", M002_SEARCH))
+M003_LONG_WORDS = """
+create index word_long on word (owner, term) where length(term) >= 128;
+"""
+
+MIGRATIONS: tuple[tuple[str, str], ...] = (
+    ("m001_documents", M001_DOCUMENTS),
+    ("m002_search", M002_SEARCH),
+    ("m003_long_words", M003_LONG_WORDS),
+)
 
 # What `recollect_search` owns. Each function names the owner; a filter that is null asks for nothing.
 _FILTERS = """roles text[], authors text[], not_roles text[], not_authors text[], since bigint, until bigint,
@@ -346,7 +311,7 @@ def _wanted(connection: psycopg.Connection[Any], place: str, stop_before: str | 
 
 def _done(connection: psycopg.Connection[Any], place: str) -> set[str]:
     try:
-        with connection.transaction():
+        with connection.transaction(force_rollback=True):  # or a migration would go on as the application
             if works_as_app(connection):
                 connection.execute(sql.SQL("set local role {}").format(sql.Identifier(APP)))
             return {name for (name,) in connection.execute("select name from recollect.migration").fetchall()}
@@ -427,6 +392,23 @@ def _run(connection: psycopg.Connection[Any], name: str) -> None:
     if name == "m002_search":
         _add_functions(connection)
     connection.execute("insert into migration (name) values (%s)", [name])
+
+
+def add_bm25(connection: psycopg.Connection[Any]) -> None:
+    """Where the server has pg_textsearch, keep words for it too; not a step of the schema, for a
+    server may get the extension at any time."""
+    if not has_extension(connection, "pg_textsearch"):
+        return
+    with connection.transaction():
+        connection.execute("select pg_advisory_xact_lock(%s, 0)", [_LOCK])
+        there = connection.execute("select to_regclass(%s)", [f"{SCHEMA}.{bm25.TABLE}"]).fetchone()
+        mine = connection.execute("select has_schema_privilege(%s, 'create')", [SCHEMA]).fetchone()
+        if (there and there[0]) or not (mine and mine[0]):
+            return
+        schemas = [SCHEMA, has_extension(connection, "pg_textsearch")]
+        connection.execute(sql.SQL("set local search_path = {}").format(_identifiers(schemas)))
+        bm25.create(connection)
+        _secure(connection)
 
 
 def _identifiers(names: list[str]) -> sql.Composed:

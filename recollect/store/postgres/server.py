@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 from recollect.errors import RecollectError, StoreUnavailable
-from recollect.store.postgres.migrations import APP, SCHEMA, SEARCH, has_extension, migrate, works_as_app
+from recollect.store.postgres.migrations import APP, SCHEMA, SEARCH, add_bm25, has_extension, migrate, works_as_app
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +31,8 @@ class Server:
     """The type of every column, by table."""
     pgvector: str = ""
     """Its version, or nothing where the server does not have it."""
+    full_vector: str = ""
+    """The name of its type of full precision, with the schema: a table of ours has the same name."""
     bm25: str = ""
     lacks: tuple[str, ...] = field(default=())
     """What the server could have and has not, and what that costs."""
@@ -54,14 +56,8 @@ def reached(url: str, place: str) -> Iterator[psycopg.Connection[Any]]:
             f"The PostgreSQL server {place} cannot be reached ({str(error).splitlines()[0].strip()}). "
             "Check that it runs, and the address."
         ) from error
-    try:
-        with connection:
-            yield connection
-    except psycopg.OperationalError as error:
-        said = error.diag.message_primary or str(error).splitlines()[0]
-        raise StoreUnavailable(
-            f"The PostgreSQL server {place} went away ({said}). Try again; what was saved stays saved."
-        ) from error
+    with connection:
+        yield connection
 
 
 def prepare(url: str, place: str) -> Server:
@@ -73,6 +69,7 @@ def prepare(url: str, place: str) -> Server:
                 f"Recollect needs {OLDEST // 10000} or newer."
             )
         migrate(connection, place)
+        add_bm25(connection)
         server = _learn(connection, place)
     for line in server.lacks:
         log.warning("%s: %s", place, line)
@@ -100,11 +97,14 @@ def _learn(connection: psycopg.Connection[Any], place: str) -> Server:
     lacks = []
     if not by_pgvector:
         lacks.append(
-            "pgvector is not used: every search by meaning reads all vectors of the user. Install it, then run "
-            "`recollect doctor --repair`."
+            "pgvector is not used: every search by meaning reads all vectors of the user. It must be there when the "
+            "database is prepared."
         )
-    if not extensions["btree_gin"]:
-        lacks.append("btree_gin is missing: a search by words also visits the matches of other users, unseen.")
+    if not _finds_by_owner(connection):
+        lacks.append(
+            "btree_gin is not used: a search by words also visits the matches of other users, unseen. It must be there "
+            "when the database is prepared."
+        )
     if not _searches_apart(connection):
         lacks.append(
             f"the role {SEARCH} is not used: row-level security hides the text index, and searches by words read "
@@ -117,6 +117,7 @@ def _learn(connection: psycopg.Connection[Any], place: str) -> Server:
         path=", ".join([*(f'"{s}"' for s in schemas), "pg_temp"]),
         types=types,
         pgvector=_extension_version(connection, "vector") if by_pgvector else "",
+        full_vector=f'"{extensions["vector"]}".vector',
         bm25=_extension_version(connection, "pg_textsearch"),
         lacks=tuple(lacks),
     )
@@ -135,6 +136,16 @@ def _unguarded(connection: psycopg.Connection[Any], role: str) -> list[str]:
             "and (r = 0 or pg_has_role(r, 'usage')))) order by 1", [SCHEMA],
         ).fetchall()  # fmt: skip
     return [name for (name,) in rows]
+
+
+def _finds_by_owner(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the text index knows whose a passage is."""
+    row = connection.execute(
+        "select x.indnkeyatts > 1 from pg_index x join pg_class c on c.oid = x.indexrelid "
+        "join pg_namespace n on n.oid = c.relnamespace where n.nspname = %s and c.relname = 'passage_text_words'",
+        [SCHEMA],
+    ).fetchone()
+    return bool(row and row[0])
 
 
 def _searches_apart(connection: psycopg.Connection[Any]) -> bool:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
-from recollect.errors import DamagedLibrary, InvalidInput
+from recollect.errors import DamagedLibrary, InvalidInput, NotFound
 from recollect.model import Document, Filter, Passage, Receipt, Summary
 from recollect.query import Node
 from recollect.settings import LIMITS
-from recollect.store import documents, receipts, spaces, statistics
-from recollect.store.base import Candidate, Findings, Saved, Space, Store, Unembedded
+from recollect.store import documents, receipts, spaces, statistics, transfer
+from recollect.store.base import Batch, Candidate, Contents, Findings, Saved, Space, Store, Unembedded
 from recollect.store.encoding import Progress
-from recollect.store.postgres import text
+from recollect.store.postgres import bm25, text
 from recollect.store.postgres.connection import Connection, Connections, has_account
 from recollect.text import storable
 
@@ -21,14 +22,15 @@ T = TypeVar("T")
 _REBUILD_BATCH = 2_000
 _MISSING = """from passage p where not exists
   (select from passage_text t where t.owner = p.owner and t.key = p.key)"""
+# Everything of a user's, each after what refers to it.
+_TABLES = ("receipt_revision", "receipt_document", "vector", "unembedded", "space", "passage_text", "word", "derived",
+           "passage", "document", "receipt", "last_key")  # fmt: skip
 _LEFT = """from passage_text t where not exists (select from passage p where p.owner = t.owner and p.key = t.key)"""
 
 
 class PostgresStore(Store):
     def __init__(self, url: str, user: str) -> None:
-        if storable(user) != user:
-            raise InvalidInput("A user's name may hold neither NUL nor half a surrogate pair.")
-        self._connections = Connections(url, user)
+        self._connections = Connections(url, _checked(user))
         self._known = text.Known()
         self._counts = text.Counts()
         try:
@@ -40,15 +42,22 @@ class PostgresStore(Store):
     @staticmethod
     def exists(url: str, user: str) -> bool:
         """Whether the user has a library there; nothing is created."""
-        return has_account(url, user)
+        return has_account(url, _checked(user))
 
     def _prepare(self) -> None:
-        version = self._read(lambda db: db.get("select version from derived where name = 'text'"))
-        if version == text.VERSION:
-            return
-        if self._read(text.size):
-            self._rebuild(None)
-        self._write(_note_version)
+        if self._version("text") != text.VERSION:
+            if self._read(text.size):
+                self._rebuild(None)
+            self._write(partial(_note_version, name="text", version=text.VERSION))
+        self._by_bm25 = bm25.TABLE in self._connections.server.types
+        if self._by_bm25 and self._version("bm25") != bm25.VERSION:
+            while self._write(text.add_some_to_bm25):
+                pass
+            self._write(partial(_note_version, name="bm25", version=bm25.VERSION))
+
+    def _version(self, name: str) -> int | None:
+        version: int | None = self._read(lambda db: db.get("select version from derived where name = ?", (name,)))
+        return version
 
     @property
     def path(self) -> str:
@@ -75,28 +84,33 @@ class PostgresStore(Store):
         return self._connections.read(work, LIMITS.search_seconds)
 
     def _write(self, work: Callable[[Connection], T]) -> T:
-        try:
-            return self._connections.write(work)
-        except BaseException:
-            self._known.forget()  # the words of a transaction that was rolled back are not in the table
-            raise
+        return self._connections.write(work)
 
-    def _index(self, db: Connection) -> text.Index:
-        return text.Index(db, self._known)
+    def _write_words(self, work: Callable[[Connection, text.Index], T]) -> T:
+        """A write that changes the index: the words it added are known once it is committed."""
+        used: list[text.Index] = []
+
+        def attempt(db: Connection) -> T:
+            used[:] = [text.Index(db, self._known)]  # a new one each time it is tried
+            return work(db, used[0])
+
+        value = self._connections.write(attempt)
+        self._known.learn(used[0].noted, used[0].removed)
+        return value
 
     # -- writing ---
 
     def save(self, documents_: Sequence[Document], receipt: int | None = None) -> list[Saved]:
-        return self._write(lambda db: documents.save(db, self._index(db), documents_, receipt))
+        return self._write_words(lambda db, index: documents.save(db, index, documents_, receipt))
 
     def append(self, document: str, passage: Passage) -> bool:
-        return self._write(lambda db: documents.append(db, document, passage, self._index(db)))
+        return self._write_words(lambda db, index: documents.append(db, document, passage, index))
 
     def retitle(self, document: str, title: str) -> None:
-        self._write(lambda db: documents.rename(db, documents.key_of(db, document), title, self._index(db)))
+        self._write_words(lambda db, index: documents.rename(db, documents.key_of(db, document), title, index))
 
     def delete(self, document: str) -> None:
-        self._write(lambda db: documents.delete(db, documents.key_of(db, document), self._index(db)))
+        self._write_words(lambda db, index: documents.delete(db, documents.key_of(db, document), index))
 
     # -- reading ---
 
@@ -108,12 +122,13 @@ class PostgresStore(Store):
 
     def every(self, filter: Filter) -> Iterator[Document]:
         for key in self._read(lambda db: documents.keys(db, filter)):
-            yield self._read(lambda db, key=key: documents.read(db, key))  # type: ignore[misc]
+            with suppress(NotFound):  # it may have been deleted meanwhile
+                yield self._read(partial(documents.read, key=key))
 
     # -- finding ---
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        return self._search(lambda db: text.best(db, node, filter, limit, self._counts))
+        return self._search(lambda db: text.best(db, node, filter, limit, self._counts, self._by_bm25))
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         return self._search(lambda db: text.count(db, node, filter, self._counts))
@@ -203,11 +218,24 @@ class PostgresStore(Store):
 
     def refresh(self, progress: Progress | None = None, stop: Callable[[], bool] | None = None) -> None:
         self._clear_spaces()
+        if self._connections.server.pgvector:
+            self._make_graphs()
+
+    def _make_graphs(self) -> None:
+        from recollect.store.postgres import vectors
+
+        if self.size() < vectors.GRAPH_FROM:
+            return
+        for space in self.spaces():
+            if space.ready and not self._read(partial(vectors.has_graph, space=space)):
+                name = self._read(partial(vectors.graph_of, space=space))
+                with self._connections.as_login() as connection:
+                    vectors.make_graph(connection, self._connections.server, name, space)
 
     # -- receipts ---
 
     def begin(self, path: str) -> Receipt:
-        return self._write(lambda db: receipts.begin(db, storable(path)))
+        return self._write(lambda db: receipts.begin(db, path))
 
     def finish(self, receipt: Receipt) -> None:
         self._write(lambda db: receipts.finish(db, receipt))
@@ -216,7 +244,30 @@ class PostgresStore(Store):
         return self._read(receipts.every)
 
     def undo(self, receipt: int) -> Receipt:
-        return self._write(lambda db: receipts.undo(db, receipt, self._index(db)))
+        return self._write_words(lambda db, index: receipts.undo(db, receipt, index))
+
+    # -- moving ---
+
+    def outgoing(self, receive: Callable[[Batch], None] | None = None) -> Contents:
+        return self._read(lambda db: transfer.hand_over(db, receive))
+
+    def incoming(self, batch: Batch) -> str | None:
+        return self._write_words(lambda db, index: transfer.take_in(db, batch, index))
+
+    def noted(self, name: str) -> int | None:
+        return self._read(lambda db: transfer.noted(db, name))
+
+    def note(self, name: str, number: int | None) -> None:
+        self._write(lambda db: transfer.note(db, name, number))
+
+    def remove(self, known: Contents | None = None) -> None:
+        def work(db: Connection) -> None:
+            transfer.expect(db, known, self.path)
+            for table in _TABLES:
+                db.run(f"delete from {table}")
+
+        self._write(work)
+        self.close()
 
     # -- care ---
 
@@ -243,35 +294,43 @@ class PostgresStore(Store):
 
         def clear(db: Connection) -> int:
             db.run("delete from passage_text")
+            if bm25.kept(db):
+                db.run(f"delete from {bm25.TABLE}")
             db.run("delete from word")
             db.run("delete from derived where name = 'text'")
             db.run("update last_key set removed = removed + 1")
             return int(db.get("select count(*) from passage"))
 
         total = self._write(clear)
-        self._known.forget()
         done = 0
-        while count := self._write(self._index_some):
+        while count := self._write_words(_index_some):
             done += count
             if progress is not None:
                 progress(done, total)
-        self._write(_note_version)
-
-    def _index_some(self, db: Connection) -> int:
-        missing = db.rows(
-            f"""select p.key, case when d.opening = p.key then d.title else '' end, p.content
-            from passage p join document d on d.owner = p.owner and d.key = p.document
-            where p.key in (select p.key {_MISSING} limit ?)""",
-            (_REBUILD_BATCH,),
-        )
-        if missing:
-            self._index(db).add([(key, title, content) for key, title, content in missing])
-        return len(missing)
+        self._write(partial(_note_version, name="text", version=text.VERSION))
 
 
-def _note_version(db: Connection) -> None:
-    db.run("delete from derived where name = 'text'")
-    db.run("insert into derived (name, version) values ('text', ?)", (text.VERSION,))
+def _index_some(db: Connection, index: text.Index) -> int:
+    missing = db.rows(
+        f"""select p.key, case when d.opening = p.key then d.title else '' end, p.content
+        from passage p join document d on d.owner = p.owner and d.key = p.document
+        where p.key in (select p.key {_MISSING} limit ?)""",
+        (_REBUILD_BATCH,),
+    )
+    if missing:
+        index.add([(key, title, content) for key, title, content in missing])
+    return len(missing)
+
+
+def _checked(user: str) -> str:
+    if storable(user) != user:
+        raise InvalidInput("A user's name may hold neither NUL nor half a surrogate pair.")
+    return user
+
+
+def _note_version(db: Connection, name: str, version: int) -> None:
+    db.run("delete from derived where name = ?", (name,))
+    db.run("insert into derived (name, version) values (?, ?)", (name, version))
 
 
 def _verify(db: Connection) -> Findings:

@@ -13,16 +13,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from recollect.model import Filter
-from recollect.query import Node, Or
+from recollect.query import Node, Or, words
 from recollect.settings import LIMITS
 from recollect.stem import stem
 from recollect.store.base import Candidate
 from recollect.store.candidates import COLUMNS, candidates
 from recollect.store.database import IndexRow
+from recollect.store.postgres import bm25
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import conditions, document_conditions
 from recollect.store.postgres.words import LONGEST, Compiled, compiled, indexed, matches
-from recollect.text import fold, indexable, micros, tokens
+from recollect.text import fold, indexable, micros, storable, tokens
 
 VERSION = 2
 _COUNTED = 20_000  # matches counted one by one
@@ -30,10 +31,12 @@ _MANY = 3_000  # matches from which walking is cheaper than sorting
 _ENOUGH = 4_000  # matches of the rarest words from which the others choose no more candidates
 _ORDERED = 600  # candidates that their length orders too
 _REORDERED = 300  # and that words order which did not choose them
+_FEW = 200  # asked for, so that the rarest words may choose alone
 _OFTEN = 1_000  # matches from which a count is good until the library has grown by a fiftieth
 _READ = 500  # texts read at once
 _VARIANTS = 50
 _KNOWN = 500_000
+_REBUILT = 2_000  # passages a transaction
 NEWEST_FIRST = "p.created_at desc nulls last, p.key desc"
 _CONTAINS = 'strpos(coalesce(t.folded, lower(p.content collate "C")), ?) > 0'
 _ALL = """passage p join passage_text t on t.owner = p.owner and t.key = p.key
@@ -44,20 +47,21 @@ _ALL = """passage p join passage_text t on t.owner = p.owner and t.key = p.key
 
 
 class Known:
-    """Words that this process knows to be in the table, so that most are not written again."""
+    """Words that this process knows to be in the table, so that most are not written again. What is
+    taken out of a library counts, so it is seen when somebody else may have removed words."""
 
     def __init__(self) -> None:
-        self._words: set[str] = set()
+        self._words: frozenset[str] = frozenset()
+        self._removed = -1
 
-    def fresh(self, words: set[str]) -> set[str]:
-        new = words - self._words
-        if len(self._words) > _KNOWN:
-            self._words.clear()
-        self._words |= new
-        return new
+    def fresh(self, words: set[str], removed: int) -> set[str]:
+        return words - self._words if removed == self._removed else set(words)
 
-    def forget(self) -> None:
-        self._words.clear()
+    def learn(self, words: set[str], removed: int) -> None:
+        """These were committed."""
+        if removed != self._removed or len(self._words) > _KNOWN:
+            self._words, self._removed = frozenset(), removed
+        self._words |= words
 
 
 class Index:
@@ -66,20 +70,24 @@ class Index:
     def __init__(self, db: Connection, known: Known) -> None:
         self._db = db
         self._known = known
+        self.noted: set[str] = set()
+        self.removed: int = db.get("select removed from last_key where owner = ?::integer", (db.owner,)) or 0
 
     def add(self, rows: Iterable[IndexRow]) -> None:
-        keys, openings, words, lengths, sure, whole, folded = [], [], [], [], [], [], []
+        keys, openings, vectors, lengths, sure, whole, folded, texts = [], [], [], [], [], [], [], []
         distinct: set[str] = set()
         for key, title, content in rows:
             made = indexed(title, content)
             keys.append(key)
             openings.append(bool(title))
-            words.append(made.words)
+            vectors.append(made.words)
             lengths.append(made.length)
             sure.append(made.sure)
             whole.append(made.whole)
             folded.append(None if content.isascii() else fold(content))
             distinct |= made.distinct
+            if bm25.kept(self._db):
+                texts.append(_in_order(title, content))
         self._db.run(
             """insert into passage_text (key, document, created_at, role, author, hidden, opening, sure, whole, length,
               words, folded)
@@ -88,14 +96,17 @@ class Index:
             from unnest(?::bigint[], ?::boolean[], ?::text[], ?::integer[], ?::boolean[], ?::boolean[], ?::text[])
               k(key, opening, words, length, sure, whole, folded)
             join passage p on p.owner = ?::integer and p.key = k.key""",
-            (keys, openings, words, lengths, sure, whole, folded, self._db.owner),
+            (keys, openings, vectors, lengths, sure, whole, folded, self._db.owner),
         )
-        if fresh := sorted(self._known.fresh(distinct)):
+        if bm25.kept(self._db):
+            bm25.add(self._db, keys, texts)
+        if fresh := sorted(self._known.fresh(distinct, self.removed) - self.noted):
             stems = [None if (root := stem(word)) == word else root for word in fresh]
             self._db.run(
                 "insert into word (term, stem) select * from unnest(?::text[], ?::text[]) on conflict do nothing",
                 (fresh, stems),
             )
+            self.noted.update(fresh)
 
     def remove(self, rows: Iterable[IndexRow], count: int = 1) -> None:
         """Take passages out, and words that no other passage has out of the list."""
@@ -106,12 +117,33 @@ class Index:
             distinct |= indexed(title, content).distinct
         self._db.run("delete from passage_text where owner = ?::integer and key = any(?::bigint[])",
                      (self._db.owner, keys))  # fmt: skip
+        if bm25.kept(self._db):
+            bm25.remove(self._db, keys)
         self._db.run("update last_key set removed = removed + 1 where owner = ?::integer", (self._db.owner,))
         self._db.run(
             "delete from word where owner = ?::integer and term in (select absent(?::text[]))",
             (self._db.owner, sorted(distinct)),
         )
-        self._known.forget()
+        self.removed += 1
+        self.noted -= distinct
+
+
+def add_some_to_bm25(db: Connection) -> int:
+    """Words of passages that the BM25 index does not have yet."""
+    rows = db.rows(
+        f"""select p.key, case when d.opening = p.key then d.title else '' end, p.content
+        from passage p join document d on d.owner = p.owner and d.key = p.document
+        where p.owner = ?::integer and not exists (select from {bm25.TABLE} b where b.owner = p.owner and b.key = p.key)
+        limit ?""",
+        (db.owner, _REBUILT),
+    )
+    if rows:
+        bm25.add(db, [key for key, _, _ in rows], [_in_order(title, content) for _, title, content in rows])
+    return len(rows)
+
+
+def _in_order(title: str, content: str) -> list[str]:
+    return [word[:LONGEST] for word in tokens(f"{title}\n{content[: LIMITS.indexed_characters]}")]
 
 
 # -- counting ----------------------------------------------------------------
@@ -127,18 +159,17 @@ class Counts:
         """For each query how many passages match and how many of those are not hidden; and how
         many passages there are."""
         ((size, removed),) = db.rows("select passage, removed from last_key where owner = ?::integer", (db.owner,))
-        missing = [q for q in dict.fromkeys(queries) if not self._holds(q, size, removed)]
+        found = {q: known for q in queries if (known := self._known.get(q)) and self._holds(known, size, removed)}
+        missing = [q for q in dict.fromkeys(queries) if q not in found]
         if missing:
             counted = db.rows("select * from frequencies(?::tsquery[], ?::integer)", (missing, _COUNTED))
-            if len(self._known) > 10_000:
-                self._known.clear()
-            self._known |= {q: (all_, seen, size, removed) for q, (all_, seen) in zip(missing, counted, strict=True)}
-        return [self._known[q][:2] for q in queries], size
+            new = {q: (all_, seen, size, removed) for q, (all_, seen) in zip(missing, counted, strict=True)}
+            found |= new
+            self._known = new if len(self._known) > 10_000 else self._known | new
+        return [found[q][:2] for q in queries], size
 
-    def _holds(self, query: str, size: int, removed: int) -> bool:
-        known = self._known.get(query)
-        if known is None:
-            return False
+    @staticmethod
+    def _holds(known: tuple[int, int, int, int], size: int, removed: int) -> bool:
         count, _, then, removed_then = known
         if (then, removed_then) == (size, removed):
             return True
@@ -181,7 +212,8 @@ _FILTER = "?::text[], ?::text[], ?::text[], ?::text[], ?::bigint, ?::bigint, ?::
 
 
 def _arguments(db: Connection, filter: Filter) -> tuple[Any, ...]:
-    lists = [list(names) or None for names in (filter.roles, filter.authors, filter.not_roles, filter.not_authors)]
+    lists = [[storable(name) for name in names] or None
+             for names in (filter.roles, filter.authors, filter.not_roles, filter.not_authors)]  # fmt: skip
     return (*lists, micros(filter.after), micros(filter.before), documents_of(db, filter), filter.hidden)
 
 
@@ -197,7 +229,7 @@ def documents_of(db: Connection, filter: Filter) -> list[int] | None:
 # -- finding -----------------------------------------------------------------
 
 
-def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts) -> list[int]:
+def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts, by_bm25: bool = False) -> list[int]:
     """Passages that match, best first: those with the rarest words, the shorter before the longer."""
     nodes = node.parts if isinstance(node, Or) else (node,)
     numbers, size = frequencies(db, nodes, counts)
@@ -207,11 +239,30 @@ def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts)
         key=lambda part: part.found,
     )  # fmt: skip
     arguments = _arguments(db, filter)
-    chosen = _rarest(parts) if limit <= _ORDERED else parts
+    if by_bm25 and limit <= _ORDERED and filter in (Filter(), Filter(hidden=True)) and all(map(_is_plain, parts)):
+        return _ordered(_found_by_bm25(db, parts, filter))[:limit]
+    chosen = _rarest(parts) if limit <= _FEW else parts
     found = _candidates(db, chosen, parts[len(chosen) :], limit, arguments)
     if len(found) < limit and len(chosen) < len(parts):
         found = _candidates(db, parts, [], limit, arguments)
-    return sorted(found, key=lambda key: (-found[key], -key))[:limit]
+    return _ordered(found)[:limit]
+
+
+def _ordered(found: dict[int, _Match]) -> list[int]:
+    """Best first, the newer of two that are alike. Lengths order chunks of a fixed size, so that a
+    longer list begins as a shorter one."""
+    ranked = sorted(found, key=lambda key: (-round(found[key].weight, 9), -key))
+    chunks = (ranked[start : start + _ORDERED] for start in range(0, len(ranked), _ORDERED))
+    return [key for chunk in chunks for key in sorted(chunk, key=lambda key: (-round(found[key].score, 9), -key))]
+
+
+class _Match(NamedTuple):
+    weight: float
+    length: int
+
+    @property
+    def score(self) -> float:
+        return 2.2 * self.weight / (1.3 + 0.015 * self.length)
 
 
 class _Part(NamedTuple):
@@ -235,7 +286,7 @@ def _rarest(parts: Sequence[_Part]) -> Sequence[_Part]:
 
 def _candidates(
     db: Connection, chosen: Sequence[_Part], others: Sequence[_Part], limit: int, arguments: tuple[Any, ...]
-) -> dict[int, float]:
+) -> dict[int, _Match]:
     """Passages that have one of the chosen parts, and how well they match all of them."""
     in_rows = any(part.asked.phrases for part in chosen)
     rows = db.rows(
@@ -257,7 +308,25 @@ def _candidates(
     for part in others:
         for key in _having(db, part, list(weights)):
             weights[key] += part.weight
-    return {key: 2.2 * weight / (1.3 + 0.015 * lengths[key]) for key, weight in weights.items()}
+    return {key: _Match(weight, lengths[key]) for key, weight in weights.items()}
+
+
+def _is_plain(part: _Part) -> bool:
+    return part.asked.exact and not part.asked.phrases and not any(word.prefix for word in words(part.node))
+
+
+def _found_by_bm25(db: Connection, parts: Sequence[_Part], filter: Filter) -> dict[int, _Match]:
+    asked = [token[:LONGEST] for part in parts for word in words(part.node) for token in tokens(word.text)]
+    keys = bm25.best(db, asked, filter.hidden, _ORDERED)
+    weights = dict.fromkeys(keys, 0.0)
+    for part in parts:
+        for key in _having(db, part, keys):
+            weights[key] += part.weight
+    lengths = db.rows(
+        "select t.key, t.length from passage_text t where t.owner = ?::integer and t.key = any(?::bigint[])",
+        (db.owner, keys),
+    )
+    return {key: _Match(weights[key], length) for key, length in lengths if weights[key]}
 
 
 def _having(db: Connection, part: _Part, keys: list[int]) -> Iterator[int]:
@@ -275,7 +344,7 @@ def _looked_up(
 ) -> dict[int, int]:
     """The passages that match as their texts say and the index cannot, with their lengths: all
     where the query is not one that it understands, else those whose places it does not have."""
-    if each.exact and not each.phrases and not in_rows:
+    if each.exact and not ((each.phrases or in_rows) and _has_long_texts(db)):
         return {}
     keys = [k for (k,) in db.rows(f"select newest(?::tsquery, ?::boolean, ?::integer, {_FILTER})",
                                   (each.wider, False if each.exact else None, 1 << 30, *arguments))]  # fmt: skip
@@ -290,6 +359,11 @@ def _looked_up(
         )
         found |= {key: length for key, title, content, length in texts if matches(node, title, content)}
     return found
+
+
+def _has_long_texts(db: Connection) -> bool:
+    """Whether there are texts of which the index does not have every place."""
+    return bool(db.get("select exists (select from passage_text where owner = ?::integer and not sure)", (db.owner,)))
 
 
 def passages(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
@@ -424,12 +498,13 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
         )
         return candidates(rows)
     words = _all_words(text)
-    has_words = "t.words @@ ?::tsquery or" if words else ""
+    long = [word for word in tokens(text) if len(word) >= LONGEST]  # of which the index has the beginning only
+    has_words = f"(t.words @@ ?::tsquery {f'and {_CONTAINS} ' * len(long)}) or" if words else ""
     rows = db.rows(
         f"""select {COLUMNS} from {_ALL} where p.owner = ?::integer
           and ({has_words} {_CONTAINS} or p.document = any(?::bigint[])) and {where}
         order by {NEWEST_FIRST} limit ?""",
-        (db.owner, *([words] if words else []), fold(text), titled, *values, limit),
+        (db.owner, *([words, *long] if words else []), fold(text), titled, *values, limit),
     )
     return candidates(rows)
 
@@ -454,7 +529,7 @@ def _containing(db: Connection, text: str) -> list[int] | None:
     """The passages that contain the text literally or all its words; None for many, or when its
     words say too little."""
     around = _words_around(db, text)
-    if around is None:
+    if around is None or any(len(word) >= LONGEST for word in tokens(text)):
         return None
     arguments = _arguments(db, Filter(hidden=True))
     found: set[int] = set()
@@ -498,6 +573,9 @@ def _terms(db: Connection, piece: str, open_left: bool, open_right: bool) -> lis
     else:
         condition, value = "strpos(term, ?) > 0", piece
     values = (len(piece), value) if condition.startswith("right") else (value,)
-    rows = db.rows(f"select term from word where owner = ?::integer and {condition} limit ?",
-                   (db.owner, *values, LIMITS.word_matches + 1))  # fmt: skip
+    rows = db.rows(  # a word that was cut may have it further on
+        f"""select term from word where owner = ?::integer and {condition}
+        union select term from word where owner = ?::integer and length(term) >= {LONGEST} limit ?""",
+        (db.owner, *values, db.owner, LIMITS.word_matches + 1),
+    )
     return None if len(rows) > LIMITS.word_matches else [term for (term,) in rows]

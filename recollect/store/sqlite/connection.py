@@ -27,7 +27,7 @@ from recollect.model import Filter
 from recollect.settings import LIMITS
 from recollect.stem import stem
 from recollect.store.sqlite.filters import document_conditions
-from recollect.text import fold, indexable
+from recollect.text import fold, indexable, storable
 
 T = TypeVar("T")
 
@@ -65,6 +65,12 @@ class Connection(apsw.Connection):
     def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         return "select value from json_each(?)", json.dumps(values)
 
+    def outdated(self, passages: Sequence[int]) -> None:
+        pass  # triggers see to it
+
+    def forgotten(self, passages: Sequence[int]) -> None:
+        pass
+
     def derived(self, row: Mapping[str, Any]) -> dict[str, Any]:
         return {}
 
@@ -86,7 +92,7 @@ def connect(path: Path) -> Connection:
         db.execute(_PRAGMAS)
         db.create_scalar_function("contains", _contains, 2, deterministic=True)
         db.create_scalar_function("stem", lambda *values: stem(str(values[0])), 1, deterministic=True)
-        db.create_scalar_function("folded", lambda *values: fold(str(values[0])), 1, deterministic=True)
+        db.create_scalar_function("folded", _folded, 1, deterministic=True)
         db.create_scalar_function("titled", _titled, 2, deterministic=True)
     except BaseException:
         db.close()
@@ -97,6 +103,11 @@ def connect(path: Path) -> Connection:
 def _contains(*values: Any) -> bool:
     text, folded = values
     return text is not None and folded in fold(text)
+
+
+def _folded(*values: Any) -> str:
+    """Of bytes, since what JSON holds may be no text that Python could take."""
+    return fold(storable(bytes(values[0]).decode("utf-8", "replace")))
 
 
 def _titled(*values: Any) -> bool:

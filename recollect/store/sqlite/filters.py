@@ -43,7 +43,7 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
     for tags, has in ((filter.tags, "exists"), (filter.not_tags, "not exists")):
         if tags:
             clauses.append(f"{has} (select 1 from json_each(d.metadata, '$.tags') t "
-                           f"where folded(t.value) in ({', '.join('?' * len(tags))}))")  # fmt: skip
+                           f"where folded(cast(t.value as blob)) in ({', '.join('?' * len(tags))}))")  # fmt: skip
             values += map(fold, tags)
     for titles, has in ((filter.titles, "titled"), (filter.not_titles, "not titled")):
         clauses += [f"{has}(d.title, ?)"] * len(titles)

@@ -186,7 +186,16 @@ begin
 end;
 """
 
-MIGRATIONS: tuple[tuple[str, str], ...] = (("m001_documents", M001_DOCUMENTS), ("m002_search", M002_SEARCH))
+M003_LONG_WORDS = """
+-- Words of which the list has only the beginning; what is looked for may lie further on in any of them.
+create index word_long on word (term) where length(term) >= 128;
+"""
+
+MIGRATIONS: tuple[tuple[str, str], ...] = (
+    ("m001_documents", M001_DOCUMENTS),
+    ("m002_search", M002_SEARCH),
+    ("m003_long_words", M003_LONG_WORDS),
+)
 VERSION = len(MIGRATIONS)
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
-from recollect.errors import DamagedLibrary
+from recollect.errors import DamagedLibrary, NotFound, StoreBusy
 from recollect.model import Document, Filter, Passage, Receipt, Summary
 from recollect.query import Node, words
 from recollect.settings import LIMITS
-from recollect.store import documents, receipts, spaces, statistics
-from recollect.store.base import Candidate, Findings, Saved, Space, Store, Unembedded
+from recollect.store import documents, receipts, spaces, statistics, transfer
+from recollect.store.base import Batch, Candidate, Contents, Findings, Saved, Space, Store, Unembedded
 from recollect.store.encoding import Progress
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections, connect, explained
@@ -131,7 +131,7 @@ class SqliteStore(Store):
         with self._connections.read() as db:
             keys = documents.keys(db, filter)
         for key in keys:
-            with self._connections.read() as db:
+            with suppress(NotFound), self._connections.read() as db:  # it may have been deleted meanwhile
                 yield documents.read(db, key)
 
     # -- finding ---
@@ -295,6 +295,47 @@ class SqliteStore(Store):
         undone: Receipt = self._write(lambda db: receipts.undo(db, receipt, text.Index(db, self._words)))
         self._purge()
         return undone
+
+    # -- moving ---
+
+    def outgoing(self, receive: Callable[[Batch], None] | None = None) -> Contents:
+        with self._connections.read() as db:
+            return transfer.hand_over(db, receive)
+
+    def incoming(self, batch: Batch) -> str | None:
+        corrected = self._write(lambda db: transfer.take_in(db, batch, text.Index(db, self._words)))
+        if batch.last:
+            self._list_words()
+        return corrected
+
+    def noted(self, name: str) -> int | None:
+        with self._connections.read() as db:
+            return transfer.noted(db, name)
+
+    def note(self, name: str, number: int | None) -> None:
+        self._connections.write(lambda db: transfer.note(db, name, number))
+
+    def remove(self, known: Contents | None = None) -> None:
+        self.close()
+        db = connect(self.path)
+        try:
+            db.execute("pragma journal_mode = delete").fetchall()  # refused while anybody else has the file open
+            db.execute("begin exclusive")
+            transfer.expect(db, known, self.path)
+        except apsw.BusyError as error:
+            raise StoreBusy(
+                f"Another program has {self.path} open, so it was not removed. Close that program and try again."
+            ) from error
+        finally:
+            db.close(True)
+        for file in sorted(self._index.rglob("*"), reverse=True):
+            file.rmdir() if file.is_dir() else file.unlink()
+        if self._index.exists():
+            self._index.rmdir()
+        for end in ("", "-journal", "-wal", "-shm"):
+            self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+        with suppress(OSError):  # something else lies there too
+            self.path.parent.rmdir()
 
     # -- care ---
 

@@ -244,13 +244,15 @@ def best(db: Connection, node: Node, filter: Filter, span: Span, limit: int) -> 
         weight = math.log(1 + (size - len(keys) + 0.5) / (len(keys) + 0.5))
         for key in keys:
             weights[key] = weights.get(key, 0.0) + weight
-    ranked = sorted(weights, key=lambda key: (-weights[key], -key))
+    ranked = sorted(weights, key=lambda key: (-round(weights[key], 9), -key))
     found: list[tuple[int, float]] = []
     for chunk in _chunks(_allowed(db, ranked, filter)):
         lowest = found[-1][1] if found else math.inf
         lengths = _lengths(db, sorted(chunk))
         scores = ((key, 2.2 * weights[key] / (1 + 1.2 * (0.25 + 0.75 * n / _USUAL_LENGTH))) for key, n in lengths)
-        found += sorted(((key, min(score, lowest)) for key, score in scores), key=lambda hit: (-hit[1], -hit[0]))
+        found += sorted(
+            ((key, min(score, lowest)) for key, score in scores), key=lambda hit: (-round(hit[1], 9), -hit[0])
+        )
         if len(found) >= limit:
             break
     return found[:limit]
@@ -424,7 +426,7 @@ def _containing(db: Connection, text: str) -> _Keys | None:
     around = _words_around(db, text)
     if around is None:
         return None
-    if text.isascii() and text.isalnum():  # one word: whatever has a word around it contains it
+    if text.isascii() and text.isalnum() and "*" not in around:  # whatever has a word around one word contains it
         return _Keys(_MATCHING, [around])
     return _Keys(
         f"""{_MATCHING} union select p.key from passage_text t join passage p on p.key = t.rowid
@@ -477,5 +479,9 @@ def _terms(db: Connection, piece: str, open_left: bool, open_right: bool) -> lis
         condition, values = "substr(term, ?) = ?", (-len(piece), piece)
     else:
         condition, values = "instr(term, ?)", (piece,)
-    terms = db.rows(f"select term from word where {condition} limit ?", (*values, LIMITS.word_matches + 1))
+    terms = db.rows(  # a word that was cut may have it further on
+        f"select term from word where {condition} union "
+        f"select term from word where length(term) >= {_LONGEST_WORD} limit ?",
+        (*values, LIMITS.word_matches + 1),
+    )
     return None if len(terms) > LIMITS.word_matches else [term for (term,) in terms]

@@ -1,0 +1,827 @@
+"""A library is moved whole: every value, every receipt, in every direction, however often it is broken off."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recollect
+from recollect import library
+from recollect.cli import main
+from recollect.errors import InvalidInput, NotFound, RecollectError, StoreBusy
+from recollect.manage import moving
+from recollect.model import CONVERSATION, KINDS, NOTE, ROLES, VISIBILITIES, Document, Filter, Passage
+from recollect.query import parse
+from recollect.store import transfer
+from recollect.store.base import Batch, Contents, Store
+
+NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
+DIRECTIONS = [("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite"), ("postgres", "postgres")]
+KILLS = int(os.environ.get("KILLS", "100"))
+
+
+class Place:
+    """Somebody's library at a place, as the command line names it."""
+
+    def __init__(self, where: str, user: str) -> None:
+        self.where = where
+        self.user = user
+
+    def store(self) -> Store:
+        where = library.place(self.where)
+        return library._store(where, self.user)
+
+    def library(self) -> recollect.Library:
+        return recollect.open(self.where, self.user, background=False)
+
+    def exists(self) -> bool:
+        return library._exists(library.place(self.where), self.user)
+
+
+Places = Callable[[str], Place]
+
+
+@pytest.fixture
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Places]:
+    """New places for libraries, by the kind of store."""
+    held: list[Store] = []
+
+    def new(kind: str) -> Place:
+        user = f"user-{uuid.uuid4()}"
+        if kind == "sqlite":
+            return Place(str(tmp_path / user), user)
+        address = request.getfixturevalue("database")
+        if not held:
+            held.append(Place(address, f"user-{uuid.uuid4()}").store())  # keeps the connections of this process open
+        return Place(address, user)
+
+    yield new
+    for store in held:
+        store.close()
+
+
+def move(source: Place, target: Place, **options: Any) -> moving.Moved:
+    return library.move(source.where, target.where, source.user, target.user, **options)
+
+
+def said(id: str, content: str, minutes: int = 0, **fields: Any) -> Passage:
+    return Passage(id, fields.pop("role", "user"), content, created_at=NOON + timedelta(minutes=minutes), **fields)
+
+
+def conversation(id: str, *passages: Passage, **fields: Any) -> Document:
+    defaults = {"title": f"Talk {id}", "created_at": NOON, "updated_at": NOON, "origin": "test"}
+    return Document(origin_id=id, passages=passages, **(defaults | fields))
+
+
+def fill(store: Store) -> None:
+    """A library in which everything occurs that has to be carried."""
+    first = store.begin("first.zip")
+    store.save(
+        [
+            conversation("c1", said("a", "one"), said("b", "two", 1, parent="a"), said("c", "left", 2, parent="a"),
+                         head="b", metadata={"tags": ["garden"]}),
+            conversation("c2", said("x", "nul \0 and \ud800 half"), title="odd \udfff \0 title", namespace="\ud83d"),
+            conversation("c3", said("s1", "shared"), shared_ids=True),
+            conversation("c4", said("s1", "shared"), said("s2", "of its own"), shared_ids=True),
+            conversation("c1", said("a", "of another origin"), origin="other"),
+            conversation("n1", said("p", "a note"), source=NOTE),
+            conversation("c5", said("h", "hidden", visibility="hidden", role=None, kind="context"), partial=True),
+            conversation("gone", said("g", "will be deleted")),
+        ],
+        first.id,
+    )  # fmt: skip
+    first.finished_at = NOON
+    store.finish(first)
+    second = store.begin("second.zip")
+    later = NOON + timedelta(days=1)
+    store.save([conversation("c1", said("a", "one changed"), said("b", "two", 1, parent="a"), said("d", "more", 9),
+                             title="Renamed", updated_at=later)], second.id)  # fmt: skip
+    third = store.begin("third.zip")
+    store.save([conversation("c6", said("t", "taken back"))], third.id)
+    store.undo(third.id)
+    store.save([conversation("empty")])
+    store.append("c2", Passage("y", "assistant", "appended", attachments=({"name": "x.png"},), citations=("u",)))
+    store.delete("gone")
+
+
+def rows(store: Store, *, receipts: bool = True) -> dict[str, list[tuple[Any, ...]]]:
+    found: dict[str, list[tuple[Any, ...]]] = {}
+
+    def receive(batch: Batch) -> None:
+        found.setdefault(batch.part, []).extend(batch.rows)
+
+    store.outgoing(receive)
+    if not receipts:
+        del found["receipt"]
+    return found
+
+
+def is_same(one: Store, other: Store) -> bool:
+    """Whether two libraries hold the same, and a reader sees the same of it."""
+    return (
+        rows(one) == rows(other)
+        and one.outgoing() == other.outgoing()
+        and list(one.every(Filter())) == list(other.every(Filter()))
+        and one.receipts() == other.receipts()
+        and one.size() == other.size()
+    )
+
+
+# -- what is moved -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("here", "there"), DIRECTIONS)
+def test_everything_is_the_same_afterwards(places: Places, here: str, there: str) -> None:
+    source, target = places(here), places(there)
+    old = source.store()
+    fill(old)
+    moved = move(source, target)
+    new = target.store()
+    assert is_same(old, new)
+    assert (moved.copied, moved.removed) == (True, False)
+    counts = moved.contents
+    assert (counts.conversations, counts.notes, counts.messages, counts.imports) == (7, 1, 11, 3)
+    assert new.verify().healthy
+    assert new.noted(transfer.MOVING) is None
+    old.close()
+    new.close()
+
+
+@pytest.mark.parametrize(("here", "there"), DIRECTIONS)
+def test_what_was_moved_is_found_by_its_words_and_titles(places: Places, here: str, there: str) -> None:
+    source, target = places(here), places(there)
+    old = source.store()
+    fill(old)
+    old.close()
+    move(source, target)
+    with target.library() as moved:
+        for text, id in (("changed", "a"), ("renamed", "a"), ("appended", "y"), ("odd", "x")):
+            assert [h.message_id for h in moved.search(text, mode="text").hits] == [id]
+        assert not moved.search("taken", mode="text").hits
+        moved.index()
+        assert moved.search("a note", mode="vector").hits
+
+
+@pytest.mark.parametrize(("here", "there"), DIRECTIONS)
+@pytest.mark.parametrize("receipt", [1, 2])
+def test_an_import_is_taken_back_there_as_it_would_have_been_here(
+    places: Places, here: str, there: str, receipt: int
+) -> None:
+    source, target = places(here), places(there)
+    old = source.store()
+    fill(old)
+    move(source, target)
+    new = target.store()
+    for store in (old, new):
+        store.undo(receipt)
+    assert rows(old, receipts=False) == rows(new, receipts=False)
+    assert new.verify().healthy
+    for store in (old, new):
+        store.undo(3 - receipt)
+    assert rows(old, receipts=False) == rows(new, receipts=False)
+    old.close()
+    new.close()
+
+
+@pytest.mark.parametrize(("here", "there"), DIRECTIONS)
+def test_imports_go_on_there_as_they_would_have_here(places: Places, here: str, there: str) -> None:
+    source, target = places(here), places(there)
+    old = source.store()
+    fill(old)
+    move(source, target)
+    new = target.store()
+    for store in (old, new):
+        receipt = store.begin("fourth.zip")
+        assert receipt.id == 4
+        store.save([conversation("c4", said("s1", "shared"), said("s3", "new"), shared_ids=True),
+                    conversation("c1", said("e", "and more", 12))], receipt.id)  # fmt: skip
+    assert rows(old, receipts=False) == rows(new, receipts=False)
+    old.close()
+    new.close()
+
+
+texts = st.text(st.characters(codec=None), max_size=12) | st.sampled_from(["\0", "\ud800", "\udfff\0", "plain words"])
+ids = st.sampled_from(["a", "b", "c", "\ud800"])
+times = st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2040, 1, 1)).map(lambda t: t.replace(tzinfo=UTC))
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**40), 2**40) | texts,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
+    max_leaves=4,
+)
+passages = st.builds(
+    Passage,
+    id=ids,
+    role=st.none() | st.sampled_from(ROLES),
+    content=texts,
+    kind=st.sampled_from(KINDS),
+    author=st.none() | texts,
+    model=st.none() | texts,
+    tool=st.none() | texts,
+    parent=st.none() | ids,
+    created_at=times,
+    updated_at=times,
+    visibility=st.sampled_from(VISIBILITIES),
+    attachments=st.lists(json_values, max_size=1).map(tuple),
+    citations=st.lists(json_values, max_size=1).map(tuple),
+    metadata=st.dictionaries(texts, json_values, max_size=2),
+    position=st.just(0),
+    canonical=st.just(True),
+)
+documents = st.builds(
+    Document,
+    origin=st.sampled_from(["one", "one", "two"]),
+    origin_id=st.sampled_from(["c1", "c1", "\0"]),  # few, so that imports meet
+    title=texts,
+    source=st.sampled_from([CONVERSATION, NOTE]),
+    namespace=texts,
+    created_at=times,
+    updated_at=st.sampled_from([None, NOON, NOON + timedelta(days=1)]),
+    head=st.none() | ids,
+    passages=st.lists(passages, max_size=5).map(tuple),
+    metadata=st.dictionaries(texts, json_values, max_size=2),
+    partial=st.sampled_from([False, False, True]),
+    shared_ids=st.booleans(),
+)
+steps = st.one_of(
+    st.tuples(st.just("import"), st.lists(documents, min_size=1, max_size=3)),
+    st.tuples(st.just("import"), st.lists(documents, min_size=1, max_size=3)),
+    st.tuples(st.just("save"), st.lists(documents, min_size=1, max_size=2)),
+    st.tuples(st.just("undo"), st.integers(1, 4)),
+    st.tuples(st.just("delete"), st.integers(0, 3)),
+    st.tuples(st.just("append"), st.tuples(st.integers(0, 3), passages)),
+    st.tuples(st.just("retitle"), st.tuples(st.integers(0, 3), texts)),
+)
+
+
+def apply(store: Store, what: str, value: Any) -> None:
+    """One step in the life of a library; what cannot be done is left."""
+    there = [d.id for d in store.every(Filter())]
+    match what, value:
+        case "import", _:
+            receipt = store.begin("an import")
+            store.save(value, receipt.id)
+            receipt.finished_at = NOON
+            store.finish(receipt)
+        case "save", _:
+            store.save(value)
+        case "undo", _ if any(r.id == value and r.undone_at is None for r in store.receipts()):
+            store.undo(value)
+        case "delete", _ if value < len(there):
+            store.delete(there[value])
+        case "append", (number, passage) if number < len(there):
+            # Only where the passage can be there: else it is refused, which is not what is tried here.
+            if passage.id not in {p.id for p in store.document(there[number]).passages}:
+                store.append(there[number], passage._replace(parent=None, created_at=passage.created_at or NOON))
+        case "retitle", (number, title) if number < len(there):
+            store.retitle(there[number], title)
+
+
+@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
+@settings(max_examples=30)
+@given(data=st.data())
+def test_any_library_is_moved_and_undone_alike(places: Places, here: str, there: str, data: st.DataObject) -> None:
+    source, target, back = places(here), places(there), places(here)
+    old = source.store()
+    for what, value in data.draw(st.lists(steps, max_size=6)):
+        apply(old, what, value)
+    move(source, target)
+    new = target.store()
+    assert is_same(old, new)
+    move(target, back)
+    again = back.store()
+    assert is_same(old, again)
+    for receipt in data.draw(st.permutations([r.id for r in old.receipts() if r.undone_at is None])):
+        for store in (old, new, again):
+            store.undo(receipt)
+    assert rows(old, receipts=False) == rows(new, receipts=False) == rows(again, receipts=False)
+    assert new.verify().healthy
+    for store in (old, new, again):
+        store.close()
+
+
+def test_every_column_that_is_not_derived_is_moved(places: Places) -> None:
+    postgres, sqlite = places("postgres").store(), places("sqlite").store()
+    types = postgres._connections.server.types  # type: ignore[attr-defined]
+    derived = {"folded_title", "folded_id", "title_words", "tags"}
+    for part in transfer.PARTS:
+        with sqlite._connections.read() as db:  # type: ignore[attr-defined]
+            there = {name for (name,) in db.execute("select name from pragma_table_info(?)", (part.table,))}
+        assert set(part.columns) == there == types[part.table].keys() - {"owner"} - derived
+    postgres.close()
+    sqlite.close()
+
+
+def test_a_batch_ends_early_where_its_messages_are_long(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "_SLICE", 2)
+    monkeypatch.setattr(transfer, "_ENOUGH", 1_000)
+    source, target = places("sqlite"), places("sqlite")
+    old = source.store()
+    old.save([conversation("c1", *(said(f"m{n}", "word " * 150) for n in range(9)))])
+    sizes: list[int] = []
+    old.outgoing(lambda batch: sizes.append(len(batch.rows)) if batch.part == "passage" else None)
+    assert sizes == [2, 2, 2, 2, 1]
+    move(source, target)
+    new = target.store()
+    assert is_same(old, new)
+    old.close()
+    new.close()
+
+
+# -- broken off ----------------------------------------------------------------
+
+
+class Killed(BaseException):
+    pass
+
+
+def broken_off(target: type[Store], method: str, calls: int, monkeypatch: pytest.MonkeyPatch, *, after: bool) -> None:
+    """Let the given call of a method be the last, before or after it did its work."""
+    real = getattr(target, method)
+    left = [calls]
+
+    def counted(self: Store, *arguments: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0 and not after:
+            raise Killed
+        value = real(self, *arguments)
+        if left[0] == 0:
+            raise Killed
+        return value
+
+    monkeypatch.setattr(target, method, counted)
+
+
+@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
+def test_a_move_goes_on_from_wherever_it_was_broken_off(places: Places, here: str, there: str) -> None:
+    source = places(here)
+    old = source.store()
+    fill(old)
+    probe = places(there).store()
+    batches = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transfer, "BATCH", 3)
+
+        def count(batch: Batch) -> None:
+            nonlocal batches
+            batches += 1
+
+        old.outgoing(count)
+        assert batches > 10
+        for call in range(1, batches + 1):
+            target = places(there)
+            with patch.context() as inner:
+                broken_off(type(probe), "incoming", call, inner, after=bool(call % 2))
+                with pytest.raises(Killed):
+                    move(source, target)
+            if call > 1:
+                with pytest.raises(RecollectError, match="not whole"):
+                    target.library()
+            assert move(source, target).copied
+            new = target.store()
+            assert is_same(old, new)
+            assert new.verify().healthy
+            new.close()
+    old.close()
+    probe.close()
+
+
+MOVER = """
+import sys
+from recollect import library
+from recollect.store import transfer
+transfer.BATCH = 40
+library.move(*sys.argv[1:5], progress=lambda *told: print(*told, flush=True))
+"""
+
+
+@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
+def test_a_move_survives_being_killed_and_ends_when_run_again(places: Places, here: str, there: str) -> None:
+    rng = random.Random(here)
+    source, target = places(here), places(there)
+    old = source.store()
+    fill(old)
+    receipt = old.begin("large.zip")
+    old.save([conversation(f"k{c}", *(said(f"k{c}m{m}", f"word{c}x{m} " + "filler " * 60) for m in range(20)))
+              for c in range(60)], receipt.id)  # fmt: skip
+    for _ in range(max(4, KILLS // 12)):
+        run_and_kill([source.where, target.where, source.user, target.user], lines=rng.randint(0, 45))
+    move(source, target)
+    new = target.store()
+    assert is_same(old, new)
+    assert new.count(parse("filler"), Filter())[0] == 1_200
+    assert new.verify().healthy
+    old.close()
+    new.close()
+
+
+def run_and_kill(arguments: list[str], lines: int) -> None:
+    process = subprocess.Popen([sys.executable, "-c", MOVER, *arguments], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for _ in range(lines):
+        process.stdout.readline()
+    process.send_signal(signal.SIGKILL)
+    process.stdout.read()
+    process.wait()
+    process.stdout.close()
+
+
+@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_move_that_removes_is_finished_wherever_it_was_broken_off(
+    places: Places, here: str, there: str, after: bool
+) -> None:
+    source, target, copy = places(here), places(there), places(here)
+    old = source.store()
+    fill(old)
+    move(source, copy)
+    kind = type(old)
+    old.close()
+    with pytest.MonkeyPatch.context() as patch:
+        broken_off(kind, "remove", 1, patch, after=after)
+        with pytest.raises(Killed):
+            move(source, target, remove=True)
+    assert source.exists() is not after
+    with pytest.raises(InvalidInput, match="only copy"):
+        library.abort_move(target.where, target.user)
+    assert move(source, target, remove=True).removed
+    assert not source.exists()
+    kept, new = copy.store(), target.store()
+    assert is_same(kept, new)
+    kept.close()
+    new.close()
+
+
+# -- the source goes on --------------------------------------------------------
+
+
+@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
+def test_what_is_written_to_the_source_meanwhile_is_copied_too(places: Places, here: str, there: str) -> None:
+    source, target = places(here), places(there)
+    old = source.store()
+    fill(old)
+    told: list[str] = []
+
+    def write_once(what: str, done: int, total: int) -> None:
+        told.append(what)
+        if len(told) == 1:
+            old.append("c1", said("late", "came late", 99))
+            old.retitle("c2", "A title \ud800 of its own")
+            old.save([conversation("c3", said("s1", "shared and changed"), shared_ids=True, updated_at=NOON),
+                      conversation("c9", said("z", "new"))])  # fmt: skip
+            old.append("empty", said("first", "no longer empty"))
+
+    move(source, target, progress=write_once)
+    new = target.store()
+    assert is_same(old, new)
+    for word, id in (("late", "late"), ("title", "x"), ("own", "x"), ("empty", "first"), ("changed", "s1")):
+        assert id in [c.id for c in new.passages(new.match(parse(word), Filter(), 9), Filter())]
+    assert new.verify().healthy
+    old.close()
+    new.close()
+
+
+def test_a_source_that_never_rests_is_an_error_and_can_be_gone_on_with(places: Places) -> None:
+    source, target = places("sqlite"), places("sqlite")
+    old = source.store()
+    fill(old)
+    told: list[str] = []
+
+    def write_always(what: str, done: int, total: int) -> None:
+        told.append(what)
+        old.append("c1", said(f"late{len(told)}", "came late", 99))
+
+    with pytest.raises(RecollectError, match="Stop the programs"):
+        move(source, target, progress=write_always)
+    move(source, target)
+    new = target.store()
+    assert is_same(old, new)
+    old.close()
+    new.close()
+
+
+def test_what_was_written_after_the_copy_is_never_removed(places: Places) -> None:
+    for kind in ("sqlite", "postgres"):
+        source, target = places(kind), places("sqlite")
+        old = source.store()
+        fill(old)
+        old.close()
+        with pytest.MonkeyPatch.context() as patch:
+            real = type(old).remove
+
+            def write_first(self: Store, known: Contents | None = None, real: Any = real, at: Place = source) -> None:
+                late = at.store()
+                late.append("c1", said("late", "came late", 99))
+                late.close()
+                real(self, known)
+
+            patch.setattr(type(old), "remove", write_first)
+            with pytest.raises(RecollectError, match="was written to after it was copied"):
+                move(source, target, remove=True)
+        assert source.exists()
+        assert move(source, target, remove=True).removed
+        with target.library() as moved:
+            assert moved.search("came late", mode="text").hits
+
+
+def test_a_library_that_another_program_has_open_is_not_removed(places: Places) -> None:
+    source, target = places("sqlite"), places("sqlite")
+    old = source.store()
+    fill(old)
+    with pytest.raises(StoreBusy, match="open"):
+        move(source, target, remove=True)
+    assert old.document("c1")
+    old.close()
+    assert move(source, target, remove=True).removed
+
+
+def test_a_value_that_does_not_come_back_is_named_and_nothing_is_removed(places: Places) -> None:
+    source, target = places("sqlite"), places("sqlite")
+    old = source.store()
+    fill(old)
+    old.close()
+    target.store().close()
+    db = apsw.Connection(str(library.library_file(Path(target.where), target.user)))
+    for event in ("insert", "update"):
+        db.execute(f"""create trigger lossy_{event} after {event} on passage when new.id = 'y' begin
+          update passage set author = 'somebody else' where key = new.key; end""")
+    with pytest.raises(RecollectError, match=r"differs .* conversation 'c2'"):
+        move(source, target, remove=True)
+    assert source.exists()
+    db.execute("drop trigger lossy_insert; drop trigger lossy_update")
+    db.close()
+    assert move(source, target, remove=True).removed
+
+
+# -- whom it touches -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_other_users_are_neither_touched_nor_in_the_way(places: Places, kind: str) -> None:
+    source, target = places("sqlite"), places(kind)
+    neighbour = Place(target.where, f"user-{uuid.uuid4()}")
+    beside = Place(source.where, neighbour.user)
+    for place in (source, neighbour, beside):
+        store = place.store()
+        fill(store)
+        store.close()
+    theirs = neighbour.store()
+    before = rows(theirs)
+    move(source, target, remove=True)
+    assert rows(theirs) == before
+    assert theirs.verify().healthy
+    assert beside.exists()
+    library.move(target.where, source.where, target.user, source.user, remove=True)
+    assert rows(theirs) == before
+    assert not target.exists()
+    theirs.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_removing_leaves_nothing_and_only_what_is_ours_goes(places: Places, kind: str) -> None:
+    source, target = places(kind), places("sqlite")
+    with source.library() as full:
+        fill(full.store)
+        full.index()
+    folder = library.library_file(Path(source.where), source.user).parent
+    if kind == "sqlite":
+        (folder / "mine.txt").write_text("kept")
+    move(source, target, remove=True)
+    if kind == "sqlite":
+        assert [f.name for f in folder.iterdir()] == ["mine.txt"]
+    else:
+        import psycopg
+
+        with psycopg.connect(source.where) as db:
+            ((owner,),) = db.execute("select id from recollect.account where name = %s", [source.user]).fetchall()
+            tables = [t for (t,) in db.execute(
+                "select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+                "join pg_attribute a on a.attrelid = c.oid and a.attname = 'owner' "
+                "where n.nspname = 'recollect' and c.relkind = 'p'")]  # fmt: skip
+            assert len(tables) >= 12
+            for table in tables:
+                assert not db.execute(f"select from recollect.{table} where owner = %s", [owner]).fetchone()
+    with source.library() as fresh:
+        assert fresh.stats()["conversations"] == 0
+
+
+# -- what is refused -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_library_with_conversations_is_not_moved_into(places: Places, kind: str) -> None:
+    source, target = places("sqlite"), places(kind)
+    for place, id in ((source, "c1"), (target, "c2")):
+        with place.library() as opened:
+            opened.add_conversation(id, messages=[{"role": "user", "content": "hello"}])
+    with pytest.raises(InvalidInput, match="recollect import"):
+        move(source, target)
+    with target.library() as untouched:
+        assert [c.id for c in untouched.conversations()[0]] == ["c2"]
+    with pytest.raises(InvalidInput, match="is whole"):
+        library.abort_move(target.where, target.user)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_library_that_had_conversations_can_be_taken_away_first(places: Places, kind: str) -> None:
+    source, target = places("sqlite"), places(kind)
+    with source.library() as full, target.library() as emptied:
+        fill(full.store)
+        emptied.add_conversation("c1", messages=[{"role": "user", "content": "hello"}])
+        emptied.index()
+        emptied.delete("c1")
+    with pytest.raises(InvalidInput, match="--abort"):
+        move(source, target)
+    library.abort_move(target.where, target.user)
+    move(source, target)
+    with target.library() as moved:
+        moved.index()
+        assert moved.search("a note", mode="vector").hits
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_the_same_library_under_two_names_is_refused(places: Places, tmp_path: Path, kind: str) -> None:
+    source = places(kind)
+    with source.library() as full:
+        fill(full.store)
+    if kind == "sqlite":
+        (tmp_path / "link").symlink_to(source.where)
+        alias = Place(str(tmp_path / "link"), source.user)
+    else:
+        alias = Place(source.where + "&application_name=other", source.user)
+    for target in (source, alias):
+        with pytest.raises(InvalidInput, match="same library"):
+            move(source, target, remove=True)
+    with source.library() as kept:
+        assert kept.conversation("c1")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_what_somebody_wrote_into_the_unfinished_library_is_not_lost(places: Places, kind: str) -> None:
+    source, target = places("sqlite"), places(kind)
+    old, new = source.store(), target.store()
+    fill(old)
+    with pytest.MonkeyPatch.context() as patch:
+        broken_off(type(new), "incoming", 4, patch, after=False)
+        with pytest.raises(Killed):
+            move(source, target)
+    new.save([conversation("mine", said("m", "written too early"))])
+    with pytest.raises(InvalidInput, match="conversation 'mine'"):
+        move(source, target)
+    assert new.document("mine")
+    old.close()
+    new.close()
+    library.abort_move(target.where, target.user)
+    assert not target.exists()
+
+
+def test_an_unfinished_library_is_not_opened_and_not_moved_on(places: Places) -> None:
+    source, target, third = places("sqlite"), places("sqlite"), places("sqlite")
+    old, new = source.store(), target.store()
+    fill(old)
+    old.close()
+    new.close()
+    with pytest.MonkeyPatch.context() as patch:
+        broken_off(type(new), "incoming", 3, patch, after=True)
+        with pytest.raises(Killed):
+            move(source, target)
+    for opened in (target.library, lambda: recollect.library.open_existing(target.where, target.user)):
+        with pytest.raises(RecollectError, match="recollect move"):
+            opened()
+    with pytest.raises(InvalidInput, match="not whole"):
+        move(target, third)
+
+
+def test_a_move_that_is_done_may_be_run_again(places: Places) -> None:
+    source, target = places("sqlite"), places("postgres")
+    with source.library() as full:
+        fill(full.store)
+    first = move(source, target)
+    again = move(source, target)
+    assert (again.contents, again.copied, again.removed) == (first.contents, False, False)
+    last = move(source, target, remove=True)
+    assert (last.copied, last.removed, source.exists()) == (False, True, False)
+    with pytest.raises(NotFound, match="no library"):
+        move(source, target)
+    with target.library() as moved:
+        assert moved.conversation("c1")
+
+
+# -- the command line ----------------------------------------------------------
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    def command(*arguments: str, fails: bool = False) -> str:
+        code = main(list(arguments))
+        out, err = capsys.readouterr()
+        assert bool(code) == fails, err
+        return err if fails else out
+
+    return command
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> str:
+    """A place with a small library."""
+    with recollect.open(tmp_path / "home") as library:
+        library.add_conversation("c1", messages=[{"role": "user", "content": "Where is the valve?"}])
+    return str(tmp_path / "home")
+
+
+def test_the_command_moves_there_and_back(run: Any, database: str, tmp_path: Path, user: str) -> None:
+    here, back = str(tmp_path / "here"), str(tmp_path / "back")
+    examples = Path(__file__).parents[1] / "examples"
+    run("import", *(str(p) for p in examples.iterdir() if p.is_dir()), "--home", here, "--user", user)
+    exported = run("export", "--home", here, "--user", user)
+    told = run("move", here, database, "--user", user)
+    assert "identical" in told and "1 imports" in told and "--remove" in told
+    assert run("export", "--home", database, "--user", user) == exported
+    moved = json.loads(run("move", database, back, "--user", user, "--to-user", "ann", "--remove", "--json"))
+    assert (moved["removed"], moved["copied"], moved["to_user"], moved["imports"]) == (True, True, "ann", 1)
+    assert run("export", "--home", back, "--user", "ann") == exported
+    assert "no library" in run("stats", "--home", database, "--user", user, fails=True)
+    run("import", "--undo", "1", "--home", back, "--user", "ann")
+    assert json.loads(run("stats", "--home", back, "--user", "ann", "--json"))["messages"] == 0
+
+
+def test_what_was_moved_is_indexed_unless_told_not_to(
+    run: Any, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_INDEXING", "background")
+    assert "embedded 1 messages" in run("move", home, str(tmp_path / "one"))
+    assert "embedded" not in run("move", home, str(tmp_path / "two"), "--no-index")
+    found = json.loads(run("search", "valve", "--mode", "vector", "--json", "--home", str(tmp_path / "one")))
+    assert found["total"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["move", "{home}", "{home}"], "same library"),
+        (["move", "/nowhere/at/all", "{new}"], "There is no library of 'default'"),
+        (["move", "{home}", "{full}"], "has conversations already"),
+        (["move", "{home}", "mysql://server/x"], "not supported"),
+        (["move", "{home}", "postgresql://nobody@localhost:1/none"], "cannot be reached"),
+        (["move", "postgresql://nobody@localhost:1/none", "{new}"], "cannot be reached"),
+        (["move", "{home}", "{new}", "--user", "ann"], "There is no library of 'ann'"),
+        (["move", "{home}", "{new}", "--home", "{home}"], "FROM and TO"),
+        (["move", "{home}", "{new}", "--abort"], "There is no library"),
+        (["move", "{home}", "{full}", "--abort"], "is whole"),
+    ],
+)
+def test_a_mistake_is_answered_and_nothing_is_made(
+    run: Any, tmp_path: Path, arguments: list[str], complaint: str
+) -> None:
+    names = {name: str(tmp_path / name) for name in ("home", "new", "full")}
+    for name in ("home", "full"):
+        with recollect.open(names[name]) as opened:
+            opened.add_conversation(f"{name}-1", messages=[{"role": "user", "content": name}])
+    assert complaint in run(*(a.format(**names) for a in arguments), fails=True)
+    assert not Path(names["new"]).exists()
+    for name in ("home", "full"):
+        with recollect.open(names[name]) as opened:
+            assert opened.conversation(f"{name}-1")
+
+
+def test_an_unfinished_move_is_told_everywhere_and_taken_back(run: Any, home: str, tmp_path: Path) -> None:
+    there = str(tmp_path / "there")
+    with recollect.open(there) as target:
+        kind = type(target.store)
+    with pytest.MonkeyPatch.context() as patch:
+
+        def interrupted(self: Store, batch: Batch, real: Any = kind.incoming) -> str | None:
+            if batch.part == "passage":
+                raise KeyboardInterrupt
+            return real(self, batch)  # type: ignore[no-any-return]
+
+        patch.setattr(kind, "incoming", interrupted)
+        assert "not finished" in run("move", home, there, fails=True)
+    for command in (["stats"], ["doctor"], ["list"], ["search", "x"]):
+        assert "not whole" in run(*command, "--home", there, fails=True)
+    assert "taken away" in run("move", home, there, "--abort")
+    assert not (tmp_path / "there" / "users" / "default").exists()
+    run("move", home, there)
+    assert json.loads(run("stats", "--home", there, "--json"))["messages"] == 1
+
+
+def test_a_library_of_another_program_is_left_alone(run: Any, home: str, tmp_path: Path) -> None:
+    there = tmp_path / "there" / "users" / "default" / "library.db"
+    there.parent.mkdir(parents=True)
+    db = apsw.Connection(str(there))
+    db.execute("create table other (x)")
+    db.close()
+    assert "another program" in run("move", home, str(tmp_path / "there"), fails=True)
