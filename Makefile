@@ -32,7 +32,7 @@ bench-teams: $(READY)
 	$(BIN)/python -m bench.teams
 
 soak: $(READY)
-	KILLS=1000 $(BIN)/python -m pytest tests/test_crash.py tests/test_power_loss.py -n auto
+	KILLS=1000 $(BIN)/python -m pytest tests/test_crash.py tests/test_power_loss.py tests/test_move.py tests/store/test_postgres_connections.py -n auto
 
 $(READY): pyproject.toml
 	@echo "Setting up $(VENV) (once)"

@@ -10,8 +10,11 @@ import sys
 import tomllib
 from pathlib import Path
 
+import postgres
+import psycopg
 import pytest
 
+import recollect
 from recollect import __version__
 from recollect.cli import parser
 from recollect.settings import LIMITS, SETTINGS
@@ -74,6 +77,36 @@ def test_json_in_the_docs_is_json(page: str, text: str) -> None:
 @pytest.mark.parametrize(("page", "text"), blocks("toml"))
 def test_toml_in_the_docs_is_toml(page: str, text: str) -> None:
     assert tomllib.loads(text)
+
+
+def test_the_careful_way_of_setting_up_a_server_works_as_written(database: str, user: str) -> None:
+    """An administrator runs the SQL of the page; the programs' role then does its work, and no more."""
+    name = f"docs_{user[-12:]}"
+    first, second = (text for page, text in blocks("sql") if page == "postgres.md")
+    changed = {"recollect_login": name, "create database recollect ": f"create database {name} "}
+
+    def as_here(text: str) -> str:
+        for old, new in changed.items():
+            text = text.replace(old, new)
+        return text
+
+    parts = psycopg.conninfo.conninfo_to_dict(database)
+    with psycopg.connect(database, autocommit=True) as administrator:
+        try:
+            for statement in as_here(first).split(";"):
+                if statement.strip():
+                    administrator.execute(statement)
+            prepared = postgres.address(parts | {"dbname": name})
+            recollect.open(prepared, user="setup", background=False).close()
+            administrator.execute(as_here(second))
+            programs = postgres.address(parts | {"dbname": name, "user": name, "password": "a long secret"})
+            with recollect.open(programs.replace(" ", "%20"), user="ann", background=False) as library:
+                library.add_conversation("c", messages=[{"role": "user", "content": "walrus"}])
+                assert library.search("walrus").total == 1
+                assert not any("recollect_search" in line for line in library.store.lacks)
+        finally:
+            administrator.execute(f"drop database if exists {name} with (force)")
+            administrator.execute(f"drop role if exists {name}")
 
 
 def test_shell_lines_of_the_readme_are_commands_that_exist() -> None:
