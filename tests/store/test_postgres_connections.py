@@ -37,7 +37,7 @@ from recollect.model import Document, Filter, Passage
 from recollect.query import parse
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.postgres import PostgresStore, connection
+from recollect.store.postgres import PostgresStore, connection, pool
 from recollect.store.postgres import store as store_module
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
@@ -177,7 +177,8 @@ def cut(opened: Opener, proxy: Proxy, user: str) -> PostgresStore:
 
 
 def limited(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> None:
-    monkeypatch.setattr(connection, "LIMITS", replace(LIMITS, **limits))
+    for module in (connection, pool):
+        monkeypatch.setattr(module, "LIMITS", replace(LIMITS, **limits))
 
 
 def said(id: str, content: str = "hello") -> Passage:
@@ -356,7 +357,8 @@ def test_when_nobody_can_say_what_became_of_a_write_the_error_says_so(
     with pytest.raises(StoreUnavailable, match="not known whether"):
         cut.begin("file")
     go_on.set()
-    monkeypatch.setattr(connection, "LIMITS", LIMITS)
+    for module in (connection, pool):
+        monkeypatch.setattr(module, "LIMITS", LIMITS)
     until(cut.receipts)
     assert cut.begin("another").id == 2
 
@@ -571,7 +573,8 @@ def test_a_server_that_stays_away_gives_a_clear_error_in_time_and_is_used_again_
             before = len(load.errors)
             until(lambda: len(load.errors) >= before + 12)
             away_for = load.errors[before:]
-        monkeypatch.setattr(connection, "LIMITS", LIMITS)
+        for module in (connection, pool):
+            monkeypatch.setattr(module, "LIMITS", LIMITS)
         load.all_go_on()
     load.check()
     assert all(isinstance(error, StoreUnavailable) for error in away_for), away_for
@@ -694,13 +697,13 @@ def test_a_library_opens_through_a_pool_whose_connections_a_restart_ended(
 def test_a_connection_that_ends_while_the_database_is_prepared_is_a_clear_error(
     monkeypatch: pytest.MonkeyPatch, server: Database, user: str
 ) -> None:
-    prepare = connection.prepare
+    prepare = pool.prepare
 
     def interrupted(url: str, place: str) -> connection.Server:
         prepare(url, place)
         raise psycopg.OperationalError("server closed the connection unexpectedly")
 
-    monkeypatch.setattr(connection, "prepare", interrupted)
+    monkeypatch.setattr(pool, "prepare", interrupted)
     with pytest.raises(StoreUnavailable, match="talks went away"):
         PostgresStore(server.url, user)
 
@@ -799,7 +802,8 @@ def test_when_the_server_takes_no_more_connections_a_caller_waits_and_is_then_to
         limited(monkeypatch, write_wait_seconds=0.3)
         with pytest.raises(StoreUnavailable, match="too many clients"):
             store.receipts()
-        monkeypatch.setattr(connection, "LIMITS", LIMITS)
+        for module in (connection, pool):
+            monkeypatch.setattr(module, "LIMITS", LIMITS)
         before = queued(store)
         thread, done = in_thread(lambda: store.begin("file"))
         until(lambda: queued(store) > before)
@@ -819,7 +823,8 @@ def test_a_writer_that_others_keep_waiting_is_told_and_readers_are_not_kept(
         with pytest.raises(StoreBusy, match="talks"):
             store.begin("file")
         assert time.monotonic() - began >= 0.3
-        monkeypatch.setattr(connection, "LIMITS", LIMITS)
+        for module in (connection, pool):
+            monkeypatch.setattr(module, "LIMITS", LIMITS)
         assert store.receipts() == []
     assert store.begin("file").id == 1
 
@@ -1048,7 +1053,8 @@ def test_indexing_in_the_background_goes_on_after_the_server_was_away(
             with pytest.raises(StoreUnavailable):
                 library.search("zebra")
             until(lambda: "Indexing in the background stopped" in caplog.text)
-        monkeypatch.setattr(connection, "LIMITS", LIMITS)
+        for module in (connection, pool):
+            monkeypatch.setattr(module, "LIMITS", LIMITS)
         (space,) = library.store.spaces()
         assert library.store.unembedded(space, 5)[1] == 1
         assert library.search("giraffe").hits[0].message_id == "m2"
