@@ -76,7 +76,7 @@ def _options(argv: list[str]) -> Options:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--home", metavar="PATH", help="the folder that holds the libraries")
+    parser.add_argument("--home", metavar="PATH", help="where the libraries are: a folder, or postgresql://…")
     parser.add_argument("--user", metavar="NAME", help="whose library to serve")
     parser.add_argument(
         "--rename", metavar="TOOL=NAME", action="append", default=[], help="list a tool by another name"

@@ -1,15 +1,16 @@
 """The full-text index of a library on PostgreSQL, and finding in it.
 
 GIN finds; what scores is ours. Of a question the rarest words choose the
-candidates and the others only order them, since a word that half of the
-messages have costs more than all the others and says nothing. How often a word
-occurs is counted when it is first asked and remembered.
+candidates, and the others only where two of them meet: a word that very many
+messages have costs more than all the others, and says little alone. How often a
+word occurs is counted when it is first asked, and remembered.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from recollect.model import Filter
@@ -28,9 +29,9 @@ from recollect.text import fold, indexable, micros, storable, tokens
 VERSION = 2
 _COUNTED = 20_000  # matches counted one by one
 _MANY = 3_000  # matches from which walking is cheaper than sorting
-_ENOUGH = 4_000  # matches of the rarest words from which the others choose no more candidates
+_ENOUGH = 4_000  # matches from which common words choose candidates only together
 _ORDERED = 600  # candidates that their length orders too
-_REORDERED = 300  # and that words order which did not choose them
+_REORDERED = 300  # candidates that words order which did not choose them
 _FEW = 200  # asked for, so that the rarest words may choose alone
 _OFTEN = 1_000  # matches from which a count is good until the library has grown by a fiftieth
 _READ = 500  # texts read at once
@@ -226,6 +227,9 @@ def documents_of(db: Connection, filter: Filter) -> list[int] | None:
                                   (db.owner, *values))]  # fmt: skip
 
 
+_CANDIDATES = f"select * from candidates(?::tsquery[], ?::float8[], ?::boolean, ?::integer, {_FILTER})"
+
+
 # -- finding -----------------------------------------------------------------
 
 
@@ -242,10 +246,11 @@ def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts,
     if by_bm25 and limit <= _ORDERED and filter in (Filter(), Filter(hidden=True)) and all(map(_is_plain, parts)):
         return _ordered(_found_by_bm25(db, parts, filter))[:limit]
     chosen = _rarest(parts) if limit <= _FEW else parts
-    found = _candidates(db, chosen, parts[len(chosen) :], limit, arguments)
-    if len(found) < limit and len(chosen) < len(parts):
-        found = _candidates(db, parts, [], limit, arguments)
-    return _ordered(found)[:limit]
+    if len(chosen) < len(parts):
+        found = _with_rare_words(db, chosen, parts[len(chosen) :], size, arguments)
+        if len(found) >= limit:
+            return _ordered(found)[:limit]
+    return _ordered(_candidates(db, parts, limit, arguments))[:limit]
 
 
 def _ordered(found: dict[int, _Match]) -> list[int]:
@@ -275,40 +280,56 @@ class _Part(NamedTuple):
 
 
 def _rarest(parts: Sequence[_Part]) -> Sequence[_Part]:
-    """As many of the rarest as have enough matches together."""
+    """The rarest, and as many more as do not have too many matches together."""
     total = 0
-    for place, part in enumerate(parts, 1):
+    for place, part in enumerate(parts):
         total += part.found
-        if total >= _ENOUGH and place > 1:
-            return parts[:place]
+        if place and total > _ENOUGH:
+            return parts[:place] if all(map(_is_plain, parts)) else parts
     return parts
 
 
-def _candidates(
-    db: Connection, chosen: Sequence[_Part], others: Sequence[_Part], limit: int, arguments: tuple[Any, ...]
-) -> dict[int, _Match]:
-    """Passages that have one of the chosen parts, and how well they match all of them."""
-    in_rows = any(part.asked.phrases for part in chosen)
+def _candidates(db: Connection, parts: Sequence[_Part], limit: int, arguments: tuple[Any, ...]) -> dict[int, _Match]:
+    """Passages that have one of the parts, those with the heaviest first."""
+    in_rows = any(part.asked.phrases for part in parts)
+    exact = [part for part in parts if part.asked.exact]
     rows = db.rows(
-        f"select * from candidates(?::tsquery[], ?::float8[], ?::boolean, ?::integer, {_FILTER})",
-        (
-            [part.asked.query for part in chosen if part.asked.exact],
-            [part.weight for part in chosen if part.asked.exact],
-            in_rows or None,
-            _REORDERED if others else max(limit, _ORDERED),
-            *arguments,
-        ),
+        _CANDIDATES,
+        ([p.asked.query for p in exact], [p.weight for p in exact], in_rows or None, max(limit, _ORDERED), *arguments),
     )
-    weights = {key: weight for key, weight, _ in rows}
-    lengths = {key: length for key, _, length in rows}
-    for part in chosen:
+    found = {key: _Match(weight, length) for key, weight, length in rows}
+    for part in parts:
         for key, length in _looked_up(db, part.node, part.asked, arguments, in_rows).items():
-            weights[key] = weights.get(key, 0.0) + part.weight
-            lengths[key] = length
-    for part in others:
-        for key in _having(db, part, list(weights)):
-            weights[key] += part.weight
-    return {key: _Match(weight, lengths[key]) for key, weight in weights.items()}
+            found[key] = _Match((found[key].weight if key in found else 0.0) + part.weight, length)
+    return found
+
+
+def _with_rare_words(
+    db: Connection, rare: Sequence[_Part], others: Sequence[_Part], size: int, arguments: tuple[Any, ...]
+) -> dict[int, _Match]:
+    """Passages that have a rare part, or two of those that very many have; weighed by all of them."""
+    asked = {part.asked.query: part.weight for part in rare}
+    pairs = sorted(combinations(others, 2), key=lambda pair: pair[0].found * pair[1].found)
+    expected = 0.0
+    for one, other in pairs:
+        expected += one.found * other.found / max(size, 1)
+        if expected > _ENOUGH:
+            break
+        asked[f"({one.asked.query}) & ({other.asked.query})"] = one.weight + other.weight
+    rows = db.rows(_CANDIDATES, (list(asked), list(asked.values()), None, _REORDERED, *arguments))
+    lengths = {key: length for key, _, length in rows}
+    weights = _weights(db, [*rare, *others], list(lengths))
+    return {key: _Match(weights.get(key, 0.0), length) for key, length in lengths.items()}
+
+
+def _weights(db: Connection, parts: Sequence[_Part], keys: list[int]) -> dict[int, float]:
+    """How heavy the parts are that each of these passages has."""
+    rows = db.rows(
+        """select t.key, sum(u.weight) from passage_text t, unnest(?::tsquery[], ?::float8[]) u(query, weight)
+        where t.owner = ?::integer and t.key = any(?::bigint[]) and t.words @@ u.query group by t.key""",
+        ([part.asked.query for part in parts], [part.weight for part in parts], db.owner, keys),
+    )
+    return dict(rows)
 
 
 def _is_plain(part: _Part) -> bool:
@@ -318,25 +339,12 @@ def _is_plain(part: _Part) -> bool:
 def _found_by_bm25(db: Connection, parts: Sequence[_Part], filter: Filter) -> dict[int, _Match]:
     asked = [token[:LONGEST] for part in parts for word in words(part.node) for token in tokens(word.text)]
     keys = bm25.best(db, asked, filter.hidden, _ORDERED)
-    weights = dict.fromkeys(keys, 0.0)
-    for part in parts:
-        for key in _having(db, part, keys):
-            weights[key] += part.weight
+    weights = _weights(db, parts, keys)
     lengths = db.rows(
         "select t.key, t.length from passage_text t where t.owner = ?::integer and t.key = any(?::bigint[])",
         (db.owner, keys),
     )
-    return {key: _Match(weights[key], length) for key, length in lengths if weights[key]}
-
-
-def _having(db: Connection, part: _Part, keys: list[int]) -> Iterator[int]:
-    """Which of these passages have a part; of phrases in long texts the words are enough."""
-    rows = db.rows(
-        "select t.key from passage_text t where t.owner = ?::integer and t.key = any(?::bigint[]) "
-        "and t.words @@ ?::tsquery",
-        (db.owner, keys, part.asked.query),
-    )
-    return (key for (key,) in rows)
+    return {key: _Match(weights[key], length) for key, length in lengths if key in weights}
 
 
 def _looked_up(

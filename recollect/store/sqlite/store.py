@@ -131,8 +131,10 @@ class SqliteStore(Store):
         with self._connections.read() as db:
             keys = documents.keys(db, filter)
         for key in keys:
-            with suppress(NotFound), self._connections.read() as db:  # it may have been deleted meanwhile
-                yield documents.read(db, key)
+            with suppress(NotFound):  # it may have been deleted meanwhile
+                with self._connections.read() as db:
+                    document = documents.read(db, key)
+                yield document
 
     # -- finding ---
 
