@@ -753,7 +753,7 @@ def test_what_others_ask_does_not_stand_in_the_list_of_sessions(neighbours: Neig
 def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Library, Library]]:
     """The libraries of two users over one pool of two connections."""
     limits = replace(LIMITS, server_connections=2, search_seconds=60.0)  # a busy machine is no failure
-    for module in ("connection", "store"):
+    for module in ("connection", "pool", "store"):
         monkeypatch.setattr(f"recollect.store.postgres.{module}.LIMITS", limits)
     url = of(database) + "&connect_timeout=6"
     with recollect.open(url, f"ann-{uuid.uuid4()}") as ann, recollect.open(url, f"bob-{uuid.uuid4()}") as bob:
