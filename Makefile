@@ -1,16 +1,24 @@
-.PHONY: test demo check format bench bench-quality bench-speed bench-teams soak clean
+.PHONY: test demo check browser format bench bench-quality bench-service bench-speed bench-teams soak clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-test: check
+test: check browser
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# The console is tested in a real browser: it is installed where that may be done, and asked for elsewhere.
+browser:
+	@command -v chromium >/dev/null || test "$$RECOLLECT_SKIP_BROWSER" = 1 || \
+	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "Installing chromium (once)" && \
+	  { apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1 || \
+	    { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }; }; } || \
+	echo "There is no chromium, so the tests of the console will fail. Install it (apt install chromium), or set RECOLLECT_SKIP_BROWSER=1 to leave them out."
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -24,6 +32,9 @@ bench: $(READY)
 
 bench-quality: $(READY)
 	$(BIN)/python -m bench.quality
+
+bench-service: $(READY)
+	$(BIN)/python -m bench.service
 
 bench-speed: $(READY)
 	$(BIN)/python -m bench.speed

@@ -13,6 +13,10 @@ class InvalidInput(RecollectError):
     """An argument cannot be used; the message names it and what is accepted."""
 
 
+class Conflict(InvalidInput):
+    """The id is already used for something else."""
+
+
 class UnknownFormat(RecollectError):
     """No importer recognises the file."""
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from recollect.errors import InvalidInput, NotFound, RecollectError
+from recollect.errors import Conflict, InvalidInput, NotFound, RecollectError
 from recollect.model import (
     CONVERSATION,
     Document,
@@ -30,7 +30,9 @@ from recollect.model import (
     Page,
     Passage,
     Receipt,
+    Shown,
     Summary,
+    View,
 )
 from recollect.settings import LIMITS, default_user, place
 from recollect.store.base import Candidate, Findings, Store
@@ -40,11 +42,16 @@ from recollect.text import bound, identifier, storable
 if TYPE_CHECKING:
     from recollect.index.meaning import Meaning
     from recollect.manage.moving import Moved
+    from recollect.store.keys import Keys
     from recollect.store.postgres import PostgresStore
 
 log = logging.getLogger(__name__)
 
 ORIGIN = "recollect"
+BUS = "bus"
+"""The origin of threads, in which agents and people write to each other; each is known by its topic."""
+PROXY = "proxy"
+"""The origin of what was recorded on its way to a model."""
 
 Moment = str | date | datetime | None
 ImportProgress = Callable[[str, int, int], None]
@@ -109,6 +116,19 @@ def abort_move(target: str | Path, user: str | None = None) -> None:
         raise NotFound(_nothing(where, user))
     with closing(_store(where, user)) as store:
         moving.abort(store)
+
+
+def keys(path_or_url: str | Path | None = None) -> Keys:
+    """The API keys of a place (see manage.accounts). Nothing is created before the first key."""
+    where = place(path_or_url)
+    if isinstance(where, Path):
+        from recollect.store.sqlite.keys import SqliteKeys
+
+        return SqliteKeys(where / "keys.db")
+    _postgres(where)
+    from recollect.store.postgres.keys import PostgresKeys
+
+    return PostgresKeys(where)
 
 
 def _exists(where: Path | str, user: str) -> bool:
@@ -300,20 +320,191 @@ class Library:
     def add_message(self, conversation_id: str, role: str, content: str, **fields: Any) -> str:
         """Add one message to a conversation and return its id, once it is durable.
 
-        With an `id` this may be repeated: the same message is stored once. The
-        other fields of a Passage may be given too; the time is now unless said.
+        With an `id` (or `message_id`) this may be repeated: the same message is stored once, and
+        another one of that id raises Conflict. The other fields of a Passage may be given too
+        (also as `tool_used`, `timestamp`); the time is now unless said.
         """
-        passage = _passage({"id": str(uuid.uuid4()), **fields, "role": role, "content": content})
-        self.store.append(conversation_id, passage)
+        return self.place_message(conversation_id, role, content, **fields)[0]
+
+    def place_message(self, conversation_id: str, role: str, content: str, **fields: Any) -> tuple[str, bool]:
+        """As `add_message`, and whether it was new."""
+        named = {_ALIASES.get(name, name): value for name, value in fields.items()}
+        id_ = named.get("id") or str(uuid.uuid4())
+        passage = _passage({**named, "id": id_, "role": role, "content": content})
+        placed = self.store.append(conversation_id, passage)
         self._catch_up()
-        return passage.id
+        return passage.id, placed.new
 
     def rename(self, conversation_id: str, title: str) -> None:
         self.store.retitle(conversation_id, title)
 
-    def delete(self, conversation_id: str) -> None:
-        """Remove a conversation for good: text, index, everything."""
+    def delete(self, conversation_id: str) -> Document:
+        """Remove a conversation for good: text, index, everything. What is returned is the only copy;
+        `restore` puts it back."""
+        return self.store.take(conversation_id)
+
+    def restore(self, document: Document) -> Document:
+        """Put a conversation back that was deleted; what is in the library already is left alone."""
+        (saved,) = self.store.save([document])
+        self._catch_up()
+        return self.store.head(saved.id)
+
+    # -- the calls of contract 1: plain mappings in and out ---
+
+    def create_conversation(
+        self,
+        conversation_id: str | None = None,
+        session_id: str | None = None,
+        title: str = "",
+        namespace: str = "default",
+        metadata: Mapping[str, Json] | None = None,
+        origin: str = ORIGIN,
+    ) -> dict[str, Json]:
+        """A new conversation of a session, or the one that it has already.
+
+        Raises Conflict when the id is another conversation's, or the session's has another id.
+        """
+        from recollect.manage.shapes import conversation_shape
+
+        id_ = conversation_id or str(uuid.uuid4())
+        session = session_id or id_
+        there = self.store.find(origin, session)
+        if there is None:
+            if conversation_id is not None and self._has(id_):
+                raise Conflict(f"Conversation id {id_[:80]!r} is already used by another conversation.")
+            now = datetime.now(UTC)
+            (saved,) = self.store.save([Document(
+                origin, session, title, namespace=namespace, created_at=now, updated_at=now,
+                metadata=dict(metadata or {}), id=id_,
+            )])  # fmt: skip
+            there = saved.id
+        if conversation_id is not None and identifier(there) != identifier(conversation_id):
+            raise Conflict(f"Session {session[:80]!r} already has the conversation {there[:80]!r}.")
+        return conversation_shape(self.store.summary(there))
+
+    def _has(self, id: str) -> bool:
+        try:
+            self.store.head(id)
+        except NotFound:
+            return False
+        return True
+
+    def get_conversation(self, conversation_id: str) -> dict[str, Json]:
+        """A conversation with its messages. Raises NotFound."""
+        from recollect.manage.shapes import conversation_shape, message_shape
+
+        document = self.store.document(conversation_id)
+        messages = [message_shape(passage, document.id) for passage in document.passages]
+        return conversation_shape(document) | {"messages": messages}
+
+    def get_conversation_by_session(self, session_id: str) -> dict[str, Json] | None:
+        from recollect.manage.shapes import conversation_shape
+
+        found = self.store.find(ORIGIN, session_id)
+        return None if found is None else conversation_shape(self.store.summary(found))
+
+    def get_messages(self, conversation_id: str, limit: int | None = None, offset: int = 0) -> list[dict[str, Json]]:
+        """The messages of a conversation in reading order. Raises NotFound."""
+        from recollect.manage.shapes import message_shape
+
+        found, _ = self.store.part(conversation_id, max(offset, 0), _EVERYTHING if limit is None else max(limit, 0))
+        return [message_shape(passage, conversation_id) for passage in found]
+
+    def search_messages(
+        self, query: str, conversation_id: str | None = None, limit: int = 50, offset: int = 0
+    ) -> list[dict[str, Json]]:
+        """The messages that contain a text, newest first."""
+        return self.find_messages(query, conversation_id, limit, offset)[0]
+
+    def find_messages(
+        self, query: str, conversation_id: str | None = None, limit: int = 50, offset: int = 0
+    ) -> tuple[list[dict[str, Json]], int]:
+        """The same, and how many there are in all."""
+        from recollect.manage.shapes import message_shape
+
+        found, total = self.finding(query, conversation_id, limit, offset)
+        return [message_shape(passage, document) for document, passage in found], total
+
+    def finding(
+        self, query: str, conversation_id: str | None = None, limit: int = 50, offset: int = 0
+    ) -> tuple[list[tuple[str, Passage]], int]:
+        """Messages that contain a text without regard to case, newest first, each with the id of its
+        conversation; and how many there are in all."""
+        from recollect.query import check_size
+
+        check_size(query)
+        within = () if conversation_id is None else (self.store.head(conversation_id).id,)
+        filter_ = Filter(sources=(CONVERSATION,), conversations=tuple(map(identifier, within)))
+        limit, offset = max(1, min(limit, LIMITS.page_size)), max(0, min(offset, LIMITS.page_offset))
+        candidates, total = self.store.find_literal(storable(query), filter_, limit, offset)
+        read = self.store.contents([c.key for c in candidates])
+        return [read[c.key] for c in candidates if c.key in read], total
+
+    def update_conversation(
+        self,
+        conversation_id: str,
+        title: str | None = None,
+        namespace: str | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> None:
+        """Change what is said of a conversation; of metadata only the keys given. Raises NotFound."""
+        changes = dict(metadata or {})
+        if tags is not None:
+            changes["tags"] = list(dict.fromkeys(t.strip() for t in _names(tags, "tags") if t.strip())) or None
+        self.store.amend(conversation_id, title, namespace, changes or None)
+        self._catch_up()
+
+    def delete_conversation(self, conversation_id: str) -> None:
+        """Remove a conversation for good. Raises NotFound."""
         self.store.delete(conversation_id)
+
+    # -- threads ---
+
+    def thread(self, topic: str, metadata: Mapping[str, Json] | None = None) -> Document:
+        """The thread of a topic, made on first use."""
+        if not topic.strip():
+            raise InvalidInput("A thread needs a topic.")
+        there = self.store.find(BUS, topic)
+        if there is None:
+            now = datetime.now(UTC)
+            thread = Document(BUS, topic, topic, created_at=now, updated_at=now, metadata=dict(metadata or {}),
+                              id=str(uuid.uuid4()))  # fmt: skip
+            (saved,) = self.store.save([thread])
+            there = saved.id
+        return self.store.head(there)
+
+    def post(
+        self, thread_id: str, author: str, content: str, *, role: str = "user", id: str | None = None,
+        metadata: Mapping[str, Json] | None = None, human_only: bool = False, created_at: Moment = None,
+    ) -> tuple[Passage, bool]:  # fmt: skip
+        """Write into a thread; gives the message with its place (`position` + 1 is its number in the
+        thread) and whether it was new."""
+        passage = _passage({
+            "id": id or str(uuid.uuid4()), "role": role, "content": content, "author": author,
+            "metadata": metadata, "visibility": "human_only" if human_only else "all", "created_at": created_at,
+        })  # fmt: skip
+        placed = self.store.append(thread_id, passage)
+        self._catch_up()
+        ((stored,), _) = self.store.part(thread_id, placed.position, 1)
+        return stored, placed.new
+
+    def messages_after(self, conversation_id: str, after: int = 0, limit: int = 100) -> tuple[list[Passage], int]:
+        """Messages that follow number `after` in order, and the number of the last. Raises NotFound."""
+        limit = max(1, min(limit, LIMITS.page_size))
+        return self.store.part(conversation_id, max(0, min(after, _EVERYTHING)), limit)
+
+    # -- recording ---
+
+    def recorded(self, messages: Sequence[str]) -> list[tuple[str, str]]:
+        """Recorded conversations that hold some of these messages, and which; the one that changed last first."""
+        return self.store.holding(PROXY, messages)
+
+    def record(self, conversation_id: str, messages: Sequence[Passage]) -> int:
+        """Add those messages that the conversation does not have, in one go; says how many were new."""
+        added = self.store.extend(conversation_id, messages)
+        self._catch_up()
+        return added
 
     # -- reading ---
 
@@ -330,9 +521,20 @@ class Library:
         origins: Sequence[str] = (),
         sources: Sequence[str] = (CONVERSATION,),
         search: str = "",
+        roles: Sequence[str] = (),
+        authors: Sequence[str] = (),
+        after: Moment = None,
+        before: Moment = None,
+        tags: Sequence[str] = (),
     ) -> tuple[list[Summary], int]:
-        """Conversations, last changed first, and how many there are in all."""
+        """Conversations, last changed first, and how many there are in all. Of roles, authors and
+        dates at least one message must have them all; `search` is in the title or the id."""
         filter_ = Filter(
+            roles=_names(roles, "roles"),
+            authors=_names(authors, "authors"),
+            after=_moment(after, "after"),
+            before=_moment(before, "before", end=True),
+            tags=_names(tags, "tags"),
             namespaces=_names(namespaces, "namespaces"),
             origins=_names(origins, "origins"),
             sources=_names(sources, "sources"),
@@ -344,7 +546,51 @@ class Library:
         """Every document, one in memory at a time."""
         return self.store.every(Filter(sources=_names(sources, "sources"), namespaces=_names(namespaces, "namespaces")))
 
+    def view(
+        self, conversation_id: str, *, through: str | None = None, around: str | None = None,
+        start: int | None = None, limit: int = 50,
+    ) -> View:  # fmt: skip
+        """A part of one way through a conversation with branches: of the canonical way, or of one that
+        goes `through` a message. It begins at `start`, or so that the message `around` is in its middle.
+        Raises NotFound."""
+        from recollect.manage.paths import way
+
+        document = self.store.head(conversation_id)
+        steps = way(self.store.bones(conversation_id), through or around)
+        limit = max(1, min(limit, LIMITS.page_size))
+        if start is None and around is not None:
+            wanted = identifier(around)
+            middle = next((n for n, step in enumerate(steps) if step.bone.id == wanted), 0)
+            start = max(0, min(middle - limit // 2, len(steps) - limit))
+        start = max(0, min(start or 0, len(steps)))
+        part = steps[start : start + limit]
+        read = self.store.contents([step.bone.key for step in part])
+        shown = tuple(Shown(read[s.bone.key][1], s.siblings, s.index) for s in part if s.bone.key in read)
+        return View(document, shown, start, len(steps))
+
+    def facets(self) -> dict[str, list[tuple[str, int]]]:
+        """The namespaces, origins and tags of conversations, with how many have each; most first."""
+        return self.store.facets()
+
+    def activity(self) -> dict[str, Any]:
+        """How many messages there were over time, by origin, model, tool and namespace."""
+        from recollect.manage.activity import described
+
+        return described(self.store.activity())
+
+    def version(self) -> object:
+        """A value that differs whenever anything was written since it was last asked for, by any process."""
+        return self.store.version()
+
     # -- finding ---
+
+    def exact(self, text: str, *, conversations: Sequence[str] = (), limit: int = 50) -> Page:
+        """Messages whose contents match an expression of FTS5's language, in the order of the text engine,
+        with excerpts of twenty words. Raises MalformedQuery."""
+        from recollect.search import engine
+
+        within = tuple(map(identifier, _names(conversations, "conversations")))
+        return engine.exact(self.store, storable(text), Filter(conversations=within, sources=(CONVERSATION,)), limit)
 
     def search(
         self,
@@ -449,6 +695,8 @@ class Library:
         self.store.repair(progress)
 
 
+_EVERYTHING = 2_000_000_000
+_ALIASES = {"message_id": "id", "tool_used": "tool", "timestamp": "created_at", "parent_id": "parent"}
 _PASSAGE_FIELDS = frozenset(Passage._fields) - {"position", "canonical"}
 
 

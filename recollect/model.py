@@ -23,6 +23,8 @@ NOTE = "note"
 ROLES = ("user", "assistant", "system", "tool")
 KINDS = ("message", "thinking", "tool_call", "tool_result", "summary", "context")
 VISIBILITIES = ("all", "hidden", "human_only")
+MASK = "[human-only content hidden]"
+"""What an agent sees instead of a message that only people may see."""
 
 
 class Passage(NamedTuple):
@@ -104,6 +106,40 @@ class Summary:
     metadata: Mapping[str, Json]
 
 
+class Bone(NamedTuple):
+    """Where a passage stands in its document: enough to find a way through a tree without reading it."""
+
+    key: int
+    id: str
+    parent: str | None
+    position: int
+    canonical: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A passage on the way through a conversation, and what stands beside it at its fork."""
+
+    passage: Passage
+    siblings: tuple[str, ...]
+    """The messages among which the way chose, oldest first; just itself where there is no fork."""
+    index: int
+    """The place of this one among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A part of one way through a conversation."""
+
+    document: Document
+    """Without its passages."""
+    messages: tuple[Shown, ...]
+    start: int
+    """The place on the way of the first of them."""
+    total: int
+    """How many messages the way has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """What may be found. Empty means no restriction; dates are inclusive."""
@@ -125,6 +161,11 @@ class Filter:
     not_tags: tuple[str, ...] = ()
     not_titles: tuple[str, ...] = ()
     hidden: bool = False
+
+    @property
+    def of_passages(self) -> bool:
+        """Whether it says something of passages, not only of their documents."""
+        return bool(self.roles or self.authors or self.after or self.before or self.not_roles or self.not_authors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +198,7 @@ class Hit:
     """Messages with the same text that this one stands for."""
     also: tuple[Hit, ...] = ()
     """Of hits by conversation: its next best messages."""
+    visibility: str = "all"
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,9 @@ _FIELD = re.compile(
     re.VERBOSE,
 )
 _MINUS = re.compile(r'(?<![^\s(])-(?=(?P<phrase>"[^"]*")|(?!(?:AND|NOT|NEAR)\b)[^\W\d_]{3,}\*?(?![^\s)]))')
+_COLUMN = re.compile(r"(?<![^\s(])(?:content|\{\s*content\s*\})\s*:\s*", re.IGNORECASE)
+_OTHER_COLUMN = re.compile(r"(?<![^\s(])(?:-\s*)?\{?\s*(?:author|message_id|thread_id)\s*\}?\s*:", re.IGNORECASE)
+_JOINED = re.compile(r"""("[^"]*"|[^\s()"+]+)\s+\+\s+("[^"]*"|[^\s()"+]+)""")
 _FLAG = re.compile(r"(?<!\S)-(?:-[A-Za-z]|[A-Za-z]{1,2}[0-9]*(?!\S))")
 _SPACE = re.compile(r"\s*")
 _NEAR_OPERATOR = re.compile(r"NEAR(?:/([0-9]+))?")
@@ -151,6 +154,19 @@ def parse(text: str) -> Node:
     node = _Parser(list(_tokens(text, fields=False))).query()
     assert node is not None  # there were no fields
     return node
+
+
+def expression(text: str) -> Node:
+    """The tree of an expression in FTS5's own language over one column, `content`: beside what `parse`
+    reads, `content:` before a part and `+` between the parts of a phrase. Raises as `parse` does."""
+    pieces = re.split('("[^"]*")', text)
+    if any(_OTHER_COLUMN.search(piece) for piece in pieces[::2]):
+        raise MalformedQuery("Only the column `content` can be searched.")
+    text = "".join(piece if n % 2 else _COLUMN.sub("", piece) for n, piece in enumerate(pieces))
+    while joined := _JOINED.search(text):
+        both = " ".join(part.strip('"') for part in joined.groups())
+        text = f'{text[: joined.start()]}"{both}"{text[joined.end() :]}'
+    return parse(text)
 
 
 def read(text: str) -> Query:

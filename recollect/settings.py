@@ -22,6 +22,7 @@ class Limits:
     page_offset: int = 1_000_000
     snippet_length: int = 240
     snippet_slice: int = 65_536
+    excerpt_words: int = 20
     indexed_characters: int = 1_048_576
     word_matches: int = 400
     embedded_parts: int = 64

@@ -21,6 +21,7 @@ LAYERS = [
     {"search"},
     {"manage"},
     {"library"},
+    {"capture"},
     {"serve"},
     {"cli"},
     {"__main__"},

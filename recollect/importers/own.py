@@ -183,7 +183,7 @@ def _is_text(part: Json) -> bool:
 
 def _conversation_metadata(record: Mapping[str, Json], identity: str) -> dict[str, Json]:
     metadata = _metadata(record, _CONVERSATION_KEYS)
-    if record.get("session_id") not in (None, identity):
+    if record.get("session_id") not in (None, identity, record.get("origin_id")):
         metadata.setdefault("session_id", record["session_id"])
     return metadata
 

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TextIO
 
+from recollect.manage.shapes import message_shape, session_of
 from recollect.model import CONVERSATION, Document, Json, Passage
 from recollect.text import iso
 
@@ -27,7 +28,7 @@ def as_json(document: Document) -> dict[str, Json]:
     identity = document.id or document.origin_id
     conversation = {
         "id": identity,
-        "session_id": document.metadata.get("session_id") or identity,
+        "session_id": session_of(document),
         "title": document.title,
         "namespace": document.namespace,
         "created_at": iso(document.created_at),
@@ -48,19 +49,8 @@ def as_json(document: Document) -> dict[str, Json]:
 
 
 def _message(passage: Passage, conversation_id: str) -> dict[str, Json]:
-    message = {
-        "id": passage.id,
-        "conversation_id": conversation_id,
-        "role": passage.role,
-        "content": passage.content,
-        "model": passage.model,
-        "tool_used": passage.tool,
-        "attachments": passage.attachments,
-        "citations": passage.citations,
-        "timestamp": iso(passage.created_at),
-        # Always there: a reader takes messages without it for a plain sequence.
-        "parent_id": passage.parent,
-    }
+    # The parent is always there: a reader takes messages without it for a plain sequence.
+    message = message_shape(passage, conversation_id) | {"parent_id": passage.parent}
     optional: dict[str, tuple[Json, Json]] = {
         "author": (passage.author, None),
         "kind": (passage.kind, "message"),

@@ -12,13 +12,14 @@ from typing import Any
 from recollect.errors import InvalidInput, RecollectError
 from recollect.index.meaning import Meaning
 from recollect.model import Filter, Hit, Page
-from recollect.query import And, Node, Query, Word, read, words
+from recollect.query import And, MalformedQuery, Node, Query, Word, expression, read, words
 from recollect.search import rank
 from recollect.search.rank import WEIGHTS, Found, Question, Ranked
-from recollect.search.snippet import snippet
+from recollect.search.snippet import excerpt, snippet
 from recollect.search.terms import Term, any_term, terms_of
 from recollect.settings import LIMITS
 from recollect.store.base import Candidate, Space, Store
+from recollect.store.matching import matches
 from recollect.text import fold, has_token, tokens
 from recollect.when import windows
 
@@ -107,6 +108,30 @@ def search_all(store: Store, meaning: Meaning, concepts: Sequence[str], filter: 
     exact = all(one.exhausted for one in searches)
     return replace(searches[-1].described(), hits=tuple(hits), total=len(order), offset=wish.offset, limit=wish.limit,
                    exact=exact, matched="all")  # fmt: skip
+
+
+def exact(store: Store, text: str, filter: Filter, limit: int) -> Page:
+    """Messages whose contents match an expression of FTS5's language, in the order of the text engine.
+
+    Titles are indexed with the message that opens their conversation, so what matches by its title
+    alone is taken out. Raises MalformedQuery.
+    """
+    node = expression(text)
+    asked = words(node)
+    if not asked or not all(has_token(w.text) for w in asked):
+        raise MalformedQuery("The query has no word to look for.")
+    by_title = {c.key for c in store.passages(store.openings(asked), filter)
+                if matches(node, c.title, c.content) and not matches(node, "", c.content)}  # fmt: skip
+    limit = max(1, min(limit, LIMITS.page_size))
+    keys = [k for k in store.match(node, filter, limit + len(by_title)) if k not in by_title][:limit]
+    found = {c.key: c for c in store.passages(keys, filter)}
+    total, is_exact = store.count(node, filter)
+    hits = []
+    for place, key in enumerate(keys):
+        if key in found:
+            shown, marks = excerpt(found[key].content, asked, LIMITS.excerpt_words)
+            hits.append(replace(_shown(found[key], [], 1 / (1 + place)), snippet=shown, marks=marks))
+    return Page(tuple(hits), max(total - len(by_title), len(hits)), 0, limit, exact=is_exact)
 
 
 def related(store: Store, meaning: Meaning, conversation: str, message: str, filter: Filter, wish: Wish) -> Page:
@@ -425,4 +450,5 @@ def _shown(found: Candidate, wanted: list[Word], score: float) -> Hit:
         score=score,
         snippet=shown,
         marks=marks,
+        visibility=found.visibility,
     )

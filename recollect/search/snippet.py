@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -21,6 +22,7 @@ _BEFORE = 400  # characters before the first match, and
 _LOOKED_AT = 4_000  # after it, among which the window is chosen
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"[^\W_]")
+_TOKEN = re.compile(r"[^\W_]+")
 
 Marks = tuple[tuple[int, int], ...]
 
@@ -41,6 +43,36 @@ def snippet(content: str, wanted: Sequence[Word], length: int = LIMITS.snippet_l
     shown = _SPACE.sub(" ", window).strip()
     shown = ("…" if more_before else "") + shown + ("…" if more_after else "")
     return shown, tuple(_hits(pattern, shown))
+
+
+def excerpt(content: str, wanted: Sequence[Word], words: int) -> tuple[str, Marks]:
+    """The same by words instead of characters: at most so many around the matches, with a third of the room before."""
+    pattern = _pattern(tuple(wanted))
+    start, text = _slice_with_match(content, pattern)
+    tokens = [(found.start(), found.end()) for found in _TOKEN.finditer(text)]
+    if not tokens:
+        return (text[:_BEFORE], ()) if len(text) <= _BEFORE else (text[:_BEFORE] + "…", ())
+    hits = _hits(pattern, text)
+    first = _first_token(tokens, hits, words)
+    last = min(first + words, len(tokens)) - 1
+    begin = 0 if first == 0 and start == 0 else tokens[first][0]
+    end = len(text) if last == len(tokens) - 1 else tokens[last][1]
+    whole = last == len(tokens) - 1 and start + len(text) >= len(content)
+    shown = _SPACE.sub(" ", text[begin:end][:_LOOKED_AT]).strip()
+    shown = ("…" if start + begin > 0 else "") + shown + ("" if whole else "…")
+    ends = [found.end() for found in _TOKEN.finditer(shown)] if any(w.prefix for w in wanted) else []
+    return shown, tuple((a, next((end for end in ends if end >= b), b)) for a, b in _hits(pattern, shown))
+
+
+def _first_token(tokens: Sequence[tuple[int, int]], hits: Sequence[tuple[int, int]], words: int) -> int:
+    """Where a window of so many tokens holds the most hits, the first of them a third into it."""
+    starts = [start for start, _ in tokens]
+    places = sorted({bisect_right(starts, at) - 1 for at, _ in hits})
+    if not places:
+        return 0
+    room = words - words // 3
+    best = max(places, key=lambda p: (sum(p <= q < p + room for q in places), -p))
+    return max(0, min(best - words // 3, len(tokens) - words))
 
 
 @lru_cache(maxsize=64)

@@ -16,8 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recollect.model import Document, Filter, Passage, Receipt, Summary
-from recollect.query import Node
+from recollect.model import Bone, Document, Filter, Passage, Receipt, Summary
+from recollect.query import Node, Word
 from recollect.store.encoding import Progress
 
 
@@ -36,6 +36,16 @@ class Saved:
     """Passages that already live in another document of the origin."""
     altered: bool = False
     """What the origin says of the document itself (title, times, metadata) differs from before."""
+
+
+class Placed(NamedTuple):
+    """What appending a passage did; true where it was new."""
+
+    position: int
+    new: bool
+
+    def __bool__(self) -> bool:
+        return self.new
 
 
 class Candidate(NamedTuple):
@@ -57,6 +67,7 @@ class Candidate(NamedTuple):
     passages: int
     """How many passages its document has."""
     content: str
+    visibility: str = "all"
 
     @property
     def conversation_id(self) -> str:
@@ -134,6 +145,18 @@ class Contents:
     hash: str
 
 
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Numbers of passages, each list the most first, but for the hours."""
+
+    hours: list[tuple[int, int]]
+    """Hours since 1970 in which there were any, and how many."""
+    origins: list[tuple[str, int]]
+    namespaces: list[tuple[str, int]]
+    models: list[tuple[str, int]]
+    tools: list[tuple[str, int]]
+
+
 class Store(ABC):
     """One user's library. See the module for what holds of every method."""
 
@@ -149,18 +172,35 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def append(self, document: str, passage: Passage) -> bool:
-        """Add one passage at the head of a document; False when its id is there already with
-        the same content. Raises NotFound, or InvalidInput when the id holds something else."""
+    def append(self, document: str, passage: Passage) -> Placed:
+        """Add one passage at the head of a document; false when its id is there already with
+        the same content. Raises NotFound, or Conflict when the id holds something else."""
 
     @abstractmethod
+    def extend(self, document: str, passages: Sequence[Passage]) -> int:
+        """Add those passages whose ids the document does not have, each at its parent or at the head,
+        all in one transaction; they can then be found by their ids (see `holding`). Returns how many
+        were new. Raises NotFound."""
+
     def retitle(self, document: str, title: str) -> None:
-        """Give a document a new title, as a change made now: an export of before does not take it
-        back. Raises NotFound."""
+        """Give a document a new title (see `amend`)."""
+        self.amend(document, title=title)
+
+    @abstractmethod
+    def amend(
+        self, document: str, title: str | None = None, namespace: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Change what is said of a document, as a change made now: an export of before does not take
+        it back. Of metadata only the keys given change; a value of None removes one. Raises NotFound."""
 
     @abstractmethod
     def delete(self, document: str) -> None:
         """Remove a document, its passages and everything derived from them. Raises NotFound."""
+
+    @abstractmethod
+    def take(self, document: str) -> Document:
+        """The same, and what was removed. Raises NotFound."""
 
     # -- reading ---
 
@@ -169,8 +209,38 @@ class Store(ABC):
         """A document with all its passages. Raises NotFound."""
 
     @abstractmethod
+    def head(self, id: str) -> Document:
+        """A document without its passages. Raises NotFound."""
+
+    @abstractmethod
+    def summary(self, id: str) -> Summary:
+        """A document as lists show it. Raises NotFound."""
+
+    @abstractmethod
+    def find(self, origin: str, origin_id: str) -> str | None:
+        """The id of the document that came from there."""
+
+    @abstractmethod
+    def bones(self, id: str) -> list[Bone]:
+        """Where the passages of a document stand, in reading order. Raises NotFound."""
+
+    @abstractmethod
+    def contents(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
+        """The passages of these keys, each with the id of its document."""
+
+    @abstractmethod
+    def part(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
+        """The passages of a document from a position on, and how many it has in all. Raises NotFound."""
+
+    @abstractmethod
+    def holding(self, origin: str, passages: Sequence[str]) -> list[tuple[str, str]]:
+        """Documents of an origin that hold some of these passages (see `extend`) and the passage, the
+        document that changed last first."""
+
+    @abstractmethod
     def documents(self, filter: Filter, search: str, limit: int, offset: int) -> tuple[list[Summary], int]:
-        """Summaries, newest change first, and how many there are in all.
+        """Summaries, newest change first, and how many there are in all. Of roles, authors and dates
+        one passage must have them all.
 
         `search` is a text that the title or id must contain, without regard to case.
         """
@@ -184,6 +254,10 @@ class Store(ABC):
     @abstractmethod
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         """The keys of passages that match the query tree, best first by the engine's own measure."""
+
+    @abstractmethod
+    def openings(self, words: Sequence[Word]) -> list[int]:
+        """The keys of the passages that carry a title which has one of these words."""
 
     @abstractmethod
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
@@ -358,6 +432,18 @@ class Store(ABC):
     @abstractmethod
     def stats(self) -> dict[str, object]:
         """Counts and sizes: conversations, messages, by origin and role, first and last time."""
+
+    @abstractmethod
+    def facets(self) -> dict[str, list[tuple[str, int]]]:
+        """The namespaces, origins and tags of documents, with how many have each; most first."""
+
+    @abstractmethod
+    def activity(self) -> Activity:
+        """How many passages there are by hour, origin, namespace, model and tool."""
+
+    @abstractmethod
+    def version(self) -> object:
+        """A value that differs from the last one whenever anything was written in between, by any process."""
 
     @abstractmethod
     def verify(self) -> Findings:

@@ -9,7 +9,7 @@ from recollect.store.base import Candidate
 from recollect.text import from_micros
 
 COLUMNS = """p.key, p.id, d.id, d.title, p.role, p.author, p.kind, p.created_at, d.origin, d.source,
-  d.namespace, p.position, p.canonical, d.passages, p.content"""
+  d.namespace, p.position, p.canonical, d.passages, p.content, p.visibility"""
 
 
 def candidates(rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:

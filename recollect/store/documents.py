@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from itertools import chain, count
 from typing import Any
 
-from recollect.errors import InvalidInput, NotFound
-from recollect.model import Document, Filter, Passage, Summary, places
-from recollect.store.base import Saved
+from recollect.errors import Conflict, NotFound
+from recollect.model import Bone, Document, Filter, Passage, Summary, places
+from recollect.query import Word
+from recollect.store.base import Placed, Saved
 from recollect.store.database import Database, IndexRow, TextIndex
 from recollect.store.encoding import (
     DOCUMENT_TEXTS,
@@ -66,6 +67,66 @@ def read_head(db: Database, key: int) -> Document:
     if not found:
         raise NotFound("The conversation has been deleted.")
     return document_of(dict(zip(DOCUMENT_COLUMNS, found[0], strict=True)))
+
+
+def find(db: Database, origin: str, origin_id: str) -> str | None:
+    found = db.rows("select id, original from document where origin = ? and origin_id = ?",
+                    (identifier(origin), identifier(origin_id)))  # fmt: skip
+    return load(found[0][1]).get("id", found[0][0]) if found else None
+
+
+def bones(db: Database, id: str) -> list[Bone]:
+    rows = db.rows(
+        "select key, id, parent, position, canonical from passage where document = ? order by position",
+        (key_of(db, id),),
+    )
+    return [Bone(key, i, parent, position, bool(canonical)) for key, i, parent, position, canonical in rows]
+
+
+def contents(db: Database, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
+    listed, value = db.among(list(keys))
+    rows = db.rows(
+        f"select p.key, d.id, {', '.join(f'p.{c}' for c in PASSAGE_COLUMNS)} "
+        f"from passage p join document d on d.key = p.document where p.key in ({listed})",
+        (value,),
+    )
+    return {key: (document, passage_of(tuple(row))) for key, document, *row in rows}
+
+
+def part(db: Database, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
+    key = key_of(db, id)
+    rows = db.rows(
+        f"select {', '.join(PASSAGE_COLUMNS)} from passage where document = ? and position >= ? "
+        "order by position limit ?",
+        (key, position, limit),
+    )
+    return [passage_of(row) for row in rows], db.get("select passages from document where key = ?", (key,))
+
+
+def holding(db: Database, origin: str, passages: Sequence[str]) -> list[tuple[str, str]]:
+    if not passages:
+        return []
+    listed, value = db.among([identifier(p) for p in passages])
+    return [(document, passage) for document, passage in db.rows(
+        "select d.id, p.id from passage p join document d on d.key = p.document "
+        f"where p.shared and p.id in ({listed}) and d.origin = ? order by d.updated_at desc, d.key desc",
+        (value, origin),
+    )]  # fmt: skip
+
+
+def openings(db: Database, words: Sequence[Word]) -> list[int]:
+    found: dict[int, None] = {}
+    for word in dict.fromkeys(words):
+        where, values = db.conditions(Filter(titles=(word.text + "*" * word.prefix,)))
+        rows = db.rows(f"select d.opening from document d where d.opening is not null and {where}", values)
+        found |= dict.fromkeys(key for (key,) in rows)
+    return list(found)
+
+
+def summary(db: Database, id: str) -> Summary:
+    key_of(db, id)  # so that what is missing is told
+    ((only,), _) = summaries(db, Filter(conversations=(identifier(id),)), "", 1, 0)
+    return only
 
 
 def summaries(db: Database, filter: Filter, search: str, limit: int, offset: int) -> tuple[list[Summary], int]:
@@ -224,6 +285,7 @@ class _Saving:
         """Take over what the origin says of the document; returns what it said before, if that differs."""
         now = replace(given, id=stored.id, origin=stored.origin, origin_id=stored.origin_id, source=stored.source,
                       title=given.title or stored.title, head=given.head or stored.head,
+                      metadata=_with_tags(given.metadata, stored.metadata),
                       created_at=given.created_at or stored.created_at,
                       updated_at=given.updated_at or stored.updated_at)  # fmt: skip
         old_row, new_row = document_row(stored), document_row(now)
@@ -301,6 +363,11 @@ class _Saving:
         )  # fmt: skip
 
 
+def _with_tags(given: Mapping[str, Any], stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Tags are a person's own: they stay unless the origin has some of its own."""
+    return {**given, "tags": stored["tags"]} if "tags" in stored and "tags" not in given else given
+
+
 def _first_names(document: Document) -> tuple[str, str]:
     wanted = document.id or document.origin_id
     return wanted, f"{document.origin}:{wanted}"
@@ -362,7 +429,7 @@ def renumber(db: Database, key: int, places: Mapping[str, tuple[int, bool]]) -> 
 # -- one at a time -------------------------------------------------------------
 
 
-def append(db: Database, id: str, passage: Passage, index: TextIndex) -> bool:
+def append(db: Database, id: str, passage: Passage, index: TextIndex, shared: bool = False) -> Placed:
     found = db.rows("select key, head, updated_at, passages from document where id = ?", (identifier(id),))
     key, head, updated, position = found[0] if found else (key_of(db, id), None, 0, 0)
     there = db.rows(
@@ -382,7 +449,7 @@ def append(db: Database, id: str, passage: Passage, index: TextIndex) -> bool:
     changed = max(from_micros(updated) or at, at)
     row = passage_row(passage._replace(parent=passage.parent or head, created_at=at), position)
     passage_key: int = db.get("update last_key set passage = passage + 1 returning passage")
-    db.insert("passage", _PASSAGE, [(passage_key, key, None, False, *row)])
+    db.insert("passage", _PASSAGE, [(passage_key, key, None, shared, *row)])
     index.add([(passage_key, "", row[-1])])
     db.run(
         "update document set head = ?, passages = passages + 1, updated_at = ? where key = ?",
@@ -392,16 +459,32 @@ def append(db: Database, id: str, passage: Passage, index: TextIndex) -> bool:
         _mark_path(db, key, identifier(passage.id))
     if position == 0:
         give_opening(db, key, index)
-    return True
+    return Placed(position, True)
 
 
-def _same_or_refuse(passage: Passage, row: tuple[Any, ...]) -> bool:
+def extend(db: Database, id: str, passages: Sequence[Passage], index: TextIndex) -> int:
+    """See Store.extend."""
+    key = key_of(db, id)
+    if not passages:
+        return 0
+    listed, value = db.among([identifier(p.id) for p in passages])
+    known = {i for (i,) in db.rows(f"select id from passage where document = ? and id in ({listed})", (key, value))}
+    new = 0
+    for passage in passages:
+        if identifier(passage.id) not in known:
+            known.add(identifier(passage.id))
+            append(db, id, passage, index, shared=True)
+            new += 1
+    return new
+
+
+def _same_or_refuse(passage: Passage, row: tuple[Any, ...]) -> Placed:
     """A message sent again is the same where it says nothing else; what was left out then counts as equal."""
     stored = passage_of(row)
     again = passage._replace(parent=passage.parent or stored.parent, created_at=passage.created_at or stored.created_at)
     if digest_of(again) == row[0]:
-        return False
-    raise InvalidInput(f"Message id {truncate(passage.id, 80)!r} is already used in this conversation for another one.")
+        return Placed(stored.position, False)
+    raise Conflict(f"Message id {truncate(passage.id, 80)!r} is already used in this conversation for another one.")
 
 
 def _mark_path(db: Database, key: int, head: str) -> None:
@@ -415,13 +498,22 @@ def _mark_path(db: Database, key: int, head: str) -> None:
     renumber(db, key, {i: (b.position, i in path) for i, b in bones.items() if b.canonical != (i in path)})
 
 
-def rename(db: Database, key: int, title: str, index: TextIndex) -> None:
-    """A person's own title is a change made now, so that an export of before does not take it back."""
+def amend(
+    db: Database, id: str, index: TextIndex, title: str | None, namespace: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> None:  # fmt: skip
+    """See Store.amend."""
+    key = key_of(db, id)
     head = read_head(db, key)
     now = datetime.now(UTC)
-    change_document(
-        db, key, document_row(replace(head, title=title, updated_at=max(head.updated_at or now, now))), index
-    )
+    said = {
+        k: v for k, v in {**head.metadata, **(metadata or {})}.items() if v is not None or k not in (metadata or {})
+    }
+    amended = replace(
+        head, title=head.title if title is None else title, namespace=namespace or head.namespace, metadata=said,
+        updated_at=max(head.updated_at or now, now),
+    )  # fmt: skip
+    change_document(db, key, document_row(amended), index)
 
 
 def change_document(db: Database, key: int, row: Mapping[str, Any], index: TextIndex) -> None:
@@ -496,6 +588,14 @@ def remove_passages(db: Database, passages: Mapping[int, Sequence[int]], index: 
         "opening = (select p.key from passage p where p.key = document.opening) where key = ?",
         [(document,) for document in passages],
     )
+
+
+def take(db: Database, id: str, index: TextIndex) -> Document:
+    """See Store.take."""
+    key = key_of(db, id)
+    document = read(db, key)
+    delete(db, key, index)
+    return document
 
 
 def delete(db: Database, document: int, index: TextIndex) -> None:

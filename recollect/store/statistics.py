@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from recollect.model import CONVERSATION
+from recollect.store.base import Activity
 from recollect.store.database import Database
+from recollect.store.encoding import load
 from recollect.text import from_micros, iso
 
 
@@ -29,3 +33,46 @@ def counted(db: Database) -> dict[str, object]:
         "imports": db.get("select count(*) from receipt where undone_at is null"),
         "words": db.get("select count(*) from word"),
     }
+
+
+def facets(db: Database) -> dict[str, list[tuple[str, int]]]:
+    """See Store.facets."""
+    tags: Counter[str] = Counter()
+    for (metadata,) in db.rows("""select metadata from document where metadata like '%"tags"%'"""):
+        given = load(metadata).get("tags")
+        tags.update(str(tag) for tag in (given if isinstance(given, list) else [given]) if tag)
+    return {
+        "namespaces": _most(db, "namespace", "document"),
+        "origins": _most(db, "origin", "document"),
+        "tags": tags.most_common(_LISTED),
+    }
+
+
+def activity(db: Database) -> Activity:
+    """See Store.activity."""
+    hours = db.rows(
+        f"select created_at / {_HOUR}, count(*) from passage where created_at is not null group by 1 order by 1"
+    )
+    return Activity(
+        hours=[(int(hour), count) for hour, count in hours],
+        origins=_summed(db, "origin"),
+        namespaces=_summed(db, "namespace"),
+        models=_most(db, "model", "passage where model is not null"),
+        tools=_most(db, "tool", "passage where tool is not null and kind <> 'tool_result'"),
+    )
+
+
+_LISTED = 200
+_HOUR = 3_600_000_000  # microseconds
+
+
+def _most(db: Database, column: str, rows: str) -> list[tuple[str, int]]:
+    return [(str(name), count) for name, count in db.rows(
+        f"select {column}, count(*) from {rows} group by 1 order by 2 desc, 1 limit {_LISTED}"
+    )]  # fmt: skip
+
+
+def _summed(db: Database, column: str) -> list[tuple[str, int]]:
+    return [(str(name), int(count)) for name, count in db.rows(
+        f"select {column}, sum(passages) from document group by 1 order by 2 desc, 1 limit {_LISTED}"
+    )]  # fmt: skip

@@ -27,7 +27,7 @@ from recollect.errors import RecollectError, SearchTimeout, StoreUnavailable
 from recollect.model import Filter
 from recollect.settings import LIMITS
 from recollect.store.postgres import bm25
-from recollect.store.postgres.filters import document_conditions
+from recollect.store.postgres.filters import conditions, document_conditions
 from recollect.store.postgres.migrations import APP, is_prepared, works_as_app
 from recollect.store.postgres.pool import Pool, Session, explained, explaining, place
 from recollect.store.postgres.server import Server, reached
@@ -115,6 +115,10 @@ class Connection:
         if search:
             where += " and (strpos(d.folded_title, ?) > 0 or strpos(d.folded_id, ?) > 0)"
             values += [fold(search)] * 2
+        if filter.of_passages:
+            of_passage, more = conditions(filter, "p", "p.visibility = 'hidden'")
+            where += f" and exists (select 1 from passage p where p.document = d.key and {of_passage})"
+            values += more
         return where, values
 
     def _execute(self, sql: str, values: Sequence[Any]) -> psycopg.RawCursor[Any]:

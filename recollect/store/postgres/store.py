@@ -8,11 +8,22 @@ from functools import partial
 from typing import Any, TypeVar
 
 from recollect.errors import DamagedLibrary, InvalidInput, NotFound
-from recollect.model import Document, Filter, Passage, Receipt, Summary
-from recollect.query import Node
+from recollect.model import Bone, Document, Filter, Passage, Receipt, Summary
+from recollect.query import Node, Word
 from recollect.settings import LIMITS
 from recollect.store import documents, receipts, spaces, statistics, transfer
-from recollect.store.base import Batch, Candidate, Contents, Findings, Saved, Space, Store, Unembedded
+from recollect.store.base import (
+    Activity,
+    Batch,
+    Candidate,
+    Contents,
+    Findings,
+    Placed,
+    Saved,
+    Space,
+    Store,
+    Unembedded,
+)
 from recollect.store.encoding import Progress
 from recollect.store.postgres import bm25, text
 from recollect.store.postgres.connection import Connection, Connections, has_account
@@ -103,19 +114,49 @@ class PostgresStore(Store):
     def save(self, documents_: Sequence[Document], receipt: int | None = None) -> list[Saved]:
         return self._write_words(lambda db, index: documents.save(db, index, documents_, receipt))
 
-    def append(self, document: str, passage: Passage) -> bool:
+    def append(self, document: str, passage: Passage) -> Placed:
         return self._write_words(lambda db, index: documents.append(db, document, passage, index))
 
-    def retitle(self, document: str, title: str) -> None:
-        self._write_words(lambda db, index: documents.rename(db, documents.key_of(db, document), title, index))
+    def extend(self, document: str, passages: Sequence[Passage]) -> int:
+        return self._write_words(lambda db, index: documents.extend(db, document, passages, index))
+
+    def amend(
+        self, document: str, title: str | None = None, namespace: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self._write_words(lambda db, index: documents.amend(db, document, index, title, namespace, metadata))
 
     def delete(self, document: str) -> None:
         self._write_words(lambda db, index: documents.delete(db, documents.key_of(db, document), index))
+
+    def take(self, document: str) -> Document:
+        return self._write_words(lambda db, index: documents.take(db, document, index))
 
     # -- reading ---
 
     def document(self, id: str) -> Document:
         return self._read(lambda db: documents.read(db, documents.key_of(db, id)))
+
+    def head(self, id: str) -> Document:
+        return self._read(lambda db: documents.read_head(db, documents.key_of(db, id)))
+
+    def summary(self, id: str) -> Summary:
+        return self._read(lambda db: documents.summary(db, id))
+
+    def find(self, origin: str, origin_id: str) -> str | None:
+        return self._read(lambda db: documents.find(db, origin, origin_id))
+
+    def bones(self, id: str) -> list[Bone]:
+        return self._read(lambda db: documents.bones(db, id))
+
+    def contents(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
+        return self._read(lambda db: documents.contents(db, keys))
+
+    def part(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
+        return self._read(lambda db: documents.part(db, id, position, limit))
+
+    def holding(self, origin: str, passages: Sequence[str]) -> list[tuple[str, str]]:
+        return self._read(lambda db: documents.holding(db, origin, passages))
 
     def documents(self, filter: Filter, search: str, limit: int, offset: int) -> tuple[list[Summary], int]:
         return self._search(lambda db: documents.summaries(db, filter, search, limit, offset))
@@ -129,6 +170,9 @@ class PostgresStore(Store):
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         return self._search(lambda db: text.best(db, node, filter, limit, self._counts, self._by_bm25))
+
+    def openings(self, words: Sequence[Word]) -> list[int]:
+        return self._search(lambda db: documents.openings(db, words))
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         return self._search(lambda db: text.count(db, node, filter, self._counts))
@@ -277,6 +321,15 @@ class PostgresStore(Store):
             return statistics.counted(db) | {"indexed_in_part": part, "path": self.path, "engine": self.engine}
 
         return self._read(work)
+
+    def facets(self) -> dict[str, list[tuple[str, int]]]:
+        return self._read(statistics.facets)
+
+    def activity(self) -> Activity:
+        return self._read(statistics.activity)
+
+    def version(self) -> object:
+        return self._read(lambda db: db.get("select marks[1] from last_key where owner = ?", (db.owner,)))
 
     def verify(self) -> Findings:
         return self._read(_verify)

@@ -20,10 +20,11 @@ from recollect.stem import stem
 from recollect.store.base import Candidate
 from recollect.store.candidates import COLUMNS, candidates
 from recollect.store.database import IndexRow
+from recollect.store.matching import matches
 from recollect.store.postgres import bm25
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import conditions, document_conditions
-from recollect.store.postgres.words import LONGEST, Compiled, compiled, indexed, matches
+from recollect.store.postgres.words import LONGEST, Compiled, compiled, indexed
 from recollect.text import fold, indexable, micros, storable, tokens
 
 VERSION = 2

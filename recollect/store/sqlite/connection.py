@@ -26,7 +26,7 @@ from recollect.errors import DamagedLibrary, RecollectError, SearchTimeout, Stor
 from recollect.model import Filter
 from recollect.settings import LIMITS
 from recollect.stem import stem
-from recollect.store.sqlite.filters import document_conditions
+from recollect.store.sqlite.filters import document_conditions, passage_conditions
 from recollect.text import fold, indexable, storable
 
 T = TypeVar("T")
@@ -79,6 +79,10 @@ class Connection(apsw.Connection):
         if search:
             where += " and (contains(d.title, ?) or contains(d.id, ?))"
             values += [fold(search)] * 2
+        if filter.of_passages:
+            of_passage, more = passage_conditions(filter)
+            where += f" and exists (select 1 from passage p where p.document = d.key and {of_passage})"
+            values += more
         return where, values
 
 
@@ -189,13 +193,17 @@ class Connections:
         self._turn = threading.Lock()
         self._waiting: deque[_Job[Any]] = deque()
         self._idle: list[Connection] = []
+        self._looking = threading.Lock()
+        self._watcher: Connection | None = None
         self._closed = False
 
     def close(self) -> None:
-        with self._turn:
+        with self._turn, self._looking:
             self._closed = True
             while self._idle:
                 self._idle.pop().close()
+            if self._watcher is not None:
+                self._watcher.close()
             self._drop_writer()
 
     # -- writing ---
@@ -274,6 +282,19 @@ class Connections:
             self._open_writer().execute("pragma wal_checkpoint(truncate)").fetchall()
 
     # -- reading ---
+
+    def version(self) -> int:
+        """A number that changes with every commit of any other connection. Each connection counts for
+        itself, so one of them is kept for this and never writes."""
+        with self._looking:
+            if self._closed:
+                raise RecollectError("This library is closed.")
+            try:
+                if self._watcher is None:
+                    self._watcher = connect(self.path)
+                return int(self._watcher.pragma("data_version"))
+            except apsw.Error as error:
+                raise explained(error, self.path) from error
 
     @contextmanager
     def read(self, seconds: float | None = None) -> Iterator[Connection]:

@@ -10,6 +10,16 @@ from recollect.text import fold, micros
 
 def conditions(filter: Filter) -> tuple[str, list[Any]]:
     """The filter as SQL over passage p; always at least one condition."""
+    of_passage, values = passage_conditions(filter)
+    of_document, more = document_conditions(filter)
+    if of_document == "1":
+        return of_passage, values
+    within = f"p.document in (select d.key from document d where {of_document})"
+    return (within if of_passage == "1" else f"{of_passage} and {within}"), values + more
+
+
+def passage_conditions(filter: Filter) -> tuple[str, list[Any]]:
+    """The part of the filter that speaks of passage p; 1 when it says nothing."""
     clauses, values = _clauses(
         ("p.role", "in", filter.roles),
         ("p.author", "in", filter.authors),
@@ -24,10 +34,6 @@ def conditions(filter: Filter) -> tuple[str, list[Any]]:
     if filter.before is not None:
         clauses.append("p.created_at <= ?")
         values.append(micros(filter.before))
-    of_document, more = document_conditions(filter)
-    if of_document != "1":
-        clauses.append(f"p.document in (select d.key from document d where {of_document})")
-        values += more
     return " and ".join(clauses) or "1", values
 
 

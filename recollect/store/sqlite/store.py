@@ -12,11 +12,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 
 from recollect.errors import DamagedLibrary, NotFound, StoreBusy
-from recollect.model import Document, Filter, Passage, Receipt, Summary
-from recollect.query import Node, words
+from recollect.model import Bone, Document, Filter, Passage, Receipt, Summary
+from recollect.query import Node, Word, words
 from recollect.settings import LIMITS
 from recollect.store import documents, receipts, spaces, statistics, transfer
-from recollect.store.base import Batch, Candidate, Contents, Findings, Saved, Space, Store, Unembedded
+from recollect.store.base import (
+    Activity,
+    Batch,
+    Candidate,
+    Contents,
+    Findings,
+    Placed,
+    Saved,
+    Space,
+    Store,
+    Unembedded,
+)
 from recollect.store.encoding import Progress
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections, connect, explained
@@ -92,15 +103,26 @@ class SqliteStore(Store):
             self._list_words()
         return saved
 
-    def append(self, document: str, passage: Passage) -> bool:
+    def append(self, document: str, passage: Passage) -> Placed:
         return self._write(lambda db: documents.append(db, document, passage, text.Index(db, self._words)))
 
-    def retitle(self, document: str, title: str) -> None:
-        self._write(lambda db: documents.rename(db, documents.key_of(db, document), title, text.Index(db, self._words)))
+    def extend(self, document: str, passages: Sequence[Passage]) -> int:
+        return self._write(lambda db: documents.extend(db, document, passages, text.Index(db, self._words)))
+
+    def amend(
+        self, document: str, title: str | None = None, namespace: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self._write(lambda db: documents.amend(db, document, text.Index(db, self._words), title, namespace, metadata))
 
     def delete(self, document: str) -> None:
         self._write(lambda db: documents.delete(db, documents.key_of(db, document), text.Index(db, self._words)))
         self._purge()
+
+    def take(self, document: str) -> Document:
+        taken: Document = self._write(lambda db: documents.take(db, document, text.Index(db, self._words)))
+        self._purge()
+        return taken
 
     def _purge(self) -> None:
         """Leave nothing of what was deleted in any file."""
@@ -123,6 +145,34 @@ class SqliteStore(Store):
         with self._connections.read() as db:
             return documents.read(db, documents.key_of(db, id))
 
+    def head(self, id: str) -> Document:
+        with self._connections.read() as db:
+            return documents.read_head(db, documents.key_of(db, id))
+
+    def summary(self, id: str) -> Summary:
+        with self._connections.read() as db:
+            return documents.summary(db, id)
+
+    def find(self, origin: str, origin_id: str) -> str | None:
+        with self._connections.read() as db:
+            return documents.find(db, origin, origin_id)
+
+    def bones(self, id: str) -> list[Bone]:
+        with self._connections.read() as db:
+            return documents.bones(db, id)
+
+    def contents(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
+        with self._connections.read() as db:
+            return documents.contents(db, keys)
+
+    def part(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
+        with self._connections.read() as db:
+            return documents.part(db, id, position, limit)
+
+    def holding(self, origin: str, passages: Sequence[str]) -> list[tuple[str, str]]:
+        with self._connections.read() as db:
+            return documents.holding(db, origin, passages)
+
     def documents(self, filter: Filter, search: str, limit: int, offset: int) -> tuple[list[Summary], int]:
         with self._connections.read(LIMITS.search_seconds) as db:
             return documents.summaries(db, filter, search, limit, offset)
@@ -143,6 +193,10 @@ class SqliteStore(Store):
             if self._is_sealed(db):
                 return self._sealed.best(db, node, filter, limit)
             return [key for key, _ in text.best(db, node, filter, text.everything(db), limit)]
+
+    def openings(self, words_: Sequence[Word]) -> list[int]:
+        with self._searching() as db:
+            return documents.openings(db, words_)
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         with self._searching() as db:
@@ -346,6 +400,17 @@ class SqliteStore(Store):
             part = db.get("select count(*) from passage where length(content) > ?", (LIMITS.indexed_characters,))
             return statistics.counted(db) | {"indexed_in_part": part, "file_bytes": self.path.stat().st_size,
                                              "path": str(self.path), "engine": self.engine}  # fmt: skip
+
+    def facets(self) -> dict[str, list[tuple[str, int]]]:
+        with self._connections.read() as db:
+            return statistics.facets(db)
+
+    def activity(self) -> Activity:
+        with self._connections.read() as db:
+            return statistics.activity(db)
+
+    def version(self) -> object:
+        return self._connections.version()
 
     def verify(self) -> Findings:
         # On a connection of its own: FTS5 checks an older picture of the index than it searches.
