@@ -1,0 +1,261 @@
+"""The service under load: 32 clients on a library of 100,000 messages, on loopback.
+
+    python -m bench.service [--messages N] [--clients N] [--seconds S] [--keep FOLDER]
+
+Search, list, append and a mixture of them, each for some seconds in a closed loop: a client asks again as soon as it
+was answered. Recollect on SQLite and on PostgreSQL, and beside it a plain FastAPI service over one SQLite file with
+FTS5 (bench/plain_service.py), one after the other in the same run. The server has one process; the clients have
+another on the same machine. A request that is answered with anything but success counts as failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import random
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import recollect
+from bench import corpus, plain_service
+from bench.server import Server
+from bench.speed import _head, _ms, _row, folder_for
+
+KINDS = ("search", "list", "append", "mixed: 80 % search, 15 % append, 5 % list")
+WARMING = 2.0  # seconds before anything is counted
+
+
+# -- the data ------------------------------------------------------------------------------
+
+
+def build(place: str | Path, messages: int) -> None:
+    with recollect.open(place, "bench", background=False) as library:
+        if library.conversations(limit=1)[1]:
+            return
+        batch: list[recollect.Document] = []
+        for document in corpus.documents(messages):
+            batch.append(document)
+            if len(batch) == 200:
+                library.store.save(batch)
+                batch = []
+        library.store.save(batch)
+        library.index()
+
+
+def build_plain(path: Path, messages: int) -> None:
+    if path.exists():
+        return
+    with sqlite3.connect(path) as db:
+        db.executescript(plain_service.SCHEMA)
+        for document in corpus.documents(messages):
+            at = document.updated_at.timestamp() if document.updated_at else 0.0
+            db.execute("insert into conversation values (?, ?, ?, ?)",
+                       [document.origin_id, document.title, at, len(document.passages)])  # fmt: skip
+            db.executemany(
+                "insert into message (id, conversation, role, content, at) values (?, ?, ?, ?, ?)",
+                [(p.id, document.origin_id, p.role, p.content, at) for p in document.passages],
+            )
+        db.execute("insert into words (words) values ('rebuild')")
+    db.close()
+
+
+# -- servers ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def running(command: list[str], port: int, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        command, env=os.environ | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        _until_open(port, process)
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+def _until_open(port: int, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise RuntimeError("the server did not start")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def cpu(pid: int) -> float:
+    stat = Path(f"/proc/{pid}/stat")
+    if not stat.exists():
+        return 0.0
+    used = stat.read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status")
+    found = re.search(r"VmRSS:\s+(\d+)", status.read_text()) if status.exists() else None
+    return int(found[1]) / 1024 if found else 0.0
+
+
+# -- clients ---------------------------------------------------------------------------------
+
+
+@dataclass
+class Asking:
+    """How one service is asked for the same things."""
+
+    name: str
+    search: Callable[[str], str]
+    list_: Callable[[int], str]
+    append: Callable[[str], str]
+    conversations: list[str] = field(default_factory=list)
+
+
+RECOLLECT = Asking(
+    "Recollect",
+    search=lambda q: f"GET /api/v1/search?q={quote(q)}&mode=text HTTP/1.1\r\n",
+    list_=lambda offset: f"GET /conversations?limit=50&offset={offset} HTTP/1.1\r\n",
+    append=lambda id_: f"POST /conversations/{quote(id_, safe='')}/messages HTTP/1.1\r\n",
+)
+PLAIN = Asking(
+    "plain FastAPI with FTS5",
+    search=lambda q: f"GET /search?q={quote(q)} HTTP/1.1\r\n",
+    list_=lambda offset: f"GET /conversations?offset={offset} HTTP/1.1\r\n",
+    append=lambda id_: f"POST /conversations/{quote(id_, safe='')}/messages HTTP/1.1\r\n",
+)
+
+
+@dataclass
+class Load:
+    """What one run of the clients saw."""
+
+    walls: list[float] = field(default_factory=list)
+    failed: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+    def at(self, percent: float) -> float:
+        ordered = sorted(self.walls)
+        return ordered[min(len(ordered) - 1, round(percent / 100 * (len(ordered) - 1)))] * 1000 if ordered else 0.0
+
+
+def requests(asking: Asking, kind: str, seed: int) -> Iterator[bytes]:
+    rng = random.Random(f"{kind} {seed}")
+    questions = [" ".join(asked.words) for asked in corpus.many_queries(400, 0)["question"]]
+    texts = [turn.text for turn in itertools.islice(corpus.messages(300, 7), 300)]
+    while True:
+        wanted = kind if kind in KINDS[:3] else rng.choices(("search", "append", "list"), (80, 15, 5))[0]
+        body = b""
+        if wanted == "search":
+            line = asking.search(rng.choice(questions))
+        elif wanted == "list":
+            line = asking.list_(rng.randrange(0, max(1, len(asking.conversations) - 50)))
+        else:
+            line = asking.append(rng.choice(asking.conversations))
+            body = json.dumps({"role": "user", "content": rng.choice(texts)}).encode()
+        head = (
+            f"{line}Host: 127.0.0.1:{{port}}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        yield head.encode() + body
+
+
+async def client(asking: Asking, kind: str, seed: int, port: int, began: float, end: float, load: Load) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for request in requests(asking, kind, seed):
+        asked = time.perf_counter()
+        if asked >= end:
+            break
+        writer.write(request.replace(b"{port}", str(port).encode(), 1))
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+        body = await reader.readexactly(int(length[1])) if length else b""
+        if asked >= began:
+            load.walls.append(time.perf_counter() - asked)
+            status = head.split(b" ", 2)[1].decode()
+            if not status.startswith("2"):
+                load.failed[f"{status} {body[:120].decode(errors='replace')}"] += 1
+    writer.close()
+    await writer.wait_closed()
+
+
+async def loaded(asking: Asking, kind: str, port: int, clients: int, seconds: float) -> Load:
+    load = Load(seconds=seconds)
+    began = time.perf_counter() + WARMING
+    await asyncio.gather(*(client(asking, kind, n, port, began, began + seconds, load) for n in range(clients)))
+    return load
+
+
+# -- all of it -------------------------------------------------------------------------------
+
+
+def show(name: str, asking: Asking, command: list[str], port: int, environment: dict[str, str],
+         clients: int, seconds: float) -> None:  # fmt: skip
+    for kind in KINDS:
+        with running(command, port, environment) as process:
+            before = cpu(process.pid)
+            load = asyncio.run(loaded(asking, kind, port, clients, seconds))
+            spent = cpu(process.pid) - before
+            rate = len(load.walls) / load.seconds
+            _row(kind, name, f"{rate:,.0f}", _ms(load.at(50)), _ms(load.at(99)), _ms(load.at(100)),
+                 load.failed.total(), f"{spent * 1000 / max(len(load.walls), 1):.1f}",
+                 f"{memory(process.pid):.0f}")  # fmt: skip
+        for what, count in load.failed.most_common(3):
+            print(f"\nFailed {count} times: {what}\n")
+
+
+def main(messages: int, clients: int, seconds: float, keep: Path | None) -> None:
+    os.environ["RECOLLECT_INDEXING"] = "manual"
+    with folder_for(keep) as folder:
+        within = folder / f"service-{messages}"
+        within.mkdir(parents=True, exist_ok=True)
+        home, plain = within / "home", within / "plain.db"
+        build(home, messages)
+        build_plain(plain, messages)
+        with Server(within / "postgres") as server:
+            url = server.database("service")
+            build(url, messages)
+            documents = [document.origin_id for document in corpus.documents(messages)]
+            RECOLLECT.conversations = PLAIN.conversations = documents
+            print(f"\n## {clients} clients on {messages:,} messages, {seconds:g} s each\n")
+            _head("requests", "service", "requests / s", "p50 ms", "p99 ms", "max ms", "failed",
+                  "server CPU ms a request", "server MiB")  # fmt: skip
+            for name, place in (("Recollect, SQLite", str(home)), ("Recollect, PostgreSQL", url)):
+                port = free_port()
+                serve = [sys.executable, "-m", "recollect", "--home", place, "--user", "bench", "serve", "--port",
+                         str(port), "--rate-limit", "0"]  # fmt: skip
+                show(name, RECOLLECT, serve, port, {}, clients, seconds)
+            port = free_port()
+            command = [sys.executable, "-m", "bench.plain_service", str(plain), str(port)]
+            show(PLAIN.name, PLAIN, command, port, {}, clients, seconds)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="The service under load, beside a plain one.")
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="build the libraries here, or use them again")
+    given = parser.parse_args()
+    main(given.messages, given.clients, given.seconds, given.keep)
