@@ -245,7 +245,7 @@ def main(messages: int, clients: int, seconds: float, keep: Path | None) -> None
                 port = free_port()
                 serve = [sys.executable, "-m", "recollect", "--home", place, "--user", "bench", "serve", "--port",
                          str(port), "--rate-limit", "0"]  # fmt: skip
-                show(name, RECOLLECT, serve, port, {}, clients, seconds)
+                show(name, RECOLLECT, serve, port, {"RECOLLECT_INDEXING": "background"}, clients, seconds)
             port = free_port()
             command = [sys.executable, "-m", "bench.plain_service", str(plain), str(port)]
             show(PLAIN.name, PLAIN, command, port, {}, clients, seconds)

@@ -238,6 +238,18 @@ def words(node: Node) -> list[Word]:
             return [w for part in parts for w in words(part)]
 
 
+def every_word(node: Node) -> Iterator[Word]:
+    """The words of the tree, negated ones too."""
+    match node:
+        case Word():
+            yield node
+        case Not(part):
+            yield from every_word(part)
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from every_word(part)
+
+
 def any_of(node: Node) -> Node | None:
     """The same plain words with OR between them; None when the query said more than words."""
     if type(node) is And and all(isinstance(p, Word) for p in node.parts):

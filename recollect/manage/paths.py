@@ -19,7 +19,7 @@ class Step:
 
 
 def way(bones: Sequence[Bone], through: str | None = None) -> list[Step]:
-    """The canonical way, or one through a message: down to it, and on along the newest of what follows.
+    """The canonical way, or one through a message; and on from there along the newest of what follows.
 
     Bones are in reading order. Raises NotFound where there is no such message.
     """
@@ -28,21 +28,16 @@ def way(bones: Sequence[Bone], through: str | None = None) -> list[Step]:
     children: dict[str | None, list[Bone]] = {}
     for bone in bones:
         children.setdefault(parent[bone.id], []).append(bone)
-    linked = len(children) > 1
-    if through is None:
+    middle = None if through is None else by_id.get(identifier(through))
+    if through is not None and middle is None:
+        raise NotFound(f"There is no message {truncate(through, 80)!r} in this conversation.")
+    if len(children) < 2:  # nothing answers anything: all of it is the way
+        return [Step(bone, (bone.id,), 0) for bone in bones]
+    if middle is None or middle.canonical:
         chosen = [bone for bone in bones if bone.canonical]
     else:
-        middle = by_id.get(identifier(through))
-        if middle is None:
-            raise NotFound(f"There is no message {truncate(through, 80)!r} in this conversation.")
-        if not linked:
-            chosen = list(bones)
-        elif middle.canonical:
-            chosen = [bone for bone in bones if bone.canonical]
-        else:
-            chosen = [*_down_to(middle, by_id, parent), *_on_from(middle, children)]
-    if not linked:
-        return [Step(bone, (bone.id,), 0) for bone in chosen]
+        chosen = _down_to(middle, by_id, parent)
+    chosen += _on_from(chosen[-1], children)
     return [_step(bone, children[parent[bone.id]]) for bone in chosen]
 
 

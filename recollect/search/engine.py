@@ -12,7 +12,7 @@ from typing import Any
 from recollect.errors import InvalidInput, RecollectError
 from recollect.index.meaning import Meaning
 from recollect.model import Filter, Hit, Page
-from recollect.query import And, MalformedQuery, Node, Query, Word, expression, read, words
+from recollect.query import And, MalformedQuery, Node, Query, Word, every_word, expression, read, words
 from recollect.search import rank
 from recollect.search.rank import WEIGHTS, Found, Question, Ranked
 from recollect.search.snippet import excerpt, snippet
@@ -113,25 +113,40 @@ def search_all(store: Store, meaning: Meaning, concepts: Sequence[str], filter: 
 def exact(store: Store, text: str, filter: Filter, limit: int) -> Page:
     """Messages whose contents match an expression of FTS5's language, in the order of the text engine.
 
-    Titles are indexed with the message that opens their conversation, so what matches by its title
-    alone is taken out. Raises MalformedQuery.
+    Titles are indexed with the message that opens their conversation, so what a title alone decides
+    is put right. Raises MalformedQuery.
     """
     node = expression(text)
     asked = words(node)
     if not asked or not all(has_token(w.text) for w in asked):
         raise MalformedQuery("The query has no word to look for.")
-    by_title = {c.key for c in store.passages(store.openings(asked), filter)
-                if matches(node, c.title, c.content) and not matches(node, "", c.content)}  # fmt: skip
     limit = max(1, min(limit, LIMITS.page_size))
-    keys = [k for k in store.match(node, filter, limit + len(by_title)) if k not in by_title][:limit]
+    gained, lost = _by_title(store, node, filter)
+    keys = [k for k in store.match(node, filter, limit + len(gained)) if k not in gained]
+    if lost:
+        scores = store.text_scores(node, [*keys, *lost])
+        keys = sorted([*keys, *lost], key=lambda k: -scores.get(k, 0.0))
+    keys = keys[:limit]
     found = {c.key: c for c in store.passages(keys, filter)}
     total, is_exact = store.count(node, filter)
+    total += len(lost) - len(gained)
     hits = []
     for place, key in enumerate(keys):
         if key in found:
             shown, marks = excerpt(found[key].content, asked, LIMITS.excerpt_words)
             hits.append(replace(_shown(found[key], [], 1 / (1 + place)), snippet=shown, marks=marks))
-    return Page(tuple(hits), max(total - len(by_title), len(hits)), 0, limit, exact=is_exact)
+    return Page(tuple(hits), max(total, len(hits)), 0, limit, exact=is_exact)
+
+
+def _by_title(store: Store, node: Node, filter: Filter) -> tuple[set[int], set[int]]:
+    """The messages that match only because of the title they carry, and those that fail to only because of it."""
+    gained: set[int] = set()
+    lost: set[int] = set()
+    for opening in store.passages(store.openings(list(every_word(node))), filter):
+        with_title, without = (matches(node, title, opening.content) for title in (opening.title, ""))
+        if with_title != without:
+            (gained if with_title else lost).add(opening.key)
+    return gained, lost
 
 
 def related(store: Store, meaning: Meaning, conversation: str, message: str, filter: Filter, wish: Wish) -> Page:

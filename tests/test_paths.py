@@ -1,0 +1,123 @@
+"""Ways through a conversation that has branches."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recollect
+from recollect.errors import NotFound
+from recollect.manage.paths import way
+from recollect.model import Bone, Document, Passage, arrange
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[Bone]:
+    """The bones of any tree, with parents that may be missing, as a store gives them."""
+    size = draw(st.integers(1, 25))
+    passages = []
+    for n in range(size):
+        parent = draw(st.sampled_from([None, "gone", *(f"m{k}" for k in range(n))]))
+        passages.append(Passage(f"m{n}", "user", "", parent=parent))
+    head = draw(st.sampled_from([None, *(p.id for p in passages)]))
+    arranged = arrange(Document("test", "t", passages=tuple(passages), head=head))
+    return [Bone(n, p.id, p.parent, p.position, p.canonical) for n, p in enumerate(arranged.passages)]
+
+
+@given(trees(), st.data())
+def test_a_way_goes_down_from_a_root_through_the_message_to_a_leaf(bones: list[Bone], data: st.DataObject) -> None:
+    ids = {bone.id for bone in bones}
+    through = data.draw(st.sampled_from(sorted(ids)))
+    steps = way(bones, through)
+    path = [step.bone.id for step in steps]
+    assert through in path
+    assert len(set(path)) == len(path)
+    if any(bone.parent in ids for bone in bones):
+        parents = [step.bone.parent if step.bone.parent in ids else None for step in steps]
+        assert parents == [None, *path[:-1]]
+    else:
+        assert path == [bone.id for bone in bones]
+
+
+@given(trees())
+def test_without_a_message_the_way_is_the_canonical_one_to_its_end(bones: list[Bone]) -> None:
+    canonical = [bone for bone in bones if bone.canonical]
+    steps = [step.bone for step in way(bones)]
+    assert steps[: len(canonical)] == canonical
+    assert all(
+        bone.parent == before.id
+        for before, bone in zip(steps[len(canonical) - 1 :], steps[len(canonical) :], strict=False)
+    )
+
+
+@given(trees())
+def test_every_message_can_be_reached_by_switching_at_forks(bones: list[Bone]) -> None:
+    reached: set[str] = set()
+    ahead = way(bones)
+    while ahead:
+        step = ahead.pop()
+        for sibling in step.siblings:
+            if sibling not in reached:
+                ahead += way(bones, sibling)
+        reached |= {step.bone.id, *step.siblings}
+    assert reached == {bone.id for bone in bones}
+
+
+@given(trees())
+def test_siblings_are_those_with_the_same_parent_and_the_index_is_one_s_own(bones: list[Bone]) -> None:
+    by_id = {bone.id: bone for bone in bones}
+    for step in way(bones):
+        assert step.siblings[step.index] == step.bone.id
+        parents = {by_id[s].parent if by_id[s].parent in by_id else None for s in step.siblings}
+        assert len(parents) == 1
+
+
+def test_a_message_that_is_not_there_is_told() -> None:
+    with pytest.raises(NotFound, match="ghost"):
+        way([Bone(1, "a", None, 0, True)], "ghost")
+
+
+# -- views of a library --------------------------------------------------------------
+
+
+def branched(library: recollect.Library) -> None:
+    turns = [
+        {"id": "q", "role": "user", "content": "question"},
+        {"id": "a1", "role": "assistant", "content": "first answer", "parent": "q"},
+        {"id": "a2", "role": "assistant", "content": "second answer", "parent": "q"},
+        {"id": "more", "role": "user", "content": "and then", "parent": "a2"},
+    ]
+    library.add_conversation("c", messages=turns)
+
+
+def test_a_view_shows_the_branch_that_was_last_and_what_else_there_is(library: recollect.Library) -> None:
+    branched(library)
+    view = library.view("c")
+    assert [(s.passage.id, s.siblings, s.index) for s in view.messages] == [
+        ("q", ("q",), 0),
+        ("a2", ("a1", "a2"), 1),
+        ("more", ("more",), 0),
+    ]
+    assert (view.start, view.total, view.document.passages) == (0, 3, ())
+    other = library.view("c", through="a1")
+    assert [s.passage.content for s in other.messages] == ["question", "first answer"]
+
+
+def test_a_view_lies_around_a_message_or_begins_where_it_shall(library: recollect.Library) -> None:
+    library.add_conversation("long", messages=[{"id": f"m{n}", "role": "user", "content": str(n)} for n in range(100)])
+
+    def shown(**wish: object) -> tuple[list[str], int, int]:
+        view = library.view("long", limit=4, **wish)  # type: ignore[arg-type]
+        return [s.passage.id for s in view.messages], view.start, view.total
+
+    assert shown() == (["m0", "m1", "m2", "m3"], 0, 100)
+    assert shown(around="m50") == (["m48", "m49", "m50", "m51"], 48, 100)
+    assert shown(around="m0") == (["m0", "m1", "m2", "m3"], 0, 100)
+    assert shown(around="m99") == (["m96", "m97", "m98", "m99"], 96, 100)
+    assert shown(start=98) == (["m98", "m99"], 98, 100)
+    assert shown(start=1_000) == ([], 100, 100)
+    with pytest.raises(NotFound):
+        library.view("long", around="ghost")
+    with pytest.raises(NotFound):
+        library.view("nowhere")
