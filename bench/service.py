@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import itertools
 import json
 import os
 import random
@@ -27,6 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -161,10 +161,16 @@ class Load:
         return ordered[min(len(ordered) - 1, round(percent / 100 * (len(ordered) - 1)))] * 1000 if ordered else 0.0
 
 
+@cache
+def said() -> tuple[list[str], list[str]]:
+    """Questions to ask, and texts to save."""
+    questions = [" ".join(asked.words) for asked in corpus.many_queries(400, 0)["question"]]
+    return questions, [turn.text for turn in corpus.messages(300, 7)]
+
+
 def requests(asking: Asking, kind: str, seed: int) -> Iterator[bytes]:
     rng = random.Random(f"{kind} {seed}")
-    questions = [" ".join(asked.words) for asked in corpus.many_queries(400, 0)["question"]]
-    texts = [turn.text for turn in itertools.islice(corpus.messages(300, 7), 300)]
+    questions, texts = said()
     while True:
         wanted = kind if kind in KINDS[:3] else rng.choices(("search", "append", "list"), (80, 15, 5))[0]
         body = b""
@@ -237,6 +243,7 @@ def main(messages: int, clients: int, seconds: float, keep: Path | None) -> None
             url = server.database("service")
             build(url, messages)
             documents = [document.origin_id for document in corpus.documents(messages)]
+            said()
             RECOLLECT.conversations = PLAIN.conversations = documents
             print(f"\n## {clients} clients on {messages:,} messages, {seconds:g} s each\n")
             _head("requests", "service", "requests / s", "p50 ms", "p99 ms", "max ms", "failed",

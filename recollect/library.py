@@ -189,6 +189,9 @@ def library_file(folder: Path, user: str) -> Path:
     return folder / "users" / name / "library.db"
 
 
+_PAUSE = 0.5  # seconds after a pass in which what comes is gathered for the next
+
+
 class _Background:
     """A thread that indexes what waits, and ends when nothing does."""
 
@@ -197,18 +200,18 @@ class _Background:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._again = False
-        self._stop = False
+        self._closing = threading.Event()
 
     def wake(self) -> None:
         with self._lock:
             self._again = True
-            if self._stop or (self._thread is not None and self._thread.is_alive()):
+            if self._closing.is_set() or (self._thread is not None and self._thread.is_alive()):
                 return
             self._thread = threading.Thread(target=self._run, name="recollect-index", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        self._stop = True
+        self._closing.set()
         thread = self._thread
         if thread is not None:
             thread.join()
@@ -217,7 +220,8 @@ class _Background:
         from recollect.index.models import configured
         from recollect.index.refresh import refresh, waiting
 
-        while not self._stop:
+        passed = False
+        while not self._closing.wait(_PAUSE if passed else 0):
             with self._lock:
                 if not self._again:
                     self._thread = None
@@ -225,7 +229,8 @@ class _Background:
                 self._again = False
             try:
                 if waiting(self._store, configured()):
-                    refresh(self._store, configured(), stop=lambda: self._stop)
+                    refresh(self._store, configured(), stop=self._closing.is_set)
+                passed = True
             except RecollectError as error:
                 log.warning("Indexing in the background stopped: %s", error)
                 with self._lock:

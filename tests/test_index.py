@@ -426,8 +426,7 @@ def test_closing_stops_the_background_between_two_steps(
     closing = threading.Thread(target=library.close)
     closing.start()
     assert library._background is not None
-    while not library._background._stop:
-        pass
+    assert library._background._closing.wait(30)
     go_on.set()
     closing.join(30)
     assert not closing.is_alive()
@@ -462,8 +461,7 @@ def test_closing_stops_a_volume_that_is_being_made(
     closing = threading.Thread(target=library.close)
     closing.start()
     assert library._background is not None
-    while not library._background._stop:
-        pass
+    assert library._background._closing.wait(30)
     go_on.set()
     closing.join(30)
     assert not closing.is_alive()
