@@ -22,11 +22,15 @@ CLIENTS = """
   Claude Desktop  {{"mcpServers": {{"recollect": {{"command": "{command}", "args": ["mcp"]}}}}}}
                   in claude_desktop_config.json
 
+[bold]Look around in the browser[/]
+
+  {command} --home {home} serve       then http://127.0.0.1:8765
+
 [bold]Your own history[/]
 
   {command} import ~/Downloads/chatgpt-export.zip ~/.claude/projects ~/.codex/sessions
 
-The README says more, also for Letta. The web console is not part of this version yet.
+The README says more, also for Letta.
 """
 
 
@@ -49,7 +53,7 @@ def demo() -> None:
     step("list")
     step("stats")
     command = Path(sys.executable).with_name("recollect")
-    Console().print(CLIENTS.format(command=command), highlight=False, soft_wrap=True)
+    Console().print(CLIENTS.format(command=command, home=HOME), highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

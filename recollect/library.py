@@ -37,7 +37,7 @@ from recollect.model import (
 from recollect.settings import LIMITS, default_user, place
 from recollect.store.base import Candidate, Findings, Store
 from recollect.store.encoding import Progress
-from recollect.text import bound, identifier, storable
+from recollect.text import bound, identifier, storable, truncate
 
 if TYPE_CHECKING:
     from recollect.index.meaning import Meaning
@@ -350,7 +350,7 @@ class Library:
 
     def restore(self, document: Document) -> Document:
         """Put a conversation back that was deleted; what is in the library already is left alone."""
-        (saved,) = self.store.save([document])
+        (saved,) = self.store.save([document], by_id=document.origin == PROXY)
         self._catch_up()
         return self.store.head(saved.id)
 
@@ -367,22 +367,28 @@ class Library:
     ) -> dict[str, Json]:
         """A new conversation of a session, or the one that it has already.
 
-        Raises Conflict when the id is another conversation's, or the session's has another id.
+        With an id alone, also the one of that id. Raises Conflict when the id is another session's, or the
+        session's conversation has another id.
         """
         from recollect.manage.shapes import conversation_shape
 
         id_ = conversation_id or str(uuid.uuid4())
         session = session_id or id_
         there = self.store.find(origin, session)
-        if there is None:
-            if conversation_id is not None and self._has(id_):
+        if there is None and conversation_id is not None and self._has(id_):
+            there = id_ if session_id is None else self.store.find(origin, session)  # it may be just made
+            if there is None:
                 raise Conflict(f"Conversation id {id_[:80]!r} is already used by another conversation.")
+        if there is None:
             now = datetime.now(UTC)
             (saved,) = self.store.save([Document(
                 origin, session, title, namespace=namespace, created_at=now, updated_at=now,
                 metadata=dict(metadata or {}), id=id_,
             )])  # fmt: skip
             there = saved.id
+            if saved.created and identifier(there) != identifier(id_):  # another took the name meanwhile
+                self.store.delete(there)
+                raise Conflict(f"Conversation id {id_[:80]!r} is already used by another conversation.")
         if conversation_id is not None and identifier(there) != identifier(conversation_id):
             raise Conflict(f"Session {session[:80]!r} already has the conversation {there[:80]!r}.")
         return conversation_shape(self.store.summary(there))
@@ -405,7 +411,7 @@ class Library:
     def get_conversation_by_session(self, session_id: str) -> dict[str, Json] | None:
         from recollect.manage.shapes import conversation_shape
 
-        found = self.store.find(ORIGIN, session_id)
+        found = self.store.find(ORIGIN, session_id) or self.store.find(PROXY, session_id)
         return None if found is None else conversation_shape(self.store.summary(found))
 
     def get_messages(self, conversation_id: str, limit: int | None = None, offset: int = 0) -> list[dict[str, Json]]:
@@ -729,7 +735,8 @@ def _moment(value: Moment, name: str, *, end: bool = False) -> datetime | None:
         return bound(value if isinstance(value, str) else value.isoformat(), end=end)
     except (ValueError, AttributeError) as error:
         raise InvalidInput(
-            f"{name}: {value!r} is not a date. Use ISO 8601, such as 2026-01-31 or 2026-01-31T14:30:00+01:00."
+            f"{name}: {truncate(repr(value), 80)} is not a date. "
+            "Use ISO 8601, such as 2026-01-31 or 2026-01-31T14:30:00+01:00."
         ) from error
 
 

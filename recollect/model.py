@@ -199,6 +199,8 @@ class Hit:
     also: tuple[Hit, ...] = ()
     """Of hits by conversation: its next best messages."""
     visibility: str = "all"
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    """What the origin says of the message; of hits of `Library.exact` alone."""
 
 
 @dataclass(frozen=True, slots=True)

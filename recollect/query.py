@@ -159,6 +159,7 @@ def parse(text: str) -> Node:
 def expression(text: str) -> Node:
     """The tree of an expression in FTS5's own language over one column, `content`: beside what `parse`
     reads, `content:` before a part and `+` between the parts of a phrase. Raises as `parse` does."""
+    check_size(text)
     pieces = re.split('("[^"]*")', text)
     if any(_OTHER_COLUMN.search(piece) for piece in pieces[::2]):
         raise MalformedQuery("Only the column `content` can be searched.")

@@ -34,6 +34,18 @@ class Limits:
     archive_ratio: int = 500
     archive_bytes: int = 64_000_000_000
     mcp_line_bytes: int = 4_194_304
+    request_bytes: int = 16_777_216
+    upload_bytes: int = 8_000_000_000
+    header_bytes: int = 65_536
+    token_bytes: int = 8_192
+    header_seconds: float = 15.0
+    body_seconds: float = 30.0
+    drain_seconds: float = 10.0
+    requests_at_once: int = 512
+    searches_at_once: int = 4
+    search_wait_seconds: float = 10.0
+    connections: int = 1_000
+    open_libraries: int = 64
 
     def table(self) -> dict[str, float]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -62,6 +74,33 @@ SETTINGS = (
     ),
     Setting("RECOLLECT_EMBEDDINGS_KEY", "The key for that address, if it needs one."),
     Setting("RECOLLECT_INDEXING", "background (default) or manual: then only `recollect index` embeds and seals."),
+    Setting(
+        "RECOLLECT_MODEL",
+        "The model behind /chat and /v1: the address of an OpenAI-compatible service, and which of its models is asked "
+        "unless said (https://host/v1#model).",
+    ),
+    Setting("RECOLLECT_MODEL_KEY", "The key for that address; without it, the clients' own keys are passed on."),
+    Setting("RECOLLECT_HOST", "Where `recollect serve` listens (default: 127.0.0.1, this computer alone)."),
+    Setting("RECOLLECT_PORT", "Its port (default: 8765; 0: any that is free)."),
+    Setting(
+        "RECOLLECT_ALLOWED_HOSTS",
+        "Names under which the server may be asked, besides those of this computer; separated by commas.",
+    ),
+    Setting(
+        "RECOLLECT_CORS_ORIGINS",
+        "Web pages of other sites that may ask (https://app.example), separated by commas (default: none).",
+    ),
+    Setting("RECOLLECT_RATE_LIMIT", "Requests a minute of one user and kind (default: 3000; 0: no limit)."),
+    Setting(
+        "RECOLLECT_BASE_URL", "The server's public address, where a proxy stands before it (https://notes.example)."
+    ),
+    Setting("RECOLLECT_JWT_SECRET", "The secret of tokens signed with HS256; at least 32 bytes."),
+    Setting(
+        "RECOLLECT_JWT_KEYS",
+        "The public keys of tokens signed with RS256 or ES256: the address of a JWKS, or a file (a JWKS or a PEM key).",
+    ),
+    Setting("RECOLLECT_JWT_AUDIENCE", "What a token's aud must be."),
+    Setting("RECOLLECT_JWT_ISSUER", "What a token's iss must be."),
     Setting("CONVERSATION_DB", "A ChatGPT Browser database that conversation_search reads instead of the library."),
     Setting("ORIGIN_CONVERSATION_DB", "The same; CONVERSATION_DB wins where both are set."),
 )

@@ -12,6 +12,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST = -62135596800.0  # year 1
 _LATEST = 253402300799.0  # year 9999
 _LONGEST_NAME = 500
+_NAME_BYTES = 1_200  # two names must fit into an entry of an index, which in PostgreSQL has 2,704 bytes
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 # Scripts written without spaces between words: each character is its own token,
 # so that any run of them can be found as a phrase.
@@ -50,10 +51,10 @@ def identifier(value: str) -> str:
     """A name as it is stored and looked up: one too long for an index is cut, and a hash stands
     for the rest. Two different names stay different."""
     clean = storable(value)
-    if len(clean) <= _LONGEST_NAME:
+    if len(clean) <= _LONGEST_NAME and (clean.isascii() or len(clean.encode()) <= _NAME_BYTES):
         return clean
     rest = blake2b(clean.encode(), digest_size=16).hexdigest()
-    return f"{clean[: _LONGEST_NAME - 40]}\u2026{rest}"
+    return f"{clean.encode()[: _NAME_BYTES - 200].decode(errors='ignore')[: _LONGEST_NAME - 40]}\u2026{rest}"
 
 
 # -- matching --------------------------------------------------------------

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import recollect
+from recollect.settings import SETTINGS
 
 # No test may fail because the machine is busy. On a build server the examples are the same each time; elsewhere
 # every run tries new ones.
@@ -36,9 +37,9 @@ def no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     """Tests never see the person's own library or settings."""
     monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("RECOLLECT_INDEXING", "manual")
-    for name in ("CONVERSATION_DB", "ORIGIN_CONVERSATION_DB", "RECOLLECT_EMBEDDINGS", "RECOLLECT_EMBEDDINGS_KEY",
-                 "RECOLLECT_USER"):  # fmt: skip
-        monkeypatch.delenv(name, raising=False)
+    for setting in SETTINGS:
+        if setting.name not in ("RECOLLECT_HOME", "RECOLLECT_INDEXING"):
+            monkeypatch.delenv(setting.name, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
 
 
@@ -64,7 +65,8 @@ def user() -> str:
 
 @pytest.fixture
 def on_postgres(database: str, user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The settings of somebody whose library is in PostgreSQL; gives its address."""
+    """The settings of somebody whose library is in PostgreSQL, where nobody has a key yet; gives its address."""
+    postgres.forget_keys(database)
     monkeypatch.setenv("RECOLLECT_HOME", database)
     monkeypatch.setenv("RECOLLECT_USER", user)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # where models are, since the home is no folder

@@ -110,3 +110,10 @@ def address(parts: dict[str, Any]) -> str:
     port = f"&port={parts['port']}" if parts.get("port") else ""
     secret = f":{parts['password']}" if parts.get("password") else ""
     return f"postgresql://{parts.get('user', 'postgres')}{secret}@/{parts['dbname']}?host={host}{port}"
+
+
+def forget_keys(database: str) -> None:
+    """The tests of one process share a database, and with it its keys."""
+    with psycopg.connect(database, autocommit=True) as server:
+        if server.execute("select to_regclass('recollect_keys.api_key')").fetchone() != (None,):
+            server.execute("delete from recollect_keys.api_key")

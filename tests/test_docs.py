@@ -13,11 +13,15 @@ from pathlib import Path
 import postgres
 import psycopg
 import pytest
+from starlette.testclient import TestClient
 
 import recollect
 from recollect import __version__
 from recollect.cli import parser
+from recollect.serve.app import make_app
+from recollect.serve.service import Service
 from recollect.settings import LIMITS, SETTINGS
+from recollect.settings import place as settings_place
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -77,6 +81,50 @@ def test_json_in_the_docs_is_json(page: str, text: str) -> None:
 @pytest.mark.parametrize(("page", "text"), blocks("toml"))
 def test_toml_in_the_docs_is_toml(page: str, text: str) -> None:
     assert tomllib.loads(text)
+
+
+# -- requests of the docs ----------------------------------------------------------------
+
+
+def requests_of(page: str) -> list[tuple[str, str, dict[str, str], str | None]]:
+    """The `curl` lines of a page: method, path, headers and body."""
+    found = []
+    for name, text in blocks("sh"):
+        commands = shlex.split(text, comments=True) if name == page else []
+        for start in [n for n, word in enumerate(commands) if word == "curl"]:
+            end = next((n for n in range(start + 1, len(commands)) if commands[n] == "curl"), len(commands))
+            found.append(_request(commands[start + 1 : end]))
+    return found
+
+
+def _request(words: list[str]) -> tuple[str, str, dict[str, str], str | None]:
+    method, headers, body, path = "", {}, None, ""
+    rest = iter(words)
+    for word in rest:
+        match word:
+            case "-X":
+                method = next(rest)
+            case "-H":
+                name, _, value = next(rest).partition(": ")
+                headers[name] = value
+            case "-d":
+                body = next(rest)
+            case _:
+                path = word.removeprefix("http://127.0.0.1:8765")
+    return method or ("POST" if body else "GET"), path, headers, body
+
+
+def test_requests_in_the_docs_are_answered(place: str) -> None:
+    service = Service(settings_place(place))
+    try:
+        with TestClient(make_app(service), base_url="http://127.0.0.1:8765") as client:
+            asked = requests_of("service.md")
+            for method, path, headers, body in asked:
+                answer = client.request(method, path, headers=headers, content=body)
+                assert answer.status_code in (200, 201), f"{method} {path}: {answer.text}"
+    finally:
+        service.close()
+    assert len(asked) > 10
 
 
 def test_the_careful_way_of_setting_up_a_server_works_as_written(database: str, user: str) -> None:

@@ -102,3 +102,8 @@ def test_a_huge_message_of_one_word_is_soon_shown() -> None:
     shown, marks = excerpt("a " * 500_000, [Word("a")], 20)
     assert shown == "a " * 19 + "a…"
     assert len(marks) == 20
+
+
+def test_a_long_query_is_refused_before_it_is_read() -> None:
+    with pytest.raises(InvalidInput):
+        expression("a + " * 20_000)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from recollect import __version__
-from recollect.cli import care, exporting, importing, indexing, moving, reading, searching
+from recollect.cli import care, exporting, importing, indexing, keys, moving, reading, searching, serving
 from recollect.cli.common import add_library
 from recollect.errors import RecollectError
 
@@ -19,6 +19,7 @@ examples:
   recollect search deadlock --role assistant --after 2025-06-01 --json
   recollect read CONVERSATION                          read a conversation
   recollect mcp                                        serve agents over stdio
+  recollect serve                                      the console and REST, at http://127.0.0.1:8765
 
 Every command has its own --help.
 """
@@ -34,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     add_library(top)
     top.add_argument("--version", action="version", version=f"recollect {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for group in (importing, searching, reading, exporting, indexing, moving, care):
+    for group in (importing, searching, reading, exporting, indexing, moving, care, serving, keys):
         group.register(commands)
     commands.add_parser("mcp", help="serve agents over stdio (MCP)")  # __main__ takes this one before it comes here
     return top

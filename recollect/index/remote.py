@@ -63,14 +63,14 @@ class RemoteModel:
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         """`address` is what `/embeddings` is put after; `dimensions`, where known, is what every answer must have."""
-        parts = _parts(address)
-        self._key = _checked_key(key, parts)
+        parts = address_of(address, "RECOLLECT_EMBEDDINGS", "/embeddings")
+        self._key = key_for(key, parts, "RECOLLECT_EMBEDDINGS")
         self._url = parts._replace(path=f"{parts.path}/embeddings", fragment="").geturl()
         self._shown = f"{parts.scheme}://{parts.netloc}{parts.path}"
         self._timeout = timeout
         self._wait = wait
         self._dimensions = dimensions
-        local = [urllib.request.ProxyHandler({})] if _loopback(parts) else []
+        local = [urllib.request.ProxyHandler({})] if loopback(parts) else []
         self._opener = urllib.request.build_opener(_NoRedirects, *local)
         self.name = model
 
@@ -242,38 +242,38 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _parts(address: str) -> SplitResult:
-    address = address.strip()
+def address_of(said: str, setting: str, endpoint: str) -> SplitResult:
+    """The address of a service that speaks OpenAI's protocol, as a setting says it: what an endpoint is put after."""
+    said = said.strip()
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(said)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        usable = usable and address.isascii() and address.isprintable() and " " not in address
+        usable = usable and said.isascii() and said.isprintable() and " " not in said
     except ValueError:
         usable = False
     if not usable:
-        raise InvalidInput("RECOLLECT_EMBEDDINGS is no http(s) address, such as http://127.0.0.1:11434/v1#model.")
+        raise InvalidInput(f"{setting} is no http(s) address, such as http://127.0.0.1:11434/v1#model.")
     if "@" in parts.netloc:
-        raise InvalidInput("RECOLLECT_EMBEDDINGS holds a password; a key belongs into RECOLLECT_EMBEDDINGS_KEY.")
-    return parts._replace(path=parts.path.rstrip("/").removesuffix("/embeddings"))
+        raise InvalidInput(f"{setting} holds a password; a key belongs into {setting}_KEY.")
+    return parts._replace(path=parts.path.rstrip("/").removesuffix(endpoint))
 
 
-def _checked_key(key: str | None, parts: SplitResult) -> str | None:
+def key_for(key: str | None, parts: SplitResult, setting: str) -> str | None:
+    """The key, if it may go to that address."""
     key = (key or "").strip()
     if not key:
         return None
     if not (key.isascii() and key.isprintable()) or " " in key:  # else http.client would show it while complaining
+        raise InvalidInput(f"{setting}_KEY holds characters that no key has, such as a space or a line break.")
+    if parts.scheme == "http" and not loopback(parts):
         raise InvalidInput(
-            "RECOLLECT_EMBEDDINGS_KEY holds characters that no key has, such as a space or a line break."
-        )
-    if parts.scheme == "http" and not _loopback(parts):
-        raise InvalidInput(
-            f"The key would go to {parts.netloc} unencrypted: use an https:// address in RECOLLECT_EMBEDDINGS, or "
-            "leave RECOLLECT_EMBEDDINGS_KEY empty."
+            f"The key would go to {parts.netloc} unencrypted: use an https:// address in {setting}, or "
+            f"leave {setting}_KEY empty."
         )
     return key
 
 
-def _loopback(parts: SplitResult) -> bool:
+def loopback(parts: SplitResult) -> bool:
     host = parts.hostname or ""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback

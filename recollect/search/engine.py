@@ -128,13 +128,15 @@ def exact(store: Store, text: str, filter: Filter, limit: int) -> Page:
         keys = sorted([*keys, *lost], key=lambda k: -scores.get(k, 0.0))
     keys = keys[:limit]
     found = {c.key: c for c in store.passages(keys, filter)}
+    read = store.contents(list(found))
     total, is_exact = store.count(node, filter)
     total += len(lost) - len(gained)
     hits = []
     for place, key in enumerate(keys):
-        if key in found:
+        if key in read:
             shown, marks = excerpt(found[key].content, asked, LIMITS.excerpt_words)
-            hits.append(replace(_shown(found[key], [], 1 / (1 + place)), snippet=shown, marks=marks))
+            hit = _shown(found[key], [], 1 / (1 + place))
+            hits.append(replace(hit, snippet=shown, marks=marks, metadata=read[key][1].metadata))
     return Page(tuple(hits), max(total, len(hits)), 0, limit, exact=is_exact)
 
 

@@ -163,12 +163,13 @@ class Store(ABC):
     # -- writing ---
 
     @abstractmethod
-    def save(self, documents: Sequence[Document], receipt: int | None = None) -> list[Saved]:
+    def save(self, documents: Sequence[Document], receipt: int | None = None, by_id: bool = False) -> list[Saved]:
         """Store documents or bring stored ones up to date, all in one transaction.
 
         A document is known by (origin, origin_id). Passages that are new are
         added, equal ones left alone, different ones replaced unless the stored
         document is newer or the given one is `partial`. Nothing is removed.
+        What is added `by_id` can be found by the ids of passages (see `holding`).
         """
 
     @abstractmethod

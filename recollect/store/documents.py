@@ -158,11 +158,13 @@ def keys(db: Database, filter: Filter) -> list[int]:
 # -- saving --------------------------------------------------------------------
 
 
-def save(db: Database, index: TextIndex, documents: Sequence[Document], receipt: int | None) -> list[Saved]:
+def save(
+    db: Database, index: TextIndex, documents: Sequence[Document], receipt: int | None, by_id: bool = False
+) -> list[Saved]:
     """See Store.save."""
     if not documents:
         return []
-    saving = _Saving(db, index, documents, receipt)
+    saving = _Saving(db, index, documents, receipt, by_id)
     saved = [saving.save(d) for d in documents]
     saving.flush()
     return saved
@@ -172,7 +174,10 @@ class _Saving:
     """One transaction's worth of saving: what is there is asked at once, rows are collected and
     written together."""
 
-    def __init__(self, db: Database, index: TextIndex, documents: Sequence[Document], receipt: int | None) -> None:
+    def __init__(
+        self, db: Database, index: TextIndex, documents: Sequence[Document], receipt: int | None, by_id: bool
+    ) -> None:
+        self._by_id = by_id
         self._db = db
         self._index = index
         self._receipt = receipt
@@ -320,7 +325,7 @@ class _Saving:
         passage_key = self._next
         self._next += 1
         row = passage_row(passage, position, canonical)
-        self._rows.append((passage_key, key, self._receipt, document.shared_ids, *row))
+        self._rows.append((passage_key, key, self._receipt, document.shared_ids or self._by_id, *row))
         self._indexed.append((passage_key, title, row[-1]))
         if document.shared_ids:
             self._shared[document.origin, identifier(passage.id)] = key

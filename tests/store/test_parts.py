@@ -178,8 +178,9 @@ def test_what_is_taken_is_gone_and_can_be_put_back(store: Store) -> None:
     assert store.match(parse("walrus"), Filter(), 10) == []
     with pytest.raises(NotFound):
         store.take("c1")
-    store.save([before])
+    store.save([before], by_id=True)
     assert store.document("c1") == before
+    assert store.holding("test", ["b"]) == [("c1", "b")]
 
 
 # -- counting ----------------------------------------------------------------------------
@@ -224,3 +225,13 @@ def test_the_version_changes_with_every_write_of_anybody(store: Store, reopen: C
         seen.append(store.version())
     assert len(set(seen)) == 5
     assert store.version() == seen[-1]
+
+
+def test_long_names_in_any_alphabet_are_kept_apart(store: Store) -> None:
+    long = "日本語" * 300
+    store.save([
+        Document(f"{long}{o}", f"{long}{n}", "T", passages=(said(f"{long}{n}"),), updated_at=NOON)
+        for o in "ab" for n in "cd"
+    ])  # fmt: skip
+    assert store.documents(Filter(), "", 10, 0)[1] == 4
+    assert store.find(f"{long}a", f"{long}c") != store.find(f"{long}b", f"{long}c")

@@ -111,8 +111,8 @@ class PostgresStore(Store):
 
     # -- writing ---
 
-    def save(self, documents_: Sequence[Document], receipt: int | None = None) -> list[Saved]:
-        return self._write_words(lambda db, index: documents.save(db, index, documents_, receipt))
+    def save(self, documents_: Sequence[Document], receipt: int | None = None, by_id: bool = False) -> list[Saved]:
+        return self._write_words(lambda db, index: documents.save(db, index, documents_, receipt, by_id))
 
     def append(self, document: str, passage: Passage) -> Placed:
         return self._write_words(lambda db, index: documents.append(db, document, passage, index))

@@ -97,8 +97,8 @@ class SqliteStore(Store):
 
     # -- writing ---
 
-    def save(self, documents_: Sequence[Document], receipt: int | None = None) -> list[Saved]:
-        saved = self._write(lambda db: documents.save(db, text.Index(db, self._words), documents_, receipt))
+    def save(self, documents_: Sequence[Document], receipt: int | None = None, by_id: bool = False) -> list[Saved]:
+        saved = self._write(lambda db: documents.save(db, text.Index(db, self._words), documents_, receipt, by_id))
         if receipt is None:
             self._list_words()
         return saved

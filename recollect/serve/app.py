@@ -1,0 +1,73 @@
+"""The app: every route of the service behind one edge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+
+from recollect import __version__
+from recollect.serve.console import pages
+from recollect.serve.edge import Edge
+from recollect.serve.errors import SCHEMA, add_handlers
+from recollect.serve.rest import bus, chat, conversations, docs, events, health, imports, keys, openai, search
+from recollect.serve.service import Service
+
+ROUTERS = tuple(
+    part.router for part in (health, docs, keys, conversations, bus, search, imports, events, chat, openai, pages)
+)
+_DESCRIPTION = "Every conversation with AI, kept verbatim and found again."
+
+
+def make_app(service: Service) -> FastAPI:
+    """The app of a service. When it is shut down, it finishes what it accepted; closing the service is the
+    caller's."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for router in ROUTERS:
+                await stack.enter_async_context(router.lifespan_context(app))
+            stack.push_async_callback(asyncio.to_thread, service.drain)
+            yield
+
+    app = FastAPI(
+        title="Recollect", version=__version__, description=_DESCRIPTION, lifespan=lifespan, docs_url=None,
+        redoc_url=None, redirect_slashes=False,
+    )  # fmt: skip
+    app.state.service = service
+    app.add_middleware(Edge, service=service)
+    add_handlers(app)
+    for router in ROUTERS:
+        # Not include_router: then every request would be matched router by router, which costs more than all else here.
+        app.router.routes.extend(router.routes)
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    return app
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    """OpenAPI as it is: the one shape of errors, and how a key is sent."""
+    if app.openapi_schema is not None:
+        return app.openapi_schema
+    api = FastAPI.openapi(app)
+    parts = api.setdefault("components", {})
+    schemas = parts.setdefault("schemas", {})
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    schemas["Error"] = SCHEMA
+    parts["securitySchemes"] = {
+        "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, or a JWT."},
+        "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+    }
+    api["security"] = [{}, {"bearer": []}, {"key": []}]
+    for path in api["paths"].values():
+        for operation in path.values():
+            operation["responses"].pop("422", None)
+            operation["responses"]["default"] = {
+                "description": "What went wrong",
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+            }
+    return api

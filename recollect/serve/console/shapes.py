@@ -1,0 +1,227 @@
+"""What templates show: rows of the list, messages of a conversation, receipts."""
+
+from __future__ import annotations
+
+import calendar
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from markupsafe import Markup
+
+from recollect.errors import NotFound
+from recollect.library import Library
+from recollect.model import Counts, FileReceipt, Json, Passage, Receipt, Summary
+from recollect.serve.access import Principal
+from recollect.serve.console import rendering
+from recollect.serve.console.asking import Wanted
+from recollect.serve.rest.masking import shown_passage
+from recollect.text import truncate
+
+ROWS = 50
+WINDOW = 40
+_COLLAPSED = {"thinking": "Thinking", "tool_call": "Tool call", "tool_result": "Tool result", "context": "Context",
+              "summary": "Summary"}  # fmt: skip
+_AS_WRITTEN = ("tool_call", "tool_result")
+_BUDGET = 120_000  # characters of Markdown in one window; what comes after is folded earlier
+_FOLDED_EARLY = 1_500
+_RENDER_SECONDS = 0.5  # for a window; what comes after is shown as it is written
+_PEEK = 140
+
+
+# -- the list ---
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    id: str
+    title: str
+    origin: str
+    namespace: str
+    updated_at: datetime | None
+    message_count: int
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    items: Sequence[Row]
+    offset: int
+    total: int
+    current: str
+
+
+def rows(library: Library, filters: Wanted, offset: int, limit: int, current: str = "") -> Rows:
+    found, total = library.conversations(limit=limit, offset=offset, search=filters.title, **filters.of_messages())
+    return Rows([_row(item) for item in found], offset, total, current)
+
+
+def _row(item: Summary) -> Row:
+    when = item.updated_at or item.created_at
+    return Row(
+        item.id, item.title, item.origin, item.namespace, when, item.message_count, tags_of(item.metadata)[:3]
+    )  # fmt: skip
+
+
+def tags_of(metadata: Mapping[str, Json]) -> tuple[str, ...]:
+    tags = metadata.get("tags")
+    return tuple(str(tag) for tag in tags) if isinstance(tags, (list, tuple)) else ()
+
+
+def facets(library: Library) -> dict[str, list[tuple[str, int]]]:
+    known = library.facets()
+    return {
+        name: [(str(value), int(count)) for value, count in known[name]] for name in ("namespaces", "origins", "tags")
+    }
+
+
+def conversations_in(known: Mapping[str, Sequence[tuple[str, int]]]) -> int:
+    """How many conversations there are in all. Messages are not counted for a page: of a million that takes seconds."""
+    return sum(count for _, count in known["origins"])
+
+
+# -- a conversation ---
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message as the page shows it."""
+
+    passage: Passage
+    index: int
+    siblings: tuple[str, ...]
+    at: int
+    body: Markup
+    left: int
+    """Characters that are folded away."""
+
+    @property
+    def collapsed(self) -> bool:
+        return self.passage.kind in _COLLAPSED or self.passage.visibility == "hidden"
+
+    @property
+    def label(self) -> str:
+        if self.passage.visibility == "hidden":
+            return f"Hidden {self.passage.role or 'message'}"
+        return _COLLAPSED.get(self.passage.kind, self.passage.kind)
+
+    @property
+    def name(self) -> str:
+        return self.passage.author or (self.passage.role or "unknown").capitalize()
+
+    @property
+    def style(self) -> str:
+        return "is-hidden" if self.passage.visibility == "hidden" else "is-aside" if self.collapsed else ""
+
+    @property
+    def peek(self) -> str:
+        return " ".join(self.passage.content[:_PEEK].split())
+
+    @property
+    def attachments(self) -> list[str]:
+        return [_described(item) for item in self.passage.attachments]
+
+    @property
+    def citations(self) -> list[str]:
+        return [_described(item) for item in self.passage.citations]
+
+
+def opened(
+    library: Library, principal: Principal, conversation_id: str, *, through: str = "", around: str = "",
+    start: int | None = None, limit: int = WINDOW,
+) -> dict[str, Any]:  # fmt: skip
+    """A window of a conversation, as templates want it. A message that is not there any more is not insisted on."""
+    try:
+        view = library.view(conversation_id, through=through or None, around=around or None, start=start, limit=limit)
+    except NotFound:
+        if not through and not around:
+            raise
+        through = around = ""
+        view = library.view(conversation_id, start=start, limit=limit)
+    messages = []
+    budget, until = _BUDGET, time.monotonic() + _RENDER_SECONDS
+    for index, shown in enumerate(view.messages, view.start):
+        passage = shown_passage(principal, shown.passage)
+        length = rendering.FOLD if budget > 0 else _FOLDED_EARLY
+        body, left = body_of(passage, length, as_written=time.monotonic() > until)
+        budget -= len(passage.content) - left
+        messages.append(Message(passage, index, tuple(shown.siblings), shown.index, body, left))
+    return {"document": view.document, "view": view, "messages": messages, "through": through, "target": around}
+
+
+def body_of(passage: Passage, length: int, *, as_written: bool = False) -> tuple[Markup, int]:
+    """A message's text as HTML, and how many characters of it are left out."""
+    text = passage.content
+    shown = rendering.beginning(text, length)
+    made = rendering.plain(shown) if as_written or passage.kind in _AS_WRITTEN else rendering.markdown(shown)
+    return made, len(text) - len(shown)
+
+
+def _described(item: Json) -> str:
+    """An attachment or citation in a few words: its name and its address, wherever the origin put them."""
+    if isinstance(item, Mapping):
+        name = _first(item, ("name", "title", "file_name", "filename")) or _first(item, ("text", "id"))
+        address = _first(item, ("url", "uri"))
+        if name or address:
+            return truncate(f"{name} ({address})" if name and address and name != address else name or address, 300)
+    return truncate(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, default=str), 300)
+
+
+def _first(item: Mapping[str, Json], names: Sequence[str]) -> str:
+    inner = item.get("metadata")
+    for mapping in (item, inner if isinstance(inner, Mapping) else {}):
+        for name in names:
+            value = mapping.get(name)
+            if isinstance(value, str) and value.strip():
+                return value.strip()
+    return ""
+
+
+# -- receipts ---
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptShown:
+    id: int
+    name: str
+    started_at: datetime
+    finished_at: datetime | None
+    undone_at: datetime | None
+    files: Sequence[FileReceipt]
+    left_out: Counts
+    conversations: Counts = field(default_factory=Counts)
+    messages: Counts = field(default_factory=Counts)
+
+    @property
+    def problems(self) -> int:
+        kinds = [c for f in self.files for c in (f.conversations, f.messages)] + [self.left_out]
+        return sum(len(c.skipped) + len(c.failed) for c in kinds)
+
+    @property
+    def failures(self) -> bool:
+        return bool(self.conversations.failed or self.messages.failed or self.left_out.failed)
+
+
+def receipt_shown(receipt: Receipt, name: str) -> ReceiptShown:
+    return ReceiptShown(
+        receipt.id, name, receipt.started_at, receipt.finished_at, receipt.undone_at, receipt.files, receipt.left_out,
+        _summed([f.conversations for f in receipt.files]), _summed([f.messages for f in receipt.files]),
+    )  # fmt: skip
+
+
+def _summed(parts: Sequence[Counts]) -> Counts:
+    total = Counts(sum(p.new for p in parts), sum(p.same for p in parts), sum(p.changed for p in parts))
+    for part in parts:
+        for mine, theirs in ((total.skipped, part.skipped), (total.failed, part.failed)):
+            for reason, count in theirs.items():
+                mine[reason] = mine.get(reason, 0) + count
+    return total
+
+
+def in_words(month: str) -> str:
+    """2026-05 as "May 2026"."""
+    year, _, number = month.partition("-")
+    return f"{calendar.month_name[int(number)]} {year}"

@@ -1,0 +1,62 @@
+// What is saved by any program appears at once. A page that nobody sees does not listen: a browser has few connections.
+
+import { fragment, given_up } from "./dom.js";
+import { filters, renew_choices } from "./filters.js";
+import { kind, renew } from "./going.js";
+import { grow } from "./conversation.js";
+import { refresh } from "./sidebar.js";
+
+const PAUSE = 400; // milliseconds between two refreshes
+let source = null;
+let stale = false;
+let busy = false;
+
+export function start_live() {
+  document.addEventListener("visibilitychange", () => (document.hidden ? stop() : listen()));
+  addEventListener("pagehide", stop);
+  addEventListener("pageshow", (event) => event.persisted && listen());
+  if (!document.hidden) listen();
+}
+
+function listen() {
+  if (source) return;
+  source = new EventSource("/api/events");
+  source.addEventListener("ready", () => {
+    document.documentElement.dataset.live = "on";
+    changed(); // something may have been saved since the page was made
+  });
+  source.addEventListener("changed", changed);
+  source.addEventListener("error", () => {
+    document.documentElement.dataset.live = "off";
+    if (source?.readyState === EventSource.CLOSED) {
+      stop();
+      setTimeout(() => document.hidden || listen(), 10_000);
+    }
+  });
+}
+
+function stop() {
+  source?.close();
+  source = null;
+}
+
+async function changed() {
+  stale = true;
+  if (busy) return;
+  busy = true;
+  while (stale) {
+    stale = false;
+    try {
+      await Promise.all([refresh(), grow(), choices()]);
+      if (kind() === "start") await renew();
+    } catch (error) {
+      if (!given_up(error)) console.warn(error.message);
+    }
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+  }
+  busy = false;
+}
+
+async function choices() {
+  renew_choices(await fragment(`/console/filters?${filters()}`));
+}

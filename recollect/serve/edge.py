@@ -1,0 +1,439 @@
+"""The edge: what every request passes before a route sees it, and every answer on its way out.
+
+In this order, and before anything of the body is read: how much is going on,
+how large the request is, whether it was meant for this server (Host), which web
+page sends it (Origin), who sends it, how often. Whatever is refused costs
+little and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode, urlsplit
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from recollect.serve import limits, logs
+from recollect.serve.access import Principal
+from recollect.serve.auth import Unauthorized, cookies
+from recollect.serve.errors import Problem, answer_to, unexpected
+from recollect.settings import LIMITS
+
+if TYPE_CHECKING:
+    from recollect.serve.service import Service, ServiceConfig
+
+PUBLIC = frozenset(("/healthz", "/readyz", "/login"))
+STATIC = "/static/"
+UPLOADS = "/api/imports"
+SEARCHES = frozenset((
+    "/api/search", "/api/v1/search", "/api/v1/related", "/conversations/search/messages", "/console/hits",
+    "/console/matches",
+))  # fmt: skip
+CHECKED_EVERY = 5.0  # seconds after which a stream's credential is checked again
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+_SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
+_HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::([0-9]{1,5}))?")
+_HEADER_NAMES = re.compile(r"[A-Za-z0-9, _-]{1,2000}")
+_REQUEST_ID = re.compile(r"[\x20-\x7e]{1,128}")
+_THIS_COMPUTER = frozenset(("localhost", "127.0.0.1", "[::1]"))
+# What a page of any site may send without asking first.
+_SIMPLE_TYPES = frozenset(("", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"))
+_SECURITY = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+        "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_PREFLIGHT = {
+    "Access-Control-Allow-Methods": ", ".join(_METHODS),
+    "Access-Control-Max-Age": "600",
+}
+
+
+class Edge:
+    """ASGI middleware around the whole app."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self.app = app
+        self.service = service
+        self.busy = 0
+        """Requests being answered, without streams of events."""
+        self._searches = asyncio.Semaphore(LIMITS.searches_at_once)
+
+    @asynccontextmanager
+    async def turn_to_search(self) -> AsyncIterator[None]:
+        """Searches take turns: many at once would only push each other past their deadlines."""
+        try:
+            async with asyncio.timeout(LIMITS.search_wait_seconds):
+                await self._searches.acquire()
+        except TimeoutError:
+            raise Problem(503, "The server is busy with other searches. Try again.", retry_after=1) from None
+        try:
+            yield
+        finally:
+            self._searches.release()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await _Exchange(self, scope, receive, send).run()
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await self.app(scope, receive, send)
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
+        self._edge = edge
+        self._service = edge.service
+        self._raw_receive = receive
+        self._raw_send = send
+        self._headers = _Headers(scope["headers"])
+        self._method: str = scope["method"]
+        self._path: str = scope["path"]
+        given = self._headers.get("x-request-id") or ""
+        self._id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        self._scope: Scope = {**scope, "method": "GET" if self._method == "HEAD" else self._method}
+        self._scope["state"] = {**scope.get("state", {}), "request_id": self._id}
+        self._cors = ""  # the origin that is told it may read the answer
+        self._principal: Principal | None = None
+        self._credential: str | None = None
+        self._received = 0
+        self._body_done = False
+        self._most = _most_bytes(self._method, self._path)
+        self._status = 0
+        self._streams = False
+        self._checked = 0.0
+        self._over = False
+
+    async def run(self) -> None:
+        began = time.perf_counter()
+        metrics = self._service.metrics
+        self._edge.busy += 1
+        metrics.in_flight.inc()
+        try:
+            await self._answer()
+        finally:
+            if self._streams:
+                metrics.open_streams.dec()
+            else:
+                self._edge.busy -= 1
+                metrics.in_flight.dec()
+            seconds = time.perf_counter() - began
+            route, status = _template(self._scope), self._status or 499
+            metrics.answered(route, self._method, status, seconds)
+            logs.event(
+                "request",
+                method=self._method if self._method in (*_METHODS, "OPTIONS") else "OTHER",
+                route=route,
+                status=status,
+                ms=round(seconds * 1000, 2),
+                user=self._principal.user if self._principal else None,
+                credential=self._principal.credential if self._principal else None,
+                request_id=self._id,
+            )
+
+    async def _answer(self) -> None:
+        try:
+            early = await self._admitted()
+            if early is None and group_of(self._method, self._path) == limits.SEARCH:
+                async with self._edge.turn_to_search():
+                    await self._edge.app(self._scope, self._receive, self._send)
+            else:
+                await (early or self._edge.app)(self._scope, self._receive, self._send)
+        except Exception as error:
+            if self._over or isinstance(error, ClientDisconnect):
+                return
+            if unexpected(error):
+                logs.failed(error, request_id=self._id, route=_template(self._scope))
+            if not self._status:  # else it is too late; the server closes the connection
+                await self._refusal(error)(self._scope, self._receive, self._send)
+
+    async def _admitted(self) -> Response | None:
+        """Let the request in, or raise what refuses it. Some are answered here."""
+        self._check_load()
+        self._check_size()
+        self._check_host()
+        self._check_origin()
+        if self._cors and self._method == "OPTIONS" and self._headers.get("access-control-request-method"):
+            return Response(status_code=204, headers=_PREFLIGHT | self._headers_allowed())
+        if not self._public:
+            await self._authenticate()
+            self._check_rate()
+        if self._method == "OPTIONS":
+            allowed = _allowed(self._scope)
+            if not allowed:
+                raise Problem(404, "There is nothing at this address.")
+            return Response(status_code=204, headers={"Allow": ", ".join(allowed)})
+        return None
+
+    def _headers_allowed(self) -> dict[str, str]:
+        """A site that was allowed may send any header: OpenAI's own clients send a dozen of theirs."""
+        wanted = self._headers.get("access-control-request-headers") or ""
+        return {"Access-Control-Allow-Headers": wanted} if _HEADER_NAMES.fullmatch(wanted) else {}
+
+    @property
+    def _public(self) -> bool:
+        return self._path in PUBLIC or self._path.startswith(STATIC)
+
+    # -- the checks ---
+
+    def _check_load(self) -> None:
+        if self._edge.busy > LIMITS.requests_at_once and not self._public:
+            raise Problem(503, "The server is busy. Try again.", retry_after=1)
+
+    def _check_size(self) -> None:
+        said = self._headers.get("content-length")
+        if said is None:
+            return
+        if not re.fullmatch(r"[0-9]{1,18}", said):
+            raise Problem(400, "Content-Length is no number.", headers={"Connection": "close"})
+        if int(said) > self._most:
+            raise _too_large(self._most)
+
+    def _check_host(self) -> None:
+        names = self._headers.every("host")
+        if len(names) != 1 or not host_allowed(names[0], self._service.config, self._scope.get("server")):
+            raise Problem(
+                421,
+                "This server is not known by that name (Host). Whoever runs it can allow a name: --allow-host NAME.",
+                headers={"Connection": "close"},
+            )
+
+    def _check_origin(self) -> None:
+        config, origins = self._service.config, self._headers.every("origin")
+        own = True
+        if origins:
+            own = same_origin(origins[0], self._headers.get("host") or "", config)
+            if len(origins) > 1 or not (own or origins[0] in config.cors_origins):
+                raise _foreign()
+            self._cors = "" if own else origins[0]
+        with_cookie = bool(cookies("; ".join(self._headers.every("cookie"))))
+        if not own and with_cookie:
+            raise _foreign()  # another site's page acts with its own key, not with that of the console
+        site = self._headers.get("sec-fetch-site")
+        if own and site not in (None, "same-origin", "none") and not self._is_navigation():
+            raise _foreign()
+        content_type = (self._headers.get("content-type") or "").partition(";")[0].strip().lower()
+        if self._method not in _SAFE and with_cookie and not origins and content_type in _SIMPLE_TYPES:
+            raise _foreign()
+
+    def _is_navigation(self) -> bool:
+        """Whether a person follows a link to here, which shows the page and tells the other site nothing."""
+        return (
+            self._method in ("GET", "HEAD")
+            and self._headers.get("sec-fetch-mode") == "navigate"
+            and self._headers.get("sec-fetch-dest") in (None, "document")
+        )
+
+    async def _authenticate(self) -> None:
+        auth, metrics = self._service.auth, self._service.metrics
+        try:
+            peer = (self._scope.get("client") or ("",))[0]
+            self._principal, self._credential = await auth.authenticate(self._headers.raw, peer)
+        except Problem as problem:
+            (metrics.auth_failures if problem.status_code == 401 else metrics.rate_limited.labels("auth")).inc()
+            raise
+        self._checked = time.monotonic()
+        self._scope["state"]["principal"] = self._principal
+
+    def _check_rate(self) -> None:
+        assert self._principal is not None
+        group = group_of(self._method, self._path)
+        wait = self._service.limiter.take(self._principal.user, group)
+        if wait:
+            self._service.metrics.rate_limited.labels(group).inc()
+            raise Problem(429, f"Too many requests. Try again in {wait} seconds.", retry_after=wait)
+
+    # -- the way in and the way out ---
+
+    async def _receive(self) -> Message:
+        if self._body_done:
+            return await self._raw_receive()
+        try:
+            async with asyncio.timeout(LIMITS.body_seconds):
+                message = await self._raw_receive()
+        except TimeoutError:
+            raise Problem(408, "The request came too slowly.", headers={"Connection": "close"}) from None
+        if message["type"] == "http.request":
+            self._received += len(message.get("body", b""))
+            if self._received > self._most:
+                raise _too_large(self._most)
+            self._body_done = not message.get("more_body", False)
+        return message
+
+    async def _send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            self._finish(MutableHeaders(raw=message.setdefault("headers", [])))
+            await self._raw_send(message)
+            if self._method == "HEAD":
+                await self._end()
+        elif message["type"] != "http.response.body" or self._method != "HEAD":
+            if self._streams and not await self._may_go_on():
+                await self._end()
+            await self._raw_send(message)
+        elif message.get("more_body"):
+            raise _Over
+
+    def _finish(self, headers: MutableHeaders) -> None:
+        for name, value in _SECURITY.items():
+            headers.setdefault(name, value)
+        headers.setdefault("X-Request-ID", self._id)  # the model behind may have given its own
+        if not self._path.startswith(STATIC) or self._status >= 400:
+            headers["Cache-Control"] = "no-store"
+        if self._status == 405 and (allowed := _allowed(self._scope)):
+            headers["Allow"] = ", ".join(allowed)
+        if self._cors:
+            headers["Access-Control-Allow-Origin"] = self._cors
+            headers["Access-Control-Expose-Headers"] = "X-Request-ID, Retry-After, Content-Disposition"
+            headers.add_vary_header("Origin")
+        if headers.get("content-type", "").startswith("text/event-stream") and self._method != "HEAD":
+            self._streams = True
+            self._edge.busy -= 1
+            self._service.metrics.in_flight.dec()
+            self._service.metrics.open_streams.inc()
+
+    async def _may_go_on(self) -> bool:
+        """Whether a stream may: until the server stops, or the credential is revoked or expires."""
+        if self._service.draining.is_set() and not self._path.startswith("/v1/"):  # a model's answer ends by itself
+            return False
+        if self._principal is None or self._credential is None or time.monotonic() - self._checked < CHECKED_EVERY:
+            return True
+        self._checked = time.monotonic()
+        return await self._service.auth.still(self._principal, self._credential)
+
+    async def _end(self) -> None:
+        await self._raw_send({"type": "http.response.body", "body": b"", "more_body": False})
+        self._over = True
+        if self._streams:
+            raise _Over
+
+    def _refusal(self, error: Exception) -> Response:
+        if isinstance(error, Unauthorized) and self._wants_page():
+            query = self._scope.get("query_string", b"").decode("latin-1")
+            target = self._scope.get("raw_path", self._path.encode()).decode("latin-1") + (f"?{query}" if query else "")
+            told = f"?{urlencode({'next': target})}" if is_local(target) and target != "/" else ""
+            return RedirectResponse(f"/login{told}", 303)
+        return answer_to(error, self._scope)
+
+    def _wants_page(self) -> bool:
+        accepted = self._headers.get("accept") or ""
+        return (
+            self._method in ("GET", "HEAD") and "text/html" in accepted and not self._path.startswith(("/api/", "/v1/"))
+        )
+
+
+class _Over(Exception):
+    """The answer has been ended; nothing more of it is wanted."""
+
+
+class _Headers:
+    """The headers of a request; names are in lower case, as ASGI wants it."""
+
+    def __init__(self, raw: list[tuple[bytes, bytes]]) -> None:
+        self.raw = raw
+        self._values: dict[str, list[str]] = {}
+        for name, value in raw:
+            self._values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip())
+
+    def get(self, name: str) -> str | None:
+        values = self._values.get(name)
+        return values[0] if values else None
+
+    def every(self, name: str) -> list[str]:
+        return self._values.get(name, [])
+
+
+def host_allowed(host: str, config: ServiceConfig, server: Any = None) -> bool:
+    """Whether a Host header names this server: this computer with our port, the address that the connection came
+    to, or a name that was allowed."""
+    found = _HOST.fullmatch(host.lower())
+    if found is None:
+        return False
+    name, port = found[1], int(found[2] or 80)
+    if name in _THIS_COMPUTER and port == config.port:
+        return True
+    if name in config.public_hosts or host.lower() in config.public_hosts:
+        return True
+    try:
+        return bool(server) and port == server[1] and ip_address(name.strip("[]")) == ip_address(server[0])
+    except ValueError:
+        return False
+
+
+def same_origin(origin: str, host: str, config: ServiceConfig) -> bool:
+    """Whether a page of this origin came from here."""
+    parts = urlsplit(origin.lower())
+    if parts.scheme not in ("http", "https") or origin.lower() != f"{parts.scheme}://{parts.netloc}":
+        return False
+    port = ":443" if parts.scheme == "https" else ":80"
+    ours = {host.lower().removesuffix(port)}
+    base = urlsplit(config.base_url.lower())
+    if base.scheme == parts.scheme:
+        ours.add(base.netloc.removesuffix(port))
+    return parts.netloc.removesuffix(port) in ours
+
+
+def group_of(method: str, path: str) -> str:
+    """Which limit a request counts against."""
+    if path == UPLOADS and method == "POST":
+        return limits.IMPORT
+    if method == "POST" and (path == "/chat" or path.startswith("/v1/")):
+        return limits.CHAT
+    if path in SEARCHES:
+        return limits.SEARCH
+    return limits.READ if method in _SAFE else limits.WRITE
+
+
+def is_local(target: str) -> bool:
+    """Whether an address leads to this server and nowhere else: what may follow a login."""
+    return re.fullmatch(r"/(?![/\\])[\x21-\x7e]*", target) is not None and "\\" not in target
+
+
+def _most_bytes(method: str, path: str) -> int:
+    return LIMITS.upload_bytes if path == UPLOADS and method == "POST" else LIMITS.request_bytes
+
+
+def _too_large(most: int) -> Problem:
+    return Problem(
+        413, f"The request is too large: at most {most:,} bytes are taken here.", headers={"Connection": "close"}
+    )
+
+
+def _foreign() -> Problem:
+    return Problem(403, "A page of another site may not ask this. Whoever runs the server can allow it: --cors-origin.")
+
+
+def _template(scope: Scope) -> str:
+    """The route that a request went to, as it is written in the code: no ids, no words of anybody."""
+    path = getattr(scope.get("route"), "path", None)
+    return path if isinstance(path, str) and path else "-"
+
+
+def _allowed(scope: Scope) -> list[str]:
+    """The methods that an address takes."""
+    found = []
+    for method in _METHODS:
+        asked = {**scope, "method": "GET" if method == "HEAD" else method, "path_params": {}}
+        if any(route.matches(asked)[0] is Match.FULL for route in scope["app"].router.routes):
+            found.append(method)
+    return [*found, "OPTIONS"] if found else []

@@ -1,0 +1,208 @@
+"""Contract 2: messages of agents on a bus, in threads; and the search over them.
+
+A thread is a conversation: what was imported or saved elsewhere is found and
+read here too, and a thread is read in the console like anything else.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from recollect.errors import InvalidInput, SearchTimeout
+from recollect.library import BUS
+from recollect.model import Hit, Passage, Summary
+from recollect.query import MalformedQuery
+from recollect.serve.access import AccessTo, Principal
+from recollect.serve.answers import answer
+from recollect.serve.rest import schemas
+from recollect.serve.rest.masking import HUMAN_ONLY, for_people, shown_hit, shown_passage
+from recollect.serve.rest.routes import JsonRoute, clamped, not_found_as
+from recollect.settings import LIMITS
+from recollect.text import iso
+
+router = APIRouter(tags=["bus"], route_class=JsonRoute)
+
+NO_THREAD = "Thread not found"
+NEW_THREAD = "discuss"
+"""The state of a thread that says nothing of it."""
+
+ThreadId = Annotated[str, Path(description="The thread's id, percent-encoded.", min_length=1)]
+Limit = Annotated[int, Query(description="How many at most; values outside 1 to 200 are clamped.")]
+
+
+# -- searching -----------------------------------------------------------------
+
+
+@router.get("/api/search", responses={200: {"model": schemas.SearchResults}})
+def search(
+    access: AccessTo,
+    q: Annotated[str, Query(description="An FTS5 MATCH expression; it must not be empty.")] = "",
+    thread_id: Annotated[str, Query(description="Look only in this thread.")] = "",
+    limit: Limit = 50,
+) -> Response:
+    """Messages whose content matches, best first. A malformed expression matches nothing."""
+    query = q.strip()
+    if not query:
+        raise InvalidInput("Query parameter 'q' must not be empty")
+    found: dict[str, Any] = {"results": [], "total": 0, "query": query}
+    with access.read(BUS) as library:
+        try:
+            page = library.exact(
+                query, conversations=(thread_id,) if thread_id else (), limit=clamped(limit, 1, LIMITS.page_size)
+            )
+        except MalformedQuery as error:
+            return answer(found | {"warning": str(error)})
+        except SearchTimeout:
+            raise SearchTimeout("Database operation timeout") from None
+    results = [_result(access.principal, hit) for hit in page.hits]
+    return answer(found | {"results": results, "total": page.total})
+
+
+def _result(principal: Principal, hit: Hit) -> dict[str, Any]:
+    shown = shown_hit(principal, hit)
+    return {
+        "message_id": hit.message_id,
+        "thread_id": hit.conversation_id,
+        "thread_topic": hit.title,
+        "author": hit.author or hit.role,
+        "seq": hit.position + 1,
+        "created_at": iso(hit.created_at),
+        "snippet": marked(shown.snippet, shown.marks),
+        "metadata": dict(shown.metadata) or None if hit.origin == BUS else None,
+    }
+
+
+def marked(text: str, marks: tuple[tuple[int, int], ...]) -> str:
+    """Text as HTML in which nothing but the marks is markup: escaped first, marked second."""
+    done, at = [], 0
+    for start, end in marks:
+        done += [escape(text[at:start]), "<mark>", escape(text[start:end]), "</mark>"]
+        at = end
+    return "".join(done) + escape(text[at:])
+
+
+# -- threads -------------------------------------------------------------------
+
+
+@router.post(
+    "/api/threads",
+    status_code=201,
+    responses={
+        201: {"model": schemas.Thread},
+        200: {"model": schemas.Thread, "description": "The thread of that topic was there already."},
+    },
+)
+def open_thread(access: AccessTo, thread: schemas.NewThread) -> Response:
+    """The thread of a topic, made on first use."""
+    if not thread.topic.strip():
+        raise InvalidInput("A thread needs a topic.")
+    with access.write(BUS) as library:
+        there = library.store.find(BUS, thread.topic)
+        opened = library.store.summary(there or library.thread(thread.topic, thread.metadata).id)
+    return answer(_thread(opened), 200 if there else 201)
+
+
+@router.get("/api/threads", responses={200: {"model": schemas.ThreadList}})
+def list_threads(
+    access: AccessTo,
+    limit: Limit = 50,
+    offset: Annotated[int, Query(description="How many to skip.")] = 0,
+    scope: Annotated[
+        Literal["bus", "all"], Query(description="Threads of the bus only, or every conversation of the library.")
+    ] = "bus",
+) -> Response:
+    """Threads, last changed first."""
+    limit, offset = clamped(limit, 1, LIMITS.page_size), clamped(offset, 0, LIMITS.page_offset)
+    with access.read(BUS) as library:
+        found, total = library.conversations(limit=limit, offset=offset, origins=(BUS,) if scope == BUS else ())
+    return answer({"threads": [_thread(t) for t in found], "total": total, "limit": limit, "offset": offset})
+
+
+@router.get("/api/threads/{thread_id:id}/messages", responses={200: {"model": schemas.BusMessages}})
+def list_messages(
+    access: AccessTo,
+    thread_id: ThreadId,
+    after_seq: Annotated[int, Query(description="Only messages after this one.")] = 0,
+    limit: Limit = 100,
+) -> Response:
+    """The messages of a thread in order, after one that is known."""
+    with access.read(BUS) as library, not_found_as(NO_THREAD):
+        found, last = library.messages_after(
+            thread_id, clamped(after_seq, 0, 1 << 53), clamped(limit, 1, LIMITS.page_size)
+        )
+    shown = [_message(access.principal, thread_id, passage) for passage in found]
+    return answer({"messages": shown, "current_seq": last, "has_more": bool(shown) and shown[-1]["seq"] < last})
+
+
+@router.get("/api/threads/{thread_id:id}", responses={200: {"model": schemas.Thread}})
+def get_thread(access: AccessTo, thread_id: ThreadId) -> Response:
+    """One thread, without its messages."""
+    with access.read(BUS) as library, not_found_as(NO_THREAD):
+        thread = library.store.summary(thread_id)
+    return answer(_thread(thread))
+
+
+@router.delete("/api/threads/{thread_id:id}", responses={200: {"model": schemas.DeletedThread}})
+def delete_thread(access: AccessTo, thread_id: ThreadId) -> Response:
+    """Delete a thread for good, with its messages and everything that was made of them."""
+    with access.write(BUS) as library, not_found_as(NO_THREAD):
+        library.delete_conversation(thread_id)
+    return answer({"success": True, "thread_id": thread_id})
+
+
+@router.post(
+    "/api/threads/{thread_id:id}/messages",
+    status_code=201,
+    responses={201: {"model": schemas.Posted}, 200: {"model": schemas.Posted, "description": "It was there already."}},
+)
+def post_message(access: AccessTo, thread_id: ThreadId, message: schemas.NewBusMessage) -> Response:
+    """Say something in a thread. With an id this may be repeated: the same message is stored once."""
+    metadata = dict(message.metadata or {})
+    if message.reply_to is not None:
+        metadata["reply_to"] = message.reply_to
+    with access.write(BUS) as library, not_found_as(NO_THREAD):
+        posted, new = library.post(
+            thread_id,
+            message.author,
+            message.content,
+            role=message.role,
+            id=message.id,
+            metadata=metadata,
+            human_only=message.human_only or for_people(metadata),
+        )
+    said = {"msg_id": posted.id, "thread_id": thread_id, "seq": posted.position + 1}
+    return answer(said | {"created_at": iso(posted.created_at)}, 201 if new else 200)
+
+
+def _thread(thread: Summary) -> dict[str, Any]:
+    status = thread.metadata.get("status")
+    return {
+        "id": thread.id,
+        "thread_id": thread.id,
+        "topic": thread.title,
+        "status": status if isinstance(status, str) else NEW_THREAD,
+        "created_at": iso(thread.created_at),
+        "updated_at": iso(thread.updated_at),
+        "message_count": thread.message_count,
+        "last_seq": thread.message_count,
+        "metadata": dict(thread.metadata),
+    }
+
+
+def _message(principal: Principal, thread_id: str, passage: Passage) -> dict[str, Any]:
+    shown = shown_passage(principal, passage)
+    return {
+        "id": shown.id,
+        "thread_id": thread_id,
+        "author": shown.author or shown.role,
+        "role": shown.role,
+        "content": shown.content,
+        "seq": shown.position + 1,
+        "created_at": iso(shown.created_at),
+        "metadata": dict(shown.metadata) or None,
+        "human_only": passage.visibility == HUMAN_ONLY,
+    }

@@ -1,0 +1,19 @@
+"""A server that runs while a test does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import recollect
+from recollect.serve.service import Service
+
+
+@dataclass(frozen=True)
+class Site:
+    """A running server."""
+
+    url: str
+    place: str
+    service: Service
+    library: recollect.Library
+    """Another connection to the same library."""

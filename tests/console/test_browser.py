@@ -1,0 +1,727 @@
+"""The console in a real browser, on both stores: everything that a person can do there.
+
+Pictures of the last state of each test are kept in artifacts/screenshots.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+from sites import Site
+
+import recollect
+from recollect.manage.accounts import new_key
+from recollect.settings import default_user
+
+OpenPage = Callable[..., Any]
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+expect.set_options(timeout=15_000)
+
+MARKDOWN = """Use **gather**:
+
+```python
+async def main() -> None:
+    await asyncio.gather(one(), two())
+```
+
+| a | b |
+|---|--:|
+| 1 | 2 |
+
+![a plan](https://example.org/plan.png)
+"""
+
+
+def add(library: recollect.Library, id: str, title: str, *contents: str, **more: Any) -> None:
+    messages = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(contents)]
+    library.add_conversation(id, title, messages=messages, **more)
+
+
+def add_many(library: recollect.Library, count: int, title: str = "Conversation {}") -> None:
+    documents = []
+    for n in range(count):
+        when = START - timedelta(minutes=n)
+        message = recollect.Passage(f"m{n}", "user", f"said in {n}", created_at=when)
+        documents.append(
+            recollect.Document("recollect", f"c{n}", title.format(n), passages=(message,), created_at=when,
+                               updated_at=when)
+        )  # fmt: skip
+    library.store.save(documents)
+
+
+def add_long(library: recollect.Library, count: int = 5_000) -> None:
+    passages = []
+    for n in range(count):
+        text = f"Message number {n}, of a certain length. " * (1 + n % 4) + (
+            "The needle is here." if n == 2_309 else ""
+        )
+        passages.append(
+            recollect.Passage(f"m{n}", ("user", "assistant")[n % 2], text, parent=f"m{n - 1}" if n else None,
+                              created_at=START + timedelta(minutes=n))
+        )  # fmt: skip
+    long = recollect.Document("recollect", "long", "A long one", passages=tuple(passages), updated_at=START)
+    library.store.save([long])
+
+
+# -- the list ---
+
+
+def test_the_list_shows_conversations_and_opens_them(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "moss", "Moss in the rain", "How long does it take?", "A *year*.", namespace="garden")
+    add(site.library, "bread", "Bread", "And the oven?")
+    page = open_page()
+    rows = page.locator(".row")
+    expect(rows).to_have_count(2)
+    expect(page.locator("[data-total-line]")).to_have_text("2 conversations")
+    rows.filter(has_text="Moss in the rain").click()
+    expect(page.locator("h1")).to_have_text("Moss in the rain")
+    expect(page).to_have_url(re.compile(r"/c/moss$"))
+    expect(page).to_have_title("Moss in the rain · Recollect")
+    expect(page.locator(".message .body em")).to_have_text("year")
+    expect(page.locator(".row[aria-current]")).to_contain_text("garden")
+    page.go_back()
+    expect(page.locator("h1")).to_have_text("What do you want to find again?")
+    page.go_forward()
+    page.reload()
+    expect(page.locator("h1")).to_have_text("Moss in the rain")
+
+
+def test_ten_thousand_conversations_scroll(site: Site, open_page: OpenPage) -> None:
+    add_many(site.library, 10_000)
+    page = open_page()
+    expect(page.locator("[data-total-line]")).to_have_text("10,000 conversations")
+    height = page.evaluate("parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--row'))")
+    for place in (5_000, 9_990, 20, 7_321, 7_400):
+        page.evaluate("y => document.querySelector('[data-list]').scrollTop = y", place * height)
+        row = page.locator(f".row[data-place='{place}']")
+        expect(row).to_contain_text(f"Conversation {place}")
+        box, area = row.bounding_box(), page.locator("[data-list]").bounding_box()
+        assert abs(box["y"] - area["y"]) < height * 11
+        assert page.locator(".row").count() <= 450
+    page.locator(".row[data-place='7400']").focus()
+    for _ in range(3):
+        page.keyboard.press("j")
+    expect(page.locator(".row:focus")).to_contain_text("Conversation 7403")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("Conversation 7403")
+    assert page.evaluate("document.querySelector('[data-list]').scrollTop") > 7_300 * height
+
+
+def test_filters_narrow_the_list_and_stay_in_the_address(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "a", "Alpha", "x", namespace="work")
+    add(site.library, "b", "Beta", "y", metadata={"tags": ["green"]}, created_at="2025-05-05")
+    add(site.library, "c", "Gamma", "z", "answered")
+    page = open_page()
+    page.keyboard.press("f")
+    page.get_by_label("Project", exact=True).select_option("work")
+    expect(page.locator(".row")).to_have_text([re.compile("Alpha")])
+    expect(page).to_have_url(re.compile("namespace=work"))
+    page.reload()
+    expect(page.locator(".row")).to_have_text([re.compile("Alpha")])
+    page.locator(".row").click()
+    expect(page.locator("h1")).to_have_text("Alpha")
+    expect(page).to_have_url(re.compile("namespace=work"))
+    page.get_by_role("button", name="Clear filters").click()
+    expect(page.locator(".row")).to_have_count(3)
+    page.get_by_label("Tag", exact=True).select_option("green")
+    expect(page.locator(".row")).to_have_text([re.compile("Beta")])
+    page.get_by_role("button", name="Clear filters").click()
+    page.get_by_label("Role", exact=True).select_option("assistant")
+    expect(page.locator(".row")).to_have_text([re.compile("Gamma")])
+    page.get_by_role("button", name="Clear filters").click()
+    page.get_by_label("Filter by title or id").fill("bet")
+    expect(page.locator(".row")).to_have_text([re.compile("Beta")])
+    page.get_by_label("Filter by title or id").fill("")
+    page.get_by_label("From", exact=True).fill("2999-01-01")
+    expect(page.locator(".list .none")).to_have_text("Nothing matches these filters.")
+
+
+def test_what_another_process_saves_appears_at_once(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "live", "Live", "first", "second")
+    page = open_page("/c/live")
+    expect(page.locator("html")).to_have_attribute("data-live", "on")
+    script = (
+        "import recollect, sys\n"
+        "with recollect.open(sys.argv[1], background=False) as library:\n"
+        "    library.add_message('live', 'assistant', 'third, from elsewhere')\n"
+        "    library.add_conversation('new', 'A new one', messages=[{'role': 'user', 'content': 'hello'}])\n"
+    )
+    subprocess.run([sys.executable, "-c", script, site.place], check=True)
+    expect(page.locator(".message").last).to_contain_text("third, from elsewhere")
+    expect(page.locator(".message")).to_have_count(3)
+    expect(page.locator(".row").filter(has_text="A new one")).to_be_visible()
+    expect(page.locator("[data-amount]")).to_have_text("3 messages")
+    site.library.rename("live", "Renamed elsewhere")
+    expect(page.locator("h1")).to_have_text("Renamed elsewhere")
+    expect(page.locator(".row").filter(has_text="Renamed elsewhere")).to_be_visible()
+
+
+def test_new_messages_are_followed_at_the_end_and_told_elsewhere(site: Site, open_page: OpenPage) -> None:
+    texts = [f"line {n} " + "word " * 60 for n in range(30)]
+    add(site.library, "grow", "Growing", *texts)
+    page = open_page("/c/grow")
+    expect(page.locator("html")).to_have_attribute("data-live", "on")
+    site.library.add_message("grow", "user", "told, not followed", parent="grow:29")
+    pill = page.locator("[data-pill]")
+    expect(pill).to_have_text("1 new message ↓")
+    assert page.evaluate("document.querySelector('[data-scroller]').scrollTop") == 0
+    pill.click()
+    expect(page.get_by_text("told, not followed")).to_be_in_viewport()
+    expect(pill).to_be_hidden()
+    site.library.add_message("grow", "assistant", "followed " * 40 + "down to the last", parent=page.locator(
+        ".message").last.get_attribute("data-message"))  # fmt: skip
+    expect(page.get_by_text("down to the last")).to_be_in_viewport()
+    expect(pill).to_be_hidden()
+
+
+# -- searching ---
+
+
+def test_search_as_you_type(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "tea", "On tea", "How hot for sencha?", "Seventy degrees.")
+    add(site.library, "pears", "Pears", "When do I prune a pear tree?", "In winter.")
+    page = open_page()
+    page.keyboard.press("/")
+    page.keyboard.type("senc")
+    page.keyboard.type("ha")
+    expect(page.locator(".hit")).to_have_count(1)
+    expect(page.locator(".hit mark")).to_have_text("sencha")
+    expect(page).to_have_url(re.compile(r"/\?q=sencha$"))
+    expect(page.locator("#q")).to_be_focused()
+    expect(page.locator(".about h1")).to_contain_text("1 message")
+    page.locator("#q").fill("pear")
+    expect(page.locator(".hit .title")).to_have_text(["Pears"])
+    page.locator(".why summary").click()
+    expect(page.locator(".why dl")).to_contain_text("its words")
+    page.get_by_role("button", name="By conversation").click()
+    expect(page.locator(".about h1")).to_contain_text("1 conversation")
+    page.reload()
+    expect(page.locator(".about h1")).to_contain_text("1 conversation")
+    expect(page.locator("#q")).to_have_value("pear")
+    page.locator("#q").fill("nothing like that")
+    expect(page.locator(".nothing")).to_contain_text("Searched 2 conversations")
+    page.locator("#q").press("Escape")
+    expect(page.locator("h1")).to_have_text("What do you want to find again?")
+    expect(page.locator("#q")).to_have_value("")
+
+
+def test_an_answer_that_comes_late_is_dropped(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "tea", "On tea", "sencha")
+    add(site.library, "pears", "Pears", "pear tree")
+    page = open_page("/?q=tree")
+    held: list[Any] = []
+    page.route(re.compile(r"/console/hits\?.*q=sencha"), lambda route: held.append(route))
+    with page.expect_request(re.compile(r"/console/hits\?.*q=sencha")):
+        page.locator("#q").fill("sencha")
+    page.locator("#q").fill("pear")
+    expect(page.locator(".hit .title")).to_have_text(["Pears"])
+    expect(page.locator(".about h1")).to_contain_text("pear")
+    assert held
+    page.unroute_all(behavior="ignoreErrors")
+    expect(page.locator(".hit .title")).to_have_text(["Pears"])
+
+
+def test_more_hits_are_added_below(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "many", "Many", *[f"pear number {n}" for n in range(50)])
+    page = open_page("/?q=pear")
+    expect(page.locator(".hit")).to_have_count(20)
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator(".hit")).to_have_count(40)
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator(".hit")).to_have_count(50)
+    expect(page.get_by_role("button", name="Show more")).to_have_count(0)
+
+
+def test_going_back_to_the_hits_is_going_back_to_the_place(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "many", "Many", *[f"pear number {n}" for n in range(30)])
+    page = open_page("/?q=pear")
+    page.locator(".hit .goto").nth(15).scroll_into_view_if_needed()
+    before = page.evaluate("document.querySelector('#main').scrollTop")
+    assert before > 500
+    page.locator(".hit .goto").nth(15).click()
+    expect(page.locator("[data-hit-here]")).to_be_visible()
+    page.go_back()
+    expect(page.locator(".hit")).to_have_count(20)
+    page.wait_for_function("y => Math.abs(document.querySelector('#main').scrollTop - y) < 5", arg=before)
+
+
+def test_a_hit_in_a_long_conversation_is_shown_at_once(site: Site, open_page: OpenPage) -> None:
+    add_long(site.library)
+    page = open_page()
+    page.locator("#q").fill("needle")
+    page.locator(".hit .goto").first.click()
+    hit = page.locator("[data-hit-here]")
+    expect(hit).to_be_in_viewport()
+    expect(hit).to_contain_text("The needle is here.")
+    expect(hit).to_have_attribute("data-index", "2309")
+    assert page.locator(".message").count() <= 200
+    assert page.evaluate("CSS.highlights.get('sought').size") == 1
+    expect(page.locator("[data-position-said]")).to_have_text(re.compile(r"message 2,3\d\d of 5,000"))
+    expect(page.locator("[data-match-at]")).to_have_text("1")
+
+    scroller = page.locator("[data-scroller]")
+    scroller.evaluate("s => s.scrollTop = 0")
+    expect(page.locator("[data-index='2249']")).to_be_attached()
+    numbers = page.evaluate("[...document.querySelectorAll('.message')].map(m => Number(m.dataset.index))")
+    assert numbers == list(range(numbers[0], numbers[-1] + 1))
+    expect(page.locator("[data-position-said]")).to_have_text(re.compile(r"message 2,2\d\d of 5,000"))
+
+    page.get_by_role("button", name="To the end").click()
+    expect(page.get_by_text("Message number 4999")).to_be_in_viewport()
+    expect(page.locator("[data-position-said]")).to_have_text("message 5,000 of 5,000")
+    page.get_by_role("button", name="To the start").click()
+    expect(page.get_by_text("Message number 0,")).to_be_in_viewport()
+    for _ in range(8):  # reading on: what is far above goes again
+        scroller.evaluate("s => s.scrollTop = s.scrollHeight")
+        page.wait_for_function("n => Number([...document.querySelectorAll('.message')].at(-1).dataset.index) > n",
+                               arg=numbers_end(page))  # fmt: skip
+    assert page.locator(".message").count() <= 240
+    page.locator("[data-position]").fill("1000")
+    expect(page.locator("[data-index='999']")).to_be_in_viewport()
+
+
+def numbers_end(page: Any) -> int:
+    return int(page.locator(".message").last.get_attribute("data-index"))
+
+
+# -- reading ---
+
+
+def test_branches_are_shown_and_switched(site: Site, open_page: OpenPage) -> None:
+    site.library.add_conversation("tree", "Tree", messages=[
+        {"id": "q", "role": "user", "content": "question"},
+        {"id": "a1", "role": "assistant", "content": "first answer", "parent": "q"},
+        {"id": "b1", "role": "user", "content": "thanks for the first", "parent": "a1"},
+        {"id": "a2", "role": "assistant", "content": "second answer", "parent": "q"},
+    ])  # fmt: skip
+    page = open_page("/c/tree")
+    expect(page.get_by_text("second answer")).to_be_visible()
+    expect(page.locator(".which")).to_have_text("2/2")
+    page.get_by_label("Version before").click()
+    expect(page.get_by_text("first answer")).to_be_visible()
+    expect(page.get_by_text("thanks for the first")).to_be_visible()
+    expect(page.get_by_text("second answer")).to_have_count(0)
+    expect(page.locator(".which")).to_have_text("1/2")
+    page.get_by_label("Next version").click()
+    expect(page.get_by_text("second answer")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_text("first answer")).to_be_visible()
+
+
+def test_markdown_and_code_are_rendered(site: Site, open_page: OpenPage) -> None:
+    site.library.add_conversation("md", "Markdown", messages=[
+        {"role": "user", "content": "How?"},
+        {"role": "assistant", "kind": "thinking", "content": "Let me think."},
+        {"role": "assistant", "kind": "tool_call", "tool": "docs", "content": '{"q": "gather"}'},
+        {"role": "assistant", "content": MARKDOWN, "model": "model-7"},
+        {"role": "user", "content": "For people.", "visibility": "human_only"},
+    ])  # fmt: skip
+    page = open_page("/c/md")
+    expect(page.locator(".body strong")).to_have_text("gather")
+    expect(page.locator(".body code .k").first).to_have_text("async")
+    expect(page.locator(".body td.align-right")).to_have_text("2")
+    link = page.locator(".body a.image")
+    expect(link).to_have_text("Image: a plan")
+    expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
+    expect(page.get_by_text("Let me think.").last).to_be_hidden()
+    page.get_by_text("Thinking").click()
+    expect(page.locator(".body", has_text="Let me think.")).to_be_visible()
+    expect(page.locator(".model")).to_have_text("model-7")
+    expect(page.locator(".chip.only")).to_have_text("people only")
+
+
+# -- changing ---
+
+
+def test_rename(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "c", "Before", "text")
+    page = open_page("/c/c")
+    page.keyboard.press("r")
+    field = page.get_by_label("New title")
+    expect(field).to_be_focused()
+    field.fill("After & <b>all</b>")
+    field.press("Enter")
+    expect(page.locator("h1")).to_have_text("After & <b>all</b>")
+    expect(page.locator(".row .title")).to_have_text("After & <b>all</b>")
+    assert site.library.conversation("c").title == "After & <b>all</b>"
+    page.keyboard.press("r")
+    field.fill("Never mind")
+    field.press("Escape")
+    expect(page.locator("h1")).to_have_text("After & <b>all</b>")
+
+
+def test_delete_and_undo(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "a", "Keep", "one")
+    add(site.library, "b", "Throw away", "two", "three")
+    page = open_page("/c/b")
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator(".row")).to_have_count(1)
+    expect(page.locator("h1")).to_have_text("Keep")
+    expect(page.locator(".toast")).to_contain_text("Deleted “Throw away”.")
+    with pytest.raises(recollect.RecollectError):
+        site.library.conversation("b")
+    page.keyboard.press("u")
+    expect(page.locator("h1")).to_have_text("Throw away")
+    expect(page.locator(".row")).to_have_count(2)
+    assert [m.content for m in site.library.conversation("b").messages] == ["two", "three"]
+
+
+def test_everything_works_whatever_the_id_holds(site: Site, open_page: OpenPage) -> None:
+    id = "search/messages//a?x=1&y#z %41 <b>日本語</b> 🌱/.."
+    add(site.library, id, "Odd", "one")
+    page = open_page()
+    page.locator(".row").click()
+    expect(page.locator(".message")).to_have_count(1)
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    page.keyboard.press("r")
+    page.get_by_label("New title").fill("Renamed")
+    page.keyboard.press("Enter")
+    expect(page.locator(".row .title")).to_have_text("Renamed")
+    page.keyboard.press("e")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Plain text").click()
+    assert "USER: one" in waiting.value.path().read_text()
+    page.keyboard.press("#")
+    expect(page.locator(".row")).to_have_count(0)
+    page.locator(".toast").get_by_role("button", name="Undo").click()
+    expect(page.locator("h1")).to_have_text("Renamed")
+    assert site.library.conversation(id).title == "Renamed"
+
+
+def test_a_long_message_is_unfolded(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "big", "Big", "\n".join(f"line {n} of many" for n in range(4_000)))
+    page = open_page("/c/big")
+    expect(page.get_by_text("line 3999 of many")).to_have_count(0)
+    page.get_by_role("button", name="Show all").click()
+    expect(page.get_by_text("line 3999 of many")).to_be_attached()
+    expect(page.get_by_role("button", name="Show all")).to_have_count(0)
+
+
+def test_tags_and_project(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "c", "Tagged", "text", metadata={"tags": ["old"]})
+    page = open_page("/c/c")
+    page.keyboard.press("t")
+    page.keyboard.type("new & <shiny>")
+    page.keyboard.press("Enter")
+    expect(page.locator(".tags .chip bdi")).to_have_text(["old", "new & <shiny>"])
+    expect(page.locator(".row .tag")).to_have_text(["old", "new & <shiny>"])
+    page.get_by_role("button", name="Remove the tag old").click()
+    expect(page.locator(".tags .chip bdi")).to_have_text(["new & <shiny>"])
+    page.get_by_role("button", name="Remove the tag new").click()
+    expect(page.locator(".tags .chip")).to_have_count(0)
+    expect(page.locator(".row .tag")).to_have_count(0)
+    page.locator("[data-menu='project'] summary").click()
+    page.get_by_label("Project", exact=True).last.fill("garden")
+    page.get_by_role("button", name="Move").click()
+    expect(page.locator(".row .project")).to_have_text("garden")
+    assert site.library.conversation("c").namespace == "garden"
+
+
+def test_export(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "c", 'Tea / "hot": 70%', "How hot?", "Seventy.")
+    page = open_page("/c/c")
+    texts = {}
+    for label, ending in (("Markdown", "md"), ("Plain text", "txt"), ("JSON, everything", "json")):
+        page.keyboard.press("e")
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=label).click()
+        assert waiting.value.suggested_filename == f"Tea hot 70.{ending}"
+        texts[ending] = waiting.value.path().read_text(encoding="utf-8")
+    assert texts["md"].startswith('# Tea / "hot": 70%')
+    assert "ASSISTANT: Seventy." in texts["txt"]
+    assert [m["content"] for m in json.loads(texts["json"])["messages"]] == ["How hot?", "Seventy."]
+
+
+def test_commands_and_texts_are_copied(site: Site, open_page: OpenPage, browser: Any) -> None:
+    id = "0c5f3b9e-6a50-4a0e-9c43-0a4f3c0f7d11"
+    passages = (recollect.Passage("m", "user", "fix the *gate*"),)
+    site.library.store.save([recollect.Document("codex", id, "The gate", passages=passages)])
+    page = open_page("/?q=gate")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Open in Codex").click()
+    expect(page.locator(".toast")).to_contain_text("copied")
+    assert page.evaluate("navigator.clipboard.readText()") == f"codex resume {id}"
+    page.locator(".hit .goto").click()
+    page.locator(".message").hover()
+    page.get_by_role("button", name="Copy the text").click()
+    page.wait_for_function("navigator.clipboard.readText().then(t => t === 'fix the *gate*')")
+
+
+# -- importing ---
+
+EXPORT = json.dumps({"conversations": [
+    {"id": "up1", "title": "Uploaded one", "messages": [{"id": "1", "role": "user", "content": "from a file"}]},
+    {"id": "up2", "title": "Broken"},
+]})  # fmt: skip
+
+DROP = """([name, text]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([text], name));
+  for (const type of ["dragenter", "dragover", "drop"]) {
+    const event = new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer: data });
+    document.querySelector("main").dispatchEvent(event);
+    if (type === "dragover") window.wasShown = !document.querySelector(".drop").hidden;
+  }
+}"""
+
+
+def test_drag_and_drop_import_with_the_receipt_and_undo(site: Site, open_page: OpenPage) -> None:
+    page = open_page()
+    expect(page.locator("h1")).to_have_text("Nothing here yet")
+    page.evaluate(DROP, ["conversations.json", EXPORT])
+    assert page.evaluate("window.wasShown")
+    card = page.locator(".upload")
+    expect(card.locator("[data-say]")).to_have_text("Imported")
+    expect(card.locator(".receipt")).to_contain_text("Conversations 1 new, 0 same, 1 failed")
+    expect(card.locator(".receipt")).to_contain_text("conversation without messages")
+    expect(page.locator(".row")).to_have_count(1)
+    expect(page.locator("h1")).to_have_text("What do you want to find again?")
+    card.get_by_role("button", name="Undo").click()
+    expect(card.locator(".receipt")).to_contain_text("taken back")
+    expect(page.locator(".row")).to_have_count(0)
+    assert site.library.conversations()[1] == 0
+    card.get_by_role("button", name="Close").click()
+    expect(page.locator(".tray")).to_be_hidden()
+
+
+def test_files_are_chosen_and_imported_one_after_the_other(site: Site, open_page: OpenPage) -> None:
+    page = open_page("/imports")
+    expect(page.locator(".none").last).to_have_text("Nothing was imported yet.")
+    page.locator(".page [data-files]").set_input_files([
+        {"name": "conversations.json", "mimeType": "application/json", "buffer": EXPORT.encode()},
+        {"name": "<img src=x onerror=alert(1)>.txt", "mimeType": "text/plain", "buffer": b"just text"},
+    ])  # fmt: skip
+    cards = page.locator(".upload")
+    expect(cards.nth(0)).to_have_attribute("data-state", "done")
+    expect(cards.nth(1)).to_have_attribute("data-state", "failed")
+    expect(cards.nth(1).locator("[data-say]")).to_contain_text("has no known format")
+    expect(page.locator(".page .receipt h2")).to_have_text("conversations.json")
+    page.locator(".page .receipt").get_by_role("button", name="Undo").click()
+    expect(page.locator(".page .receipt .chip")).to_have_text("taken back")
+
+
+# -- the rest ---
+
+
+def test_activity_is_drawn(site: Site, open_page: OpenPage) -> None:
+    for n, model in enumerate(["model-a", "model-b", "model-a"]):
+        site.library.add_conversation(f"c{n}", "C", namespace=f"project {n % 2}", messages=[
+            {"role": "assistant", "content": f"text {n}", "model": model, "tool": "shears",
+             "created_at": f"2026-0{n + 1}-10T1{n}:00:00Z"}])  # fmt: skip
+    page = open_page("/activity")
+    expect(page.locator("figure")).to_have_count(7)
+    bars = page.locator("figure").first.locator("rect.bar")
+    expect(bars).to_have_count(3)
+    assert all(bar.bounding_box()["height"] > 20 for bar in bars.all())
+    page.get_by_text("As a table").nth(2).click()
+    expect(page.get_by_role("row", name="model-a 2")).to_be_visible()
+    expect(page.locator("[data-page-link='activity']")).to_have_attribute("aria-current", "page")
+
+
+@pytest.mark.may_meet("401")
+def test_signing_in_with_a_key(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "c", "Behind a key", "text")
+    key, _ = new_key(site.service.keys, default_user(), "console", ("read", "write"))
+    site.service.auth.keys_changed()
+    page = open_page("/c/c?q=text", ready=False)
+    expect(page.locator("h1")).to_have_text("Sign in")
+    page.get_by_label("API key or token").fill("rk_000000000000_wrong")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("not valid")
+    page.get_by_label("API key or token").fill(key)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("h1")).to_have_text("Behind a key")
+    assert page.evaluate("document.cookie") == ""
+    (cookie,) = [c for c in page.context.cookies() if c["name"] == "recollect_key"]
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    expect(page.locator("html")).to_have_attribute("data-live", "on")
+    page.keyboard.press("r")
+    page.get_by_label("New title").fill("Renamed with a key")
+    page.keyboard.press("Enter")
+    expect(page.locator(".row .title")).to_have_text("Renamed with a key")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.locator("h1")).to_have_text("Sign in")
+    page.goto(site.url + "/c/c")
+    expect(page.locator("h1")).to_have_text("Sign in")
+
+
+def test_who_may_only_read_is_not_offered_more(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "c", "Read me", "text", metadata={"tags": ["green"]})
+    key, _ = new_key(site.service.keys, default_user(), "reader", ("read",))
+    site.service.auth.keys_changed()
+    page = open_page("/login?next=/c/c", ready=False)
+    page.get_by_label("API key or token").fill(key)
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("Read me")
+    for name in ("Rename", "Delete", "Remove the tag green"):
+        expect(page.get_by_role("button", name=name)).to_have_count(0)
+    expect(page.get_by_label("Add a tag")).to_be_hidden()
+    page.keyboard.press("r")
+    expect(page.get_by_label("New title")).to_be_hidden()
+    expect(page.locator("[data-menu='export'] summary")).to_be_visible()
+
+
+def test_everything_by_keyboard(site: Site, open_page: OpenPage) -> None:
+    add_many(site.library, 120)
+    add(site.library, "tea", "On tea", "How hot for sencha?", "Sencha wants seventy.")
+    page = open_page()
+    keys = page.keyboard
+    keys.press("Tab")
+    expect(page.get_by_text("Skip to the content")).to_be_focused()
+    keys.press("Enter")
+    keys.press("j")
+    expect(page.locator(".row:focus")).to_contain_text("On tea")
+    keys.press("ArrowDown")
+    expect(page.locator(".row:focus")).to_contain_text("Conversation 0")
+    outline = page.locator(".row:focus").evaluate("row => getComputedStyle(row).outlineStyle")
+    assert outline == "solid"
+    keys.press("k")
+    keys.press("Enter")
+    expect(page.locator("h1")).to_have_text("On tea")
+    keys.press("/")
+    keys.type("sencha")
+    expect(page.locator(".hit")).to_have_count(2)
+    keys.press("ArrowDown")
+    keys.press("ArrowDown")
+    expect(page.locator(".hit").nth(1).locator(".goto")).to_be_focused()
+    keys.press("Enter")
+    expect(page.locator("[data-hit-here]")).to_be_focused()
+    expect(page.locator("[data-match-at]")).to_be_visible()
+    expect(page.locator("[data-match-at]")).not_to_have_text("–")
+    was = page.locator("[data-match-at]").inner_text()
+    keys.press("n" if was == "1" else "p")
+    expect(page.locator("[data-match-at]")).to_have_text("2" if was == "1" else "1")
+    keys.press("Escape")
+    expect(page.locator(".hit")).to_have_count(2)
+    keys.press("Escape")
+    expect(page.locator(".hit")).to_have_count(0)
+    keys.press("?")
+    expect(page.locator("#help")).to_be_visible()
+    keys.press("Escape")
+    expect(page.locator("#help")).to_be_hidden()
+
+
+NAMELESS = """() => [...document.querySelectorAll("button, a[href], input, select, summary, meter")]
+  .filter((e) => e.type !== "hidden" && !e.hidden && e.getAttribute("aria-hidden") !== "true")
+  .filter((e) => !e.textContent.trim() && !e.getAttribute("aria-label") && !e.labels?.length)
+  .map((e) => e.outerHTML)"""
+
+
+def test_everything_that_can_be_used_has_a_name(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "c", "C", "a pear", MARKDOWN, metadata={"tags": ["green"]})
+    page = open_page()
+    for path in ("/", "/c/c?q=pear", "/?q=pear", "/activity", "/imports", "/login"):
+        page.goto(site.url + path)
+        page.wait_for_load_state()
+        nameless = page.evaluate(NAMELESS)
+        assert nameless == []
+        ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+        assert len(ids) == len(set(ids))
+        assert page.locator("h1").count() == 1
+
+
+def test_single_keys_can_be_switched_off(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "c", "C", "text")
+    page = open_page("/c/c")
+    page.keyboard.press("?")
+    page.get_by_label("Single-key shortcuts are on").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("r")
+    expect(page.get_by_label("New title")).to_be_hidden()
+
+
+def test_on_a_phone_the_list_is_a_drawer(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "md", "A title that is rather long for such a small screen", "How?", MARKDOWN)
+    page = open_page(phone=True)
+    expect(page.locator(".sidebar")).not_to_be_in_viewport()
+    page.get_by_role("button", name="Conversations").click()
+    expect(page.locator(".sidebar")).to_be_in_viewport()
+    page.locator(".row").click()
+    expect(page.locator("h1")).to_contain_text("A title that is rather long")
+    expect(page.locator(".sidebar")).not_to_be_in_viewport()
+    for path in ("/", "/c/md", "/?q=gather", "/activity", "/imports"):
+        page.goto(site.url + path)
+        page.wait_for_selector("html[data-ready]")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+    page.goto(site.url + "/c/md")
+
+
+def test_light_and_dark(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "md", "Markdown", "How?", MARKDOWN)
+    page = open_page("/c/md", dark=True)
+
+    def brightness() -> int:
+        colour = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        return sum(map(int, re.findall(r"\d+", colour)[:3]))
+
+    assert brightness() < 150
+    page.get_by_role("button", name="Light or dark").click()
+    assert brightness() > 600
+    page.reload()
+    assert brightness() > 600
+    page.get_by_role("button", name="Light or dark").click()
+    assert brightness() < 150
+
+
+class _Listener(BaseHTTPRequestHandler):
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_response(200)
+        self.end_headers()
+
+    do_POST = do_HEAD = do_OPTIONS = do_GET
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_what_is_stored_stays_text_and_asks_nobody(site: Site, open_page: OpenPage) -> None:
+    asked: list[str] = []
+    listener = ThreadingHTTPServer(("127.0.0.1", 0), type("Listener", (_Listener,), {"asked": asked}))
+    threading.Thread(target=listener.serve_forever, daemon=True).start()
+    beacon = f"http://127.0.0.1:{listener.server_port}/leak"
+    nasty = f"</mark><img src={beacon} onerror=alert(1)><script>alert(2)</script><svg onload=alert(3)> zebra"
+    attacks = "\n\n".join([
+        nasty, f"![zebra]({beacon})", "[zebra](javascript:alert(4))", "[z](data:text/html,<script>alert(5)</script>)",
+        f"<style>*{{background:url({beacon})}}</style>", f"<link rel=prefetch href={beacon}>", "&lt;script&gt;alert(6)",
+        f"[ref]: {beacon}\n\n![x][ref]", f"```<img src={beacon}>\nzebra\n```", f"<iframe src={beacon}></iframe>",
+    ])  # fmt: skip
+    message = {
+        "id": nasty, "role": "assistant", "content": attacks, "author": nasty, "model": nasty, "tool": nasty,
+        "attachments": [{"name": nasty}], "citations": [nasty],
+    }  # fmt: skip
+    site.library.add_conversation(f"id {nasty}", nasty, messages=[message, {**message, "id": "2", "kind": "tool_call"}],
+                                  namespace=nasty, metadata={"tags": [nasty]})  # fmt: skip
+    page = open_page()
+    page.locator(".row").click()
+    expect(page.locator("h1")).to_have_text(nasty)
+    expect(page.locator(".message")).to_have_count(2)
+    page.locator(".message summary").click()
+    expect(page.locator(".message").first).to_contain_text("alert(2)")
+    page.locator("#q").fill("zebra")
+    expect(page.locator(".hit").first).to_be_visible()
+    expect(page.locator(".hit .title").first).to_have_text(nasty)
+    page.locator(".hit .goto").first.click()
+    expect(page.locator("[data-hit-here]")).to_be_visible()
+    page.goto(site.url + "/activity")
+    expect(page.locator("figure").first).to_be_visible()
+    page.goto(site.url + f"/?q={nasty.replace('#', '')}&tag=<b>x</b>")
+    page.wait_for_selector("html[data-ready]")
+    assert page.locator("main script, main img, main iframe, main style, main link").count() == 0
+    listener.shutdown()
+    listener.server_close()
+    assert asked == []

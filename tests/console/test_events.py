@@ -1,0 +1,105 @@
+"""Pages learn of changes, and streams end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+import recollect
+from recollect.serve import events
+from recollect.serve.events import Events, TooManyStreams
+from recollect.serve.service import Service
+from recollect.settings import default_user
+
+
+async def here() -> bool:
+    return False
+
+
+async def until(stream: AsyncIterator[bytes], part: bytes) -> None:
+    async with asyncio.timeout(20):
+        async for said in stream:
+            if part in said:
+                return
+    raise AssertionError("The stream ended.")
+
+
+def test_a_change_by_anybody_is_told_to_all_listeners(service: Service, library: recollect.Library) -> None:
+    async def run() -> None:
+        hub = Events(service)
+        streams = [hub.stream(default_user(), here) for _ in range(3)]
+        for stream in streams:
+            await until(stream, b"event: ready")
+        waiting = [asyncio.create_task(until(stream, b"event: changed")) for stream in streams]
+        number = 0
+        while not all(task.done() for task in waiting):
+            number += 1
+            await asyncio.to_thread(library.add_conversation, f"c{number}", messages=[{"role": "user", "content": "x"}])
+            await asyncio.wait(waiting, timeout=0.5)
+        await asyncio.gather(*waiting)
+        assert len(hub) == 3
+        assert len(hub._watchers) == 1
+        for stream in streams:
+            await stream.aclose()  # type: ignore[attr-defined]
+        assert len(hub) == 0
+        assert not hub._watchers
+
+    asyncio.run(run())
+
+
+def test_streams_end_when_the_server_does_or_the_page_is_gone(service: Service) -> None:
+    async def run() -> None:
+        hub = Events(service)
+        left = False
+
+        async def gone() -> bool:
+            return left
+
+        leaving, staying = hub.stream(default_user(), gone), hub.stream(default_user(), here)
+        await until(leaving, b"ready")
+        await until(staying, b"ready")
+        left = True
+        async with asyncio.timeout(20):
+            assert [said async for said in leaving] == []
+            service.draining.set()
+            assert [said async for said in staying] == []
+
+    asyncio.run(run())
+
+
+def test_a_quiet_stream_is_kept_alive_and_a_long_one_ended(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "KEEP_ALIVE_SECONDS", 0.0)
+    monkeypatch.setattr(events, "POLL_SECONDS", 0.01)
+
+    async def run() -> None:
+        stream = Events(service).stream(default_user(), here)
+        await until(stream, b": still here")
+        monkeypatch.setattr(events, "LIFE_SECONDS", 0.0)
+        short = Events(service).stream(default_user(), here)
+        async with asyncio.timeout(20):
+            assert len([said async for said in short]) == 1
+        await stream.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(run())
+
+
+def test_streams_are_capped(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "EACH_USER", 1)
+
+    async def run() -> None:
+        hub = Events(service)
+        stream = hub.stream("ann", here)
+        await until(stream, b"ready")
+        with pytest.raises(TooManyStreams):
+            hub.stream("ann", here)
+        other = hub.stream("bob", here)
+        await until(other, b"ready")
+        monkeypatch.setattr(events, "ALL_USERS", 2)
+        with pytest.raises(TooManyStreams):
+            hub.stream("eve", here)
+        await stream.aclose()  # type: ignore[attr-defined]
+        await other.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(run())

@@ -1,0 +1,278 @@
+"""Uploading, following and taking back imports over REST, on both stores."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import stat
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sites import Site
+from starlette.testclient import TestClient
+
+import recollect
+from recollect.serve import jobs
+from recollect.serve.app import make_app
+from recollect.serve.jobs import DONE, FAILED, QUEUED, Jobs, safe_name
+from recollect.serve.rest import imports
+from recollect.serve.service import Service, ServiceConfig
+from recollect.settings import default_user
+from recollect.settings import place as placed
+
+EXPORT = json.dumps({"conversations": [
+    {"id": "up", "title": "Uploaded", "messages": [{"id": "1", "role": "user", "content": "from a file"}]},
+    {"id": "bad", "title": "Broken"},
+]}).encode()  # fmt: skip
+
+
+def send(client: TestClient, name: str, data: bytes, headers: dict[str, str] | None = None) -> Any:
+    return client.post("/api/imports", params={"name": name}, content=data, headers={
+        "Content-Type": "application/octet-stream", "Accept": "*/*", **(headers or {})})  # fmt: skip
+
+
+def ended(service: Service, id: str) -> jobs.Job:
+    """The job, once the imports are through."""
+    service.jobs.drain()
+    return service.jobs._jobs[id]
+
+
+def test_an_upload_is_imported_and_gives_a_receipt(
+    client: TestClient, service: Service, library: recollect.Library
+) -> None:
+    answer = send(client, "conversations.json", EXPORT)
+    assert answer.status_code == 202
+    job = ended(service, answer.json()["id"])
+    assert job.state == DONE
+    shape = client.get(f"/api/imports/{job.id}").json()
+    assert shape["state"] == "done"
+    assert shape["done"] == shape["total"] == len(EXPORT)
+    (file,) = shape["receipt"]["files"]
+    assert file["conversations"]["new"] == 1
+    assert sum(file["conversations"]["failed"].values()) == 1
+    assert library.conversation("up").title == "Uploaded"
+    assert not any(service.jobs.folder.iterdir())
+    assert [j["id"] for j in client.get("/api/imports").json()["imports"]] == [job.id]
+
+
+def test_a_receipt_names_the_file_not_the_servers_folders(client: TestClient, service: Service) -> None:
+    id = send(client, "conversations.json", EXPORT).json()["id"]
+    receipt = ended(service, id).receipt
+    assert receipt
+    assert client.get("/api/receipts").json()["receipts"][0]["path"] == "conversations.json"
+    html = client.get(f"/console/receipts/{receipt.id}").text
+    assert "conversations.json" in html
+    assert "uploads" not in html
+    assert "1 new" in html
+    assert "conversation without messages" in html
+
+
+def test_receipts_come_in_pages(client: TestClient, service: Service) -> None:
+    for _ in range(3):
+        with service.jobs.upload(default_user(), "a.json") as upload:
+            upload.write(EXPORT)
+            upload.accept()
+    while any(job.state not in (DONE, FAILED) for job in service.jobs.of(default_user())):
+        threading.Event().wait(0.01)
+    page = client.get("/api/receipts?limit=1&offset=1").json()
+    assert (page["total"], [receipt["id"] for receipt in page["receipts"]]) == (3, [2])
+    assert client.get("/api/receipts?limit=0").status_code == 400
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(site: Site) -> None:
+    host, port = site.url.removeprefix("http://").split(":")
+    head = (
+        f"POST /api/imports?name=a.json HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 1000\r\n"
+        "Content-Type: application/octet-stream\r\n\r\n"
+    )
+    folder = site.service.jobs.folder
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(head.encode() + b"[1, 2")
+        while not folder.is_dir() or not any(folder.iterdir()):
+            threading.Event().wait(0.01)
+    while any(folder.iterdir()):
+        threading.Event().wait(0.01)
+    assert site.service.jobs.of(default_user()) == []
+
+
+def test_an_import_is_taken_back(client: TestClient, service: Service, library: recollect.Library) -> None:
+    receipt = ended(service, send(client, "conversations.json", EXPORT).json()["id"]).receipt
+    assert receipt
+    answer = client.post(f"/api/receipts/{receipt.id}/undo", headers={"Content-Type": "application/json"})
+    assert answer.status_code == 200
+    assert answer.json()["undone_at"]
+    assert library.conversations() == ([], 0)
+    assert "taken back" in client.get("/imports").text
+    assert client.post("/api/receipts/999/undo").status_code == 404
+
+
+def test_a_zip_is_imported(client: TestClient, service: Service, library: recollect.Library) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("conversations.json", EXPORT)
+    assert ended(service, send(client, "export.zip", buffer.getvalue()).json()["id"]).state == DONE
+    assert library.conversations()[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [("notes.txt", b"just text", "no known format"), ("export.zip", b"not a zip", "not a readable zip")],
+)  # fmt: skip
+def test_what_cannot_be_read_is_told_with_the_reason(
+    client: TestClient, service: Service, name: str, data: bytes, said: str
+) -> None:
+    job = ended(service, send(client, name, data).json()["id"])
+    assert job.state == FAILED
+    assert said in job.error
+    assert str(service.jobs.folder) not in job.error
+    assert name in job.error
+    assert not any(service.jobs.folder.iterdir())
+
+
+def test_an_empty_file_is_refused(client: TestClient, service: Service) -> None:
+    answer = send(client, "conversations.json", b"")
+    assert answer.status_code == 400
+    assert "empty" in answer.json()["detail"]
+    assert not any(service.jobs.folder.iterdir())
+    assert send(client, "", b"x").status_code == 400
+
+
+def test_a_file_over_the_cap_leaves_nothing(
+    client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Small:
+        upload_bytes = 10
+
+    monkeypatch.setattr(imports, "LIMITS", Small)
+
+    def pieces() -> Iterator[bytes]:
+        yield b"x" * 8
+        yield b"y" * 8
+
+    answer = client.post("/api/imports?name=a.json", content=pieces(), headers={"Accept": "*/*"})
+    assert answer.status_code == 413
+    assert not any(service.jobs.folder.iterdir())
+
+
+def test_a_full_disk_is_told_before_anything_is_written(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        free = 1_000
+
+    monkeypatch.setattr(imports.shutil, "disk_usage", lambda folder: Full)
+    assert send(client, "a.json", EXPORT).status_code == 507
+
+
+def test_a_job_belongs_to_its_user(
+    client: TestClient, service: Service, user: str, new_user_key: Callable[..., str]
+) -> None:
+    ann = {"Authorization": f"Bearer {new_user_key(user=f'{user}-ann')}", "Accept": "*/*"}
+    bob = {"Authorization": f"Bearer {new_user_key(user=f'{user}-bob')}", "Accept": "*/*"}
+    id = send(client, "conversations.json", EXPORT, ann).json()["id"]
+    service.jobs.drain()
+    assert client.get(f"/api/imports/{id}", headers=ann).status_code == 200
+    assert client.get(f"/api/imports/{id}", headers=bob).status_code == 404
+    assert client.get("/api/imports", headers=bob).json() == {"imports": []}
+    assert client.get("/api/receipts", headers=bob).json()["receipts"] == []
+    assert client.post("/api/receipts/1/undo", headers=bob).status_code == 404
+    reader = {"Authorization": f"Bearer {new_user_key(user=f'{user}-ann', scopes=('read',))}"}
+    assert send(client, "conversations.json", EXPORT, reader).status_code == 403
+    assert client.post("/api/receipts/1/undo", headers=reader).status_code == 403
+
+
+def test_a_user_may_not_pile_up_imports(client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "WAITING_EACH_USER", 0)
+    answer = send(client, "conversations.json", EXPORT)
+    assert answer.status_code == 429
+    assert answer.headers["retry-after"] == "30"
+
+
+def test_uploads_are_for_the_server_alone(service: Service) -> None:
+    with service.jobs.upload("ann", "../../etc/passwd.json") as upload:
+        upload.write(b"[]")
+        (folder,) = service.jobs.folder.iterdir()
+        (file,) = folder.iterdir()
+        assert file.name == "passwd.json"
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert not any(service.jobs.folder.iterdir())
+
+
+def test_imports_of_one_user_wait_for_each_other(service: Service, user: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    go, began, at_once, most = threading.Event(), threading.Event(), [0], [0]
+    real = Jobs._import
+
+    def slow(self: Jobs, job: jobs.Job) -> Any:
+        at_once[0] += 1
+        most[0] = max(most[0], at_once[0])
+        began.set()
+        go.wait()
+        try:
+            return real(self, job)
+        finally:
+            at_once[0] -= 1
+
+    monkeypatch.setattr(Jobs, "_import", slow)
+    made = []
+    for _ in range(3):
+        with service.jobs.upload(user, "a.json") as upload:
+            upload.write(EXPORT)
+            made.append(upload.accept())
+    began.wait()
+    assert [job.state for job in made[1:]] == [QUEUED, QUEUED]
+    go.set()
+    while any(job.state not in (DONE, FAILED) for job in made):
+        threading.Event().wait(0.01)
+    assert most[0] == 1
+    assert [job.state for job in made] == [DONE] * 3
+
+
+def test_an_accepted_upload_survives_a_restart(place: str, user: str, library: recollect.Library) -> None:
+    first = Service(placed(place), ServiceConfig())
+    first.jobs.drain()  # it stops before the import begins
+    with first.jobs.upload(default_user(), "conversations.json") as upload:
+        upload.write(EXPORT)
+        id = upload.accept().id
+    assert first.jobs._jobs[id].state == QUEUED
+    first.close()
+    again = Service(placed(place), ServiceConfig(rate_per_minute=0))
+    with TestClient(make_app(again), "http://127.0.0.1:8765"):
+        pass  # starting and stopping is enough
+    again.close()
+    assert again.jobs._jobs[id].state == DONE
+    assert library.conversation("up").title == "Uploaded"
+    assert not any(again.jobs.folder.iterdir())
+
+
+def test_what_was_never_finished_is_removed_after_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service(tmp_path, ServiceConfig())
+    left = tmp_path / "uploads" / "abc"
+    left.mkdir(parents=True)
+    (left / "half.json").write_text("{")
+    Jobs(service).close()
+    assert left.exists()
+    monkeypatch.setattr(jobs, "_STALE_SECONDS", -1)
+    Jobs(service).close()
+    assert not left.exists()
+    service.close()
+
+
+@given(st.text())
+def test_any_file_name_becomes_a_harmless_one(name: str) -> None:
+    clean = safe_name(name)
+    assert clean == safe_name(clean)
+    assert clean not in ("", ".", "..", "upload.json")
+    assert "/" not in clean
+    assert len(clean.encode()) <= 145
+
+
+def test_endings_are_kept() -> None:
+    assert safe_name("a/b\\My export.ZIP") == "My export.ZIP"
+    assert safe_name("x" * 500 + ".jsonl").endswith("x.jsonl")
+    assert safe_name("..") == "upload"

@@ -1,0 +1,62 @@
+"""Addresses lead where they say, whatever an id holds."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.serve.console.links import conversation_url, local, open_in, origin_name
+from recollect.text import storable
+
+UUID = "0c5f3b9e-6a50-4a0e-9c43-0a4f3c0f7d11"
+
+
+@pytest.mark.parametrize(
+    ("origin", "id", "url", "command"),
+    [
+        ("chatgpt", UUID, f"https://chatgpt.com/c/{UUID}", ""),
+        ("claude", UUID, f"https://claude.ai/chat/{UUID}", ""),
+        ("claude-code", UUID, "", f"claude --resume {UUID}"),
+        ("codex", UUID, "", f"codex resume {UUID}"),
+        ("recollect", "mine", "/c/mine", ""),
+        ("claude-code", f"{UUID}:agent", f"/c/{UUID}%3Aagent", ""),
+        ("codex", "--yolo", "/c/--yolo", ""),
+        ("codex", "x; rm -rf ~", "/c/x%3B%20rm%20-rf%20~", ""),
+        ("chatgpt", "../../evil", "/c/..%2F..%2Fevil", ""),
+        ("chatgpt", "javascript:alert(1)", "/c/javascript%3Aalert%281%29", ""),
+    ],
+)
+def test_a_conversation_opens_where_it_came_from(origin: str, id: str, url: str, command: str) -> None:
+    way = open_in(origin, id, id)
+    assert (way.url, way.command) == (url, command)
+
+
+def test_origins_have_the_names_that_people_know() -> None:
+    assert [origin_name(name) for name in ("chatgpt", "claude-code", "somewhere")] == [
+        "ChatGPT", "Claude Code", "somewhere"]  # fmt: skip
+
+
+@given(st.text(min_size=1))
+def test_any_id_has_an_address_and_comes_back_from_it(id: str) -> None:
+    parts = urlsplit(conversation_url(id, q="what?"))
+    assert not parts.netloc
+    if id in (".", ".."):
+        assert parts.path == "/c/"
+    else:
+        assert unquote(parts.path.removeprefix("/c/")) == storable(id)
+        assert "/" not in parts.path.removeprefix("/c/")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:x", "", None, "/a\r\nb", "evil", "/a\\b"],
+)
+def test_after_signing_in_nobody_is_sent_elsewhere(address: str | None) -> None:
+    assert local(address) == "/"
+
+
+def test_an_address_of_the_console_is_kept() -> None:
+    assert local("/c/a%20b?q=x&m=1") == "/c/a%20b?q=x&m=1"

@@ -1,0 +1,166 @@
+"""Stored text becomes HTML that can do nothing, and stays readable."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.serve.console import rendering
+from recollect.serve.console.rendering import beginning, markdown, marked, plain, sought
+
+ALLOWED = {
+    "a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s",
+    "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul", "del", "mark",
+}  # fmt: skip
+ATTRIBUTES = {"href", "title", "class", "rel", "target", "start"}
+
+ATTACKS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<svg><script>alert(1)</script></svg>",
+    "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "[x](javascript:alert(1))",
+    "[x](JaVaScRiPt:alert(1))",
+    "[x](java\tscript:alert(1))",
+    "[x](&#106;avascript:alert(1))",
+    "[x](data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==)",
+    "[x](vbscript:msgbox(1))",
+    "[x](//evil.example/)",
+    "[x](/logout)",
+    "[x](\\\\evil.example)",
+    "<javascript:alert(1)>",
+    "![x](http://127.0.0.1:9/b?leak=1)",
+    "![x][r]\n\n[r]: http://127.0.0.1:9/b",
+    "![x](data:image/svg+xml;base64,PHN2Zz4=)",
+    "![](javascript:alert(1))",
+    '[x](http://a.b "onmouseover=alert(1)")',
+    "[x](http://a.b'onclick=alert(1))",
+    '```"><img src=x onerror=alert(1)>\ncode\n```',
+    "```html\n<script>alert(1)</script>\n```",
+    "`<script>alert(1)</script>`",
+    "| a |\n|---|\n| <img src=x onerror=alert(1)> |",
+    "</mark><img src=x onerror=alert(1)>",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "&#60;script&#62;alert(1)&#60;/script&#62;",
+    "<style>@import url(http://127.0.0.1:9/)</style>",
+    "<link rel=prefetch href=http://127.0.0.1:9/>",
+    "<meta http-equiv=refresh content='0;url=http://127.0.0.1:9/'>",
+    "<base href=http://127.0.0.1:9/>",
+    "<form action=http://127.0.0.1:9/><button>x</button></form>",
+    "<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+    "\ud800<script>\x00alert(1)</script>",
+]
+
+
+class Seen(HTMLParser):
+    """What a browser would make of it."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def harmless(html: str) -> Seen:
+    seen = Seen(html)
+    for tag, attributes in seen.tags:
+        assert tag in ALLOWED, tag
+        assert attributes.keys() <= ATTRIBUTES, attributes
+        if tag == "a":
+            assert re.match(r"(https?://|mailto:)", attributes.get("href") or "https://", re.IGNORECASE), attributes
+            assert attributes["rel"] == "noopener noreferrer nofollow"
+            assert attributes["target"] == "_blank"
+    return seen
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_an_attack_stays_text(attack: str) -> None:
+    harmless(markdown(attack))
+    harmless(plain(attack).replace('<pre class="plain">', "<pre>"))
+
+
+@given(st.text(max_size=300) | st.text("<>[]()!`*_~|\\&#;:/\"' \nabhrefsrcjavascript\t\x00", max_size=300))
+def test_any_text_is_harmless(text: str) -> None:
+    harmless(markdown(text))
+
+
+@given(st.text(max_size=60), st.lists(st.tuples(st.integers(0, 70), st.integers(0, 70)), max_size=5))
+def test_a_marked_snippet_reads_as_the_snippet(text: str, marks: list[tuple[int, int]]) -> None:
+    shown = marked(text, marks)
+    assert set(re.findall(r"<[^>]*>", shown)) <= {"<mark>", "</mark>"}
+    assert unescape(re.sub(r"</?mark>", "", shown)) == unescape(str(marked(text, ())))
+
+
+def test_marks_are_put_around_escaped_pieces() -> None:
+    assert marked("a <b> c", [(2, 5)]) == "a <mark>&lt;b&gt;</mark> c"
+    assert marked("</mark><script>", [(0, 7)]) == "<mark>&lt;/mark&gt;</mark>&lt;script&gt;"
+
+
+def test_an_image_becomes_a_link_with_its_words() -> None:
+    seen = harmless(markdown("![a plan](https://example.org/plan.png)"))
+    assert ("a", "https://example.org/plan.png") in [(tag, a.get("href")) for tag, a in seen.tags]
+    assert "Image: a plan" in seen.text
+
+
+def test_only_links_to_other_sites_are_links() -> None:
+    assert 'href="https://example.org/"' in markdown("[there](https://example.org/)")
+    assert 'href="mailto:a@b.example"' in markdown("<mailto:a@b.example>")
+    for text in ("[x](/logout)", "[x](file:///etc/passwd)", "[x](ftp://a.b)", "https://example.org/"):
+        assert "href" not in markdown(text)
+
+
+def test_markdown_is_rendered() -> None:
+    made = markdown("# Title\n\n**bold** *soft* ~~gone~~ `code`\n\n- a\n- b\n\n| x | y |\n|:-|-:|\n| 1 | 2 |\n\n> said")
+    inline = ("<h1>Title</h1>", "<strong>bold</strong>", "<em>soft</em>", "<s>gone</s>", "<code>code</code>")
+    blocks = ("<li>a</li>", '<th class="align-right">y</th>', '<td class="align-left">1</td>', "<blockquote>")
+    for part in inline + blocks:
+        assert part in made
+
+
+def test_lines_stay_lines() -> None:
+    assert "one<br>\ntwo" in markdown("one\ntwo")
+
+
+def test_code_is_coloured_where_its_language_is_named() -> None:
+    assert '<span class="k">def</span>' in markdown("```python\ndef f(): pass\n```")
+    assert "<span" not in markdown("```\ndef f(): pass\n```")
+    assert "def f" in Seen(markdown("```no-such-language\ndef f\n```")).text
+
+
+def test_nothing_is_lost_where_lists_are_nested_too_deep() -> None:
+    deep = "".join("  " * n + f"- level{n}\n" for n in range(120))
+    assert all(f"level{n}" in markdown(deep) for n in range(120))
+
+
+def test_a_text_that_is_too_long_or_too_odd_is_shown_as_written() -> None:
+    assert markdown("*a* " * rendering.MARKDOWN).startswith('<pre class="plain">')
+    assert markdown("[" * 5_000).startswith('<pre class="plain">')
+
+
+def test_a_long_text_is_cut_at_the_end_of_a_line() -> None:
+    text = "a line of text\n" * 4_000
+    assert beginning("short") == "short"
+    assert beginning(text).endswith("text")
+    assert rendering.FOLD * 3 // 4 <= len(beginning(text)) <= rendering.FOLD
+    assert len(beginning("x" * 50_000)) == rendering.FOLD
+
+
+def test_the_words_of_a_query_are_told_with_their_stems() -> None:
+    assert sought('role:user "running shoes" NOT rain') == ["run", "running", "shoe", "shoes"]
+    assert sought("before:nonsense") == []
+    assert sought("") == []

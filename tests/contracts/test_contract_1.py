@@ -1,0 +1,912 @@
+"""Contract 1, conversation persistence: every route of the page, on every store."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from clauses import proves
+from starlette.testclient import TestClient
+
+from recollect.manage.accounts import new_key
+from recollect.serve.app import make_app
+from recollect.serve.service import Service, ServiceConfig
+from recollect.settings import place as placed
+
+CONVERSATION = {
+    "id", "session_id", "title", "namespace", "created_at", "updated_at", "message_count", "metadata",
+}  # fmt: skip
+MESSAGE = {
+    "id", "conversation_id", "role", "content", "model", "tool_used", "attachments", "citations", "timestamp",
+}  # fmt: skip
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00")
+
+
+def at(conversation_id: str, tail: str = "") -> str:
+    quoted = quote(conversation_id, safe="")
+    if not quoted.strip("."):  # a client would take these for a folder
+        quoted = quoted.replace(".", "%2E")
+    return f"/conversations/{quoted}{tail}"
+
+
+def create(client: TestClient, id: str, *contents: str, **more: Any) -> dict[str, Any]:
+    messages = [{"role": ("user", "assistant")[n % 2], "content": c} for n, c in enumerate(contents)]
+    made = client.post("/conversations", json={"id": id, "messages": messages, **more})
+    assert made.status_code == 201, made.text
+    shown: dict[str, Any] = made.json()
+    return shown
+
+
+def listed(client: TestClient, **parameters: Any) -> list[str]:
+    return [c["id"] for c in client.get("/conversations", params=parameters).json()["conversations"]]
+
+
+def found(client: TestClient, query: str, **parameters: Any) -> list[str]:
+    answer = client.get("/conversations/search/messages", params={"query": query, **parameters})
+    assert answer.status_code == 200, answer.text
+    return [m["content"] for m in answer.json()["messages"]]
+
+
+def refused(answer: Any, status: int) -> str:
+    assert answer.status_code == status, answer.text
+    body = answer.json()
+    assert body["success"] is False
+    assert body["detail"] == body["error"]["message"]
+    said: str = body["detail"]
+    return said
+
+
+# -- saving ------------------------------------------------------------------
+
+
+@proves("C1-01", "C1-03", "C1-04")
+def test_an_interaction_is_saved_in_one_call_and_the_session_goes_on(client: TestClient) -> None:
+    first = client.post(
+        "/conversations/messages",
+        json={
+            "session_id": "session-1",
+            "namespace": "work",
+            "messages": [
+                {"role": "user", "content": "What is the capital of France?"},
+                {"role": "assistant", "content": "Paris.", "model": "gemini-2.0-flash-001", "tool_used": "idle"},
+            ],
+        },
+    )
+    assert first.status_code == 201
+    saved = first.json()
+    assert (saved["success"], saved["created"], saved["added"]) == (True, True, 2)
+    again = client.post(
+        "/conversations/messages",
+        json={"session_id": "session-1", "messages": [{"role": "user", "content": "And of Peru?"}]},
+    )
+    assert again.json() == {
+        "success": True,
+        "conversation_id": saved["conversation_id"],
+        "session_id": "session-1",
+        "created": False,
+        "message_ids": again.json()["message_ids"],
+        "added": 1,
+    }
+    conversation = client.get("/conversations/by-session/session-1").json()
+    assert conversation == client.get(at(saved["conversation_id"])).json()
+    assert conversation["session_id"] == "session-1"
+    assert conversation["namespace"] == "work"
+    assert [(m["role"], m["content"], m["model"], m["tool_used"]) for m in conversation["messages"]] == [
+        ("user", "What is the capital of France?", None, None),
+        ("assistant", "Paris.", "gemini-2.0-flash-001", "idle"),
+        ("user", "And of Peru?", None, None),
+    ]
+    assert [m["id"] for m in conversation["messages"]] == saved["message_ids"] + again.json()["message_ids"]
+    assert len(listed(client)) == 1
+
+
+@proves("C1-02")
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("Hello", "Hello"),
+        ("x" * 50, "x" * 50),
+        ("x" * 51, "x" * 50 + "..."),
+        ("Grüße 🎉 " * 10, ("Grüße 🎉 " * 10)[:50] + "..."),
+    ],
+)
+def test_the_title_is_the_beginning_of_what_the_user_said_first(client: TestClient, said: str, title: str) -> None:
+    messages = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": said}]
+    client.post("/conversations/messages", json={"session_id": "s", "messages": messages})
+    assert client.get("/conversations/by-session/s").json()["title"] == title
+
+
+@proves("C1-02")
+def test_a_title_that_is_given_is_the_title(client: TestClient) -> None:
+    messages = [{"role": "user", "content": "Hello"}]
+    client.post("/conversations/messages", json={"session_id": "s", "title": "Mine", "messages": messages})
+    assert client.get("/conversations/by-session/s").json()["title"] == "Mine"
+
+
+@proves("C1-03")
+def test_a_session_that_nobody_had_is_not_found(client: TestClient) -> None:
+    assert refused(client.get("/conversations/by-session/none"), 404) == "Conversation not found"
+
+
+@proves("C1-03", "C1-22")
+@pytest.mark.parametrize("session", ["a/b", "ü", "%2f", "a b?c#d"])
+def test_a_session_is_found_whatever_its_name(client: TestClient, session: str) -> None:
+    client.post("/conversations/messages", json={"session_id": session, "messages": [{"role": "user", "content": "x"}]})
+    answer = client.get(f"/conversations/by-session/{quote(session, safe='')}")
+    assert answer.json()["session_id"] == session
+
+
+@proves("C1-04", "C1-16")
+def test_every_field_of_a_message_comes_back(client: TestClient) -> None:
+    create(client, "c1")
+    given = {
+        "id": "m1",
+        "role": "assistant",
+        "content": "Hi there!",
+        "model": "gemini-2.0-flash-001",
+        "tool_used": "web_search",
+        "attachments": [{"name": "a.png", "size": 3}, "b.txt"],
+        "citations": [{"url": "https://example.org", "title": "Example"}],
+        "timestamp": "2025-10-09T19:37:48.123456+00:00",
+    }
+    assert client.post(at("c1", "/messages"), json=given).status_code == 201
+    assert client.get(at("c1")).json()["messages"] == [{**given, "conversation_id": "c1"}]
+
+
+@proves("C1-04")
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("2025-10-09T21:37:48+02:00", "2025-10-09T19:37:48+00:00"),
+        ("2025-10-09T19:37:48", "2025-10-09T19:37:48+00:00"),
+        ("2025-10-09", "2025-10-09T00:00:00+00:00"),
+    ],
+)
+def test_times_are_given_in_iso_8601_and_kept_in_utc(client: TestClient, said: str, kept: str) -> None:
+    create(client, "c1")
+    client.post(at("c1", "/messages"), json={"role": "user", "content": "x", "timestamp": said})
+    assert client.get(at("c1")).json()["messages"][0]["timestamp"] == kept
+
+
+@proves("C1-04")
+@pytest.mark.parametrize(
+    "wrong", ["yesterday", "2024-13-45", "9999-12-31T23:59:60", "-0001", "1" * 10_000, "", "0001-01-01T00:00:00+14:00"]
+)
+def test_a_time_that_cannot_be_read_is_refused_by_name(client: TestClient, wrong: str) -> None:
+    create(client, "c1")
+    answer = client.post(at("c1", "/messages"), json={"role": "user", "content": "x", "timestamp": wrong})
+    assert refused(answer, 400).startswith("timestamp: ")
+    assert client.get(at("c1")).json()["messages"] == []
+
+
+@proves("C1-05")
+def test_a_conversation_is_in_the_default_namespace_unless_it_was_given_one(client: TestClient) -> None:
+    assert create(client, "c1")["namespace"] == "default"
+    assert create(client, "c2", namespace="work")["namespace"] == "work"
+
+
+@proves("C1-06")
+def test_making_a_conversation_again_changes_nothing(client: TestClient) -> None:
+    body = {
+        "conversation_id": "my-conv-id",
+        "session_id": "my-session-id",
+        "title": "My Conversation",
+        "namespace": "my-namespace",
+        "metadata": {"project": "x"},
+        "messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}],
+    }
+    made = client.post("/conversations", json=body)
+    assert made.status_code == 201
+    assert made.json().items() >= {
+        "id": "my-conv-id", "session_id": "my-session-id", "title": "My Conversation", "namespace": "my-namespace",
+        "metadata": {"project": "x"}, "message_count": 2,
+    }.items()  # fmt: skip
+    detail = client.get(at("my-conv-id")).json()
+    again = client.post("/conversations", json=body)
+    assert (again.status_code, again.json()) == (200, made.json())
+    assert client.get(at("my-conv-id")).json() == detail
+
+
+@proves("C1-06")
+def test_an_id_or_session_of_another_conversation_is_a_conflict(client: TestClient) -> None:
+    create(client, "c1", session_id="s1")
+    create(client, "c2", "Hello", session_id="s2")
+    for body in (
+        {"id": "c1", "session_id": "s3"},
+        {"id": "c3", "session_id": "s1"},
+        {"id": "c2", "session_id": "s2", "messages": [{"role": "user", "content": "Something else"}]},
+    ):
+        answer = client.post("/conversations", json=body)
+        refused(answer, 409)
+        assert answer.json()["error"]["code"] == "CONFLICT"
+    assert sorted(listed(client)) == ["c1", "c2"]
+
+
+@proves("C1-06")
+def test_a_conversation_without_an_id_gets_one(client: TestClient) -> None:
+    made = client.post("/conversations", json={}).json()
+    assert made["id"]
+    assert made["session_id"] == made["id"]
+    assert client.get(at(made["id"])).status_code == 200
+
+
+@proves("C1-07")
+def test_a_message_sent_again_is_stored_once(client: TestClient) -> None:
+    create(client, "c1")
+    message = {"message_id": "m1", "role": "user", "content": "Hello", "metadata": {"a": [1, 2.5, None]}}
+    first = client.post(at("c1", "/messages"), json=message)
+    assert first.status_code == 201
+    assert first.json() == {"success": True, "message_id": "m1", "conversation_id": "c1", "created": True}
+    again = client.post(at("c1", "/messages"), json=message)
+    assert again.status_code == 200
+    assert again.json() == {"success": True, "message_id": "m1", "conversation_id": "c1", "created": False}
+    assert client.get(at("c1")).json()["message_count"] == 1
+
+
+@proves("C1-07")
+@pytest.mark.parametrize(
+    "other",
+    [{"content": "Goodbye"}, {"role": "assistant"}, {"model": "m"}, {"timestamp": "2020-01-01"}, {"author": "Ann"}],
+)
+def test_an_id_that_stands_for_another_message_is_a_conflict(client: TestClient, other: dict[str, str]) -> None:
+    create(client, "c1")
+    message = {"id": "m1", "role": "user", "content": "Hello"}
+    client.post(at("c1", "/messages"), json=message)
+    refused(client.post(at("c1", "/messages"), json=message | other), 409)
+    assert [m["content"] for m in client.get(at("c1")).json()["messages"]] == ["Hello"]
+
+
+@proves("C1-07")
+def test_the_two_names_of_an_id_must_agree(client: TestClient) -> None:
+    create(client, "c1")
+    message = {"id": "m1", "message_id": "m2", "role": "user", "content": "x"}
+    assert "differ" in refused(client.post(at("c1", "/messages"), json=message), 400)
+    assert "differ" in refused(client.post("/conversations", json={"id": "a", "conversation_id": "b"}), 400)
+
+
+@proves("C1-07")
+def test_a_message_may_answer_an_earlier_one(client: TestClient) -> None:
+    create(client, "c1")
+    for id_, parent in (("m1", None), ("m2", "m1"), ("m3", "m1")):
+        body = {"id": id_, "role": "user", "content": id_, "parent_id": parent}
+        assert client.post(at("c1", "/messages"), json=body).status_code == 201
+    messages = client.post(at("c1", "/export")).json()["messages"]
+    assert {m["id"]: m["parent_id"] for m in messages} == {"m1": None, "m2": "m1", "m3": "m1"}
+    answer = client.post(at("c1", "/messages"), json={"role": "user", "content": "x", "parent_id": "m9"})
+    assert refused(answer, 400).startswith("parent_id: ")
+
+
+@contextmanager
+def serving(place: str, user: str) -> Iterator[TestClient]:
+    """A server of its own, from start to end."""
+    service = Service(placed(place), ServiceConfig(rate_per_minute=0))
+    text, _ = new_key(service.keys, user)
+    headers = {"Authorization": f"Bearer {text}"}
+    with TestClient(make_app(service), "http://127.0.0.1:8765", headers=headers) as client:
+        yield client
+    service.close()
+
+
+@proves("C1-08")
+def test_what_was_saved_is_there_after_a_restart(place: str, user: str) -> None:
+    with serving(place, user) as client:
+        create(client, "c1", "Hello", title="Kept")
+        before = client.get(at("c1")).json()
+    with serving(place, user) as client:
+        assert client.get(at("c1")).json() == before
+        assert found(client, "hello") == ["Hello"]
+
+
+@proves("C1-09")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"role": "user", "content": "second", "timestamp": "never"},
+        {"role": "user", "content": "second", "parent_id": "nobody"},
+        {"role": "user", "content": "second", "id": "taken"},
+        {"role": "user", "content": "second", "id": "first"},
+    ],
+)
+def test_an_interaction_is_saved_whole_or_not_at_all(client: TestClient, wrong: dict[str, str]) -> None:
+    client.post(
+        "/conversations/messages",
+        json={"session_id": "s", "messages": [{"id": "taken", "role": "user", "content": "before"}]},
+    )
+    answer = client.post(
+        "/conversations/messages",
+        json={"session_id": "s", "messages": [{"id": "first", "role": "user", "content": "first"}, wrong]},
+    )
+    assert answer.status_code in (400, 409)
+    assert [m["content"] for m in client.get("/conversations/by-session/s").json()["messages"]] == ["before"]
+
+
+@proves("C1-09")
+def test_nothing_is_made_for_messages_that_cannot_be_saved(client: TestClient) -> None:
+    first = {"id": "first", "role": "user", "content": "first"}
+    for wrong in ({"timestamp": "never"}, {"parent_id": "nobody"}, {"parent_id": "second"}, {"id": "first"}):
+        messages = [first, {"id": "second", "role": "user", "content": "second", **wrong}]
+        refused(client.post("/conversations/messages", json={"session_id": "s", "messages": messages}), 400)
+        refused(client.post("/conversations", json={"id": "c", "messages": messages}), 400)
+    assert listed(client) == []
+    messages = [first, {"role": "user", "content": "second", "parent_id": "first"}]
+    assert client.post("/conversations/messages", json={"session_id": "s", "messages": messages}).status_code == 201
+
+
+@proves("C1-07", "C1-01")
+def test_an_interaction_sent_again_with_its_ids_adds_nothing(client: TestClient) -> None:
+    body = {
+        "session_id": "s",
+        "messages": [{"id": "q", "role": "user", "content": "?"}, {"id": "a", "role": "assistant", "content": "!"}],
+    }
+    assert client.post("/conversations/messages", json=body).status_code == 201
+    again = client.post("/conversations/messages", json=body)
+    assert (again.status_code, again.json()["added"]) == (200, 0)
+    assert client.get("/conversations/by-session/s").json()["message_count"] == 2
+
+
+@proves("C1-06", "C1-07", "C1-03")
+def test_what_many_send_at_once_is_stored_once(client: TestClient) -> None:
+    message = {"id": "m", "role": "user", "content": "Hello"}
+    interaction = {"session_id": "s", "messages": [message, {**message, "id": "n"}]}
+
+    def everything(_: int) -> list[int]:
+        return [
+            client.post(path, json=body).status_code
+            for path, body in (
+                ("/conversations", {"id": "c", "messages": [message]}),
+                ("/conversations/c/messages", {**message, "id": "o"}),
+                ("/conversations/messages", interaction),
+            )
+        ]
+
+    with client, ThreadPoolExecutor(8) as pool:
+        statuses = [*pool.map(everything, range(24))]
+    assert {status for each in statuses for status in each} <= {200, 201}
+    for column in zip(*statuses, strict=True):
+        assert column.count(201) >= 1
+    assert client.get("/conversations/c").json()["message_count"] == 2
+    assert client.get("/conversations/by-session/s").json()["message_count"] == 2
+    assert client.get("/conversations").json()["total"] == 2
+
+
+# -- listing -----------------------------------------------------------------
+
+
+@proves("C1-10")
+def test_the_list_has_the_shape_of_the_page(client: TestClient) -> None:
+    assert client.get("/conversations").json() == {"conversations": [], "total": 0, "limit": 50, "offset": 0}
+    create(client, "c1", "Hello", "Hi", title="Greetings")
+    answer = client.get("/conversations")
+    assert answer.headers["content-type"] == "application/json"
+    page = answer.json()
+    assert page.keys() == {"conversations", "total", "limit", "offset"}
+    (shown,) = page["conversations"]
+    assert shown.keys() == CONVERSATION
+    assert shown.items() >= {"id": "c1", "session_id": "c1", "title": "Greetings", "message_count": 2}.items()
+    assert TIME.fullmatch(shown["created_at"])
+    assert TIME.fullmatch(shown["updated_at"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "limit", "offset"),
+    [
+        ({}, 50, 0),
+        ({"limit": 0}, 1, 0),
+        ({"limit": -5}, 1, 0),
+        ({"limit": 201}, 200, 0),
+        ({"limit": "1" + "0" * 30}, 200, 0),
+        ({"offset": -1}, 50, 0),
+        ({"limit": 20, "offset": 20}, 20, 20),
+    ],
+)
+@proves("C1-11")
+def test_limits_are_clamped(client: TestClient, asked: dict[str, Any], limit: int, offset: int) -> None:
+    create(client, "c1")
+    page = client.get("/conversations", params=asked).json()
+    assert (page["limit"], page["offset"], page["total"]) == (limit, offset, 1)
+
+
+@proves("C1-11")
+@pytest.mark.parametrize("asked", [{"limit": "many"}, {"offset": "1.5"}, {"limit": ""}, {"limit": "NaN"}])
+def test_a_limit_that_is_no_number_is_refused(client: TestClient, asked: dict[str, str]) -> None:
+    answer = client.get("/conversations", params=asked)
+    refused(answer, 400)
+    assert [f["name"] for f in answer.json()["error"]["details"]["fields"]] == [*asked]
+
+
+@proves("C1-12")
+def test_pages_show_each_conversation_once_and_the_total_is_true(client: TestClient) -> None:
+    ids = [f"c{n}" for n in range(7)]
+    for id_ in ids:
+        create(client, id_)
+    pages = [client.get("/conversations", params={"limit": 3, "offset": offset}).json() for offset in (0, 3, 6, 9)]
+    assert [len(p["conversations"]) for p in pages] == [3, 3, 1, 0]
+    assert [p["total"] for p in pages] == [7, 7, 7, 7]
+    assert [c["id"] for p in pages for c in p["conversations"]] == ids[::-1]
+
+
+@proves("C1-13")
+def test_the_list_is_filtered_by_namespace(client: TestClient) -> None:
+    for id_, namespace in (("a", "work"), ("b", "work-2"), ("c", "default"), ("d", "Work")):
+        create(client, id_, namespace=namespace)
+    page = client.get("/conversations", params={"namespace": "work"}).json()
+    assert ([c["id"] for c in page["conversations"]], page["total"]) == (["a"], 1)
+    assert listed(client, namespace="wor%") == []
+    assert len(listed(client, namespace="")) == 4
+
+
+@proves("C1-14")
+def test_the_list_is_searched_by_title_or_id(client: TestClient) -> None:
+    create(client, "abc-123", "python inside", title="Rust lifetimes")
+    create(client, "def-456", title="GRÜSSE aus Köln")
+    create(client, "ghi_789", title="100% done")
+    for text, ids in {
+        "LIFETIMES": ["abc-123"],
+        "BC-1": ["abc-123"],
+        "grüße": ["def-456"],
+        "%": ["ghi_789"],
+        "_": ["ghi_789"],
+        "python": [],
+        "' or 1=1 --": [],
+    }.items():
+        page = client.get("/conversations", params={"search": text}).json()
+        assert ([c["id"] for c in page["conversations"]], page["total"]) == (ids, len(ids)), text
+    assert listed(client, search="rust", namespace="default") == ["abc-123"]
+    assert listed(client, search="rust", namespace="other") == []
+
+
+@proves("C1-15")
+def test_what_changed_last_comes_first(client: TestClient) -> None:
+    for id_ in ("a", "b", "c"):
+        create(client, id_)
+    assert listed(client) == ["c", "b", "a"]
+    client.post(at("a", "/messages"), json={"role": "user", "content": "again"})
+    assert listed(client) == ["a", "c", "b"]
+    client.put(at("b"), params={"title": "B"})
+    assert listed(client) == ["b", "a", "c"]
+
+
+# -- one conversation --------------------------------------------------------
+
+
+@proves("C1-16")
+def test_a_conversation_has_the_shape_of_the_page(client: TestClient) -> None:
+    create(client, "c1", "Hello", "Hi there!", title="Greetings", metadata={"tags": ["x"]})
+    shown = client.get(at("c1")).json()
+    assert shown.keys() == CONVERSATION | {"messages"}
+    assert (shown["message_count"], shown["metadata"]) == (2, {"tags": ["x"]})
+    assert [m.keys() for m in shown["messages"]] == [MESSAGE, MESSAGE]
+    first, second = shown["messages"]
+    assert first | {"id": "", "timestamp": ""} == {
+        "id": "", "conversation_id": "c1", "role": "user", "content": "Hello", "model": None, "tool_used": None,
+        "attachments": [], "citations": [], "timestamp": "",
+    }  # fmt: skip
+    assert (second["role"], second["content"]) == ("assistant", "Hi there!")
+    assert TIME.fullmatch(first["timestamp"])
+    assert first["timestamp"] <= second["timestamp"]
+
+
+@proves("C1-17")
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda c: c.get("/conversations/none"),
+        lambda c: c.put("/conversations/none?title=x"),
+        lambda c: c.delete("/conversations/none"),
+        lambda c: c.delete("/conversations/none?undo=true"),
+        lambda c: c.post("/conversations/none/export?format=txt"),
+        lambda c: c.post("/conversations/none/messages", json={"role": "user", "content": "x"}),
+        lambda c: c.post("/conversations/none/messages", json={"role": "user", "content": "x", "parent_id": "y"}),
+        lambda c: c.get("/conversations/search/messages?query=x&conversation_id=none"),
+        lambda c: c.get("/conversations/by-session/none"),
+    ],
+)
+def test_a_conversation_that_is_not_there_is_not_found(client: TestClient, ask: Callable[[TestClient], Any]) -> None:
+    answer = ask(client)
+    assert refused(answer, 404) == "Conversation not found"
+    assert answer.json()["error"]["code"] == "NOT_FOUND"
+
+
+@proves("C1-18", "C1-20")
+@pytest.mark.parametrize("title", ["New Title", "", "Zażółć 🎉", "a\r\nX-Evil: 1", "<b>&amp;", "x" * 5_000, "a\0b"])
+def test_a_title_can_be_changed(client: TestClient, title: str) -> None:
+    create(client, "c1", "Hello", title="Old")
+    answer = client.put(at("c1"), params={"title": title})
+    assert (answer.status_code, answer.json()) == (200, {"success": True, "conversation_id": "c1"})
+    assert client.get(at("c1")).json()["title"] == title
+    assert listed(client, search="Old") == []
+    assert "x-evil" not in client.post(at("c1", "/export?format=md")).headers
+
+
+@proves("C1-19", "C1-20")
+def test_an_update_without_a_title_succeeds_and_counts_as_a_change(client: TestClient) -> None:
+    create(client, "c1", title="Same")
+    create(client, "c2")
+    before = client.get(at("c1")).json()
+    answer = client.put(at("c1"))
+    assert (answer.status_code, answer.json()) == (200, {"success": True, "conversation_id": "c1"})
+    after = client.get(at("c1")).json()
+    assert after["updated_at"] > before["updated_at"]
+    assert after | {"updated_at": ""} == before | {"updated_at": ""}
+    assert listed(client) == ["c1", "c2"]
+
+
+@proves("C1-24")
+def test_namespace_and_tags_can_be_changed(client: TestClient) -> None:
+    create(client, "c1", "Hello", title="Same", metadata={"kept": True})
+    client.put(at("c1"), params={"namespace": "work", "tags": ["idea", "later"]})
+    shown = client.get(at("c1")).json()
+    assert (shown["title"], shown["namespace"]) == ("Same", "work")
+    assert shown["metadata"] == {"kept": True, "tags": ["idea", "later"]}
+    assert listed(client, namespace="work") == ["c1"]
+    assert client.get("/api/v1/search", params={"q": "hello", "tag": "idea"}).json()["total"] == 1
+    client.put(at("c1"), params={"tags": ""})
+    assert client.get(at("c1")).json()["metadata"] == {"kept": True}
+
+
+@proves("C1-20", "C1-21")
+def test_a_deleted_conversation_is_nowhere(client: TestClient) -> None:
+    create(client, "c1", "the word zebrafish", title="A zebrafish title")
+    create(client, "c2", "other")
+    answer = client.delete(at("c1"))
+    assert (answer.status_code, answer.json()) == (200, {"success": True, "conversation_id": "c1"})
+    refused(client.get(at("c1")), 404)
+    refused(client.post(at("c1", "/export")), 404)
+    refused(client.delete(at("c1")), 404)
+    assert listed(client) == ["c2"]
+    assert found(client, "zebrafish") == []
+    assert client.get("/api/search?q=zebrafish").json()["total"] == 0
+    assert client.get("/api/v1/search?q=zebrafish").json()["hits"] == []
+    assert client.get("/conversations/search/messages?query=other").json()["total"] == 1
+
+
+@proves("C1-21")
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_no_byte_of_a_deleted_conversation_is_left_in_the_files(place: str, user: str) -> None:
+    with serving(place, user) as client:
+        create(client, "c1", "the word zebrafish", title="An axolotl title")
+        assert client.get("/api/v1/search?q=zebrafish").json()["total"] == 1
+        client.delete(at("c1"))
+    files = [file for file in Path(place).rglob("*") if file.is_file()]
+    assert files
+    for file in files:
+        assert b"zebrafish" not in file.read_bytes(), file
+        assert b"axolotl" not in file.read_bytes(), file
+
+
+IDS = [
+    "plain", "a/b", "/", "//x", "a/messages", "a/export", "messages", "restore", "search", "search/other", "ü", "..",
+    ".", "../../etc/passwd", "%2f", "%", "a b", "a?b", "a#b", "a&b=c", "a+b", "a;b", "'", '"', "\\", "<script>",
+    "line\nbreak", "end\n", "tab\t", "東京", "🎉", "x" * 400, " ", "CON", "a\u200bb", "\u202egnp",
+]  # fmt: skip
+
+
+@proves("C1-22")
+def test_an_id_may_hold_any_character(client: TestClient) -> None:
+    for id_ in IDS:
+        lead_a_life(client, id_)
+
+
+def lead_a_life(client: TestClient, id: str) -> None:
+    create(client, id, "Hello")
+    assert client.get(at(id)).json()["id"] == id
+    assert client.put(at(id), params={"title": "New"}).json() == {"success": True, "conversation_id": id}
+    answer = client.post(at(id, "/messages"), json={"role": "user", "content": "More"})
+    assert answer.json()["conversation_id"] == id
+    assert client.post(at(id, "/export?format=json")).json()["title"] == "New"
+    shown = client.get(at(id)).json()
+    assert [m["content"] for m in shown["messages"]] == ["Hello", "More"]
+    assert {m["conversation_id"] for m in shown["messages"]} == {id}
+    assert found(client, "More", conversation_id=id) == ["More"]
+    assert client.delete(at(id)).json() == {"success": True, "conversation_id": id}
+    refused(client.get(at(id)), 404)
+    assert listed(client) == []
+
+
+@proves("C1-22")
+def test_ids_that_look_alike_are_different_conversations(client: TestClient) -> None:
+    alike = ["a", "A", "a ", " a", "a\n", "á", "a\u0301", "a/", "a%2F", "x" * 600, "x" * 601]
+    for id_ in alike[:-2]:
+        create(client, id_, f"I am {id_!r}")
+    for id_ in alike[:-2]:
+        assert [m["content"] for m in client.get(at(id_)).json()["messages"]] == [f"I am {id_!r}"]
+    for id_ in alike[-2:]:
+        refused(client.post("/conversations", json={"id": id_}), 400)
+
+
+@proves("C1-23")
+def test_what_was_deleted_can_be_put_back_unchanged(client: TestClient) -> None:
+    create(client, "c1", "Hello", "Hi", title="T", namespace="work", session_id="s1", metadata={"tags": ["x"]})
+    branch = {"id": "m", "role": "user", "content": "Another way", "parent_id": "c1:0", "author": "Ann", "model": "m1",
+              "metadata": {"deep": {"a": [1, None, "\ud800"]}}, "visibility": "human_only"}  # fmt: skip
+    assert client.post(at("c1", "/messages"), content=json.dumps(branch), headers=JSON).status_code == 201
+    exported = client.post(at("c1", "/export")).json()
+    deleted = client.delete(at("c1"), params={"undo": True}).json()
+    assert deleted == {"success": True, "conversation_id": "c1", "conversation": exported}
+    refused(client.get(at("c1")), 404)
+    restored = client.post("/conversations/restore", content=json.dumps(deleted["conversation"]), headers=JSON)
+    assert (restored.status_code, restored.json()) == (201, {"success": True, "conversation_id": "c1"})
+    assert client.post(at("c1", "/export")).json() == exported
+    assert found(client, "another way") == ["Another way"]
+    assert client.get("/conversations/by-session/s1").json()["id"] == "c1"
+    again = client.post("/conversations/restore", content=json.dumps(exported), headers=JSON)
+    assert again.status_code == 200
+
+
+@proves("C1-23")
+def test_putting_back_never_overwrites_what_is_there(client: TestClient) -> None:
+    create(client, "c1", "Hello")
+    exported = client.post(at("c1", "/export")).json()
+    client.put(at("c1"), params={"title": "Newer"})
+    refused(client.post("/conversations/restore", json=exported), 409)
+    assert client.get(at("c1")).json()["title"] == "Newer"
+
+
+@proves("C1-23", "C1-36")
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"id": "x"}, {"id": "x", "messages": 5}, {"id": 5, "messages": []}, {"id": "x", "messages": [5]},
+     {"id": "x", "messages": [{"role": "user"}]}, []],
+)  # fmt: skip
+def test_what_is_no_export_is_not_put_back(client: TestClient, body: Any) -> None:
+    refused(client.post("/conversations/restore", json=body), 400)
+    assert listed(client) == []
+
+
+# -- searching messages ------------------------------------------------------
+
+
+@proves("C1-25")
+def test_found_messages_have_the_shape_of_the_page(client: TestClient) -> None:
+    create(client, "c1", "Tell me about Python", "It is a snake.")
+    answer = client.get("/conversations/search/messages?query=python&limit=50").json()
+    assert answer.keys() == {"messages", "total"}
+    (message,) = answer["messages"]
+    assert answer["total"] == 1
+    assert message == client.get(at("c1")).json()["messages"][0]
+    assert message.keys() == MESSAGE
+
+
+@proves("C1-26")
+@pytest.mark.parametrize("asked", [{}, {"query": ""}, {"query": "  \t\n"}, {"limit": 5}])
+def test_a_search_needs_a_query(client: TestClient, asked: dict[str, Any]) -> None:
+    answer = client.get("/conversations/search/messages", params=asked)
+    assert refused(answer, 400) == "Query parameter 'query' must not be empty"
+
+
+@proves("C1-27")
+@pytest.mark.parametrize(
+    ("content", "query"),
+    [
+        ("Guten Tag, GRÜSSE aus Köln", "grüße aus köln"),
+        ("ПРИВЕТ, мир", "привет, МИР"),
+        ("今日は東京タワーに行きました", "東京タワー"),
+        ("deployed 🎉🎉 today", "🎉"),
+        ('he said "stop\\now"', '"STOP\\now"'),
+        ("price is 100% off", "100% OFF"),
+        ("call snake_case()", "KE_CA"),
+        ("it's state-of-the-art, c++ foo.bar", "IT'S STATE-OF-THE-ART, C++ FOO.BAR"),
+        ("' or 1=1 -- ;drop table", "' or 1=1 --"),
+        ('unclosed (" NEAR(', '(" NEAR('),
+    ],
+)
+def test_a_query_is_found_as_it_is_written(client: TestClient, content: str, query: str) -> None:
+    create(client, "c1", "something else", content)
+    assert found(client, query) == [content]
+    assert found(client, f"  {query}  ") == [content]
+
+
+@proves("C1-27")
+@pytest.mark.parametrize("query", ["%", "_", "a%e", "ap_le", "[a]", "*", "' or 1=1 --", "\\", '"', "NEAR(", "x\0y"])
+def test_signs_of_a_query_language_are_plain_characters(client: TestClient, query: str) -> None:
+    create(client, "c1", "an apple")
+    assert found(client, query) == []
+
+
+@proves("C1-28")
+def test_a_search_can_be_limited_to_one_conversation(client: TestClient) -> None:
+    create(client, "c1", "python one")
+    create(client, "c2", "python two")
+    assert found(client, "python", conversation_id="c1") == ["python one"]
+    assert found(client, "python", conversation_id="") == ["python two", "python one"]
+    answer = client.get("/conversations/search/messages", params={"query": "python", "conversation_id": "c3"})
+    assert refused(answer, 404) == "Conversation not found"
+
+
+@proves("C1-29", "C1-30")
+def test_the_newest_messages_come_first_and_the_total_is_true(client: TestClient) -> None:
+    create(client, "c1")
+    for n in range(5):
+        moment = f"2025-10-{9 + n:02}T00:00:00+00:00"
+        client.post(at("c1", "/messages"), json={"role": "user", "content": f"python {n}", "timestamp": moment})
+    answer = client.get("/conversations/search/messages", params={"query": "python", "limit": 2}).json()
+    assert [m["content"] for m in answer["messages"]] == ["python 4", "python 3"]
+    assert answer["total"] == 5
+    assert found(client, "python", limit=2, offset=4) == ["python 0"]
+    assert len(found(client, "python", limit=0)) == 1
+    assert len(found(client, "python", limit=10**9)) == 5
+    refused(client.get("/conversations/search/messages", params={"query": "python", "limit": "x"}), 400)
+
+
+@proves("C1-29")
+def test_fifty_messages_are_returned_unless_told_otherwise(client: TestClient) -> None:
+    create(client, "c1", *(f"python {n}" for n in range(55)))
+    answer = client.get("/conversations/search/messages?query=python").json()
+    assert (len(answer["messages"]), answer["total"]) == (50, 55)
+
+
+# -- exporting ---------------------------------------------------------------
+
+
+@pytest.fixture
+def greetings(client: TestClient) -> str:
+    create(client, "c1", title="My Conversation")
+    for message in (
+        {"id": "m1", "role": "user", "content": "Hello", "timestamp": "2025-10-09T19:37:47.783681+00:00"},
+        {"id": "m2", "role": "assistant", "content": "Hi there!", "model": "gemini-2.0-flash-001",
+         "timestamp": "2025-10-09T19:37:48.123456+00:00"},
+    ):  # fmt: skip
+        client.post(at("c1", "/messages"), json=message)
+    created: str = client.get(at("c1")).json()["created_at"]
+    return created
+
+
+@proves("C1-31", "C1-34")
+@pytest.mark.parametrize("asked", [{}, {"format": "json"}])
+def test_json_is_the_whole_conversation(client: TestClient, greetings: str, asked: dict[str, str]) -> None:
+    exported = client.post(at("c1", "/export"), params=asked).json()
+    detail = client.get(at("c1")).json()
+    assert {key: exported[key] for key in CONVERSATION} == {key: detail[key] for key in CONVERSATION}
+    assert [{key: m[key] for key in MESSAGE} for m in exported["messages"]] == detail["messages"]
+    assert [m["parent_id"] for m in exported["messages"]] == [None, "m1"]
+
+
+@proves("C1-31")
+def test_the_session_of_an_export_is_that_of_the_conversation(client: TestClient) -> None:
+    create(client, "c1", "Hello", session_id="my-session")
+    assert client.post(at("c1", "/export")).json()["session_id"] == "my-session"
+
+
+@proves("C1-32")
+def test_text_is_that_of_the_page(client: TestClient, greetings: str) -> None:
+    answer = client.post(at("c1", "/export"), params={"format": "txt"})
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json() == {
+        "content": f"""Conversation: My Conversation
+Created: {greetings}
+Namespace: default
+==================================================
+
+USER: Hello
+
+ASSISTANT: Hi there!
+  (Model: gemini-2.0-flash-001)
+""",
+        "format": "txt",
+    }
+
+
+@proves("C1-33")
+def test_markdown_is_that_of_the_page(client: TestClient, greetings: str) -> None:
+    assert client.post(at("c1", "/export"), params={"format": "md"}).json() == {
+        "content": f"""# My Conversation
+
+**Created:** {greetings}
+**Namespace:** default
+**Messages:** 2
+
+---
+
+### 👤 User
+
+Hello
+
+### 🤖 Assistant
+*Model: gemini-2.0-flash-001*
+
+Hi there!
+""",
+        "format": "md",
+    }
+
+
+@proves("C1-34")
+@pytest.mark.parametrize("format", ["xml", "", "JSON", "json ", "../md", "html"])
+def test_another_format_is_refused(client: TestClient, greetings: str, format: str) -> None:
+    answer = client.post(at("c1", "/export"), params={"format": format})
+    assert refused(answer, 400) == "Invalid format. Supported: json, txt, md"
+
+
+# -- errors ------------------------------------------------------------------
+
+JSON = {"content-type": "application/json"}
+
+
+@proves("C1-35")
+def test_an_error_has_the_one_shape(client: TestClient) -> None:
+    answer = client.get("/conversations/none", headers={"X-Request-ID": "my-request"})
+    body = answer.json()
+    assert TIME.fullmatch(body["error"].pop("timestamp"))
+    assert body == {
+        "success": False,
+        "detail": "Conversation not found",
+        "error": {
+            "code": "NOT_FOUND",
+            "message": "Conversation not found",
+            "details": {"status_code": 404, "path": "/conversations/none"},
+            "retry_after": None,
+        },
+        "request_id": "my-request",
+    }
+    assert answer.headers["x-request-id"] == "my-request"
+
+
+UNUSABLE = [
+    b"", b"{", b"[]", b"null", b'"x"', b"5", b"NaN", b'{"title": NaN}', b'{"metadata": {"a": Infinity}}',
+    b'{"metadata": {"a": -Infinity}}', b"\xff\xfe\xfd", b'{"title": "a", "title": "b"}', b'{"title": 5}',
+    b'{"title": null}', b'{"metadata": []}', b'{"metadata": "{}"}', b'{"messages": {}}', b'{"messages": [{}]}',
+    b'{"messages": [{"role": "user", "content": null}]}', b'{"messages": [{"role": 1, "content": "x"}]}',
+    b'{"messages": [{"role": "", "content": "x"}]}', b'{"id": ""}', b'{"id": "' + b"x" * 501 + b'"}',
+    b'{"namespace": ""}', b'{"metadata": {"a": ' + b"1" * 5000 + b"}}",
+    b'{"metadata": {"a": ' + b"[" * 250 + b"]" * 250 + b"}}", b'{"metadata": ' + b'{"a":' * 100_000,
+    b"[" * 1_000_000, b'{"user_id": "somebody"}', b'{"owner": "somebody"}', b'{"_context": {"user": "somebody"}}',
+]  # fmt: skip
+
+
+@proves("C1-36")
+def test_a_body_that_cannot_be_used_is_refused(client: TestClient) -> None:
+    for body in UNUSABLE:
+        refused(client.post("/conversations", content=body, headers=JSON), 400)
+    assert listed(client) == []
+
+
+@proves("C1-36")
+def test_only_json_is_taken(client: TestClient) -> None:
+    for path in ("/conversations", "/conversations/messages", "/conversations/x/messages", "/conversations/restore",
+                 "/api/threads", "/api/threads/x/messages"):  # fmt: skip
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "application/jsonp"):
+            answer = client.post(path, content=b"{}", headers={"content-type": kind})
+            refused(answer, 415)
+            assert answer.json()["error"]["code"] == "UNSUPPORTED_MEDIA_TYPE"
+
+
+@proves("C1-36")
+def test_json_is_taken_in_any_encoding_it_may_have(client: TestClient) -> None:
+    for n, encoding in enumerate(("utf-8", "utf-16", "utf-32")):
+        body = json.dumps({"id": f"c{n}", "title": "Grüße 🎉"}, ensure_ascii=False).encode(encoding)
+        answer = client.post(
+            "/conversations", content=body, headers={"content-type": f"Application/JSON; charset={encoding}"}
+        )
+        assert answer.json()["title"] == "Grüße 🎉"
+
+
+@proves("C1-36")
+def test_what_text_can_hold_comes_back_as_it_was(client: TestClient) -> None:
+    strange = "NUL \0 lone \ud800 escape \x1b[31m bidi \u202e tag \U000e0041 zwj 👩‍👩‍👧 " + "e" + "\u0301" * 1_000
+    body = {
+        "id": "c1",
+        "title": strange,
+        "messages": [{"role": "user", "content": strange, "metadata": {"x": strange}}],
+    }
+    assert client.post("/conversations", content=json.dumps(body), headers=JSON).status_code == 201
+    shown = client.get(at("c1")).json()
+    assert shown["title"] == strange
+    assert shown["messages"][0]["content"] == strange
+    assert client.post(at("c1", "/export")).json()["messages"][0]["metadata"] == {"x": strange}
+    assert client.post(at("c1", "/export?format=txt")).json()["content"].count(strange) == 2
+
+
+@proves("C1-37")
+def test_nothing_is_kept_in_caches(client: TestClient) -> None:
+    create(client, "c1", "Hello")
+    for answer in (client.get("/conversations"), client.get(at("c1")), client.get("/conversations/none"),
+                   client.post(at("c1", "/export"))):  # fmt: skip
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"

@@ -1,0 +1,176 @@
+"""Contract 1, conversation persistence: the page's Python calls, on the library of every store."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from clauses import proves
+
+import recollect
+from recollect.errors import Conflict, InvalidInput, NotFound
+
+CONVERSATION = {
+    "id", "session_id", "title", "namespace", "created_at", "updated_at", "message_count", "metadata",
+}  # fmt: skip
+MESSAGE = {
+    "id", "conversation_id", "role", "content", "model", "tool_used", "attachments", "citations", "timestamp",
+}  # fmt: skip
+
+
+@proves("C1-38")
+def test_the_example_of_direct_access_works(library: recollect.Library) -> None:
+    db = library
+    conversation = db.create_conversation(
+        conversation_id="my-conv-id",
+        session_id="my-session-id",
+        title="My Conversation",
+        namespace="my-namespace",
+    )
+    assert conversation["id"] == "my-conv-id"
+
+    db.add_message(
+        message_id="msg-1",
+        conversation_id="my-conv-id",
+        role="user",
+        content="Hello",
+    )
+    db.add_message(message_id="msg-2", conversation_id="my-conv-id", role="assistant", content="Python it is")
+
+    messages = db.get_messages("my-conv-id")
+    assert [m["id"] for m in messages] == ["msg-1", "msg-2"]
+
+    results = db.search_messages("python", limit=10)
+    assert [m["id"] for m in results] == ["msg-2"]
+
+    db.update_conversation("my-conv-id", title="Updated Title")
+    assert db.get_conversation("my-conv-id")["title"] == "Updated Title"
+
+    db.delete_conversation("my-conv-id")
+    with pytest.raises(NotFound):
+        db.get_messages("my-conv-id")
+    assert db.search_messages("python") == []
+
+
+def chat(db: recollect.Library, session_id: str, message: str, response: dict[str, str], namespace: str) -> None:
+    """What the page shows of a chat that saves itself."""
+    conversation = db.get_conversation_by_session(session_id)
+    if not conversation:
+        conversation = db.create_conversation(
+            conversation_id=str(uuid.uuid4()),
+            session_id=session_id,
+            title=message[:50] + "..." if len(message) > 50 else message,
+            namespace=namespace,
+        )
+    db.add_message(
+        message_id=str(uuid.uuid4()),
+        conversation_id=conversation["id"],
+        role="user",
+        content=message,
+    )
+    db.add_message(
+        message_id=str(uuid.uuid4()),
+        conversation_id=conversation["id"],
+        role="assistant",
+        content=response.get("answer", ""),
+        model="gemini-2.0-flash-001",
+        tool_used=response.get("tool_used"),
+    )
+
+
+@proves("C1-39", "C1-02", "C1-03")
+def test_the_example_of_automatic_saving_works(library: recollect.Library) -> None:
+    chat(
+        library, "session-1", "Tell me about Python, as much as you can in one sentence", {"answer": "Snakes."}, "work"
+    )
+    chat(library, "session-1", "More", {"answer": "No.", "tool_used": "web_search"}, "work")
+    chat(library, "session-2", "Hello", {}, "default")
+    first = library.get_conversation_by_session("session-1")
+    assert first is not None
+    assert (first["title"], first["namespace"], first["message_count"]) == (
+        "Tell me about Python, as much as you can in one se...", "work", 4,
+    )  # fmt: skip
+    said = [(m["role"], m["content"], m["model"], m["tool_used"]) for m in library.get_messages(first["id"])]
+    assert said == [
+        ("user", "Tell me about Python, as much as you can in one sentence", None, None),
+        ("assistant", "Snakes.", "gemini-2.0-flash-001", None),
+        ("user", "More", None, None),
+        ("assistant", "No.", "gemini-2.0-flash-001", "web_search"),
+    ]
+    assert library.conversations()[1] == 2
+
+
+@proves("C1-40")
+def test_calls_give_the_shapes_of_the_page(library: recollect.Library) -> None:
+    made = library.create_conversation("c1", "s1", "Title", "work", {"a": 1})
+    assert made.keys() == CONVERSATION
+    assert made.items() >= {"id": "c1", "session_id": "s1", "title": "Title", "namespace": "work",
+                            "message_count": 0, "metadata": {"a": 1}}.items()  # fmt: skip
+    assert library.create_conversation("c1", "s1", "Title", "work", {"a": 1}) == made
+    attached, cited = [{"name": "a.png"}], [{"url": "https://example.org"}]
+    moment = "2025-10-09T19:37:47.783681+00:00"
+    id_ = library.add_message(
+        "c1", "user", "Hello", message_id="m1", model="m", tool_used="t", attachments=attached, citations=cited,
+        timestamp=moment,
+    )  # fmt: skip
+    assert id_ == "m1"
+    (message,) = library.get_messages("c1")
+    assert message == {"id": "m1", "conversation_id": "c1", "role": "user", "content": "Hello", "model": "m",
+                       "tool_used": "t", "attachments": attached, "citations": cited, "timestamp": moment}  # fmt: skip
+    assert message.keys() == MESSAGE
+    assert library.search_messages("HELLO") == [message]
+    whole = library.get_conversation("c1")
+    assert whole.keys() == CONVERSATION | {"messages"}
+    assert (whole["messages"], whole["message_count"]) == ([message], 1)
+    found = library.get_conversation_by_session("s1")
+    assert found is not None
+    assert found.items() <= whole.items()
+
+
+@proves("C1-40")
+def test_messages_can_be_read_and_found_in_parts(library: recollect.Library) -> None:
+    library.create_conversation("c1")
+    for n in range(5):
+        library.add_message("c1", "user", f"python {n}", timestamp=f"2025-10-0{n + 1}")
+    assert [m["content"] for m in library.get_messages("c1", limit=2, offset=1)] == ["python 1", "python 2"]
+    assert [m["content"] for m in library.search_messages("python", limit=2)] == ["python 4", "python 3"]
+    messages, total = library.find_messages("python", limit=1)
+    assert ([m["content"] for m in messages], total) == (["python 4"], 5)
+
+
+@proves("C1-06", "C1-07")
+def test_saving_again_is_the_same_and_something_else_is_a_conflict(library: recollect.Library) -> None:
+    library.create_conversation("c1", "s1")
+    library.create_conversation("c2", "s2")
+    for arguments in (("c1", "s3"), ("c3", "s1"), ("c1", "s2")):
+        with pytest.raises(Conflict):
+            library.create_conversation(*arguments)
+    for _ in range(2):
+        assert library.add_message("c1", "user", "Hello", message_id="m1") == "m1"
+    with pytest.raises(Conflict):
+        library.add_message("c1", "user", "Goodbye", message_id="m1")
+    assert [m["content"] for m in library.get_messages("c1")] == ["Hello"]
+
+
+@proves("C1-41")
+def test_what_is_not_there_is_said_so(library: recollect.Library) -> None:
+    assert library.get_conversation_by_session("nobody") is None
+    for call in (
+        lambda: library.get_conversation("none"),
+        lambda: library.get_messages("none"),
+        lambda: library.add_message("none", "user", "Hello"),
+        lambda: library.update_conversation("none", title="x"),
+        lambda: library.delete_conversation("none"),
+        lambda: library.search_messages("x", conversation_id="none"),
+    ):
+        with pytest.raises(NotFound):
+            call()
+
+
+@proves("C1-41")
+def test_a_message_that_cannot_be_is_refused(library: recollect.Library) -> None:
+    library.create_conversation("c1")
+    for fields in ({"unknown": 1}, {"timestamp": "never"}, {"role": ""}, {"content": None}):
+        with pytest.raises(InvalidInput):
+            library.add_message(**{"conversation_id": "c1", "role": "user", "content": "x", **fields})
+    assert library.get_messages("c1") == []

@@ -1,0 +1,58 @@
+"""What tests of the service share and no fixture is: types, and requests that no HTTP client would send."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+ADDRESS = "http://127.0.0.1:8765"
+
+MakeKey = Callable[..., dict[str, str]]
+
+
+@dataclass
+class Answer:
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+async def raw(
+    app: Any, method: str, path: str, host: str | None = "127.0.0.1:8765", headers: Sequence[tuple[str, str]] = (),
+    body: bytes | None = b"", peer: str = "127.0.0.1", query: str = "",
+) -> Answer:  # fmt: skip
+    """Call an app without a client between. Without a body (None) the request never ends."""
+    answer = Answer()
+    given = [(name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in headers]
+    if host is not None:
+        given.append((b"host", host.encode()))
+    said = False
+
+    async def receive() -> dict[str, Any]:
+        nonlocal said
+        if said or body is None:
+            await asyncio.Event().wait()
+        said = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            answer.status = message["status"]
+            answer.headers = {name.decode().lower(): value.decode("latin-1") for name, value in message["headers"]}
+        else:
+            answer.body += message.get("body", b"")
+
+    scope = {
+        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": method,
+        "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": query.encode(), "root_path": "",
+        "headers": given, "client": (peer, 50_000), "server": ("127.0.0.1", 8765), "state": {},
+    }  # fmt: skip
+    await app(scope, receive, send)
+    return answer

@@ -1,0 +1,81 @@
+"""A service that lasts for all tests of a file, and people who come to it with keys of their own."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pytest
+from asgi import ADDRESS
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
+
+from recollect.manage.accounts import new_key
+from recollect.serve.app import make_app
+from recollect.serve.server import _Server
+from recollect.serve.service import Service, ServiceConfig
+from recollect.settings import place as placed
+
+STORES = ["sqlite", "postgres"]
+
+
+class World:
+    """One service and its app."""
+
+    def __init__(self, home: str) -> None:
+        self.service = Service(placed(home), ServiceConfig(rate_per_minute=0))
+        self.app: FastAPI = make_app(self.service)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As a server calls the app: it decodes a path once (a test client does it twice), and clients that
+        come and go do not shut it down."""
+        if scope["type"] == "http":
+            await self.app({**scope, "path": unquote(scope["raw_path"].decode())}, receive, send)
+        elif scope["type"] == "lifespan":
+            for kind in ("startup", "shutdown"):
+                await receive()
+                await send({"type": f"lifespan.{kind}.complete"})
+
+    def key(self, user: str, scopes: Sequence[str] = ("read", "write"), **more: Any) -> str:
+        text, _ = new_key(self.service.keys, user, "", scopes, **more)
+        self.service.auth.keys_changed()
+        return text
+
+    def client(self, user: str, scopes: Sequence[str] = ("read", "write"), **more: Any) -> TestClient:
+        headers = {"Authorization": f"Bearer {self.key(user, scopes, **more)}"}
+        return TestClient(self, ADDRESS, headers=headers, follow_redirects=False)
+
+
+@contextmanager
+def world(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> Iterator[World]:
+    """A world on the store that a fixture's parameter names."""
+    home = request.getfixturevalue("database") if request.param == "postgres" else str(folders.mktemp("service"))
+    made = World(home)
+    yield made
+    made.service.drain()
+    made.service.close()
+
+
+@contextmanager
+def listening(made: World) -> Iterator[str]:
+    """The world's own server on a free port; gives its address. It ends with the block."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        started = threading.Event()
+        server = _Server(made.service, started.set)
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        started.wait(60)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def quoted(text: str) -> str:
+    return quote(text, safe="")

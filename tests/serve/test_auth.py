@@ -1,0 +1,624 @@
+"""Who asks: keys and tokens, in every header, good and forged."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from asgi import ADDRESS, MakeKey
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+from fastapi import FastAPI
+from starlette.responses import StreamingResponse
+from starlette.testclient import TestClient
+
+from recollect.errors import InvalidInput, StoreUnavailable
+from recollect.manage.accounts import new_key, revoke
+from recollect.serve import edge
+from recollect.serve.access import AccessTo
+from recollect.serve.app import make_app
+from recollect.serve.auth import Unauthorized, credential
+from recollect.serve.service import Service, ServiceConfig
+from recollect.serve.tokens import KEEP_SECONDS, REFETCH_SECONDS, BadToken, JwtSettings, Tokens
+
+SECRET = "0123456789abcdef0123456789abcdef"
+NOW = 1_800_000_000
+GOOD: dict[str, Any] = {"sub": "ann", "exp": NOW + 600}
+
+
+@cache
+def rsa_key(bits: int = 2048) -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(65_537, bits)
+
+
+@cache
+def ec_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def public_pem(key: Any) -> bytes:
+    pem: bytes = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return pem
+
+
+def jwk(key: Any, kid: str | None = "one", **more: Any) -> dict[str, Any]:
+    algorithm = (
+        jwt.algorithms.ECAlgorithm if isinstance(key, ec.EllipticCurvePrivateKey) else jwt.algorithms.RSAAlgorithm
+    )
+    made = json.loads(algorithm.to_jwk(key.public_key()))
+    return {**made, **({"kid": kid} if kid else {}), **more}
+
+
+def signed(claims: Any, header: dict[str, Any] | None = None, secret: bytes = SECRET.encode()) -> str:
+    """A token by hand, so that it can say anything."""
+    parts = [{"alg": "HS256", "typ": "JWT"} if header is None else header, claims]
+    told = b".".join(encoded(p if isinstance(p, bytes) else json.dumps(p).encode()) for p in parts)
+    return (told + b"." + encoded(hmac.new(secret, told, hashlib.sha256).digest())).decode()
+
+
+def encoded(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+@pytest.fixture
+def tokens() -> Tokens:
+    return Tokens(JwtSettings(secret=SECRET), lambda: NOW)
+
+
+@pytest.fixture
+def whoami(app: FastAPI, client: TestClient) -> Callable[..., Any]:
+    """Who the server takes the sender of these headers for."""
+    add_whoami(app)
+    return lambda headers=None, **more: client.get("/whoami", headers=headers, **more)
+
+
+def add_whoami(app: FastAPI) -> None:
+    @app.get("/whoami")
+    def answer(access: AccessTo) -> dict[str, Any]:
+        p = access.principal
+        return {"user": p.user, "scopes": sorted(p.scopes), "toolsets": p.toolsets and sorted(p.toolsets),
+                "agent": p.agent, "credential": p.credential}  # fmt: skip
+
+
+# -- whether a key is needed ---
+
+
+def test_nobody_needs_a_key_until_there_is_one(whoami: Any, key: MakeKey, user: str, place: str) -> None:
+    mine = user if "://" in place else "default"
+    everything = {"user": mine, "scopes": ["admin", "read", "write"], "toolsets": None, "agent": False,
+                  "credential": "local"}  # fmt: skip
+    assert whoami().json() == everything
+    assert whoami({"Authorization": "Bearer sk-of-another-service"}).json() == everything
+    key(user=user)
+    assert whoami().status_code == 401
+
+
+def test_a_key_made_by_another_process_is_seen_soon(place: str, service: Service, user: str) -> None:
+    now = [0.0]
+    service.auth._clock = lambda: now[0]
+    app = make_app(service)
+    add_whoami(app)
+    with TestClient(app, ADDRESS) as client:
+        assert client.get("/whoami").status_code == 200
+        new_key(service.keys, user)
+        now[0] += 1.0
+        assert client.get("/whoami").status_code == 401
+
+
+def test_revoking_the_last_key_opens_nothing(whoami: Any, service: Service, user: str) -> None:
+    text, made = new_key(service.keys, user)
+    service.auth.keys_changed()
+    revoke(service.keys, made.id)
+    assert whoami().status_code == 401
+    assert whoami({"X-API-Key": text}).status_code == 401
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_elsewhere_than_on_this_computer_a_key_is_always_needed(place: str) -> None:
+    service = Service(Path(place), ServiceConfig(host="0.0.0.0"))
+    with TestClient(make_app(service), ADDRESS) as client:
+        assert client.get("/openapi.json").status_code == 401
+        assert client.get("/healthz").status_code == 200
+    service.close()
+
+
+# -- keys ---
+
+
+def test_a_key_is_the_same_in_every_header(whoami: Any, key: MakeKey, user: str) -> None:
+    header = key(("read",), user=user, toolsets=("bus",), agent=True)["Authorization"]
+    text = header.removeprefix("Bearer ")
+    expected = {"user": user, "scopes": ["read"], "toolsets": ["bus"], "agent": True, "credential": text[3:15]}
+    for headers in (
+        {"Authorization": header},
+        {"Authorization": f"bearer  {text} "},
+        {"X-API-Key": text},
+        {"Cookie": f"a=b; recollect_key={text}; c=d"},
+        {"Cookie": f'recollect_key="{text}"'},
+        {"Authorization": header, "X-API-Key": text, "Cookie": f"recollect_key={text}"},
+    ):
+        assert whoami(headers).json() == expected
+    for headers in (
+        {"Authorization": f"Basic {base64.b64encode(f'{user}:{text}'.encode()).decode()}"},
+        {"Authorization": text},
+        {"Authorization": "Bearer"},
+        {"Authorization": f"Bearer {text}x"},
+        {"Authorization": f"Bearer {text[:-1]}"},
+        {"Sec-WebSocket-Protocol": text},
+        {"Cookie": f"recollect_key2={text}"},
+    ):
+        answer = whoami(headers)
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"].startswith('Bearer realm="recollect"')
+    for name in ("key", "api_key", "token", "access_token", "recollect_key"):
+        assert whoami(params={name: text}).status_code == 401
+
+
+def test_two_credentials_in_one_request_are_refused(whoami: Any, key: MakeKey, user: str) -> None:
+    first, second = (key(user=user)["Authorization"].removeprefix("Bearer ") for _ in "12")
+    for headers in (
+        [("Authorization", f"Bearer {first}"), ("X-API-Key", second)],
+        [("Authorization", f"Bearer {first}"), ("Authorization", f"Bearer {second}")],
+        [("X-API-Key", first), ("Cookie", f"recollect_key={second}")],
+        [("Cookie", f"recollect_key={first}; recollect_key={second}")],
+    ):
+        assert whoami(headers).status_code == 401
+
+
+def test_a_revoked_key_opens_nothing_at_once(whoami: Any, service: Service, key: MakeKey, user: str) -> None:
+    headers = key(user=user)
+    assert whoami(headers).status_code == 200
+    revoke(service.keys, headers["Authorization"].removeprefix("Bearer "))
+    assert whoami(headers).status_code == 401
+
+
+def test_an_expired_key_opens_nothing(
+    service: Service, whoami: Any, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, made = new_key(service.keys, user, expires_at=datetime.now(UTC) + timedelta(days=1))
+    service.auth.keys_changed()
+    assert whoami({"X-API-Key": text}).status_code == 200
+    past = replace(made, expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    monkeypatch.setattr(service.keys, "find", lambda id: past)
+    assert whoami({"X-API-Key": text}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [{"X-User": "ben"}, {"X-Forwarded-User": "ben"}, {"Remote-User": "ben"}, {"X-User-Id": "ben"},
+     {"Cookie": "user=ben; user_id=ben"}],
+)  # fmt: skip
+def test_nothing_but_the_credential_says_who_asks(whoami: Any, key: MakeKey, user: str, extra: dict[str, str]) -> None:
+    headers = key(user=user) | extra
+    asked = {"user": "ben", "user_id": "ben", "owner": "ben", "_context": '{"user":"ben"}', "db_paths": "/tmp"}
+    assert whoami(headers, params=asked).json()["user"] == user
+
+
+def test_users_of_any_name_have_libraries_of_their_own_and_none_lies_elsewhere(
+    service: Service, app: FastAPI, client: TestClient, key: MakeKey, user: str, tmp_path: Path
+) -> None:
+    before = {p for p in tmp_path.rglob("*") if "home" not in p.parts}
+    names = [f"../{user}", f"{user}/", f"{user}%2f", user.upper(), f"{user} b\u00f6b", f"{user} bo\u0308b", user,
+             f"{user}/../{user}", (user + "x" * 500)[:500], f"con-{user}", f"..{user}", f"{user}\n",
+             f" {user}"]  # fmt: skip
+    for n, name in enumerate(names):
+        with service.libraries.borrow(name) as library:
+            library.add_conversation(f"c{n}", messages=[{"role": "user", "content": f"of {n}"}])
+    for n, name in enumerate(names):
+        with service.libraries.borrow(name) as library:
+            assert [s.origin_id for s in library.conversations()[0]] == [f"c{n}"]
+    assert {p for p in tmp_path.rglob("*") if "home" not in p.parts} == before
+    for refused in ("", "x" * 501):
+        with pytest.raises(InvalidInput):
+            key(user=refused or None) if refused else new_key(service.keys, refused)
+
+
+def test_keys_are_listed_without_secrets_and_only_for_administrators(
+    client: TestClient, key: MakeKey, user: str
+) -> None:
+    admin, plain = key(("read", "write", "admin"), user=user), key(("read", "write"), user=user)
+    secret = admin["Authorization"].rsplit("_", 1)[-1]
+    for method, path in (("GET", "/api/keys"), ("POST", "/api/keys"), ("DELETE", "/api/keys/x"), ("GET", "/metrics")):
+        assert client.request(method, path, json={"user": user}).status_code == 401
+        assert client.request(method, path, json={"user": user}, headers=plain).status_code == 403
+    listed = client.get("/api/keys", headers=admin)
+    assert len(listed.json()["keys"]) == 2
+    assert secret not in listed.text
+    assert hashlib.sha256(secret.encode()).hexdigest() not in listed.text
+    assert not {"hash", "key", "secret"} & listed.json()["keys"][0].keys()
+
+
+def test_keys_are_made_and_revoked_over_http(client: TestClient, key: MakeKey, user: str) -> None:
+    admin = key(("admin",), user=user)
+    wish = {"user": user, "name": "one", "scopes": ["read"], "expires_at": "2099-01-01T00:00:00Z", "agent": True}
+    made = client.post("/api/keys", json=wish, headers=admin)
+    assert made.status_code == 201
+    headers = {"X-API-Key": made.json()["key"]}
+    assert client.get("/openapi.json", headers=headers).status_code == 200
+    assert client.post("/api/keys", json=wish, headers=headers).status_code == 403
+    assert client.delete(f"/api/keys/{made.json()['id']}", headers=admin).json()["success"]
+    assert client.get("/openapi.json", headers=headers).status_code == 401
+    assert client.delete("/api/keys/ffffffffffff", headers=admin).status_code == 404
+    for wrong in ({"scopes": ["root"]}, {"scopes": []}, {"user": "\ud800"}, {"user": ""}, {"expires_at": "2001-01-01"},
+                  {"expires_at": "2001-01-01T00:00:00Z"}, {"agent": "yes"}, {"toolsets": ["../x"]},
+                  {"hash": "x"}):  # fmt: skip
+        content = json.dumps(wish | wrong)
+        headers = {**admin, "Content-Type": "application/json"}
+        assert client.post("/api/keys", content=content, headers=headers).status_code == 400, wrong
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_without_a_credential_no_route_says_anything(app: FastAPI, client: TestClient, key: MakeKey, user: str) -> None:
+    key(user=user)
+    public = {"/healthz", "/readyz", "/login", "/static/{version}/{name}"}
+    asked = 0
+    for path, methods in app.openapi()["paths"].items():
+        for method in methods:
+            answer = client.request(method, path.replace("{", "").replace("}", ""))
+            assert (answer.status_code == 401) == (path not in public), (method, path)
+            asked += 1
+    assert asked > 5
+    for path in ("/docs", "/openapi.json", "/metrics", "/", "/nothing", "/debug", "/.env", "/keys.db", "/static"):
+        assert client.get(path).status_code == 401
+    said = client.get("/healthz").json()
+    assert set(said) == {"status", "version", "engine", "limits"}
+
+
+def test_pieces_of_headers_are_read_as_written() -> None:
+    assert credential([(b"x-other", b"1")]) is None
+    assert credential([(b"cookie", b"recollect_key=; a=b")]) is None
+    assert credential([(b"x-api-key", "ü".encode("latin-1"))]) == "ü"
+    with pytest.raises(Unauthorized):
+        credential([(b"x-api-key", b"a"), (b"x-api-key", b"b")])
+
+
+# -- streams ---
+
+
+def test_a_stream_ends_when_its_key_is_revoked(
+    service: Service, app: FastAPI, client: TestClient, key: MakeKey, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edge, "CHECKED_EVERY", 0.0)
+    headers = key(user=user)
+
+    @app.get("/stream")
+    async def stream() -> StreamingResponse:
+        async def parts() -> Any:
+            yield b"data: 1\n\n"
+            revoke(service.keys, headers["Authorization"].removeprefix("Bearer "))
+            while True:
+                yield b"data: 2\n\n"
+
+        return StreamingResponse(parts(), media_type="text/event-stream")
+
+    assert client.get("/stream", headers=headers).text == "data: 1\n\n"
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_stream_ends_when_the_server_does(service: Service, app: FastAPI, client: TestClient) -> None:
+    @app.get("/stream")
+    async def stream() -> StreamingResponse:
+        async def parts() -> Any:
+            yield b"data: 1\n\n"
+            service.draining.set()
+            while True:
+                yield b"data: 2\n\n"
+
+        return StreamingResponse(parts(), media_type="text/event-stream")
+
+    assert client.get("/stream").text == "data: 1\n\n"
+    assert "recollect_open_streams 0.0" in service.metrics.text().decode()
+    assert "recollect_requests_in_flight 0.0" in service.metrics.text().decode()
+
+
+# -- tokens ---
+
+
+def test_a_token_says_whose_it_is_and_what_for(tokens: Tokens) -> None:
+    someone = tokens.principal(signed(GOOD))
+    assert (someone.user, someone.scopes, someone.toolsets, someone.agent) == ("ann", {"read", "write"}, None, False)
+    assert someone.credential.startswith("jwt-")
+    claims = {**GOOD, "scope": "openid read", "agent": True, "toolsets": ["bus"], "nbf": NOW, "iat": NOW + 5.5}
+    agent = tokens.principal(signed(claims))
+    assert (agent.scopes, agent.toolsets, agent.agent) == ({"read"}, {"bus"}, True)
+    assert tokens.principal(signed({**GOOD, "scope": ["read", "admin"]})).scopes == {"read", "admin"}
+    assert tokens.principal(signed({**GOOD, "scope": ""})).scopes == frozenset()
+    assert tokens.principal(signed({**GOOD, "agent": "no"})).agent, "in doubt it is an agent, which sees less"
+    assert tokens.principal(signed({**GOOD, "user": "ben", "user_id": "ben", "email": "ben"})).user == "ann"
+
+
+ATTACKS: dict[str, Callable[[], str]] = {
+    "no algorithm": lambda: signed(GOOD, {"alg": "none"}).rsplit(".", 1)[0] + ".",
+    "no algorithm, in capitals": lambda: signed(GOOD, {"alg": "NoNe"}).rsplit(".", 1)[0] + ".",
+    "no algorithm, yet signed": lambda: signed(GOOD, {"alg": "none"}),
+    "algorithm missing": lambda: signed(GOOD, {"typ": "JWT"}),
+    "algorithm a number": lambda: signed(GOOD, {"alg": 256}),
+    "another algorithm": lambda: jwt.encode(GOOD, SECRET * 2, "HS512"),
+    "signed with the public key": lambda: signed(GOOD, secret=public_pem(rsa_key())),
+    "signed with the modulus": lambda: signed(GOOD, {"alg": "HS256", "kid": "one"}, jwk(rsa_key())["n"].encode()),
+    "another secret": lambda: signed(GOOD, secret=b"x" * 32),
+    "empty secret": lambda: signed(GOOD, secret=b""),
+    "another RSA key": lambda: jwt.encode(GOOD, rsa.generate_private_key(65_537, 2048), "RS256", {"kid": "one"}),
+    "PSS with the right key": lambda: jwt.encode(GOOD, rsa_key(), "PS256", {"kid": "one"}),
+    "RS512 with the right key": lambda: jwt.encode(GOOD, rsa_key(), "RS512", {"kid": "one"}),
+    "a kid that is a path": lambda: signed(GOOD, {"alg": "HS256", "kid": "../../dev/null"}, b""),
+    "a kid that nobody knows": lambda: jwt.encode(GOOD, rsa_key(), "RS256", {"kid": "two"}),
+    "a kid that is no text": lambda: signed(GOOD, {"alg": "RS256", "kid": {"a": 1}}),
+    "its own key": lambda: jwt.encode(GOOD, rsa_key(3072), "RS256", {"jwk": jwk(rsa_key(3072)), "kid": "one"}),
+    "a key elsewhere": lambda: jwt.encode(GOOD, rsa_key(3072), "RS256", {"jku": "http://127.0.0.1:9/", "x5u": "http://x"}),
+    "unknown crit": lambda: signed(GOOD, {"alg": "HS256", "crit": ["exp", "other"], "other": 1}),
+    "empty crit": lambda: signed(GOOD, {"alg": "HS256", "crit": []}),
+    "a payload apart": lambda: signed(GOOD, {"alg": "HS256", "crit": ["b64"], "b64": False}),
+    "expired": lambda: signed({**GOOD, "exp": NOW}),
+    "expiry missing": lambda: signed({"sub": "ann"}),
+    "expiry null": lambda: signed({**GOOD, "exp": None}),
+    "expiry in words": lambda: signed({**GOOD, "exp": str(NOW + 600)}),
+    "expiry true": lambda: signed({**GOOD, "exp": True}),
+    "expiry no number": lambda: signed(b'{"sub":"ann","exp":NaN}'),
+    "expiry without end": lambda: signed(b'{"sub":"ann","exp":Infinity}'),
+    "expiry too large": lambda: signed(b'{"sub":"ann","exp":1e400}'),
+    "expiry far away": lambda: signed({**GOOD, "exp": 10**15}),
+    "expiry of many digits": lambda: signed(b'{"sub":"ann","exp":' + b"9" * 5_000 + b"}"),
+    "expiry negative": lambda: signed({**GOOD, "exp": -1}),
+    "expiry a list": lambda: signed({**GOOD, "exp": [NOW + 600]}),
+    "not yet": lambda: signed({**GOOD, "nbf": NOW + 120}),
+    "not yet, in words": lambda: signed({**GOOD, "nbf": "tomorrow"}),
+    "issued tomorrow": lambda: signed({**GOOD, "iat": NOW + 86_400}),
+    "issued in words": lambda: signed({**GOOD, "iat": "now"}),
+    "for somebody else": lambda: signed({**GOOD, "aud": "other"}),
+    "nobody": lambda: signed({"exp": NOW + 600}),
+    "nobody's name": lambda: signed({**GOOD, "sub": ""}),
+    "a name too long": lambda: signed({**GOOD, "sub": "x" * 501}),
+    "a name that is none": lambda: signed({**GOOD, "sub": 5}),
+    "a name with NUL": lambda: signed({**GOOD, "sub": "ann\0"}),
+    "a name with half a character": lambda: signed(b'{"sub":"\\ud800","exp":1800000600}'),
+    "a scope that is none": lambda: signed({**GOOD, "scope": {"admin": True}}),
+    "scopes that are none": lambda: signed({**GOOD, "scope": [["admin"]]}),
+    "toolsets that are none": lambda: signed({**GOOD, "toolsets": 1}),
+    "claims that are a list": lambda: signed([1]),
+    "claims that are deep": lambda: signed(b"[" * 2_000),
+    "a token of a megabyte": lambda: signed({**GOOD, "x": "y" * 1_000_000}),
+    "too many parts": lambda: signed(GOOD) + ".x",
+    "too few parts": lambda: signed(GOOD).rsplit(".", 1)[0],
+    "no parts": lambda: "..",
+    "no base64": lambda: "a.ü.c",
+    "a header that is no object": lambda: signed(GOOD, [1]),  # type: ignore[arg-type]
+    "changed after signing": lambda: signed({**GOOD, "sub": "ben"}).rsplit(".", 1)[0] + signed(GOOD)[-44:],
+    "compressed": lambda: signed(GOOD, {"alg": "dir", "enc": "A128GCM", "zip": "DEF"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_forged_token_opens_nothing(attack: str, tmp_path: Path) -> None:
+    keys = tmp_path / "jwks.json"
+    keys.write_text(json.dumps({"keys": [jwk(rsa_key())]}))
+    with pytest.raises(BadToken):
+        Tokens(JwtSettings(secret=SECRET, keys=str(keys)), lambda: NOW).principal(ATTACKS[attack]())
+
+
+def test_a_public_key_is_never_taken_for_a_secret(tmp_path: Path) -> None:
+    pem = tmp_path / "key.pem"
+    pem.write_bytes(public_pem(rsa_key()))
+    tokens = Tokens(JwtSettings(keys=str(pem)), lambda: NOW)
+    assert tokens.principal(jwt.encode(GOOD, rsa_key(), "RS256")).user == "ann"
+    for secret in (public_pem(rsa_key()), public_pem(rsa_key()).strip(), b""):
+        with pytest.raises(BadToken):
+            tokens.principal(signed(GOOD, secret=secret))
+
+
+def test_audience_and_issuer_are_demanded_where_they_are_set() -> None:
+    tokens = Tokens(JwtSettings(secret=SECRET, audience="recollect", issuer="https://login.example"), lambda: NOW)
+    right = {**GOOD, "aud": ["other", "recollect"], "iss": "https://login.example"}
+    assert tokens.principal(signed(right)).user == "ann"
+    for wrong in ({"aud": "other"}, {"aud": None}, {"aud": 5}, {"iss": "https://evil.example"}, {"iss": None},
+                  {"iss": ["https://login.example"]}):  # fmt: skip
+        with pytest.raises(BadToken):
+            tokens.principal(signed({**right, **wrong}))
+    for missing in ("aud", "iss"):
+        with pytest.raises(BadToken):
+            tokens.principal(signed({k: v for k, v in right.items() if k != missing}))
+
+
+@pytest.mark.parametrize("kind", ["RS256", "ES256"])
+@pytest.mark.parametrize("form", ["jwks", "jwk", "pem", "no kid"])
+def test_tokens_of_public_keys_are_read(kind: str, form: str, tmp_path: Path) -> None:
+    key = rsa_key() if kind == "RS256" else ec_key()
+    file = tmp_path / "keys"
+    file.write_bytes({
+        "jwks": json.dumps({"keys": [jwk(key, alg=kind, use="sig"), jwk(rsa_key(3072), "other")]}).encode(),
+        "jwk": json.dumps(jwk(key)).encode(),
+        "pem": public_pem(key),
+        "no kid": json.dumps({"keys": [jwk(rsa_key(3072), "other"), jwk(key, None)]}).encode(),
+    }[form])  # fmt: skip
+    tokens = Tokens(JwtSettings(keys=str(file)), lambda: NOW)
+    header = {} if form == "no kid" else {"kid": "one"}
+    assert tokens.principal(jwt.encode(GOOD, key, kind, header)).user == "ann"
+
+
+def test_a_key_is_used_for_nothing_but_what_it_is_for(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    for unfit in (
+        jwk(rsa_key(), use="enc"),
+        jwk(rsa_key(), alg="RS512"),
+        jwk(rsa_key(), alg="HS256"),
+        {"kty": "oct", "kid": "one", "k": encoded(SECRET.encode()).decode()},
+        jwk(rsa.generate_private_key(65_537, 1024)),
+        jwk(ec.generate_private_key(ec.SECP384R1())),
+        {"kty": "RSA", "kid": "one"},
+    ):
+        file.write_text(json.dumps({"keys": [unfit]}))
+        with pytest.raises(InvalidInput, match="no key that can be used"):
+            Tokens(JwtSettings(keys=str(file)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        (lambda _: JwtSettings(secret="short"), "at least 32 bytes"),
+        (lambda _: JwtSettings(secret=public_pem(rsa_key()).decode()), "is a key, not a secret"),
+        (lambda f: JwtSettings(keys=str(f / "missing")), "cannot be read"),
+        (lambda f: JwtSettings(keys=str(written(f, b"hello"))), "neither a JWKS nor"),
+        (lambda f: JwtSettings(keys=str(written(f, private_pem()))), "neither a JWKS nor"),
+        (lambda _: JwtSettings(keys="http://keys.example/jwks"), "https://"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused_at_the_start(settings: Any, complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=complaint):
+        Tokens(settings(tmp_path))
+
+
+def written(folder: Path, content: bytes) -> Path:
+    (folder / "file").write_bytes(content)
+    return folder / "file"
+
+
+def private_pem() -> bytes:
+    return rsa_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def test_a_secret_is_not_shown_with_the_settings() -> None:
+    assert SECRET not in repr(ServiceConfig(jwt=JwtSettings(secret=SECRET)))
+
+
+# -- keys of tokens at an address ---
+
+
+class Keys:
+    """A place where keys are fetched, which counts how often, and can fail."""
+
+    def __init__(self) -> None:
+        self.keys: list[dict[str, Any]] | None = [jwk(rsa_key(), "one")]
+        self.fetched = 0
+        self.now = 0.0
+        self.tokens = Tokens(JwtSettings(keys="https://keys.example"), lambda: NOW, lambda: self.now, self.fetch)
+
+    def fetch(self, address: str) -> bytes:
+        self.fetched += 1
+        if self.keys is None:
+            raise OSError("down")
+        return json.dumps({"keys": self.keys}).encode()
+
+    def user(self, kid: str, key: Any = None) -> str:
+        return self.tokens.principal(jwt.encode(GOOD, key or rsa_key(), "RS256", {"kid": kid})).user
+
+
+def test_keys_are_fetched_once_and_again_for_a_new_one_but_not_often() -> None:
+    there = Keys()
+    assert [there.user("one") for _ in range(3)] == ["ann"] * 3
+    assert there.fetched == 1
+    for _ in range(5):
+        with pytest.raises(BadToken):
+            there.user("two", rsa_key(3072))
+    assert there.fetched == 1
+    there.keys = [jwk(rsa_key(), "one"), jwk(rsa_key(3072), "two")]
+    there.now += REFETCH_SECONDS + 1
+    assert there.user("two", rsa_key(3072)) == "ann"
+    assert there.fetched == 2
+
+
+def test_a_key_that_was_taken_away_stops_working() -> None:
+    there = Keys()
+    there.user("one")
+    there.keys = [jwk(rsa_key(3072), "two")]
+    there.now += KEEP_SECONDS + 1
+    with pytest.raises(BadToken):
+        there.user("one")
+
+
+def test_known_keys_work_on_while_they_cannot_be_fetched() -> None:
+    there = Keys()
+    there.user("one")
+    there.keys = None
+    there.now += KEEP_SECONDS + 1
+    assert there.user("one") == "ann"
+    unknown = Keys()
+    unknown.keys = None
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            unknown.user("one")
+    assert unknown.fetched == 1
+
+
+def test_many_at_once_fetch_once() -> None:
+    there = Keys()
+    threads = [threading.Thread(target=there.user, args=("one",)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert there.fetched == 1
+
+
+def test_keys_come_over_http(tmp_path: Path) -> None:
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, content = {
+                "/keys": (200, json.dumps({"keys": [jwk(rsa_key())]}).encode()),
+                "/long": (200, b"[" + b" " * 2_000_000),
+            }.get(self.path, (302, b""))
+            self.send_response(status)
+            self.send_header("Location", "/keys")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            with suppress(OSError):
+                self.wfile.write(content)
+
+        def log_message(self, format: str, *args: Any) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        token = jwt.encode(GOOD, rsa_key(), "RS256", {"kid": "one"})
+        assert Tokens(JwtSettings(keys=f"{address}/keys"), lambda: NOW).principal(token).user == "ann"
+        for path in ("/elsewhere", "/long"):
+            with pytest.raises(StoreUnavailable):
+                Tokens(JwtSettings(keys=address + path), lambda: NOW).principal(token)
+        server.shutdown()
+
+
+# -- tokens over HTTP ---
+
+
+@pytest.fixture
+def for_tokens(place: str) -> Iterator[Callable[..., Any]]:
+    from recollect.settings import place as placed
+
+    service = Service(placed(place), ServiceConfig(rate_per_minute=0, jwt=JwtSettings(secret=SECRET)))
+    app = make_app(service)
+    add_whoami(app)
+    with TestClient(app, ADDRESS) as client:
+        yield lambda path="/whoami", headers=None: client.get(path, headers=headers)
+    service.drain()
+    service.close()
+
+
+def test_a_token_opens_the_library_of_its_user_in_every_header(for_tokens: Any, user: str) -> None:
+    token = signed({"sub": user, "exp": time.time() + 600, "scope": "read"})
+    for headers in ({"Authorization": f"Bearer {token}"}, {"X-API-Key": token}, {"Cookie": f"recollect_key={token}"}):
+        said = for_tokens(headers=headers).json()
+        assert (said["user"], said["scopes"]) == (user, ["read"])
+    assert for_tokens("/metrics", {"X-API-Key": token}).status_code == 403
+    assert for_tokens().status_code == 401
+    assert for_tokens(headers={"X-API-Key": token + "x"}).status_code == 401
+    expired = signed({"sub": user, "exp": time.time() - 1})
+    assert for_tokens(headers={"X-API-Key": expired}).status_code == 401

@@ -1,0 +1,455 @@
+"""What is refused before a route sees it, and what every answer carries."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import psutil
+import pytest
+from asgi import ADDRESS, MakeKey, raw
+from fastapi import FastAPI, Request
+from starlette.responses import StreamingResponse
+from starlette.testclient import TestClient
+
+from recollect.errors import SearchTimeout
+from recollect.library import Library
+from recollect.serve import edge
+from recollect.serve.access import AccessTo
+from recollect.serve.app import make_app
+from recollect.serve.edge import SEARCHES, group_of, host_allowed, is_local, same_origin
+from recollect.serve.service import Service, ServiceConfig
+from recollect.settings import LIMITS
+
+HERE = "http://127.0.0.1:8765"
+HTML = {"Accept": "text/html,application/xhtml+xml"}
+
+
+@pytest.fixture
+def probed(app: FastAPI, client: TestClient) -> TestClient:
+    """A client of an app with a few routes to try things on."""
+
+    @app.post("/probe")
+    async def probe(request: Request) -> dict[str, int]:
+        return {"length": len(await request.body())}
+
+    @app.get("/probe")
+    def who(access: AccessTo) -> dict[str, str]:
+        return {"user": access.principal.user}
+
+    @app.post("/probe/json")
+    def parsed(value: dict[str, Any]) -> dict[str, int]:
+        return {"fields": len(value)}
+
+    return client
+
+
+# -- Host ---
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "127.0.0.1.evil", "127.0.0.1.evil:8765", "localhost", "localhost:1", "[::1]", "127.0.0.1",
+     "localhost.:8765", "localhost:8765@evil", "evil:8765", "127.1:8765", "2130706433:8765", "[::1]:8765.evil", "",
+     "localhost:08765x", "0.0.0.0:8765", "[::ffff:127.0.0.1]:8765"],
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["/healthz", "/conversations", "/static/x/y.css", "/api/events", "/nothing"])
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_another_name_than_ours_is_refused_on_every_path(client: TestClient, host: str, path: str) -> None:
+    answer = client.get(path, headers={"Host": host})
+    assert answer.status_code == 421
+    assert answer.json()["error"]["code"] == "MISDIRECTED_REQUEST"
+
+
+@pytest.mark.parametrize("host", ["localhost:8765", "LOCALHOST:8765", "127.0.0.1:8765", "[::1]:8765"])
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_names_of_this_computer_with_our_port_are_ours(client: TestClient, host: str) -> None:
+    assert client.get("/healthz", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_two_hosts_are_refused_even_when_both_are_ours(client: TestClient) -> None:
+    for other in ("evil.example", "localhost:8765"):
+        assert client.get("/healthz", headers=[("Host", "localhost:8765"), ("Host", other)]).status_code == 421
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_request_without_a_host_is_refused(app: FastAPI) -> None:
+    assert asyncio.run(raw(app, "GET", "/healthz", host=None)).status == 421
+
+
+def test_allowed_names_are_ours_with_the_port_that_was_said() -> None:
+    config = ServiceConfig(public_hosts=("notes.example", "other.example:8443"))
+    assert host_allowed("notes.example", config)
+    assert host_allowed("Notes.Example:1234", config)
+    assert host_allowed("other.example:8443", config)
+    assert not host_allowed("other.example", config)
+    assert not host_allowed("a.notes.example", config)
+
+
+def test_an_address_is_ours_where_the_connection_came_to_it() -> None:
+    config = ServiceConfig(host="0.0.0.0")
+    assert host_allowed("192.0.2.7:8765", config, ("192.0.2.7", 8765))
+    assert host_allowed("[2001:db8::1]:8765", config, ("2001:db8::1", 8765))
+    assert not host_allowed("192.0.2.8:8765", config, ("192.0.2.7", 8765))
+    assert not host_allowed("192.0.2.7:80", config, ("192.0.2.7", 8765))
+    assert not host_allowed("evil.example:8765", config, ("192.0.2.7", 8765))
+
+
+# -- Origin ---
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"])
+@pytest.mark.parametrize(
+    "origin",
+    ["https://evil.example", "null", "http://localhost:3000", "http://localhost:8765", "http://127.0.0.1", "file://",
+     "http://127.0.0.1:8765.evil", "http://127.0.0.1:8765/", "chrome-extension://abc", ""],
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_pages_of_other_sites_are_refused(client: TestClient, method: str, origin: str) -> None:
+    answer = client.request(method, "/healthz", headers={"Origin": origin})
+    assert answer.status_code == 403
+    assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_our_own_pages_may_ask(probed: TestClient) -> None:
+    headers = {"Origin": HERE, "Sec-Fetch-Site": "same-origin"}
+    assert probed.post("/probe", content=b"a=1", headers=headers).json() == {"length": 3}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, 403),
+        ({"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, 200),
+        ({"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, 200),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+    ],
+)
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_of_other_sites_only_links_lead_here(client: TestClient, headers: dict[str, str], status: int) -> None:
+    assert client.get("/healthz", headers=headers).status_code == status
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_form_of_another_site_cannot_post_by_navigating(probed: TestClient) -> None:
+    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert probed.post("/probe", content=b"", headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+def test_a_simple_request_with_a_cookie_must_say_where_it_comes_from(
+    probed: TestClient, key: MakeKey, user: str, content_type: str
+) -> None:
+    text = key(user=user)["Authorization"].removeprefix("Bearer ")
+    headers = {"Cookie": f"recollect_key={text}", "Content-Type": content_type}
+    assert probed.post("/probe", content=b"{}", headers=headers).status_code == 403
+    assert probed.post("/probe", content=b"{}", headers={**headers, "Origin": HERE}).status_code == 200
+    plain = {"Authorization": f"Bearer {text}", "Content-Type": content_type}
+    assert probed.post("/probe", content=b"{}", headers=plain).status_code == 200
+
+
+def test_the_origin_behind_a_proxy_is_the_public_address() -> None:
+    config = ServiceConfig(base_url="https://notes.example", public_hosts=("notes.example",))
+    assert same_origin("https://notes.example", "notes.example", config)
+    assert same_origin("https://notes.example", "127.0.0.1:8765", config)
+    assert same_origin("https://notes.example:443", "notes.example", config)
+    assert not same_origin("http://notes.example", "127.0.0.1:8765", config)
+    assert not same_origin("https://notes.example.evil", "notes.example", config)
+
+
+# -- CORS ---
+
+
+@pytest.fixture
+def app_with_friends(place: str, service: Service) -> Iterator[TestClient]:
+    service.config = replace(service.config, cors_origins=("https://app.example",))
+    with TestClient(make_app(service), ADDRESS) as made:
+        yield made
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_cors_is_off_unless_it_is_configured(client: TestClient) -> None:
+    asked = {"Origin": "https://app.example", "Access-Control-Request-Method": "GET"}
+    answer = client.options("/conversations", headers=asked)
+    assert answer.status_code == 403
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_listed_origin_may_ask_and_no_other(app_with_friends: TestClient) -> None:
+    asked = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
+    asked["Access-Control-Request-Headers"] = "authorization, x-stainless-lang"
+    answer = app_with_friends.options("/conversations", headers=asked)
+    assert answer.status_code == 204
+    assert answer.headers["access-control-allow-origin"] == "https://app.example"
+    assert answer.headers["access-control-allow-headers"] == "authorization, x-stainless-lang"
+    assert "access-control-allow-credentials" not in answer.headers
+    answer = app_with_friends.get(
+        "/healthz", headers={"Origin": "https://app.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}
+    )
+    assert answer.headers["access-control-allow-origin"] == "https://app.example"
+    assert "origin" in answer.headers["vary"].lower()
+    assert app_with_friends.get("/healthz", headers={"Origin": "https://app.example.evil"}).status_code == 403
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_listed_origin_cannot_use_the_cookie_of_the_console(app_with_friends: TestClient) -> None:
+    headers = {"Origin": "https://app.example", "Cookie": "recollect_key=rk_x"}
+    assert app_with_friends.get("/healthz", headers=headers).status_code == 403
+
+
+# -- size ---
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, request_bytes=1_000, upload_bytes=5_000))
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("path", ["/probe", "/probe/json"])
+def test_a_body_over_the_cap_is_refused_by_its_length_and_while_it_comes(
+    probed: TestClient, small: None, path: str
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    too_long = b'{"a":"' + b"x" * 1_000 + b'"}'
+    for content in (too_long, iter([too_long[:600], too_long[600:]])):
+        answer = probed.post(path, content=content, headers=headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
+        assert answer.headers["connection"] == "close"
+    assert probed.post(path, content=iter([b'{"a":', b'"b"}']), headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_uploads_have_a_cap_of_their_own(client: TestClient, small: None) -> None:
+    assert client.post("/api/imports", content=b"x" * 5_001).status_code == 413
+    assert client.post("/api/imports", content=b"x" * 2_000).status_code != 413
+    assert client.put("/api/imports", content=b"x" * 2_000).status_code == 413
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("length", ["-1", "1e3", "٣", "9" * 30, "0x10"])
+def test_a_length_that_is_no_number_is_refused(app: FastAPI, length: str) -> None:
+    answer = asyncio.run(raw(app, "POST", "/conversations", headers=[("content-length", length)]))
+    assert answer.status in (400, 413)
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_body_that_does_not_come_is_not_waited_for(probed: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, body_seconds=0.01))
+    answer = asyncio.run(raw(probed.app, "POST", "/probe", body=None))
+    assert (answer.status, answer.json["error"]["code"]) == (408, "REQUEST_TIMEOUT")
+
+
+# -- load ---
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_too_many_requests_at_once_are_sent_away_with_a_time(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, requests_at_once=0))
+    answer = client.get("/openapi.json")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_refused_requests_leave_nothing_behind(app: FastAPI, key: MakeKey, user: str) -> None:
+    key(user=user)
+    kinds = [("GET", "/x/{n}", "127.0.0.1:8765"), ("HEAD", "/{n}", "evil{n}"), ("OPTIONS", "/conversations/{n}", ""),
+             ("DELETE", "/conversations/{n}", "127.0.0.1:8765"), ("M{n}", "/healthz", "127.0.0.1:8765")]  # fmt: skip
+
+    async def many(times: int) -> None:
+        for n in range(times):
+            for method, path, host in kinds:
+                said = [("x-forwarded-for", f"10.0.{n % 256}.1"), ("x-request-id", f"{n}"), ("user-agent", "x" * 500)]
+                answer = await raw(app, method.format(n=n), path.format(n=n), host.format(n=n), said)
+                assert 400 <= answer.status < 500
+
+    asyncio.run(many(200))
+    gc.collect()
+    before = psutil.Process().memory_info().rss
+    asyncio.run(many(1_000))
+    gc.collect()
+    assert psutil.Process().memory_info().rss - before < 10_000_000
+
+
+# -- the answers ---
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/nothing", "/docs", "/conversations", "/metrics"])
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_every_answer_has_the_headers_that_keep_browsers_safe(client: TestClient, path: str) -> None:
+    headers = client.get(path).headers
+    assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["cache-control"] == "no-store"
+    assert "server" not in headers
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_request_id_is_echoed_or_made(client: TestClient) -> None:
+    assert client.get("/nothing", headers={"X-Request-ID": "abc 1"}).json()["request_id"] == "abc 1"
+    assert client.get("/healthz", headers={"X-Request-ID": "abc 1"}).headers["x-request-id"] == "abc 1"
+    for bad in ("x" * 129, "a\u00e9".encode(), ""):
+        made = client.get("/healthz", headers=[("X-Request-ID", bad)]).headers["x-request-id"]
+        assert len(made) == 16
+    assert client.get("/healthz").headers["x-request-id"] != client.get("/healthz").headers["x-request-id"]
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_head_is_get_without_the_body(client: TestClient) -> None:
+    got, headed = client.get("/healthz"), client.head("/healthz")
+    assert (headed.status_code, headed.content) == (200, b"")
+    assert headed.headers["content-length"] == got.headers["content-length"]
+    assert client.head("/nothing").status_code == 404
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_head_of_a_stream_ends(app: FastAPI, client: TestClient) -> None:
+    @app.get("/stream")
+    async def stream() -> StreamingResponse:
+        async def forever() -> Any:
+            while True:
+                yield b"data: \n\n"
+
+        return StreamingResponse(forever(), media_type="text/event-stream")
+
+    assert client.head("/stream").status_code == 200
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_options_says_what_may_be_done(client: TestClient) -> None:
+    answer = client.options("/api/keys")
+    assert (answer.status_code, answer.headers["allow"]) == (204, "GET, HEAD, POST, OPTIONS")
+    assert client.options("/nothing").status_code == 404
+    refused = client.patch("/api/keys")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD, POST, OPTIONS")
+    assert client.request("TRACE", "/healthz").status_code == 405
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_websocket_is_refused(app: FastAPI) -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "websocket", "path": "/", "headers": [(b"host", b"127.0.0.1:8765")]}
+    asyncio.run(app(scope, lambda: None, send))  # type: ignore[arg-type]
+    assert [m["type"] for m in sent] == ["websocket.close"]
+
+
+# -- pages and who may see them ---
+
+
+def test_a_browser_without_a_key_is_led_to_the_login(client: TestClient, key: MakeKey, user: str) -> None:
+    key(user=user)
+    answer = client.get("/openapi.json?a=1&b=%2F", headers=HTML)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/login?next=%2Fopenapi.json%3Fa%3D1%26b%3D%252F"
+    assert client.get("/", headers=HTML).headers["location"] == "/login"
+    assert client.get("/api/keys", headers=HTML).status_code == 401
+    assert client.post("/openapi.json", headers=HTML).status_code == 401
+    assert client.get("/openapi.json").status_code == 401
+
+
+@pytest.mark.parametrize("path", ["//evil.example/x", "/\\evil.example", "/\\/evil.example"])
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_the_login_never_leads_elsewhere(app: FastAPI, key: MakeKey, user: str, path: str) -> None:
+    key(user=user)
+    answer = asyncio.run(raw(app, "GET", path, headers=[("accept", "text/html")]))
+    assert (answer.status, answer.headers["location"]) == (303, "/login")
+
+
+@pytest.mark.parametrize(
+    ("target", "local"),
+    [("/", True), ("/c/1?q=a%20b", True), ("//evil", False), ("/\\evil", False), ("https://evil", False), ("", False),
+     ("/a\nb", False), ("/a\\b", False), ("javascript:alert(1)", False)],
+)  # fmt: skip
+def test_only_paths_of_this_server_are_local(target: str, local: bool) -> None:
+    assert is_local(target) is local
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "group"),
+    [("GET", "/conversations", "read"), ("GET", "/conversations/search/messages", "search"),
+     ("GET", "/api/search", "search"), ("GET", "/api/v1/search", "search"),
+     ("POST", "/conversations", "write"), ("DELETE", "/conversations/1", "write"),
+     ("POST", "/chat", "chat"), ("POST", "/v1/chat/completions", "chat"), ("GET", "/v1/models", "read"),
+     ("POST", "/api/imports", "import"), ("GET", "/api/imports", "read")],
+)  # fmt: skip
+def test_each_kind_of_request_has_its_limit(method: str, path: str, group: str) -> None:
+    assert group_of(method, path) == group
+
+
+# -- searches take turns -------------------------------------------------------------
+
+
+def test_every_route_that_searches_takes_its_turn(app: FastAPI) -> None:
+    known = {path for path in app.openapi()["paths"] if "search" in path or "related" in path}
+    assert known <= SEARCHES
+    for path in SEARCHES:
+        assert asyncio.run(raw(app, "OPTIONS", path)).headers["allow"].startswith("GET, HEAD")
+
+
+def test_a_few_searches_run_at_once_and_the_others_wait(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, most, lock = 0, 0, threading.Lock()
+    search = Library.search
+
+    def watched(self: Library, *given: Any, **wish: Any) -> Any:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        try:
+            return search(self, *given, **wish)
+        finally:
+            with lock:
+                now -= 1
+
+    monkeypatch.setattr(Library, "search", watched)
+
+    async def ask() -> list[int]:
+        asked = [raw(app, "GET", "/api/v1/search", query="q=walrus") for _ in range(24)]
+        return [answer.status for answer in await asyncio.gather(*asked)]
+
+    assert asyncio.run(ask()) == [200] * 24
+    assert 1 <= most <= LIMITS.searches_at_once
+
+
+def test_a_search_whose_turn_does_not_come_is_told_to_come_again(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, search_wait_seconds=0.01))
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def slow(*_: object, **__: object) -> None:
+        begun.release()
+        go_on.wait(30)
+        raise SearchTimeout("too slow")
+
+    monkeypatch.setattr(Library, "search", slow)
+
+    async def ask() -> tuple[int, str | None]:
+        first = [asyncio.ensure_future(raw(app, "GET", "/api/v1/search", query="q=walrus"))
+                 for _ in range(LIMITS.searches_at_once)]  # fmt: skip
+        for _ in first:
+            await asyncio.to_thread(begun.acquire, timeout=30)
+        late = await raw(app, "GET", "/api/v1/search", query="q=walrus")
+        go_on.set()
+        await asyncio.gather(*first)
+        return late.status, late.headers.get("retry-after")
+
+    assert asyncio.run(ask()) == (503, "1")

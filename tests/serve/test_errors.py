@@ -1,0 +1,179 @@
+"""One shape for every error, pinned."""
+
+from __future__ import annotations
+
+import errno
+import re
+from datetime import datetime
+from typing import Any
+
+import apsw
+import pytest
+from fastapi import FastAPI, HTTPException
+from starlette.testclient import TestClient
+
+from recollect import errors
+from recollect.query import MalformedQuery
+from recollect.serve.access import Forbidden
+from recollect.serve.errors import CODES, SCHEMA, Problem
+from recollect.serve.logs import JsonLines
+
+pytestmark = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+
+CANARY = "zebra-canary"
+
+
+def is_the_shape(answer: Any, status: int, code: str) -> dict[str, Any]:
+    assert answer.status_code == status, answer.text
+    body: dict[str, Any] = answer.json()
+    assert list(body) == ["success", "detail", "error", "request_id"]
+    assert body["success"] is False
+    assert list(body["error"]) == ["code", "message", "details", "timestamp", "retry_after"]
+    assert body["error"]["code"] == code
+    assert body["detail"] == body["error"]["message"] != ""
+    assert body["error"]["details"]["status_code"] == status
+    assert body["error"]["details"]["path"].startswith("/")
+    assert datetime.fromisoformat(body["error"]["timestamp"]).tzinfo is not None
+    assert body["request_id"] == answer.headers["x-request-id"]
+    assert answer.headers["content-type"] == "application/json"
+    retry = answer.headers.get("retry-after")
+    assert body["error"]["retry_after"] == (int(retry) if retry else None)
+    return body
+
+
+def failing(app: FastAPI, error: BaseException) -> None:
+    @app.get("/fails")
+    def fails() -> None:
+        raise error
+
+
+def full() -> Exception:
+    error = errors.RecollectError(f"The disk is full: nothing was written to {CANARY}.")
+    error.__cause__ = apsw.FullError("full")
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (errors.NotFound("Conversation not found"), 404, "NOT_FOUND"),
+        (errors.InvalidInput("limit: no"), 400, "VALIDATION_ERROR"),
+        (MalformedQuery("quotes"), 400, "VALIDATION_ERROR"),
+        (errors.UnknownFormat("No importer knows this."), 400, "VALIDATION_ERROR"),
+        (errors.UnsafeFile("A bomb."), 400, "VALIDATION_ERROR"),
+        (errors.Conflict("It holds something else."), 409, "CONFLICT"),
+        (Forbidden("This key may not write."), 403, "FORBIDDEN"),
+        (Problem(502, "The model did not answer."), 502, "UPSTREAM_ERROR"),
+        (Problem(415, "JSON, please."), 415, "UNSUPPORTED_MEDIA_TYPE"),
+        (Problem(409, "Twice.", code="TWICE"), 409, "TWICE"),
+        (HTTPException(422, "Wrong."), 400, "VALIDATION_ERROR"),
+        (HTTPException(418, "A teapot."), 418, "IM_A_TEAPOT"),
+    ],
+)
+def test_what_callers_may_know_is_said(
+    app: FastAPI, client: TestClient, error: Exception, status: int, code: str
+) -> None:
+    failing(app, error)
+    said = getattr(error, "detail", str(error))
+    assert is_the_shape(client.get("/fails"), status, code)["detail"] == said
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (errors.StoreBusy(f"/home/{CANARY} is busy"), 503, "UNAVAILABLE"),
+        (errors.StoreUnavailable(f"{CANARY}.example went away"), 503, "UNAVAILABLE"),
+        (errors.DamagedLibrary(f"/home/{CANARY}"), 500, "INTERNAL_ERROR"),
+        (errors.NewerLibrary(f"/home/{CANARY}"), 500, "INTERNAL_ERROR"),
+        (errors.RecollectError(f"The database reported: {CANARY}"), 500, "INTERNAL_ERROR"),
+        (ValueError(CANARY), 500, "INTERNAL_ERROR"),
+        (RecursionError(CANARY), 500, "INTERNAL_ERROR"),
+        (OSError(errno.ENOSPC, f"No space left on {CANARY}"), 507, "STORAGE_FULL"),
+        (full(), 507, "STORAGE_FULL"),
+    ],
+)
+def test_what_is_ours_alone_is_not_said(
+    app: FastAPI, client: TestClient, caplog: pytest.LogCaptureFixture, error: Exception, status: int, code: str
+) -> None:
+    failing(app, error)
+    answer = client.get("/fails")
+    body = is_the_shape(answer, status, code)
+    assert CANARY not in answer.text
+    assert (body["error"]["retry_after"] is not None) == (status == 503)
+    (record,) = [r for r in caplog.records if r.message == ("unavailable" if status == 503 else "failed")]
+    assert record.facts["request_id"] == body["request_id"]  # type: ignore[attr-defined]
+    # Whoever runs the server must know what the store says; what other code says may quote contents.
+    assert (CANARY in JsonLines().format(record)) == isinstance(error, errors.RecollectError)
+
+
+def test_a_search_that_timed_out_says_so_in_the_words_of_each_route(app: FastAPI, client: TestClient) -> None:
+    failing(app, errors.SearchTimeout("The search took too long."))
+    assert is_the_shape(client.get("/fails"), 503, "UNAVAILABLE")["detail"] == "The search took too long."
+    app.router.routes.clear()
+
+    @app.get("/api/search")
+    def search() -> None:
+        raise errors.SearchTimeout("The search took too long.")
+
+    assert is_the_shape(client.get("/api/search"), 503, "UNAVAILABLE")["detail"] == "Database operation timeout"
+
+
+def test_unknown_addresses_and_methods_have_the_shape(client: TestClient) -> None:
+    is_the_shape(client.get("/nowhere/at/all"), 404, "NOT_FOUND")
+    is_the_shape(client.patch("/healthz"), 405, "METHOD_NOT_ALLOWED")
+    is_the_shape(client.request("BREW", "/healthz"), 405, "METHOD_NOT_ALLOWED")
+    is_the_shape(client.get("/healthz", headers={"Host": "evil"}), 421, "MISDIRECTED_REQUEST")
+    is_the_shape(client.get("/healthz", headers={"Origin": "https://evil.example"}), 403, "FORBIDDEN")
+
+
+def test_what_is_wrong_with_a_request_is_named_and_not_repeated(app: FastAPI, client: TestClient) -> None:
+    @app.post("/typed/{number}")
+    def typed(number: int, body: dict[str, int], limit: int = 1) -> None: ...
+
+    answer = client.post(f"/typed/{CANARY}?limit={CANARY}", json={"a": CANARY})
+    body = is_the_shape(answer, 400, "VALIDATION_ERROR")
+    fields = body["error"]["details"]["fields"]
+    assert [field["name"] for field in fields] == ["number", "limit", "a"]
+    assert all(re.match("Input should be a valid integer", field["problem"]) for field in fields)
+    assert CANARY not in answer.text.replace(f"/typed/{CANARY}", "")  # the path is theirs
+
+
+@pytest.mark.parametrize(
+    "content", [b"{", b"\xff\xfe", b'{"a": NaN}', b"[" * 100_000, b"", b"null", b'"text"', b"1" * 5000]
+)
+def test_a_body_that_is_no_json_object_is_a_plain_mistake(client: TestClient, content: bytes) -> None:
+    answer = client.post("/api/keys", content=content, headers={"Content-Type": "application/json"})
+    is_the_shape(answer, 400, "VALIDATION_ERROR")
+
+
+def test_an_answer_that_broke_off_is_ended_and_logged(
+    app: FastAPI, client: TestClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    from starlette.responses import StreamingResponse
+
+    @app.get("/breaks")
+    async def breaks() -> StreamingResponse:
+        async def parts() -> Any:
+            yield b"one"
+            raise ValueError(CANARY)
+
+        return StreamingResponse(parts())
+
+    assert client.get("/breaks").content == b"one"
+    assert "failed" in [r.message for r in caplog.records]
+    assert CANARY not in caplog.text
+
+
+def test_openapi_describes_the_shape_for_every_operation(client: TestClient) -> None:
+    api = client.get("/openapi.json").json()
+    assert api["components"]["schemas"]["Error"] == SCHEMA
+    assert "HTTPValidationError" not in api["components"]["schemas"]
+    operations = [o for path in api["paths"].values() for o in path.values()]
+    assert operations
+    for operation in operations:
+        assert "422" not in operation["responses"]
+        assert operation["responses"]["default"]["content"]["application/json"]["schema"]["$ref"].endswith("/Error")
+
+
+def test_every_status_has_a_code(place: str) -> None:
+    assert {400, 401, 403, 404, 405, 408, 409, 413, 415, 421, 429, 500, 502, 503, 507} == set(CODES)

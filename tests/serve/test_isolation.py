@@ -1,0 +1,328 @@
+"""Nobody sees, changes or learns anything of another user's library, by any route, on any store.
+
+The routes are those of the app's own description: a new one is tried as soon as it is there.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import people
+import pytest
+from people import STORES, World, quoted
+from starlette.testclient import TestClient
+
+from recollect.errors import InvalidInput
+from recollect.manage.accounts import new_key
+
+CANARY = "zebraquagga"
+JSON = {"content-type": "application/json"}
+# Bodies with which the routes that take one would do something.
+BODIES: dict[str, Any] = {
+    "/conversations/{conversation_id}/messages": {"role": "user", "content": "mallory was here"},
+    "/api/threads/{thread_id}/messages": {"author": "mallory", "content": "mallory was here"},
+}
+ELSEWHERE = {"/v1/models/{model}"}  # what a model's own server has belongs to no user
+
+
+@pytest.fixture(scope="module", params=STORES)
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with people.world(request, tmp_path_factory) as made:
+        yield made
+
+
+@dataclass
+class Belongings:
+    """What Alice has: for each kind of id in a path, one of hers."""
+
+    name: str
+    ids: dict[str, str]
+    message: str
+
+    def state(self, alice: TestClient) -> str:
+        """All of it, as she sees it."""
+        paths = ("/conversations", f"/conversations/by-session/{self.ids['session_id']}", "/api/threads?scope=all",
+                 f"/api/threads/{self.ids['thread_id']}/messages", "/api/receipts", "/api/imports",
+                 "/api/v1/facets", "/api/v1/activity")  # fmt: skip
+        told = [alice.get(path).json() for path in paths]
+        exported = alice.post(f"/conversations/{quoted(self.ids['conversation_id'])}/export").json()
+        return json.dumps([*told, exported], sort_keys=True)
+
+
+@pytest.fixture
+def alice(world: World, user: str) -> TestClient:
+    return world.client(user)
+
+
+@pytest.fixture
+def mallory(world: World) -> TestClient:
+    """Somebody with a library of her own and every right in it."""
+    client = world.client(f"mallory-{uuid.uuid4()}")
+    client.post("/conversations", json={"id": "mine", "messages": [{"role": "user", "content": "my own words"}]})
+    return client
+
+
+@pytest.fixture
+def hers(world: World, alice: TestClient, user: str) -> Belongings:
+    made = alice.post(
+        "/conversations",
+        json={"id": f"a/{uuid.uuid4()}", "session_id": f"s-{uuid.uuid4()}", "title": f"{CANARY} title",
+              "namespace": f"{CANARY}-space", "metadata": {"tags": [f"{CANARY}-tag"]},
+              "messages": [{"id": "m1", "role": "user", "content": f"the {CANARY} word", "model": f"{CANARY}-model"}]},
+    ).json()  # fmt: skip
+    thread = alice.post("/api/threads", json={"topic": f"{CANARY} topic"}).json()["id"]
+    alice.post(f"/api/threads/{thread}/messages", json={"author": f"{CANARY}-bot", "content": f"{CANARY} news"})
+    export = {"id": f"i-{uuid.uuid4()}", "messages": [{"role": "user", "content": f"imported {CANARY}"}]}
+    job = alice.post("/api/imports?name=chat.json", content=json.dumps(export)).json()["id"]
+    while alice.get(f"/api/imports/{job}").json()["finished_at"] is None:
+        pass
+    numbers = [receipt["id"] for receipt in alice.get("/api/receipts").json()["receipts"]]
+    key = next(k.id for k in world.service.keys.every() if k.user == user)
+    ids = {"conversation_id": made["id"], "session_id": made["session_id"], "thread_id": thread, "job": job,
+           "number": str(numbers[0]), "id": key}  # fmt: skip
+    return Belongings(user, ids, "m1")
+
+
+def routes_with_ids(world: World) -> list[tuple[str, str, list[str]]]:
+    """(method, path, names of its parameters) of every route that takes an id in its path."""
+    found = []
+    for path, operations in world.app.openapi()["paths"].items():
+        for method, operation in operations.items():
+            names = [p["name"] for p in operation.get("parameters", ()) if p["in"] == "path"]
+            if names and path not in ELSEWHERE:
+                found.append((method.upper(), path, names))
+    return found
+
+
+def tried(client: TestClient, method: str, path: str, values: dict[str, str]) -> tuple[int, str]:
+    """The answer, without what differs between any two: the request's id, the time, and the ids asked for."""
+    filled = path.format(**{name: quoted(value) for name, value in values.items()})
+    body = BODIES.get(path) if method == "POST" else None
+    answer = client.request(method, filled, json=body)
+    told = answer.json()
+    told.pop("request_id")
+    told["error"].pop("timestamp")
+    told["error"]["details"].pop("path")
+    text = json.dumps(told)
+    for value in values.values():
+        text = text.replace(json.dumps(value)[1:-1], "…")
+    return answer.status_code, text
+
+
+def test_every_route_with_an_id_treats_ids_of_others_as_unknown(
+    world: World, alice: TestClient, mallory: TestClient, hers: Belongings
+) -> None:
+    before = hers.state(alice)
+    for method, path, names in routes_with_ids(world):
+        known = {name: hers.ids[name] for name in names}
+        unknown = {name: "987654321" if name == "number" else f"x{uuid.uuid4()}" for name in names}
+        status, told = tried(mallory, method, path, known)
+        assert status in (403, 404), f"{method} {path}: {told}"
+        assert (status, told) == tried(mallory, method, path, unknown), f"{method} {path}"
+        assert CANARY not in told
+    assert hers.state(alice) == before
+
+
+def test_methods_that_a_route_does_not_take_tell_nothing_either(
+    world: World, alice: TestClient, mallory: TestClient, hers: Belongings
+) -> None:
+    before = hers.state(alice)
+    for path in {path for _, path, _ in routes_with_ids(world)}:
+        known = path.format(**{name: quoted(value) for name, value in hers.ids.items()})
+        unknown = path.format(**{name: "987654321" if name == "number" else "x" for name in hers.ids})
+        for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+            body = {"role": "user", "content": "x", "author": "x"}
+            statuses = {mallory.request(method, p, json=None if method == "GET" else body).status_code
+                        for p in (known, unknown)}  # fmt: skip
+            assert len(statuses) == 1, f"{method} {path}: {statuses}"
+    assert hers.state(alice) == before
+
+
+SEARCHES: list[tuple[str, dict[str, Any]]] = [
+    ("/conversations", {"search": "{}"}),
+    ("/conversations", {"namespace": "{}-space"}),
+    ("/conversations", {"search": "{}", "limit": 200, "offset": 0, "namespace": "{}-space"}),
+    ("/conversations/search/messages", {"query": "{}"}),
+    ("/conversations/search/messages", {"query": "{}", "limit": 200, "offset": 0}),
+    ("/api/search", {"q": "{}"}),
+    ("/api/search", {"q": "{}*", "limit": 200}),
+    ("/api/search", {"q": '"the {}" OR {}'}),
+    ("/api/search", {"q": "({} NOT mine) OR mine"}),
+    ("/api/threads", {"scope": "all", "limit": 200}),
+    ("/api/v1/search", {"q": "{}", "mode": "text"}),
+    ("/api/v1/search", {"q": "{}", "mode": "both", "group": "conversation", "limit": 200}),
+    ("/api/v1/search", {"q": "{}", "score": "fts", "hidden": True}),
+    ("/api/v1/search", {"q": "{}*", "offset": 1}),
+    ("/api/v1/search", {"q": ["{}", "word"]}),
+    ("/api/v1/search", {"q": "word", "namespace": "{}-space"}),
+    ("/api/v1/search", {"q": "word", "tag": "{}-tag"}),
+    ("/api/v1/search", {"q": "word in:{}-space"}),
+    ("/api/v1/search", {"q": "title:{}"}),
+    ("/api/v1/search", {"q": "news from:{}-bot"}),
+    ("/api/v1/search", {"q": "news", "author": "{}-bot", "role": ["user", "assistant"]}),
+    ("/api/v1/facets", {}),
+    ("/api/v1/activity", {}),
+]
+
+
+def test_what_is_searched_or_counted_is_ones_own(alice: TestClient, mallory: TestClient, hers: Belongings) -> None:
+    found = 0
+    for path, parameters in SEARCHES:
+
+        def asked(who: TestClient, word: str, path: str = path, parameters: dict[str, Any] = parameters) -> str:
+            filled = {k: [v.replace("{}", word) for v in given] if isinstance(given, list)
+                      else given.replace("{}", word) if isinstance(given, str) else given
+                      for k, given in parameters.items()}  # fmt: skip
+            answer = who.get(path, params=filled)
+            assert answer.status_code == 200, answer.text
+            return answer.text.replace(word, "…")
+
+        told = asked(mallory, CANARY)
+        assert told == asked(mallory, "xyzzyplugh"), (path, parameters)
+        assert "…-" not in told
+        found += asked(alice, CANARY) != told
+    assert found == len(SEARCHES)  # what Mallory does not find is there
+
+
+def test_what_is_found_by_meaning_is_ones_own(world: World, alice: TestClient, hers: Belongings, user: str) -> None:
+    other = f"other-{user}"
+    mallory = world.client(other)
+    mallory.post("/conversations", json={"id": "mine", "messages": [{"role": "user", "content": "my own words"}]})
+    for name in (user, other):
+        with world.service.libraries.borrow(name) as library:
+            library.index()
+    for q in (f"the {CANARY} word", "word", "news"):
+        for mode in ("vector", "both"):
+            told = mallory.get("/api/v1/search", params={"q": q, "mode": mode, "limit": 200})
+            assert {hit["conversation_id"] for hit in told.json()["hits"]} <= {"mine"}
+            assert CANARY not in told.text
+    assert CANARY in alice.get("/api/v1/search", params={"q": "word", "mode": "vector"}).text
+
+
+def test_ids_of_others_in_parameters_find_nothing(alice: TestClient, mallory: TestClient, hers: Belongings) -> None:
+    conversation, thread = hers.ids["conversation_id"], hers.ids["thread_id"]
+    for path, known in (
+        ("/conversations/search/messages", {"query": "word", "conversation_id": conversation}),
+        ("/api/search", {"q": "word", "thread_id": conversation}),
+        ("/api/search", {"q": "news", "thread_id": thread}),
+        ("/api/v1/search", {"q": "word", "conversation": conversation}),
+        ("/api/v1/related", {"conversation": conversation, "message": hers.message}),
+    ):
+        unknown = {k: str(uuid.uuid4()) if v in (conversation, thread) else v for k, v in known.items()}
+        told = [mallory.get(path, params=p) for p in (known, unknown)]
+        assert told[0].status_code == told[1].status_code
+        assert [r.json().get("total", 0) for r in told] == [0, 0]
+        assert CANARY not in told[0].text
+        assert alice.get(path, params=known).status_code == 200
+
+
+HEADERS = ["X-User", "X-User-Id", "X-User-ID", "X-Forwarded-User", "Remote-User", "X-Remote-User", "X-Owner", "From",
+           "X-Recollect-User", "X-Tenant", "X-Auth-Request-User", "X-WEBAUTH-USER"]  # fmt: skip
+PARAMETERS = ["user", "user_id", "owner", "tenant", "account", "library", "home", "place", "db", "db_path", "_context"]
+
+
+def test_nobody_can_say_who_they_are_but_by_their_credential(
+    world: World, alice: TestClient, mallory: TestClient, hers: Belongings
+) -> None:
+    name = hers.name
+    before = hers.state(alice)
+    for given in ({"headers": {header: name for header in HEADERS}}, {"params": {p: name for p in PARAMETERS}},
+                  {"cookies": {"user": name, "user_id": name}}):  # fmt: skip
+        client = TestClient(world, people.ADDRESS, headers=mallory.headers, cookies=given.pop("cookies", None))
+        assert [c["id"] for c in client.get("/conversations", **given).json()["conversations"]] == ["mine"]
+        path = f"/conversations/{quoted(hers.ids['conversation_id'])}"
+        assert client.get(path, **given).status_code == 404
+        assert client.delete(path, **given).status_code == 404
+        assert client.get("/conversations/search/messages", **{**given, "params": {
+            **given.get("params", {}), "query": CANARY}}).json()["total"] == 0  # fmt: skip
+    for body in BODIES.values():
+        for field in (*PARAMETERS, "principal", "agent", "scopes"):
+            for path in ("/conversations/mine/messages", "/api/threads/mine/messages"):
+                if ("author" in body) == path.startswith("/api"):
+                    answer = mallory.post(path, json={**body, field: name})
+                    assert answer.status_code == 400, (path, field)
+    for field in PARAMETERS:
+        for path, body in (("/conversations", {}), ("/api/threads", {"topic": "t"}),
+                           ("/conversations/messages", {"session_id": "s", "messages": [BODIES[
+                               "/conversations/{conversation_id}/messages"]]})):  # fmt: skip
+            assert mallory.post(path, json={**body, field: name}).status_code == 400
+    twice = b'{"session_id": "mine", "session_id": "' + hers.ids["session_id"].encode() + b'", "messages": []}'
+    assert mallory.post("/conversations/messages", content=twice, headers=JSON).status_code == 400
+    assert hers.state(alice) == before
+    assert len(mallory.get("/conversations").json()["conversations"]) == 1
+
+
+def test_the_same_ids_are_different_things_to_different_people(world: World) -> None:
+    clients = [world.client(f"{name}-{uuid.uuid4()}") for name in ("ann", "bob")]
+    for n, client in enumerate(clients):
+        for body in (
+            {"id": "same", "session_id": "s", "messages": [{"id": "m", "role": "user", "content": f"I am {n}"}]},
+        ):
+            assert client.post("/conversations", json=body).status_code == 201
+        assert client.post("/api/threads", json={"topic": "same topic"}).status_code == 201
+    clients[0].put("/conversations/same?title=Changed")
+    clients[1].delete("/conversations/same")
+    assert clients[0].get("/conversations/same").json()["messages"][0]["content"] == "I am 0"
+    assert clients[1].get("/conversations/same").status_code == 404
+
+
+def test_nothing_is_deleted_without_saying_what(alice: TestClient, mallory: TestClient, hers: Belongings) -> None:
+    before = hers.state(alice)
+    own = mallory.get("/conversations").json()
+    for tail in ("", "/", "?search=", "/*", "/%25", "/null", "/%00", "/_", "/''", "/search/messages?query=a"):
+        for body in (None, {}, [], {"ids": []}, {"all": True}):
+            for path in ("/conversations", "/api/threads"):
+                answer = mallory.request("DELETE", path + tail, json=body)
+                assert answer.status_code in (404, 405), path + tail
+    assert mallory.get("/conversations").json() == own
+    assert hers.state(alice) == before
+
+
+NAMES = ["../bob", "bob/", "bob%2f", "BOB", "bob", "b\u00f6b", "bo\u0308b", "con", ".", "..", "bob\\..", "x" * 300,
+         "bob\n", " bob", "bob ", "postgres", "'; drop table document; --", "bob-0123456789abcdef", "🎉"]  # fmt: skip
+
+
+def test_user_names_that_look_like_paths_are_just_names(world: World) -> None:
+    home = world.service.place if isinstance(world.service.place, Path) else None
+    around = sorted(home.parent.iterdir()) if home else []
+    tail = "" if home else uuid.uuid4().hex[:8]  # on a server other tests have users too
+    clients = {name: world.client(name + tail) for name in NAMES}
+    for name, client in clients.items():
+        client.post("/conversations", json={"id": "c", "messages": [{"role": "user", "content": f"I am {name!r}"}]})
+    for name, client in clients.items():
+        assert [m["content"] for m in client.get("/conversations/c").json()["messages"]] == [f"I am {name!r}"]
+    if home:
+        assert sorted(home.parent.iterdir()) == around
+        assert {path.parent.parent for path in home.rglob("library.db")} == {home / "users"}
+        assert len([*home.glob("users/*/library.db")]) >= len(NAMES)
+
+
+@pytest.mark.parametrize("name", ["", "bob\0", "x" * 501])
+def test_user_names_that_cannot_be_are_refused(world: World, name: str) -> None:
+    with pytest.raises(InvalidInput):
+        new_key(world.service.keys, name)
+
+
+def test_answers_are_never_mixed_up_between_people(world: World) -> None:
+    """Many threads, two people, the same ids: each always gets their own."""
+    names = [f"{name}-{uuid.uuid4()}" for name in ("ann", "bob")]
+    keys = [{"Authorization": f"Bearer {world.key(name)}"} for name in names]
+    with TestClient(world, people.ADDRESS) as client:
+        for name, key in zip(names, keys, strict=True):
+            message = {"role": "user", "content": f"canary {name}"}
+            client.post("/conversations", json={"id": "c", "messages": [message]}, headers=key)
+
+        def ask(number: int) -> bool:
+            key, told = keys[number % 2], []
+            for path in ("/conversations/c", "/conversations/search/messages?query=canary") * 8:
+                told += [message["content"] for message in client.get(path, headers=key).json()["messages"]]
+            return told == [f"canary {names[number % 2]}"] * 16
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(ask, range(16)))

@@ -1,0 +1,81 @@
+"""`recollect keys`: as a person and as a program use it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from recollect.cli import main
+from recollect.library import keys
+from recollect.manage.accounts import check
+
+
+@pytest.fixture
+def run(place: str, user: str, capsys: pytest.CaptureFixture[str]) -> Any:
+
+    def command(*arguments: str, fails: bool = False) -> str:
+        code = main(["keys", *arguments, "--home", place])
+        out, err = capsys.readouterr()
+        assert bool(code) == fails, err
+        return err if fails else out
+
+    return command
+
+
+def test_a_key_is_made_shown_once_listed_and_revoked(run: Any, place: str, user: str) -> None:
+    assert "There is no key" in run("list")
+    shown = run("add", "my laptop", "--user", user)
+    assert "not shown again" in shown
+    (text,) = [word for word in shown.split() if word.startswith("rk_")]
+    id, secret = text[3:15], text[16:]
+    with closing(keys(place)) as kept:
+        found = check(kept, text)
+        assert found is not None
+        assert (found.user, found.name, found.scopes, found.agent) == (user, "my laptop", ("read", "write"), False)
+    for listing in (run("list"), run("list", "--json")):
+        assert id in listing
+        assert secret not in listing
+    assert "opens nothing" in run("revoke", id)
+    with closing(keys(place)) as kept:
+        assert check(kept, text) is None
+    assert "revoked" in run("list")
+    assert "There is no key" in run("revoke", "ffffffffffff", fails=True)
+
+
+def test_programs_get_json(run: Any, user: str) -> None:
+    made = json.loads(
+        run("add", "agent", "--user", user, "--scope", "read", "--toolset", "bus", "--agent", "--expires", "2099-01-31",
+            "--json")
+    )  # fmt: skip
+    assert made["key"].startswith(f"rk_{made['id']}_")
+    assert (made["scopes"], made["toolsets"], made["agent"]) == (["read"], ["bus"], True)
+    assert made["expires_at"].startswith("2099-01-31T23:59:59")
+    (listed,) = json.loads(run("list", "--json"))["keys"]
+    assert listed.keys() == made.keys() - {"key"}
+    assert json.loads(run("revoke", made["id"], "--json")) == {"revoked": made["id"]}
+    assert json.loads(run("list", "--json"))["keys"][0]["revoked_at"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--expires", "soon"], "not a date"),
+        (["--expires", "2001-01-01"], "expired already"),
+        (["--toolset", "../x"], "no name of a toolset"),
+        (["--user", ""], "1 to 500"),
+    ],
+)
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_what_cannot_be_made_is_refused(run: Any, arguments: list[str], complaint: str) -> None:
+    assert complaint in run("add", "x", *arguments, fails=True)
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_help_shows_examples(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["--help"], ["add", "--help"], ["revoke", "--help"]):
+        with pytest.raises(SystemExit):
+            run(*arguments)
+        assert "recollect keys" in capsys.readouterr().out

@@ -1,0 +1,240 @@
+"""The service keeps to its own description, whatever it is asked: Schemathesis tries every route, on every store."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
+import jsonschema
+import people
+import pytest
+import requests
+import schemathesis
+import upstream
+from asgi import ADDRESS
+from hypothesis import HealthCheck, Phase, given, settings
+from people import STORES, World
+from schemathesis.checks import not_a_server_error
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from starlette.testclient import TestClient
+
+from recollect.capture.upstream import Upstream
+from recollect.serve.app import make_app
+from recollect.serve.service import Service
+from recollect.settings import LIMITS
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+ENDLESS = {"GET /api/events"}  # a stream, which has tests of its own
+DESCRIPTION = make_app(cast(Service, None)).openapi()
+SCHEMA = schemathesis.openapi.from_dict(DESCRIPTION)
+OPERATIONS = sorted(
+    f"{method.upper()} {path}" for path, operations in DESCRIPTION["paths"].items() for method in operations
+)
+EXAMPLES = settings(
+    max_examples=6,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=[*HealthCheck],
+)
+
+
+@pytest.fixture(scope="module", params=STORES)
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with upstream.running() as model, people.world(request, tmp_path_factory) as made:
+        made.service.__dict__["upstream"] = Upstream(model.address, upstream.MODEL)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def address(world: World) -> Iterator[str]:
+    with people.listening(world) as told:
+        yield told
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[requests.Session]:
+    with requests.Session() as made:
+        yield made
+
+
+def keys_of(world: World, user: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {world.key(user, ('read', 'write', 'admin'))}"}
+
+
+def seeded(world: World, user: str) -> dict[str, str]:
+    """Somebody's conversation and thread: what the ids in paths may be."""
+    client = world.client(user)
+    messages = [{"id": "m1", "role": "user", "content": "Hello"}, {"id": "m2", "role": "assistant", "content": "Hi"}]
+    conversation = client.post("/conversations", json={"session_id": "s", "title": "T", "messages": messages}).json()
+    thread = client.post("/api/threads", json={"topic": "t"}).json()["id"]
+    client.post(f"/api/threads/{thread}/messages", json={"author": "a", "content": "Hello", "human_only": True})
+    return {"conversation_id": conversation["id"], "session_id": "s", "thread_id": thread}
+
+
+@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o not in ENDLESS])
+def test_no_request_makes_the_server_fail_or_break_its_description(
+    world: World, address: str, session: requests.Session, user: str, operation: str
+) -> None:
+    method, path = operation.split(" ")
+    headers = keys_of(world, user)
+    there = {name: id_ for name, id_ in seeded(world, user).items() if f"{{{name}}}" in path}
+    runs = [(GenerationMode.POSITIVE, {})]
+    if there:
+        runs.append((GenerationMode.POSITIVE, there))
+    if can_be_wrong(DESCRIPTION["paths"][path][method.lower()]):
+        runs.append((GenerationMode.NEGATIVE, there))
+
+    for mode, ids in runs:
+
+        @EXAMPLES
+        @given(SCHEMA[path][method].as_strategy(mode, path_parameters=ids or None))
+        def ask(case: Any) -> None:
+            answer = case.call(base_url=address, session=session, headers=headers)
+            case.validate_response(answer, checks=CHECKS, headers=headers)
+            if answer.status_code >= 400 and not path.startswith("/v1/"):  # there a model's own errors are passed on
+                demand_one_shape(answer.json(), answer.status_code)
+
+        ask()
+
+
+def can_be_wrong(operation: dict[str, Any]) -> bool:
+    """Whether there is anything that must be more than a text."""
+    schemas = [parameter["schema"] for parameter in operation.get("parameters", ())]
+    return "requestBody" in operation or any(schema != {**schema, "type": "string"} for schema in schemas)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_route_is_described(operation: str) -> None:
+    method, path = operation.split(" ")
+    told = DESCRIPTION["paths"][path][method.lower()]
+    assert told["summary"]
+    assert told["tags"]
+    assert all(parameter.get("description") for parameter in told.get("parameters", ()) if parameter["in"] == "query")
+    answers = [answer for status, answer in told["responses"].items() if status.startswith("2")]
+    assert answers
+    assert all(answer["content"] for answer in answers)
+
+
+# -- answers -------------------------------------------------------------------
+
+
+def test_answers_of_the_contracts_are_what_is_described(world: World, user: str) -> None:
+    client, ids = world.client(user), seeded(world, user)
+    conversation, thread = f"/conversations/{ids['conversation_id']}", f"/api/threads/{ids['thread_id']}"
+    message = {"id": "m3", "role": "user", "content": "More"}
+    posted = {"id": "p", "author": "a", "content": "More"}
+    exported = client.post(f"{conversation}/export").json()
+    for method, path, body, described in (
+        ("GET", "/conversations", None, "/conversations"),
+        ("GET", "/conversations/search/messages?query=hello", None, "/conversations/search/messages"),
+        ("GET", "/conversations/by-session/s", None, "/conversations/by-session/{session_id}"),
+        ("GET", conversation, None, "/conversations/{conversation_id}"),
+        ("PUT", f"{conversation}?title=New", None, "/conversations/{conversation_id}"),
+        ("POST", f"{conversation}/export?format=json", None, "/conversations/{conversation_id}/export"),
+        ("POST", f"{conversation}/export?format=txt", None, "/conversations/{conversation_id}/export"),
+        ("POST", f"{conversation}/messages", message, "/conversations/{conversation_id}/messages"),
+        ("POST", f"{conversation}/messages", message, "/conversations/{conversation_id}/messages"),
+        ("POST", "/conversations", {"id": "c2"}, "/conversations"),
+        ("POST", "/conversations", {"id": "c2"}, "/conversations"),
+        ("POST", "/conversations/messages", {"session_id": "s", "messages": [{**message, "id": "m4"}]},
+         "/conversations/messages"),
+        ("GET", "/api/search?q=hello", None, "/api/search"),
+        ("GET", "/api/search?q=*", None, "/api/search"),
+        ("POST", "/api/threads", {"topic": "t"}, "/api/threads"),
+        ("POST", "/api/threads", {"topic": "t2"}, "/api/threads"),
+        ("GET", "/api/threads", None, "/api/threads"),
+        ("GET", thread, None, "/api/threads/{thread_id}"),
+        ("GET", f"{thread}/messages", None, "/api/threads/{thread_id}/messages"),
+        ("POST", f"{thread}/messages", posted, "/api/threads/{thread_id}/messages"),
+        ("GET", "/api/v1/search?q=hello&group=conversation", None, "/api/v1/search"),
+        ("GET", f"/api/v1/related?conversation={ids['conversation_id']}&message=m1", None, "/api/v1/related"),
+        ("GET", "/api/v1/stats", None, "/api/v1/stats"),
+        ("GET", "/api/v1/facets", None, "/api/v1/facets"),
+        ("GET", "/api/v1/activity", None, "/api/v1/activity"),
+        ("DELETE", thread, None, "/api/threads/{thread_id}"),
+        ("DELETE", f"{conversation}?undo=true", None, "/conversations/{conversation_id}"),
+        ("POST", "/conversations/restore", exported, "/conversations/restore"),
+        ("DELETE", "/conversations/c2", None, "/conversations/{conversation_id}"),
+    ):  # fmt: skip
+        answer = client.request(method, path, json=body)
+        assert answer.status_code in (200, 201), answer.text
+        assert answer.headers["content-type"] == "application/json"
+        told = DESCRIPTION["paths"][described][method.lower()]["responses"][str(answer.status_code)]
+        schema = told["content"]["application/json"]["schema"]
+        jsonschema.Draft202012Validator({**schema, "components": DESCRIPTION["components"]}).validate(answer.json())
+
+
+# -- the one shape of errors --------------------------------------------------
+
+
+def demand_one_shape(body: Any, status: int) -> None:
+    assert body.keys() == {"success", "detail", "error", "request_id"}
+    assert body["success"] is False
+    error = body["error"]
+    assert error.keys() == {"code", "message", "details", "timestamp", "retry_after"}
+    assert body["detail"] == error["message"]
+    assert error["details"]["status_code"] == status
+    assert error["details"].keys() <= {"status_code", "path", "fields"}
+    jsonschema.validate(body, DESCRIPTION["components"]["schemas"]["Error"])
+    told = json.dumps(body)
+    for leak in ("Traceback", 'File \\"', "sqlite3", "psycopg", "apsw.", "no such column", "syntax error at"):
+        assert leak not in told
+
+
+def filled(path: str) -> str:
+    return re.sub(r"\{[^}]+\}", "1", path)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_route_refuses_in_the_one_shape(world: World, operation: str) -> None:
+    method, path = operation.split(" ")
+    # Each from an address of its own: who fails too often is not answered any more.
+    nobody = TestClient(world, ADDRESS, client=(f"127.0.1.{OPERATIONS.index(operation)}", 50_000))
+    for status, headers in (
+        (401, {}),
+        (401, {"Authorization": "Bearer rk_000000000000_" + "x" * 43}),
+        (421, {"Host": "evil.example"}),
+        (403, {"Origin": "https://evil.example"}),
+    ):
+        if status == 401 and path in ("/healthz", "/readyz"):
+            continue
+        answer = nobody.request(method, filled(path), headers=headers)
+        assert answer.status_code == status, answer.text
+        demand_one_shape(answer.json(), status)
+
+
+def test_what_is_no_route_is_refused_in_the_one_shape(world: World, user: str) -> None:
+    client = world.client(user)
+    for method, path, status in (
+        ("GET", "/nowhere", 404),
+        ("GET", "/api/nowhere", 404),
+        ("GET", "/conversations/", 404),
+        ("GET", "/../etc/passwd", 404),
+        ("DELETE", "/conversations", 405),
+        ("PATCH", "/conversations/c1", 405),
+        ("POST", "/conversations/c1", 405),
+        ("PUT", "/api/search", 405),
+        ("TRACE", "/conversations", 405),
+        ("BREW", "/conversations", 405),
+    ):
+        answer = client.request(method, path)
+        assert answer.status_code == status, (method, path, answer.text)
+        demand_one_shape(answer.json(), status)
+
+
+@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.startswith(("POST", "PUT")) and "imports" not in o])
+def test_a_body_that_is_too_large_is_refused_unread(world: World, user: str, operation: str) -> None:
+    method, path = operation.split(" ")
+    headers = {"content-type": "application/json", "content-length": str(LIMITS.request_bytes + 1)}
+    answer = world.client(user).request(method, filled(path), content=b"{}", headers=headers)
+    assert answer.status_code == 413, answer.text
+    demand_one_shape(answer.json(), 413)

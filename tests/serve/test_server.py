@@ -1,0 +1,414 @@
+"""The server as a process: where it listens, what it writes down, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from recollect.cli import main
+from recollect.library import keys
+from recollect.manage.accounts import new_key, revoke
+from recollect.serve import server as module
+from recollect.serve.server import address, demand_keys
+from recollect.serve.service import Service, ServiceConfig
+from recollect.serve.tokens import JwtSettings
+from recollect.settings import LIMITS
+
+PATIENCE = 60.0
+CANARY = "zebra-canary"
+
+
+class Process:
+    """A server, and what it said."""
+
+    def __init__(self, place: str, *arguments: str, log: Path, **settings: str) -> None:
+        self.log = log
+        with log.open("wb") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "recollect", "serve", "--home", place, "--port", "0", "--json", *arguments],
+                stdout=subprocess.PIPE, stderr=errors, env={**os.environ, **settings},
+            )  # fmt: skip
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+        line = self.process.stdout.readline() if ready else b""
+        assert line, log.read_text()
+        self.address: str = json.loads(line)["address"]
+        self.host, self.port = str(urlsplit(self.address).hostname), int(urlsplit(self.address).port or 0)
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection((self.host, self.port), timeout=PATIENCE)
+
+    def head(self, method: str, path: str, *headers: str) -> bytes:
+        return "\r\n".join([f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", *headers, "", ""]).encode()
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE)
+
+    def stopped_listening(self) -> bool:
+        try:
+            self.connect().close()
+        except OSError:
+            return True
+        return False
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]
+
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def not_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what is refused: if it is not, they end."""
+
+    def served(*_: object) -> None:
+        raise AssertionError("it was not refused")
+
+    monkeypatch.setattr(module._Server, "run", served)
+
+
+@pytest.fixture
+def start(place: str, tmp_path: Path) -> Iterator[Start]:
+    started: list[Process] = []
+
+    def begin(*arguments: str, **settings: str) -> Process:
+        started.append(Process(place, *arguments, log=tmp_path / f"log-{len(started)}", **settings))
+        return started[-1]
+
+    yield begin
+    for server in started:
+        if server.process.poll() is None:
+            server.process.kill()
+            server.process.wait()
+        assert server.process.stdout is not None
+        server.process.stdout.close()
+
+
+def until(happens: Callable[[], bool]) -> None:
+    ends = time.monotonic() + PATIENCE
+    while not happens():
+        assert time.monotonic() < ends, "it did not happen"
+        threading.Event().wait(0.02)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    received = b""
+    with suppress(ConnectionResetError):
+        while part := connection.recv(65_536):
+            received += part
+    return received
+
+
+# -- the end ---
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_on_a_signal_what_was_begun_is_answered_and_kept(start: Start, place: str, user: str, number: int) -> None:
+    server = start()
+    body = json.dumps({"user": user, "name": "the last one", "scopes": ["read"]}).encode()
+    with server.connect() as connection:
+        said = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+        connection.sendall(server.head("POST", "/api/keys", *said) + body[:10])
+        until(lambda: in_flight(server) == 2)  # this one, and the one that asks
+        with httpx.stream("GET", f"{server.address}/api/events", timeout=PATIENCE) as stream:
+            parts = stream.iter_bytes()
+            assert b"ready" in next(parts)
+            server.process.send_signal(number)
+            assert b"changed" not in b"".join(parts), "the stream ends"
+        until(server.stopped_listening)
+        assert server.process.poll() is None, "it waits for what it began"
+        connection.sendall(body[10:])
+        answer = read_all(connection)
+    assert answer.startswith(b"HTTP/1.1 201 ")
+    assert b"rk_" in answer
+    assert server.process.wait(PATIENCE) == 0
+    with closing(keys(place)) as kept:
+        assert [key.name for key in kept.every()] == ["the last one"]
+    with socket.socket() as again:
+        again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        again.bind((server.host, server.port))
+
+
+def test_an_import_that_was_accepted_is_done_by_this_run_or_by_the_next(start: Start) -> None:
+    server = start()
+    export = Path(__file__).parents[2] / "examples" / "chatgpt" / "conversations.json"
+    accepted = httpx.post(
+        f"{server.address}/api/imports", params={"name": "conversations.json"}, content=export.read_bytes(),
+        timeout=PATIENCE,
+    )  # fmt: skip
+    assert accepted.status_code == 202
+    assert server.stop() == 0
+    again = start()
+    until(lambda: httpx.get(f"{again.address}/conversations", timeout=PATIENCE).json()["total"] > 0)
+    assert again.stop() == 0
+
+
+def in_flight(server: Process) -> float:
+    text = httpx.get(f"{server.address}/metrics", timeout=PATIENCE).text
+    return float(re.findall(r"^recollect_requests_in_flight (.+)$", text, re.MULTILINE)[0])
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_server_with_nothing_to_do_ends_at_once(start: Start) -> None:
+    server = start()
+    with server.connect():
+        assert httpx.get(f"{server.address}/readyz", timeout=PATIENCE).status_code == 200
+        assert server.stop() == 0
+    assert [line["event"] for line in server.lines() if line["event"] != "request"] == [
+        "started",
+        "stopping",
+        "stopped",
+    ]
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_second_signal_ends_it_at_once(start: Start) -> None:
+    server = start()
+    with server.connect() as connection:
+        said = ("Content-Type: application/json", "Content-Length: 1000")
+        connection.sendall(server.head("POST", "/api/keys", *said) + b"{")
+        until(lambda: in_flight(server) == 2)
+        server.process.send_signal(signal.SIGTERM)
+        until(server.stopped_listening)
+        assert server.stop() == 1
+
+
+# -- where it listens ---
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--host", "0.0.0.0"],
+        ["--host", "::"],
+        ["--allow-host", "notes.example"],
+        ["--base-url", "https://notes.example"],
+    ],
+)
+def test_others_are_not_let_in_before_there_is_a_key(
+    place: str, capsys: pytest.CaptureFixture[str], not_served: None, arguments: list[str]
+) -> None:
+    assert main(["serve", "--home", place, "--port", "0", *arguments]) == 1
+    assert "recollect keys add" in capsys.readouterr().err
+
+
+def test_others_are_let_in_with_a_key_and_no_longer_than_it_is_good(place: str, user: str, start: Start) -> None:
+    with closing(keys(place)) as kept:
+        text, made = new_key(kept, user)
+        begun = start("--host", "0.0.0.0")
+        local = f"http://127.0.0.1:{begun.port}"
+        assert httpx.get(f"{local}/openapi.json", timeout=PATIENCE).status_code == 401
+        good = {"X-API-Key": text}
+        assert httpx.get(f"{local}/openapi.json", headers=good, timeout=PATIENCE).status_code == 200
+        revoke(kept, made.id)
+        assert httpx.get(f"{local}/openapi.json", headers=good, timeout=PATIENCE).status_code == 401
+    assert begun.stop() == 0
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_settings_for_tokens_are_as_good_as_a_key(place: str) -> None:
+    with closing(keys(place)) as kept:
+        demand_keys(ServiceConfig(host="0.0.0.0", jwt=JwtSettings(secret="x" * 32)), kept)
+        for host in ("127.0.0.1", "::1", "localhost", "127.0.0.5"):
+            demand_keys(ServiceConfig(host=host), kept)
+        demand_keys(ServiceConfig(public_hosts=("localhost:9000", "127.0.0.1")), kept)
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("arguments", "settings", "complaint"),
+    [
+        (["--host", "192.0.2.1"], {"RECOLLECT_JWT_SECRET": "x" * 32}, "cannot be used"),
+        (["--port", "70000"], {}, "no port"),
+        ([], {"RECOLLECT_PORT": "http"}, "is a number"),
+        (["--cors-origin", "*"], {}, "no origin"),
+        (["--cors-origin", "app.example"], {}, "no origin"),
+        (["--rate-limit", "-1"], {}, "rate limit"),
+        (["--base-url", "notes"], {}, "no address"),
+        ([], {"RECOLLECT_JWT_SECRET": "short"}, "at least 32 bytes"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_with_a_sentence(
+    place: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, not_served: None,
+    arguments: list[str], settings: dict[str, str], complaint: str,
+) -> None:  # fmt: skip
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    assert main(["serve", "--home", place, *arguments]) == 1
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_port_that_is_taken_is_said_to_be(place: str, capsys: pytest.CaptureFixture[str], not_served: None) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert main(["serve", "--home", place, "--port", str(taken.getsockname()[1])]) == 1
+    assert "say --port" in capsys.readouterr().err
+
+
+def test_settings_come_from_the_environment_and_flags_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "HOST": "::1", "PORT": "9000", "ALLOWED_HOSTS": "a.example, B.example:1 ,", "RATE_LIMIT": "7",
+        "CORS_ORIGINS": "https://app.example/", "BASE_URL": "https://Notes.example/", "JWT_ISSUER": "x",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(f"RECOLLECT_{name}", value)
+    config = ServiceConfig.configured()
+    assert (config.host, config.port, config.rate_per_minute) == ("::1", 9000, 7)
+    assert config.public_hosts == ("a.example", "b.example:1", "notes.example")
+    assert (config.cors_origins, config.secure_cookies) == (("https://app.example",), True)
+    assert (config.jwt.issuer, bool(config.jwt)) == ("x", False)
+    said = ServiceConfig.configured(host="127.0.0.1", port=0, rate_per_minute=0, public_hosts=("c",), base_url="")
+    assert (said.host, said.port, said.rate_per_minute, said.public_hosts) == ("127.0.0.1", 0, 0, ("c",))
+
+
+def test_the_address_that_is_shown_can_be_opened() -> None:
+    assert address(ServiceConfig(host="0.0.0.0", port=80)) == "http://127.0.0.1:80"
+    assert address(ServiceConfig(host="::1", port=80)) == "http://[::1]:80"
+    assert address(ServiceConfig(base_url="https://notes.example")) == "https://notes.example"
+
+
+# -- what comes over the wire ---
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_hostile_connections_are_ended_and_others_are_answered(start: Start) -> None:
+    server = start()
+    good = f"Host: 127.0.0.1:{server.port}\r\n".encode()
+    cases = {
+        b"GET http://evil.example/healthz HTTP/1.1\r\n" + good + b"\r\n": b"400",
+        b"GET /healthz HTTP/1.1\r\n" + good + b"Host: evil.example\r\nConnection: close\r\n\r\n": b"421",
+        b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n": b"421",
+        b"GET /healthz HTTP/1.1\r\n" + good + b"X-Long: " + b"x" * (LIMITS.header_bytes + 10) + b"\r\n\r\n": b"431",
+        b"GET /healthz HTTP/1.1\r\n" + good + b"X-Long: " + b"x" * (4 * LIMITS.header_bytes): b"431",
+        b"POST /api/keys HTTP/1.1\r\n" + good + b"Content-Length: 99999999\r\n\r\n": b"413",
+        b"POST /api/keys HTTP/1.1\r\n"
+        + good
+        + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n": b"400",
+        b"POST /api/keys HTTP/1.1\r\n" + good + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello": b"400",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01": b"400",
+        b"GET /healthz HTTP/1.1\r\n" + good + b"Bad Header\r\n\r\n": b"400",
+    }
+    for request, status in cases.items():
+        with server.connect() as connection:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                connection.sendall(request)
+            answer = read_all(connection)
+            assert answer.split(b" ")[1] == status, request[:200]
+        assert httpx.get(f"{server.address}/healthz", timeout=PATIENCE).status_code == 200
+    assert server.stop() == 0
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_large_body_beside_a_small_head_is_no_large_head(start: Start) -> None:
+    server = start()
+    answer = httpx.post(f"{server.address}/api/keys", json={"user": "x" * 300_000}, timeout=PATIENCE)
+    assert answer.status_code == 400
+    assert server.stop() == 0
+
+
+@pytest.fixture
+def in_this_process(place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
+    """A server in a thread, with little patience and room for two."""
+    limits = replace(LIMITS, header_seconds=0.05, connections=2)
+    monkeypatch.setattr(module, "LIMITS", limits)
+    listening = threading.Event()
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    service = Service(Path(place), ServiceConfig(port=port))
+    made = module._Server(service, listening.set)
+    thread = threading.Thread(target=made.run, args=([listener],))
+    thread.start()
+    assert listening.wait(PATIENCE)
+    yield "127.0.0.1", port
+    made.should_exit = True
+    thread.join(PATIENCE)
+    service.close()
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("said", [b"", b"GET /healthz HTT", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "])
+def test_who_does_not_finish_asking_is_not_waited_for(in_this_process: tuple[str, int], said: bytes) -> None:
+    with socket.create_connection(in_this_process, timeout=PATIENCE) as connection:
+        connection.sendall(said)
+        assert read_all(connection) == b""
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_too_many_connections_are_told_to_come_back(
+    in_this_process: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LIMITS", replace(LIMITS, connections=2))
+    with ExitStack() as stack:
+        held = [stack.enter_context(socket.create_connection(in_this_process, timeout=PATIENCE)) for _ in range(2)]
+        host = f"Host: 127.0.0.1:{in_this_process[1]}".encode()
+        for connection in held:  # that they are answered shows that they were counted
+            connection.sendall(b"GET /healthz HTTP/1.1\r\n" + host + b"\r\n\r\n")
+            assert connection.recv(20).startswith(b"HTTP/1.1 200")
+        with socket.create_connection(in_this_process, timeout=PATIENCE) as third:
+            answer = read_all(third)
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b"Retry-After: 1\r\n" in answer
+
+
+# -- what it writes down ---
+
+
+@pytest.mark.parametrize("kind", ["json", "text"])
+def test_the_log_has_a_line_a_request_and_nothing_of_what_was_said(
+    start: Start, place: str, user: str, kind: str
+) -> None:
+    with closing(keys(place)) as kept:
+        text, made = new_key(kept, user, scopes=("read", "write", "admin"))
+    server = start("--log-format", kind)
+    secret = text.rsplit("_", 1)[-1]
+    nasty = f"{CANARY}\\u001b[31m"
+    client = httpx.Client(base_url=server.address, timeout=PATIENCE, headers={"X-API-Key": text})
+    client.get("/healthz", params={"q": f"{CANARY}\n\x1b[31m"}, headers={"User-Agent": CANARY * 1000})
+    client.get(f"/conversations/{CANARY}%0a%1b%5b31m")
+    client.get("/conversations/search/messages", params={"query": CANARY})
+    client.get("/api/search", params={"q": CANARY, "query": CANARY})
+    client.post("/conversations", json={"id": f"{user}-{CANARY}", "title": CANARY, "session_id": CANARY,
+                                        "messages": [{"role": "user", "content": nasty}]})  # fmt: skip
+    client.post("/api/keys", json={"user": CANARY, "name": CANARY})
+    client.get("/healthz", headers={"X-API-Key": "", "Authorization": f"Bearer {CANARY}"})
+    client.get("/metrics", headers={"X-API-Key": f"rk_000000000000_{CANARY}"})
+    client.get("/nothing", headers={"X-Request-ID": "x status=200"})
+    client.get("/nothing", headers={"Referer": CANARY, "Cookie": f"a={CANARY}", "Origin": f"http://{CANARY}"})
+    last = client.get("/api/keys", headers={"X-Request-ID": "the last one"})
+    assert last.status_code == 200
+    client.close()
+    assert server.stop() == 0
+    log = server.log.read_text(encoding="utf-8")
+    assert CANARY not in log
+    assert secret not in log
+    assert "\x1b" not in log
+    assert log.count("/healthz") == 2
+    if kind == "text":
+        assert 'request_id="the last one"' in log
+        assert 'request_id="x status=200"' in log, "what somebody says is in quotes"
+        return
+    requests = [line for line in server.lines() if line["event"] == "request"]
+    assert len(requests) == 11
+    assert requests[-1] | {"time": "", "ms": 0} == {
+        "time": "", "level": "info", "event": "request", "method": "GET", "route": "/api/keys", "status": 200, "ms": 0,
+        "user": user, "credential": made.id, "request_id": "the last one",
+    }  # fmt: skip

@@ -1,0 +1,515 @@
+"""Which conversation a request belongs to, what is kept of it, and answers put together from any pieces."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from upstream import completion, events
+
+import recollect
+from recollect.capture.recording import Asked, Recorder, Recording
+from recollect.capture.tape import Answer, Choice, Tape
+from recollect.capture.turns import turns_of
+from recollect.model import Document, Passage
+
+EVENTS = "text/event-stream"
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(content: str | None, **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **more}
+
+
+def system(content: str) -> dict[str, Any]:
+    return {"role": "system", "content": content}
+
+
+def answer(*texts: str, whole: bool = True, **message: Any) -> Answer:
+    choices = tuple(Choice(n, assistant(text, **message), "stop") for n, text in enumerate(texts))
+    return Answer(choices, "model-1", "chatcmpl-1", {"total_tokens": 8}, whole)
+
+
+class Chat:
+    """A client that keeps its history and sends all of it each time."""
+
+    def __init__(self, library: recollect.Library, recorder: Recorder | None = None) -> None:
+        self.library = library
+        self.recorder = recorder or Recorder()
+
+    def begin(self, *messages: Any, **more: Any) -> Recording:
+        recording = self.recorder.begin(self.library, "somebody", Asked(messages, **more))
+        assert recording is not None
+        self.recorder.keep(self.library, recording)
+        return recording
+
+    def say(self, *messages: Any, to: str | Answer = "Yes.", **more: Any) -> str:
+        """Ask, and be answered; gives the conversation."""
+        recording = self.begin(*messages, **more)
+        said = to if isinstance(to, Answer) else answer(to)
+        self.recorder.save(self.library, recording, said)
+        self.recorder.end(recording, answered=said.whole)
+        return recording.conversation
+
+
+@pytest.fixture
+def chat(library: recollect.Library) -> Iterator[Chat]:
+    yield Chat(library)
+
+
+def told(document: Document) -> list[tuple[str | None, str]]:
+    return [(p.role, p.content) for p in document.passages]
+
+
+def canonical(document: Document) -> list[str]:
+    return [p.content for p in document.passages if p.canonical]
+
+
+def parent_of(document: Document, content: str) -> str | None:
+    by_id = {p.id: p for p in document.passages}
+    (found,) = [p for p in document.passages if p.content == content]
+    return by_id[found.parent].content if found.parent else None
+
+
+# -- sessions ------------------------------------------------------------------
+
+
+def test_a_history_continues_its_conversation(chat: Chat) -> None:
+    first = chat.say(user("Hello"), to="Hi.")
+    again = chat.say(user("Hello"), assistant("Hi."), user("And now?"), to="Now this.")
+    assert again == first
+    document = chat.library.conversation(first)
+    assert told(document) == [("user", "Hello"), ("assistant", "Hi."), ("user", "And now?"), ("assistant", "Now this.")]
+    assert all(p.canonical for p in document.passages)
+    assert (document.origin, document.title, document.namespace) == ("proxy", "Hello", "default")
+    assert document.passages[1].model == "model-1"
+    assert document.passages[1].metadata == {
+        "finish_reason": "stop", "usage": {"total_tokens": 8}, "response_id": "chatcmpl-1",
+    }  # fmt: skip
+
+
+def test_a_conversation_goes_on_with_another_recorder_after_a_restart(place: str) -> None:
+    with recollect.open(place) as library:
+        first = Chat(library).say(user("Hello"), to="Hi.")
+    with recollect.open(place) as library:
+        assert Chat(library).say(user("Hello"), assistant("Hi."), user("Still there?")) == first
+        assert len(library.conversation(first).passages) == 4
+
+
+def test_a_question_without_history_begins_a_new_conversation(chat: Chat) -> None:
+    first, second = chat.say(user("Hello"), to="Hi."), chat.say(user("Hello"), to="Good day.")
+    assert first != second
+    assert chat.say(user("Hello"), assistant("Hi."), user("a")) == first
+    assert chat.say(user("Hello"), assistant("Good day."), user("a")) == second
+    assert len(chat.library.conversation(first).passages) == 4
+
+
+def test_where_two_conversations_are_equal_the_last_changed_goes_on(chat: Chat) -> None:
+    chat.say(user("Hello"), to="Hi.")
+    second = chat.say(user("Hello"), to="Hi.")
+    assert chat.say(user("Hello"), assistant("Hi."), user("a")) == second
+
+
+def test_two_questions_that_wait_at_the_same_time_are_two_conversations(chat: Chat) -> None:
+    one, other = chat.begin(user("Hello")), chat.begin(user("Hello"))
+    assert one.conversation != other.conversation
+
+
+def test_an_edited_question_is_a_branch_of_the_conversation(chat: Chat) -> None:
+    first = chat.say(user("Hello"), to="Hi.")
+    chat.say(user("Hello"), assistant("Hi."), user("Cats?"), to="Meow.")
+    assert chat.say(user("Hello"), assistant("Hi."), user("Dogs?"), to="Wuff.") == first
+    document = chat.library.conversation(first)
+    assert canonical(document) == ["Hello", "Hi.", "Dogs?", "Wuff."]
+    assert parent_of(document, "Cats?") == parent_of(document, "Dogs?") == "Hi."
+    chat.say(user("Hello"), assistant("Hi."), user("Cats?"), assistant("Meow."), user("More"), to="Purr.")
+    assert canonical(chat.library.conversation(first)) == ["Hello", "Hi.", "Cats?", "Meow.", "More", "Purr."]
+
+
+def test_another_answer_to_the_same_question_is_a_branch(chat: Chat) -> None:
+    history = (user("Hello"), assistant("Hi."), user("Cats?"))
+    first = chat.say(*history[:1], to="Hi.")
+    chat.say(*history, to="Meow.")
+    assert chat.say(*history, to="Purr.") == first
+    document = chat.library.conversation(first)
+    assert canonical(document) == ["Hello", "Hi.", "Cats?", "Purr."]
+    assert parent_of(document, "Meow.") == parent_of(document, "Purr.") == "Cats?"
+    assert len(document.passages) == 5
+
+
+def test_a_request_sent_again_is_kept_once(chat: Chat) -> None:
+    failed = chat.begin(user("Hello"))
+    chat.recorder.end(failed, answered=False)
+    assert chat.say(user("Hello"), to="Hi.") == failed.conversation
+    history = (user("Hello"), assistant("Hi."), user("More"))
+    chat.recorder.end(chat.begin(*history), answered=False)
+    chat.say(*history, to="Sure.")
+    chat.say(*history, to="Sure.")
+    assert len(chat.library.conversation(failed.conversation).passages) == 4
+
+
+def test_a_request_that_a_client_calls_a_repetition_is_one_while_the_first_still_waits(chat: Chat) -> None:
+    waiting = chat.begin(user("Hello"))
+    assert chat.begin(user("Hello"), again=True).conversation == waiting.conversation
+
+
+def test_a_request_sent_again_much_later_begins_a_new_conversation(library: recollect.Library) -> None:
+    time = [0.0]
+    chat = Chat(library, Recorder(lambda: time[0]))
+    failed = chat.begin(user("Hello"))
+    chat.recorder.end(failed, answered=False)
+    time[0] = 3_600.0
+    assert chat.say(user("Hello")) != failed.conversation
+
+
+def test_examples_that_come_with_every_question_continue_nothing(chat: Chat) -> None:
+    examples = (user("2+2"), assistant("4"), user("3+3"), assistant("6"))
+    first = chat.say(*examples, user("5+5"), to="10")
+    second = chat.say(*examples, user("7+7"), to="14")
+    assert first != second
+    assert chat.say(*examples, user("7+7"), assistant("14"), user("8+8")) == second
+    assert len(chat.library.conversation(second).passages) == 8
+
+
+def test_a_conversation_that_began_elsewhere_is_kept_whole(chat: Chat) -> None:
+    first = chat.say(user("a"), assistant("b"), user("c"), to="d")
+    assert canonical(chat.library.conversation(first)) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("sent_back", [
+    "Hi.\n", "  Hi. ", [{"type": "text", "text": "Hi."}],
+])  # fmt: skip
+def test_an_answer_is_known_again_however_a_client_trims_it(chat: Chat, sent_back: Any) -> None:
+    first = chat.say(user("Hello"), to=" Hi.\n\n")
+    assert chat.say(user("Hello "), assistant(sent_back), user("a")) == first
+
+
+def test_an_answer_is_known_again_without_its_thoughts(chat: Chat) -> None:
+    first = chat.say(user("Hello"), to="<think>They greet.</think>\nHi.")
+    assert chat.say(user("Hello"), assistant("Hi."), user("a")) == first
+
+
+def test_a_system_prompt_may_change_without_a_new_conversation(chat: Chat) -> None:
+    first = chat.say(system("It is noon."), user("Hello"), to="Hi.")
+    chat.say(system("It is one."), user("Hello"), assistant("Hi."), user("And?"), to="So.")
+    again = chat.say(
+        system("It is one."), user("Hello"), assistant("Hi."), user("And?"), assistant("So."), user("Bye"), to="Ciao."
+    )
+    assert again == first
+    document = chat.library.conversation(first)
+    assert canonical(document) == ["It is noon.", "Hello", "Hi.", "It is one.", "And?", "So.", "Bye", "Ciao."]
+    prompts = [p for p in document.passages if p.role == "system"]
+    assert [(p.kind, p.visibility) for p in prompts] == [("context", "hidden")] * 2
+    assert document.title == "Hello"
+
+
+def test_the_same_prompt_opens_many_conversations(chat: Chat) -> None:
+    found = {chat.say(system("Be brief."), user(f"Question {n}"), to=f"Answer {n}") for n in range(3)}
+    assert len(found) == 3
+    assert all(len(chat.library.conversation(c).passages) == 3 for c in found)
+
+
+# -- sessions with a name --------------------------------------------------------
+
+
+def test_a_session_is_one_conversation_whatever_its_history(chat: Chat) -> None:
+    first = chat.say(user("Hello"), to="Hi.", session="s-1", namespace="work")
+    assert chat.say(user("Something else"), to="Well.", session="s-1") == first
+    assert chat.say(user("Hello"), to="Hi.", session="s-2") != first
+    document = chat.library.conversation(first)
+    assert canonical(document) == ["Hello", "Hi.", "Something else", "Well."]
+    assert (document.namespace, document.origin_id) == ("work", "s-1")
+
+
+def test_a_session_whose_client_sends_the_last_messages_only_stays_in_order(chat: Chat) -> None:
+    history: list[Any] = []
+    for number in range(12):
+        history.append(user("yes" if number % 3 else f"question {number}"))
+        chat.say(*history[-5:], to=f"answer {number}", session="s")
+        history.append(assistant(f"answer {number}"))
+    document = chat.library.conversation(chat.begin(user("x"), session="s").conversation)
+    assert canonical(document)[:-1] == [m["content"] for m in history]
+    assert len(document.passages) == len(history) + 1
+
+
+def test_another_answer_to_the_first_question_of_a_session_is_a_branch(chat: Chat) -> None:
+    first = chat.say(user("Hello"), to="Hi.", session="s")
+    chat.say(user("Hello"), to="Good day.", session="s")
+    document = chat.library.conversation(first)
+    assert canonical(document) == ["Hello", "Good day."] and len(document.passages) == 3
+
+
+def test_a_question_of_a_session_that_is_sent_again_is_kept_once(chat: Chat) -> None:
+    first = chat.say(user("Hello"), to="Hi.", session="s")
+    for _ in range(2):
+        chat.recorder.end(chat.begin(user("No history"), session="s"), answered=False)
+    chat.say(user("No history"), to="None.", session="s")
+    assert canonical(chat.library.conversation(first)) == ["Hello", "Hi.", "No history", "None."]
+
+
+# -- what is kept ----------------------------------------------------------------
+
+
+def test_several_choices_are_branches_and_the_first_goes_on(chat: Chat) -> None:
+    first = chat.say(user("Name one"), to=answer("Ada", "Bea", "Cleo"))
+    document = chat.library.conversation(first)
+    assert canonical(document) == ["Name one", "Ada"]
+    assert {p.content: p.metadata["choice"] for p in document.passages[1:]} == {"Ada": 0, "Bea": 1, "Cleo": 2}
+    assert chat.say(user("Name one"), assistant("Bea"), user("Why?"), to="So.") == first
+    assert canonical(chat.library.conversation(first)) == ["Name one", "Bea", "Why?", "So."]
+
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome", "days": 2}'}}
+
+
+def test_tools_make_the_round_trip(chat: Chat) -> None:
+    asked = user("Weather?")
+    first = chat.say(asked, to=Answer((Choice(0, assistant(None, tool_calls=[CALL]), "tool_calls"),), "model-1"))
+    written_anew = {**CALL, "function": {"name": "weather", "arguments": '{"days":2,"city":"Rome"}'}}
+    result = {"role": "tool", "tool_call_id": "call_1", "content": "Sunny"}
+    assert chat.say(asked, assistant("", tool_calls=[written_anew]), result, to="It is sunny.") == first
+    passages = chat.library.conversation(first).passages
+    assert [(p.role, p.kind, p.tool, p.content) for p in passages] == [
+        ("user", "message", None, "Weather?"),
+        ("assistant", "tool_call", "weather", "city: Rome\ndays: 2"),
+        ("tool", "tool_result", "weather", "Sunny"),
+        ("assistant", "message", None, "It is sunny."),
+    ]
+    assert passages[1].metadata == {"call_id": "call_1", "finish_reason": "tool_calls"}
+    assert passages[2].metadata == {"call_id": "call_1"}
+
+
+def test_thoughts_words_and_calls_of_one_answer_hang_in_a_line(chat: Chat) -> None:
+    second = {"id": "call_2", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}}
+    message = assistant("Let me look.", reasoning_content="Hm.", tool_calls=[CALL, second])
+    first = chat.say(user("Do"), to=Answer((Choice(0, message, "tool_calls"),), "m"))
+    sent_back = {k: v for k, v in message.items() if k != "reasoning_content"}
+    results = [{"role": "tool", "tool_call_id": f"call_{n}", "content": f"r{n}"} for n in (1, 2)]
+    assert chat.say(user("Do"), sent_back, *results, to="Done.") == first
+    document = chat.library.conversation(first)
+    assert [(p.kind, p.tool) for p in document.passages] == [
+        ("message", None), ("thinking", None), ("message", None), ("tool_call", "weather"), ("tool_call", "patch"),
+        ("tool_result", "weather"), ("tool_result", "patch"), ("message", None),
+    ]  # fmt: skip
+    assert all(p.canonical for p in document.passages)
+
+
+def test_functions_of_the_older_protocol_are_kept_too(chat: Chat) -> None:
+    call = {"name": "weather", "arguments": '{"city": "Rome"}'}
+    first = chat.say(user("Weather?"), to=Answer((Choice(0, assistant(None, function_call=call), None),)))
+    result = {"role": "function", "name": "weather", "content": "Sunny"}
+    assert chat.say(user("Weather?"), assistant(None, function_call=call), result, to="Sunny.") == first
+    assert [p.tool for p in chat.library.conversation(first).passages] == [None, "weather", "weather", None]
+
+
+def test_files_are_kept_by_what_they_are_and_not_by_their_bytes(chat: Chat) -> None:
+    content = [
+        {"type": "text", "text": "Look:"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+        {"type": "input_audio", "input_audio": {"data": PNG, "format": "wav"}},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PNG}"}},
+        {"type": "text", "text": "What is it?"},
+    ]
+    first = chat.say(user(content), to="A dot.")
+    asked = chat.library.conversation(first).passages[0]
+    assert asked.content == "Look:\nWhat is it?"
+    image, link, sound, file = asked.attachments
+    assert (image["type"], image["media_type"], image["bytes"]) == ("image", "image/png", 70)
+    assert len(image["sha256"]) == 64
+    assert link == {"type": "image", "url": "https://example.com/a.png"}
+    assert (sound["type"], sound["media_type"]) == ("audio", "audio/wav")
+    assert (file["name"], file["media_type"]) == ("a.pdf", "application/pdf")
+    assert PNG not in json.dumps(asked.attachments)
+    assert chat.say(user(content), assistant("A dot."), user("Sure?")) == first
+    other = [*content[:1], {"type": "image_url", "image_url": {"url": "https://example.com/b.png"}}, content[-1]]
+    assert chat.say(user(other), assistant("A dot."), user("Sure?")) != first
+
+
+def test_a_refusal_is_what_was_said(chat: Chat) -> None:
+    first = chat.say(user("Do harm"), to=Answer((Choice(0, assistant(None, refusal="No."), "stop"),)))
+    said = chat.library.conversation(first).passages[1]
+    assert said.content == "No." and said.metadata["refusal"] is True
+    assert chat.say(user("Do harm"), assistant(None, refusal="No."), user("Please")) == first
+
+
+def test_an_answer_that_broke_off_says_so_and_the_next_one_is_a_branch(chat: Chat) -> None:
+    first = chat.say(user("Tell"), to=answer("Once upon", whole=False))
+    assert chat.library.conversation(first).passages[1].metadata["interrupted"] is True
+    assert chat.say(user("Tell"), to="Once upon a time.") == first
+    document = chat.library.conversation(first)
+    assert canonical(document) == ["Tell", "Once upon a time."] and len(document.passages) == 3
+
+
+def test_who_speaks_is_kept(chat: Chat) -> None:
+    first = chat.say({"role": "user", "name": "ann", "content": "Hi"}, {"role": "developer", "content": "Be kind."})
+    ann, developer, _ = chat.library.conversation(first).passages
+    assert ann.author == "ann"
+    assert (developer.role, developer.visibility, developer.metadata) == ("system", "hidden", {"role": "developer"})
+
+
+def test_a_title_is_the_start_of_the_first_question(chat: Chat) -> None:
+    long = "x" * 51
+    assert chat.library.conversation(chat.say(user(long))).title == "x" * 50 + "..."
+    assert chat.library.conversation(chat.say(user("y" * 50))).title == "y" * 50
+
+
+def test_what_cannot_be_stored_as_it_is_does_not_stop_the_recording(chat: Chat) -> None:
+    first = chat.say(user("nul \0 and half \ud83d"), to="\udc00 ok")
+    assert chat.say(user("nul \0 and half \ud83d"), assistant("\udc00 ok"), user("a")) == first
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["role", "content", "type", "text", "image_url", "url", "tool_calls", "function", "name", "id",
+                         "arguments", "refusal", "audio", "data", "file", "file_data", "input_audio", "function_call"]),
+        inner | st.sampled_from(["user", "assistant", "tool", "system", "text", "image_url", "file", "input_audio"]),
+        max_size=4,
+    ),
+    max_leaves=15,
+)  # fmt: skip
+
+
+@given(st.lists(JSON, max_size=4))
+def test_no_message_of_any_shape_breaks_the_reading(messages: list[Any]) -> None:
+    for turn in turns_of(messages):
+        assert turn.passages and all(isinstance(p, Passage) and isinstance(p.content, str) for p in turn.passages)
+
+
+# -- answers from pieces ---------------------------------------------------------
+
+STREAM = events(
+    [{"role": "assistant", "reasoning_content": "Hm, "}, {"role": "assistant", "content": "Zwei"}],
+    [{"reasoning_content": "ja."}, {}],
+    [{"content": "Grüße 👋 "}, {"content": "tens"}],
+    {"content": "an alle\n\ndata: x"},
+    {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}]},
+    {"tool_calls": [{"index": 0, "function": {"arguments": '{"a"'}}]},
+    {"tool_calls": [{"index": 1, "id": "c2", "type": "function", "function": {"name": "g", "arguments": "{}"}}]},
+    {"tool_calls": [{"index": 0, "function": {"arguments": ": 1}"}}]},
+)
+MESSAGES = [
+    {
+        "reasoning_content": "Hm, ja.",
+        "content": "Grüße 👋 an alle\n\ndata: x",
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}},
+            {"id": "c2", "type": "function", "function": {"name": "g", "arguments": "{}"}},
+        ],
+    },
+    {"content": "Zweitens"},
+]
+
+
+def heard(body: bytes, cuts: list[int], encoding: str = "", kind: str = EVENTS, complete: bool = True) -> Answer | None:
+    tape = Tape(kind, encoding)
+    places = sorted({0, len(body), *(c % (len(body) + 1) for c in cuts)})
+    for start, end in itertools.pairwise(places):
+        tape.feed(body[start:end])
+    return tape.answer(complete=complete)
+
+
+@given(
+    st.lists(st.integers(0, 1_000_000), max_size=60),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.sampled_from(["", "gzip", "deflate", "raw"]),
+)
+def test_a_stream_is_the_same_answer_wherever_it_is_cut(cuts: list[int], line_end: str, packed: str) -> None:
+    body = STREAM.replace(b"\n", line_end.encode())
+    if packed == "gzip":
+        body = gzip.compress(body[:100]) + gzip.compress(body[100:])
+    elif packed:
+        engine = zlib.compressobj(wbits=-zlib.MAX_WBITS if packed == "raw" else zlib.MAX_WBITS)
+        body = engine.compress(body) + engine.flush()
+    found = heard(body, cuts, "deflate" if packed == "raw" else packed)
+    assert found is not None and found.whole
+    assert [c.message for c in found.choices] == MESSAGES
+    assert [c.finish_reason for c in found.choices] == ["stop", "stop"]
+    assert (found.model, found.id) == ("stand-in-1", "chatcmpl-2")
+    assert found.usage == {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}
+
+
+@given(st.integers(0, len(STREAM)), st.lists(st.integers(0, 1_000_000), max_size=20))
+def test_a_stream_that_breaks_off_anywhere_gives_the_beginning_of_the_answer(length: int, cuts: list[int]) -> None:
+    found = heard(STREAM[:length], cuts, complete=False)
+    if found is not None and len(found.choices) == 2:
+        assert found.whole == (STREAM[:length].count(b'"finish_reason": "stop"') == 2)
+        assert MESSAGES[0]["content"].startswith(str(found.choices[0].message.get("content", "")))
+
+
+@given(st.binary(max_size=200), st.sampled_from(["", "gzip", "deflate", "br"]), st.sampled_from([EVENTS, "text/html"]))
+def test_no_bytes_break_the_hearing(body: bytes, encoding: str, kind: str) -> None:
+    heard(body, [3, 5], encoding, kind)
+    heard(b'data: {"choices": [' + body + b"]}\n\n", [7], "", kind, complete=False)
+
+
+@given(JSON)
+def test_no_json_breaks_the_hearing(value: Any) -> None:
+    for shaped in (value, {"choices": value}, {"choices": [value]}, {"choices": [{"delta": value, "message": value}]}):
+        body = json.dumps(shaped).encode()
+        heard(body, [], "", "application/json")
+        heard(b"data: " + body + b"\n\n", [])
+
+
+def test_a_plain_answer_is_heard_whole(chat: Chat) -> None:
+    found = heard(completion("Ada", "Bea").body, [3, 80], "", "application/json")
+    assert found is not None and found.whole and [c.message["content"] for c in found.choices] == ["Ada", "Bea"]
+
+
+def test_of_a_plain_answer_that_breaks_off_the_text_is_kept() -> None:
+    body = completion('He said "no\\" \u2014 \U0001f44b and left.').body
+    whole = 'He said "no\\" \u2014 \U0001f44b and left.'
+    lengths = set()
+    for length in range(len(body)):
+        found = heard(body[:length], [], "", "application/json", complete=False)
+        if found is not None:
+            assert not found.whole
+            text = found.choices[0].message["content"]
+            assert whole.startswith(text)
+            lengths.add(len(text))
+    assert len(whole) in lengths and len(lengths) > 20
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_stream_without_its_last_word_is_whole_if_the_model_finished(complete: bool) -> None:
+    body = events({"content": "Hi"}, done=False)
+    finished, unfinished = heard(body, [], complete=complete), heard(body.split(b'"stop"')[0], [], complete=complete)
+    assert finished is not None and finished.whole
+    assert unfinished is not None and not unfinished.whole
+
+
+def test_a_stream_that_ends_in_an_error_is_not_whole() -> None:
+    found = heard(events({"content": "Hi"}, done=False) + b'data: {"error": {"message": "overloaded"}}\n\n', [])
+    assert found is not None and not found.whole
+
+
+def test_servers_that_number_every_call_zero_are_understood() -> None:
+    deltas = [
+        {"tool_calls": [{"index": 0, "id": f"c{n}", "function": {"name": "f", "arguments": f"{n}"}}]} for n in (1, 2)
+    ]
+    found = heard(events(*deltas), [])
+    assert found is not None
+    assert [c["function"]["arguments"] for c in found.choices[0].message["tool_calls"]] == ["1", "2"]
+
+
+def test_an_answer_that_is_too_long_is_kept_as_far_as_memory_is_lent() -> None:
+    tape = Tape(EVENTS, limit=2_000)
+    for _ in range(50):
+        tape.feed(events({"content": "x" * 100}, done=False))
+    found = tape.answer(complete=True)
+    assert found is not None and not found.whole and not tape.readable
+    packed = Tape("application/json", "gzip", limit=10_000)
+    packed.feed(gzip.compress(b"\0" * 10_000_000))
+    assert packed.answer(complete=True) is None and not packed.readable
