@@ -46,6 +46,9 @@ class Limits:
     search_wait_seconds: float = 10.0
     connections: int = 1_000
     open_libraries: int = 64
+    streams: int = 512
+    streams_each_user: int = 32
+    waiting_imports: int = 50
 
     def table(self) -> dict[str, float]:
         return {f.name: getattr(self, f.name) for f in fields(self)}

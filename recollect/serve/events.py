@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING
 from starlette.concurrency import run_in_threadpool
 
 from recollect.errors import RecollectError
+from recollect.settings import LIMITS
 
 if TYPE_CHECKING:
     from recollect.serve.service import Service
 
 log = logging.getLogger(__name__)
 
-EACH_USER = 32
-ALL_USERS = 512
 POLL_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 15.0
 LIFE_SECONDS = 600.0
@@ -63,7 +62,8 @@ class Events:
     def stream(self, user: str, gone: Gone) -> AsyncIterator[bytes]:
         """What a page receives, as server-sent events. Raises TooManyStreams at once, not on the first read."""
         watcher = self._watchers.get(user)
-        if len(self) >= ALL_USERS or (watcher is not None and len(watcher.listeners) >= EACH_USER):
+        mine = 0 if watcher is None else len(watcher.listeners)
+        if len(self) >= LIMITS.streams or mine >= LIMITS.streams_each_user:
             raise TooManyStreams("Too many pages are open at once; close some, and this one will be live again.")
         return self._stream(user, gone)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import secrets
 import shutil
@@ -26,7 +27,7 @@ from typing import IO, TYPE_CHECKING
 
 from recollect.errors import NotFound, RecollectError
 from recollect.model import Receipt
-from recollect.settings import home
+from recollect.settings import LIMITS, home
 
 if TYPE_CHECKING:
     from recollect.serve.service import Service
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 QUEUED, RUNNING, DONE, FAILED = "queued", "running", "done", "failed"
-WAITING_EACH_USER = 50
 _HISTORY = 100  # jobs that are remembered after they ended
 _AT_ONCE = 2
 _NOTE = "upload.json"
@@ -85,7 +85,7 @@ class Jobs:
         """A file to write to; it is removed again unless it was accepted."""
         with self._lock:
             waiting = sum(1 for job in self._jobs.values() if job.user == user and job.state in (QUEUED, RUNNING))
-        if waiting >= WAITING_EACH_USER:
+        if waiting >= LIMITS.waiting_imports:
             raise TooManyImports(f"{waiting} imports are waiting already; send more when some of them are done.")
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         upload = Upload(self, user, safe_name(name))
@@ -213,6 +213,8 @@ class Upload:
 
     def accept(self) -> Job:
         """The file is whole: from here on it will be imported, whatever happens to the server."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
         self._file.close()
         note = self._folder / (_NOTE + ".new")
         note.write_text(json.dumps({"user": self.job.user, "name": self.job.name, "size": self.job.size}))

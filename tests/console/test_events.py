@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ import recollect
 from recollect.serve import events
 from recollect.serve.events import Events, TooManyStreams
 from recollect.serve.service import Service
-from recollect.settings import default_user
+from recollect.settings import LIMITS, default_user
 
 
 async def here() -> bool:
@@ -86,7 +87,7 @@ def test_a_quiet_stream_is_kept_alive_and_a_long_one_ended(service: Service, mon
 
 
 def test_streams_are_capped(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "EACH_USER", 1)
+    monkeypatch.setattr(events, "LIMITS", replace(LIMITS, streams_each_user=1))
 
     async def run() -> None:
         hub = Events(service)
@@ -96,7 +97,7 @@ def test_streams_are_capped(service: Service, monkeypatch: pytest.MonkeyPatch) -
             hub.stream("ann", here)
         other = hub.stream("bob", here)
         await until(other, b"ready")
-        monkeypatch.setattr(events, "ALL_USERS", 2)
+        monkeypatch.setattr(events, "LIMITS", replace(LIMITS, streams=2))
         with pytest.raises(TooManyStreams):
             hub.stream("eve", here)
         await stream.aclose()  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ import stat
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from recollect.serve.app import make_app
 from recollect.serve.jobs import DONE, FAILED, QUEUED, Jobs, safe_name
 from recollect.serve.rest import imports
 from recollect.serve.service import Service, ServiceConfig
-from recollect.settings import default_user
+from recollect.settings import LIMITS, default_user
 from recollect.settings import place as placed
 
 EXPORT = json.dumps({"conversations": [
@@ -187,7 +188,7 @@ def test_a_job_belongs_to_its_user(
 
 
 def test_a_user_may_not_pile_up_imports(client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "WAITING_EACH_USER", 0)
+    monkeypatch.setattr(jobs, "LIMITS", replace(LIMITS, waiting_imports=0))
     answer = send(client, "conversations.json", EXPORT)
     assert answer.status_code == 429
     assert answer.headers["retry-after"] == "30"
