@@ -32,8 +32,7 @@ Every error has the same shape.</p>
 <h2 id="{{ tag }}">{{ tag }}</h2>
 {% for o in operations %}
 <details>
-<summary><code>{{ o.method }} {{ o.path }}</code> {{ o.summary }}</summary>
-{% if o.description %}<p>{{ o.description }}</p>{% endif %}
+<summary><code>{{ o.method }} {{ o.path }}</code> {{ o.description or o.summary }}</summary>
 {% if o.parameters %}
 <table>
 <thead><tr><th scope="col">parameter</th><th scope="col">in</th><th scope="col">what</th></tr></thead>
@@ -97,7 +96,7 @@ def _operation(api: dict[str, Any], method: str, path: str, operation: dict[str,
 def _parameter(given: dict[str, Any]) -> dict[str, str]:
     schema = given.get("schema", {})
     facts = [_kind(schema), "required" if given.get("required") else ""]
-    if schema.get("default") is not None:
+    if schema.get("default") not in (None, ""):
         facts.append(f"default {schema['default']}")
     told = given.get("description", schema.get("description", ""))
     return {"name": given["name"], "where": given["in"], "what": " · ".join(filter(None, [told, *facts]))}
