@@ -1,4 +1,4 @@
-.PHONY: test demo check browser format bench bench-quality bench-service bench-speed bench-teams soak clean
+.PHONY: test demo check browser clients format bench bench-mcp bench-quality bench-service bench-speed bench-teams soak clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,6 +20,10 @@ browser:
 	    { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }; }; } || \
 	echo "There is no chromium, so the tests of the console will fail. Install it (apt install chromium), or set RECOLLECT_SKIP_BROWSER=1 to leave them out."
 
+# Real MCP clients: the inspector, the conformance suite, the TypeScript SDKs, Claude Code and Codex, from the npm registry.
+clients: $(READY)
+	$(BIN)/python tests/clients/run.py
+
 demo: $(READY)
 	$(BIN)/python examples/demo.py
 
@@ -29,6 +33,9 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m bench
+
+bench-mcp: $(READY)
+	$(BIN)/python -m bench.mcp
 
 bench-quality: $(READY)
 	$(BIN)/python -m bench.quality

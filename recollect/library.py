@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.errors import Conflict, InvalidInput, NotFound, RecollectError
 from recollect.model import (
     CONVERSATION,
+    HUMAN_ONLY,
     Document,
     Filter,
     Json,
@@ -33,6 +34,7 @@ from recollect.model import (
     Shown,
     Summary,
     View,
+    for_people,
 )
 from recollect.settings import LIMITS, default_user, place
 from recollect.store.base import Candidate, Findings, Store
@@ -595,13 +597,17 @@ class Library:
 
     # -- finding ---
 
-    def exact(self, text: str, *, conversations: Sequence[str] = (), limit: int = 50) -> Page:
+    def exact(
+        self, text: str, *, conversations: Sequence[str] = (), limit: int = 50, human_only: bool = True
+    ) -> Page:  # fmt: skip
         """Messages whose contents match an expression of FTS5's language, in the order of the text engine,
-        with excerpts of twenty words. Raises MalformedQuery."""
+        with excerpts of twenty words. Raises MalformedQuery. What only people may see is neither found nor
+        counted unless `human_only`."""
         from recollect.search import engine
 
         within = tuple(map(identifier, _names(conversations, "conversations")))
-        return engine.exact(self.store, storable(text), Filter(conversations=within, sources=(CONVERSATION,)), limit)
+        filter_ = Filter(conversations=within, sources=(CONVERSATION,))
+        return engine.exact(self._searched(human_only), storable(text), filter_, limit)
 
     def search(
         self,
@@ -623,6 +629,7 @@ class Library:
         hidden: bool = False,
         now: Moment = None,
         score: str = "rank",
+        human_only: bool = True,
     ) -> Page:
         """Messages that match, best first: a question, words, "phrases", prefix*, AND, OR, NOT, NEAR,
         parentheses, and the fields role: from: in: tag: title: before: after:.
@@ -633,7 +640,7 @@ class Library:
         date is the whole day UTC; `now` is when the question is asked, for "last week" and the
         like. What the origin hides from the person (system prompts) is found only with `hidden`.
         With `score="fts"` hits have the text engine's own score (`ts_rank` or BM25), as a share of the
-        best one, and its order.
+        best one, and its order. What only people may see is not found unless `human_only`.
         """
         from recollect.search import engine
 
@@ -652,8 +659,17 @@ class Library:
         wish = engine.Wish(mode, group, limit, offset, _moment(now, "now") or datetime.now(UTC), score)
         self._catch_up()
         if isinstance(text, str):
-            return engine.search(self.store, self._meaning, storable(text), filter_, wish)
-        return engine.search_all(self.store, self._meaning, [storable(t) for t in text], filter_, wish)
+            return engine.search(self._searched(human_only), self._meaning, storable(text), filter_, wish)
+        return engine.search_all(
+            self._searched(human_only), self._meaning, [storable(t) for t in text], filter_, wish
+        )  # fmt: skip
+
+    def _searched(self, human_only: bool) -> Store:
+        if human_only:
+            return self.store
+        from recollect.search.withheld import withheld
+
+        return withheld(self.store)
 
     def related(
         self, conversation: str, message: str, *, mode: str = "both", group: str = "message", limit: int = 20,
@@ -723,6 +739,8 @@ def _passage(given: Mapping[str, Any]) -> Passage:
     for name in ("attachments", "citations"):
         fields[name] = tuple(given.get(name) or ())
     fields["metadata"] = dict(given.get("metadata") or {})
+    if for_people(fields["metadata"]):
+        fields["visibility"] = HUMAN_ONLY
     return Passage(**fields)
 
 

@@ -22,7 +22,8 @@ NOTE = "note"
 
 ROLES = ("user", "assistant", "system", "tool")
 KINDS = ("message", "thinking", "tool_call", "tool_result", "summary", "context")
-VISIBILITIES = ("all", "hidden", "human_only")
+HUMAN_ONLY = "human_only"
+VISIBILITIES = ("all", "hidden", HUMAN_ONLY)
 MASK = "[human-only content hidden]"
 """What an agent sees instead of a message that only people may see."""
 
@@ -280,6 +281,21 @@ class Receipt:
     files: list[FileReceipt] = field(default_factory=list)
     left_out: Counts = field(default_factory=Counts)
     """Files that were not read, by reason."""
+
+
+def only_for_people(message: Passage | Hit) -> bool:
+    """Whether only people may see what a message says."""
+    return message.visibility == HUMAN_ONLY or for_people(message.metadata)
+
+
+def for_people(metadata: Mapping[str, Json]) -> bool:
+    """Whether a message's metadata says that only people may see it."""
+    visibility, audience = metadata.get("visibility"), metadata.get("audience")
+    return _said(visibility) == HUMAN_ONLY or _said(audience) == "human"
+
+
+def _said(value: Json) -> str:
+    return value.strip().lower() if isinstance(value, str) else ""
 
 
 def arrange(document: Document) -> Document:

@@ -34,6 +34,13 @@ class Limits:
     archive_ratio: int = 500
     archive_bytes: int = 64_000_000_000
     mcp_line_bytes: int = 4_194_304
+    mcp_sessions: int = 10_000
+    mcp_sessions_each_user: int = 1_000
+    mcp_session_seconds: float = 1_800.0
+    mcp_calls: int = 256
+    mcp_calls_each_user: int = 128
+    mcp_connections: int = 512
+    mcp_connections_each_user: int = 128
     request_bytes: int = 16_777_216
     upload_bytes: int = 8_000_000_000
     header_bytes: int = 65_536
@@ -96,6 +103,11 @@ SETTINGS = (
     Setting("RECOLLECT_RATE_LIMIT", "Requests a minute of one user and kind (default: 3000; 0: no limit)."),
     Setting(
         "RECOLLECT_BASE_URL", "The server's public address, where a proxy stands before it (https://notes.example)."
+    ),
+    Setting(
+        "RECOLLECT_HUMAN_ONLY",
+        "What agents see over MCP of messages that only people may see: mask (default; they are found and counted, "
+        "their contents masked), or hide (they are left out).",
     ),
     Setting("RECOLLECT_JWT_SECRET", "The secret of tokens signed with HS256; at least 32 bytes."),
     Setting(

@@ -44,7 +44,7 @@ def home(tmp_path: Path) -> Path:
 
 
 async def python_session(home: Path, mode: str) -> dict[str, Any]:
-    program, *arguments = command("--home", str(home))
+    program, *arguments = command("--home", str(home), "--profile", "letta")
     server = StdioServerParameters(command=program, args=arguments)
     async with Client(server, mode=mode, read_timeout_seconds=60) as client:
         found = await client.call_tool("conversation_search", {"query": "东京 tower"})
@@ -70,6 +70,38 @@ def test_the_python_sdk_lists_and_calls_the_tool(home: Path, mode: str, version:
         "found": (BLOCK, False),
         "refused": ("Error: Invalid limit: expected an integer.", True),
         "unknown": -32602,
+    }
+
+
+async def python_reading(home: Path, mode: str) -> dict[str, Any]:
+    program, *arguments = command("--home", str(home))
+    server = StdioServerParameters(command=program, args=arguments)
+    async with Client(server, mode=mode, read_timeout_seconds=60) as client:
+        (resource,) = (await client.list_resources()).resources
+        read = await client.read_resource(resource.uri)
+        prompt = await client.get_prompt("recall", {"topic": "towers"})
+        joined = await client.call_tool("bus_connect", {"thread_name": "plans"})
+        return {
+            "resource": resource.name,
+            "templates": len((await client.list_resource_templates()).resource_templates),
+            "text": CONTENT.splitlines()[0] in read.contents[0].text,
+            "prompts": [prompt.name for prompt in (await client.list_prompts()).prompts],
+            "prompt": "towers" in prompt.messages[0].content.text,
+            "structured": joined.structured_content["thread"]["topic"],
+            "tools": len((await client.list_tools()).tools),
+        }
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_the_python_sdk_reads_conversations_and_prompts(home: Path, mode: str) -> None:
+    assert asyncio.run(python_reading(home, mode)) == {
+        "resource": "Travel",
+        "templates": 1,
+        "text": True,
+        "prompts": ["recall"],
+        "prompt": True,
+        "structured": "plans",
+        "tools": 7,
     }
 
 
@@ -121,7 +153,7 @@ def install(sources: list[Path], folder: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["v1", "legacy", "auto", "2026-07-28"])
 def test_the_typescript_sdks_list_and_call_the_tool(home: Path, typescript: Path, mode: str) -> None:
-    arguments = ["search.mjs", mode, *command("--home", str(home))]
+    arguments = ["search.mjs", mode, *command("--home", str(home), "--profile", "letta")]
     done = node(arguments, return_completed_process=True, cwd=typescript, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 from mcp_server import call, command, request, running
 
+import recollect
 from recollect.serve.mcp import stdio
 from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.context import Context
 from recollect.serve.mcp.protocol import Dispatcher
 from recollect.serve.mcp.stdio import Connection, lines, main
 from recollect.settings import LIMITS
@@ -24,7 +26,7 @@ from recollect.settings import LIMITS
 STUCK = """
 import sys, threading
 from recollect.serve.mcp import catalog, stdio
-def wait(self, name, arguments):
+def wait(self, name, context, arguments):
     print("a stray line")
     threading.Event().wait()
 catalog.Catalog.call = wait
@@ -120,7 +122,9 @@ def test_stray_output_goes_to_standard_error() -> None:
 def test_a_wrong_option_is_said_before_anything_is_served(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--rename", "nothing=x"]) == 2
     assert "there is no tool 'nothing'" in capsys.readouterr().err
-    for options in (["--rename", "conversation_search"], ["--unknown"]):
+    assert main(["--toolsets", "nothing"]) == 2
+    assert "there is no toolset 'nothing'" in capsys.readouterr().err
+    for options in (["--rename", "conversation_search"], ["--unknown"], ["--profile", "x"], ["--names", "x"]):
         with pytest.raises(SystemExit) as end:
             main(options)
         assert end.value.code == 2
@@ -139,6 +143,50 @@ def test_a_renamed_tool_is_listed_under_its_name(tmp_path: Path) -> None:
         assert server.receive()["result"]["tools"][0]["name"] == "my_history"
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--profile", "letta"], ["conversation_search"]),
+        (["--profile", "research"], ["search", "fetch"]),
+        (["--toolsets", "bus", "--read-only"], ["thread_list", "msg_list", "msg_wait", "msg_search"]),
+        (
+            ["--toolsets", "conversations", "--tools", "msg.search, fetch"],
+            ["conversation_search", "msg_search", "fetch"],
+        ),
+        (["--tools", "msg_search", "--names", "dotted"], ["msg_search"]),
+    ],
+)
+def test_the_tools_are_chosen_by_flags(options: list[str], expected: list[str]) -> None:
+    with running(*options) as server:
+        server.send(request(1, "tools/list"))
+        assert [tool["name"] for tool in server.receive()["result"]["tools"]] == expected
+
+
+def test_agents_write_to_each_other_through_processes_of_their_own(place: str) -> None:
+    with running("--home", place) as ann, running("--home", place) as bob:
+        ann.send(request(1, "tools/call", name="bus_connect", arguments={"thread_name": "plans"}))
+        thread = ann.receive()["result"]["structuredContent"]["thread"]["thread_id"]
+        said = {"thread_id": thread, "author": "ann", "content": "the plan is ready"}
+        ann.send(request(2, "tools/call", name="msg_post", arguments=said))
+        assert ann.receive()["result"]["structuredContent"]["seq"] == 1
+        bob.send(request(1, "tools/call", name="msg_wait", arguments={"thread_id": thread, "after_seq": 0}))
+        answer = bob.receive()["result"]
+        assert json.loads(answer["content"][0]["text"]) == answer["structuredContent"]
+        assert answer["structuredContent"]["messages"][0]["content"] == "the plan is ready"
+        bob.send(call(2, query="plan is"))
+        assert "the plan is ready" in bob.receive()["result"]["content"][0]["text"]
+
+
+def test_a_conversation_is_read_as_a_resource(place: str) -> None:
+    with recollect.open(place) as library:
+        library.add_conversation("c1", "Fruit", messages=[{"role": "user", "content": "an apple"}])
+    with running("--home", place) as server:
+        server.send(request(1, "resources/list"), request(2, "resources/read", uri="recollect://conversation/c1"))
+        answers = {answer["id"]: answer["result"] for answer in (server.receive(), server.receive())}
+        assert [resource["name"] for resource in answers[1]["resources"]] == ["Fruit"]
+        assert "> an apple" in answers[2]["contents"][0]["text"]
+
+
 # -- the connection --------------------------------------------------------
 
 
@@ -149,12 +197,16 @@ class Stage(Catalog):
         super().__init__()
         self.started: SimpleQueue[str] = SimpleQueue()
         self.cue: SimpleQueue[str] = SimpleQueue()
+        self.contexts: SimpleQueue[Context] = SimpleQueue()
 
-    def call(self, name: str, arguments: dict[str, Any]) -> str:
+    def call(self, name: str, context: Context, arguments: dict[str, Any]) -> str:
         if "quick" in arguments:
             return "quick"
+        self.contexts.put(context)
         self.started.put(arguments["n"])
-        return self.cue.get()
+        cue = self.cue.get()
+        context.progress(1, 2, cue)
+        return cue
 
 
 @pytest.fixture
@@ -169,7 +221,7 @@ def answers() -> SimpleQueue[Any]:
 
 @pytest.fixture
 def connection(stage: Stage, answers: SimpleQueue[Any]) -> Connection:
-    return Connection(Dispatcher(stage), answers.put)
+    return Connection(Dispatcher(stage), answers.put, lambda notify: Context(notify=notify))
 
 
 def send(connection: Connection, *messages: Any) -> None:
@@ -202,6 +254,39 @@ def test_a_cancelled_call_is_not_answered(
     assert answers.get()["id"] == 3
     assert connection.drain(60)
     assert answers.empty() and stage.started.empty()
+
+
+def test_a_cancelled_call_learns_of_it(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:
+    send(connection, call(1, n="first"))
+    context = stage.contexts.get()
+    assert not context.cancelled()
+    send(connection, cancel(1))
+    assert context.cancelled()
+    stage.cue.put("too late")
+    send(connection, call(2, quick=True))
+    assert answers.get()["id"] == 2
+
+
+def test_progress_comes_before_the_answer(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:
+    asked = call(1, n="first")
+    asked["params"]["_meta"] = {"progressToken": "p"}
+    send(connection, asked)
+    stage.started.get()
+    stage.cue.put("half done")
+    assert answers.get() == {
+        "jsonrpc": "2.0",
+        "method": "notifications/progress",
+        "params": {"progressToken": "p", "progress": 1, "total": 2, "message": "half done"},
+    }
+    assert answers.get()["id"] == 1
+
+
+def test_a_worker_that_is_free_is_used_again(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:
+    for n in range(5):
+        send(connection, call(n, quick=True))
+        assert answers.get()["id"] == n
+        assert connection.drain(60)
+    assert connection._workers <= 2  # one may still be putting its last call away
 
 
 def test_calls_run_side_by_side(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:

@@ -12,6 +12,7 @@ from recollect.model import Document
 from recollect.query import And, Word, parse
 from recollect.search.engine import Wish, search
 from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.context import LocalLibrary
 from recollect.serve.mcp.protocol import Dispatcher
 from recollect.store.base import Store
 from recollect.store.postgres import PostgresStore
@@ -49,8 +50,9 @@ def test_tour(place: str, user: str) -> None:
         assert hit.message_id in [m.id for m in conversation.messages]
 
     # An agent asks over MCP; one dispatcher answers, whatever the transport.
-    catalog = Catalog(home=place, user=f"ann-{user}")
+    ann = LocalLibrary(place, f"ann-{user}")
     call = {"name": "conversation_search", "arguments": {"query": "event loop", "limit": 1}}
-    answer = Dispatcher(catalog).handle({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    answer = Dispatcher(Catalog()).handle(message, ann.context())
     assert "(conv: RuntimeError: Event loop is closed)" in answer["result"]["content"][0]["text"]
-    catalog.close()
+    ann.close()

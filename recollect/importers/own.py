@@ -16,7 +16,17 @@ from dataclasses import dataclass, field
 
 from recollect.importers.files import Entry
 from recollect.importers.jsonstream import peek, records
-from recollect.model import CONVERSATION, KINDS, VISIBILITIES, Document, Json, Passage, Problem
+from recollect.model import (
+    CONVERSATION,
+    HUMAN_ONLY,
+    KINDS,
+    VISIBILITIES,
+    Document,
+    Json,
+    Passage,
+    Problem,
+    for_people,
+)
 from recollect.text import moment
 
 NAME = "recollect"
@@ -147,6 +157,7 @@ def _passage(record: Mapping[str, Json], identity: str, index: int) -> Passage |
     if text is None:
         return None
     content, other_parts = text
+    metadata = _metadata(record, _MESSAGE_KEYS)
     return Passage(
         id=identity,
         role=_word(record.get("role")),
@@ -158,10 +169,10 @@ def _passage(record: Mapping[str, Json], identity: str, index: int) -> Passage |
         parent=_identity(record.get("parent_id")),
         created_at=moment(record.get("timestamp")) or moment(record.get("created_at")),
         updated_at=moment(record.get("updated_at")),
-        visibility=_one_of(VISIBILITIES, record.get("visibility")),
+        visibility=HUMAN_ONLY if for_people(metadata) else _one_of(VISIBILITIES, record.get("visibility")),
         attachments=(*_items(record.get("attachments")), *other_parts),
         citations=_items(record.get("citations")),
-        metadata=_metadata(record, _MESSAGE_KEYS),
+        metadata=metadata,
         position=index,
         canonical=record.get("canonical") is not False,
     )

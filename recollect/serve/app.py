@@ -13,11 +13,12 @@ from recollect import __version__
 from recollect.serve.console import pages
 from recollect.serve.edge import Edge
 from recollect.serve.errors import SCHEMA, add_handlers
+from recollect.serve.mcp import http as mcp
 from recollect.serve.rest import bus, chat, conversations, docs, events, health, imports, keys, openai, search
 from recollect.serve.service import Service
 
 ROUTERS = tuple(
-    part.router for part in (health, docs, keys, conversations, bus, search, imports, events, chat, openai, pages)
+    part.router for part in (health, mcp, docs, keys, conversations, bus, search, imports, events, chat, openai, pages)
 )
 _DESCRIPTION = "Every conversation with AI, kept verbatim and found again."
 

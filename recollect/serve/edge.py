@@ -3,7 +3,8 @@
 In this order, and before anything of the body is read: how much is going on,
 how large the request is, whether it was meant for this server (Host), which web
 page sends it (Origin), who sends it, how often. Whatever is refused costs
-little and leaves nothing behind.
+little and leaves nothing behind. A WebSocket passes the same checks before it is
+accepted.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ SEARCHES = frozenset((
     "/api/search", "/api/v1/search", "/api/v1/related", "/conversations/search/messages", "/console/hits",
     "/console/matches",
 ))  # fmt: skip
+MCP = "/mcp"
 CHECKED_EVERY = 5.0  # seconds after which a stream's credential is checked again
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
@@ -93,121 +95,56 @@ class Edge:
         if scope["type"] == "http":
             await _Exchange(self, scope, receive, send).run()
         elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
+            await _Connection(self, scope, receive, send).run()
         else:
             await self.app(scope, receive, send)
 
 
-class _Exchange:
-    """One request and its answer."""
+class _Visit:
+    """Somebody at the door: what is asked of a request and of a WebSocket alike."""
 
-    def __init__(self, edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, edge: Edge, scope: Scope, receive: Receive, send: Send, method: str) -> None:
         self._edge = edge
         self._service = edge.service
         self._raw_receive = receive
         self._raw_send = send
         self._headers = _Headers(scope["headers"])
-        self._method: str = scope["method"]
+        self._method = method
         self._path: str = scope["path"]
         given = self._headers.get("x-request-id") or ""
         self._id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
-        self._scope: Scope = {**scope, "method": "GET" if self._method == "HEAD" else self._method}
-        self._scope["state"] = {**scope.get("state", {}), "request_id": self._id}
+        self._scope: Scope = {**scope}
+        self._scope["state"] = {**scope.get("state", {}), "request_id": self._id, "turn": edge.turn_to_search}
         self._cors = ""  # the origin that is told it may read the answer
         self._principal: Principal | None = None
         self._credential: str | None = None
-        self._received = 0
-        self._body_done = False
-        self._most = _most_bytes(self._method, self._path)
-        self._status = 0
-        self._streams = False
         self._checked = 0.0
-        self._over = False
-
-    async def run(self) -> None:
-        began = time.perf_counter()
-        metrics = self._service.metrics
-        self._edge.busy += 1
-        metrics.in_flight.inc()
-        try:
-            await self._answer()
-        finally:
-            if self._streams:
-                metrics.open_streams.dec()
-            else:
-                self._edge.busy -= 1
-                metrics.in_flight.dec()
-            seconds = time.perf_counter() - began
-            route, status = _template(self._scope), self._status or 499
-            metrics.answered(route, self._method, status, seconds)
-            logs.event(
-                "request",
-                method=self._method if self._method in (*_METHODS, "OPTIONS") else "OTHER",
-                route=route,
-                status=status,
-                ms=round(seconds * 1000, 2),
-                user=self._principal.user if self._principal else None,
-                credential=self._principal.credential if self._principal else None,
-                request_id=self._id,
-            )
-
-    async def _answer(self) -> None:
-        try:
-            early = await self._admitted()
-            if early is None and group_of(self._method, self._path) == limits.SEARCH:
-                async with self._edge.turn_to_search():
-                    await self._edge.app(self._scope, self._receive, self._send)
-            else:
-                await (early or self._edge.app)(self._scope, self._receive, self._send)
-        except Exception as error:
-            if self._over or isinstance(error, ClientDisconnect):
-                return
-            if unexpected(error):
-                logs.failed(error, request_id=self._id, route=_template(self._scope))
-            if not self._status:  # else it is too late; the server closes the connection
-                await self._refusal(error)(self._scope, self._receive, self._send)
-
-    async def _admitted(self) -> Response | None:
-        """Let the request in, or raise what refuses it. Some are answered here."""
-        self._check_load()
-        self._check_size()
-        self._check_host()
-        self._check_origin()
-        if self._cors and self._method == "OPTIONS" and self._headers.get("access-control-request-method"):
-            return Response(status_code=204, headers=_PREFLIGHT | self._headers_allowed())
-        if not self._public:
-            await self._authenticate()
-            self._check_rate()
-        if self._method == "OPTIONS":
-            allowed = _allowed(self._scope)
-            if not allowed:
-                raise Problem(404, "There is nothing at this address.")
-            return Response(status_code=204, headers={"Allow": ", ".join(allowed)})
-        return None
-
-    def _headers_allowed(self) -> dict[str, str]:
-        """A site that was allowed may send any header: OpenAI's own clients send a dozen of theirs."""
-        wanted = self._headers.get("access-control-request-headers") or ""
-        return {"Access-Control-Allow-Headers": wanted} if _HEADER_NAMES.fullmatch(wanted) else {}
+        self._status = 0
 
     @property
     def _public(self) -> bool:
         return self._path in PUBLIC or self._path.startswith(STATIC)
+
+    def _log(self, name: str, began: float) -> None:
+        seconds = time.perf_counter() - began
+        route, status = _template(self._scope), self._status or 499
+        self._service.metrics.answered(route, self._method, status, seconds)
+        logs.event(
+            name,
+            method=self._method if self._method in (*_METHODS, "OPTIONS") else "OTHER",
+            route=route,
+            status=status,
+            ms=round(seconds * 1000, 2),
+            user=self._principal.user if self._principal else None,
+            credential=self._principal.credential if self._principal else None,
+            request_id=self._id,
+        )
 
     # -- the checks ---
 
     def _check_load(self) -> None:
         if self._edge.busy > LIMITS.requests_at_once and not self._public:
             raise Problem(503, "The server is busy. Try again.", retry_after=1)
-
-    def _check_size(self) -> None:
-        said = self._headers.get("content-length")
-        if said is None:
-            return
-        if not re.fullmatch(r"[0-9]{1,18}", said):
-            raise Problem(400, "Content-Length is no number.", headers={"Connection": "close"})
-        if int(said) > self._most:
-            raise _too_large(self._most)
 
     def _check_host(self) -> None:
         names = self._headers.every("host")
@@ -263,6 +200,154 @@ class _Exchange:
             self._service.metrics.rate_limited.labels(group).inc()
             raise Problem(429, f"Too many requests. Try again in {wait} seconds.", retry_after=wait)
 
+    async def _still_allowed(self) -> bool:
+        """Whether what goes on for long may: until the credential is revoked or expires."""
+        if self._principal is None or self._credential is None or time.monotonic() - self._checked < CHECKED_EVERY:
+            return True
+        self._checked = time.monotonic()
+        return await self._service.auth.still(self._principal, self._credential)
+
+
+class _Connection(_Visit):
+    """One WebSocket: refused before it is accepted, and cut off when its credential is no longer good."""
+
+    def __init__(self, edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
+        super().__init__(edge, scope, receive, send, "WEBSOCKET")
+        self._open = False
+
+    async def run(self) -> None:
+        began = time.perf_counter()
+        try:
+            self._check_load()
+            self._check_host()
+            self._check_origin()
+            await self._authenticate()
+            self._check_rate()
+            await self._edge.app(self._scope, self._receive, self._send)
+        except Exception as error:
+            if isinstance(error, _Over):
+                return
+            if unexpected(error):
+                logs.failed(error, request_id=self._id, route=_template(self._scope))
+            await self._refuse(error)
+        finally:
+            if self._open:
+                self._service.metrics.open_streams.dec()
+            self._log("websocket", began)
+
+    async def _refuse(self, error: Exception) -> None:
+        if self._open:
+            await self._raw_send({"type": "websocket.close", "code": 1011})
+        elif not self._status and "websocket.http.response" in self._scope.get("extensions", {}):
+            await answer_to(error, self._scope)(self._scope, self._receive, self._send)
+        elif not self._status:
+            self._status = 403
+            await self._raw_send({"type": "websocket.close", "code": 1008})
+
+    async def _receive(self) -> Message:
+        message = await self._raw_receive()
+        if self._open and message["type"] == "websocket.receive":
+            await self._check_still()
+        return message
+
+    async def _send(self, message: Message) -> None:
+        kind = message["type"]
+        if kind == "websocket.send":
+            await self._check_still()
+        elif kind == "websocket.accept":
+            self._status, self._open = 101, True
+            self._service.metrics.open_streams.inc()
+        elif kind == "websocket.http.response.start":
+            self._status = message["status"]
+            headers = MutableHeaders(raw=message.setdefault("headers", []))
+            headers.setdefault("X-Request-ID", self._id)
+            headers["Cache-Control"] = "no-store"
+        elif kind == "websocket.close" and not self._status:
+            self._status = 403  # so the server answers where nothing was accepted
+        await self._raw_send(message)
+
+    async def _check_still(self) -> None:
+        if not await self._still_allowed():
+            await self._raw_send({"type": "websocket.close", "code": 1008})
+            raise _Over
+
+
+class _Exchange(_Visit):
+    """One request and its answer."""
+
+    def __init__(self, edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
+        super().__init__(edge, scope, receive, send, scope["method"])
+        if self._method == "HEAD":
+            self._scope["method"] = "GET"
+        self._received = 0
+        self._body_done = False
+        self._most = _most_bytes(self._method, self._path)
+        self._streams = False
+        self._over = False
+
+    async def run(self) -> None:
+        began = time.perf_counter()
+        metrics = self._service.metrics
+        self._edge.busy += 1
+        metrics.in_flight.inc()
+        try:
+            await self._answer()
+        finally:
+            if self._streams:
+                metrics.open_streams.dec()
+            else:
+                self._edge.busy -= 1
+                metrics.in_flight.dec()
+            self._log("request", began)
+
+    async def _answer(self) -> None:
+        try:
+            early = await self._admitted()
+            if early is None and group_of(self._method, self._path) == limits.SEARCH:
+                async with self._edge.turn_to_search():
+                    await self._edge.app(self._scope, self._receive, self._send)
+            else:
+                await (early or self._edge.app)(self._scope, self._receive, self._send)
+        except Exception as error:
+            if self._over or isinstance(error, ClientDisconnect):
+                return
+            if unexpected(error):
+                logs.failed(error, request_id=self._id, route=_template(self._scope))
+            if not self._status:  # else it is too late; the server closes the connection
+                await self._refusal(error)(self._scope, self._receive, self._send)
+
+    async def _admitted(self) -> Response | None:
+        """Let the request in, or raise what refuses it. Some are answered here."""
+        self._check_load()
+        self._check_size()
+        self._check_host()
+        self._check_origin()
+        if self._cors and self._method == "OPTIONS" and self._headers.get("access-control-request-method"):
+            return Response(status_code=204, headers=_PREFLIGHT | self._headers_allowed())
+        if not self._public:
+            await self._authenticate()
+            self._check_rate()
+        if self._method == "OPTIONS":
+            allowed = _allowed(self._scope)
+            if not allowed:
+                raise Problem(404, "There is nothing at this address.")
+            return Response(status_code=204, headers={"Allow": ", ".join(allowed)})
+        return None
+
+    def _headers_allowed(self) -> dict[str, str]:
+        """A site that was allowed may send any header: OpenAI's own clients send a dozen of theirs."""
+        wanted = self._headers.get("access-control-request-headers") or ""
+        return {"Access-Control-Allow-Headers": wanted} if _HEADER_NAMES.fullmatch(wanted) else {}
+
+    def _check_size(self) -> None:
+        said = self._headers.get("content-length")
+        if said is None:
+            return
+        if not re.fullmatch(r"[0-9]{1,18}", said):
+            raise Problem(400, "Content-Length is no number.", headers={"Connection": "close"})
+        if int(said) > self._most:
+            raise _too_large(self._most)
+
     # -- the way in and the way out ---
 
     async def _receive(self) -> Message:
@@ -304,7 +389,7 @@ class _Exchange:
             headers["Allow"] = ", ".join(allowed)
         if self._cors:
             headers["Access-Control-Allow-Origin"] = self._cors
-            headers["Access-Control-Expose-Headers"] = "X-Request-ID, Retry-After, Content-Disposition"
+            headers["Access-Control-Expose-Headers"] = "X-Request-ID, Retry-After, Content-Disposition, Mcp-Session-Id"
             headers.add_vary_header("Origin")
         if headers.get("content-type", "").startswith("text/event-stream") and self._method != "HEAD":
             self._streams = True
@@ -313,13 +398,10 @@ class _Exchange:
             self._service.metrics.open_streams.inc()
 
     async def _may_go_on(self) -> bool:
-        """Whether a stream may: until the server stops, or the credential is revoked or expires."""
-        if self._service.draining.is_set() and not self._path.startswith("/v1/"):  # a model's answer ends by itself
+        """Whether a stream may: until the server stops, unless it ends by itself then."""
+        if self._service.draining.is_set() and not (self._path.startswith("/v1/") or is_mcp(self._path)):
             return False
-        if self._principal is None or self._credential is None or time.monotonic() - self._checked < CHECKED_EVERY:
-            return True
-        self._checked = time.monotonic()
-        return await self._service.auth.still(self._principal, self._credential)
+        return await self._still_allowed()
 
     async def _end(self) -> None:
         await self._raw_send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -401,6 +483,8 @@ def group_of(method: str, path: str) -> str:
         return limits.CHAT
     if path in SEARCHES:
         return limits.SEARCH
+    if is_mcp(path):
+        return limits.READ  # calls of tools are counted one by one
     return limits.READ if method in _SAFE else limits.WRITE
 
 
@@ -409,8 +493,14 @@ def is_local(target: str) -> bool:
     return re.fullmatch(r"/(?![/\\])[\x21-\x7e]*", target) is not None and "\\" not in target
 
 
+def is_mcp(path: str) -> bool:
+    return path == MCP or path.startswith(f"{MCP}/")
+
+
 def _most_bytes(method: str, path: str) -> int:
-    return LIMITS.upload_bytes if path == UPLOADS and method == "POST" else LIMITS.request_bytes
+    if path == UPLOADS and method == "POST":
+        return LIMITS.upload_bytes
+    return LIMITS.mcp_line_bytes if is_mcp(path) else LIMITS.request_bytes
 
 
 def _too_large(most: int) -> Problem:

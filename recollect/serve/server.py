@@ -19,7 +19,10 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
 
 from recollect import __version__
 from recollect.errors import RecollectError
@@ -32,6 +35,7 @@ from recollect.settings import LIMITS
 from recollect.store.keys import Keys
 
 KEEP_ALIVE_SECONDS = 15
+MOST_FRAGMENTS = 10_000  # frames of one message of a WebSocket
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -105,7 +109,9 @@ class _Server(uvicorn.Server):
             uvicorn.Config(
                 make_app(service),
                 http=_Protocol,
-                ws="none",
+                ws=_Socket,
+                ws_max_size=LIMITS.mcp_line_bytes,
+                ws_per_message_deflate=False,  # a small frame must not unfold to a large one
                 lifespan="on",
                 log_config=None,
                 access_log=False,
@@ -145,6 +151,33 @@ class _Server(uvicorn.Server):
             os._exit(1)
         self._service.draining.set()
         self.should_exit = True
+
+
+class _Socket(WebSocketsSansIOProtocol):
+    """A WebSocket that cannot be held open without a handshake, or filled with what is never read."""
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self.handshake_initiated:  # what uvicorn passes on first is the whole head: it cannot be used
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.transport.close()
+
+    def handle_cont(self, event: Frame) -> None:
+        super().handle_cont(event)
+        if len(self.frames) > MOST_FRAGMENTS:
+            self.frames = []
+            self.transport.abort()
+
+    async def send(self, message: ASGISendEvent) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            self.handshake_complete = True  # else uvicorn takes every refusal for a fault of ours
+
+    def handle_ping(self) -> None:
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            self.conn.data_to_send()  # whoever does not read gets no answers to pings
 
 
 class _Protocol(HttpToolsProtocol):

@@ -1,26 +1,43 @@
-// The official TypeScript SDK as a client of `recollect mcp`.
+// The official TypeScript SDK as a client of `recollect mcp`, or of `recollect serve`.
 //
 //     node search.mjs MODE COMMAND [ARGUMENT…]
+//     node search.mjs MODE http://127.0.0.1:8765/mcp
+//     node search.mjs v1 ws://127.0.0.1:8765/mcp/ws
 //
 // MODE is "v1" for the SDK of the session era, or how SDK 2 negotiates: "legacy", "auto" or a version.
 // Prints one JSON object with what the server said.
 
 const [mode, command, ...args] = process.argv.slice(2);
 
+async function transport(library) {
+  if (command.startsWith("ws://")) {
+    const { WebSocketClientTransport } = await import("@modelcontextprotocol/sdk/client/websocket.js");
+    return new WebSocketClientTransport(new URL(command));
+  }
+  if (command.startsWith("http://")) {
+    const { StreamableHTTPClientTransport } = await import(library === "v1"
+      ? "@modelcontextprotocol/sdk/client/streamableHttp.js"
+      : "@modelcontextprotocol/client");
+    return new StreamableHTTPClientTransport(new URL(command));
+  }
+  const { StdioClientTransport } = await import(library === "v1"
+    ? "@modelcontextprotocol/sdk/client/stdio.js"
+    : "@modelcontextprotocol/client/stdio");
+  return new StdioClientTransport({ command, args, env: process.env });
+}
+
 async function connect() {
   const who = { name: "recollect-tests", version: "1.0.0" };
   if (mode === "v1") {
     const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
-    const { StdioClientTransport } = await import("@modelcontextprotocol/sdk/client/stdio.js");
     const client = new Client(who);
-    await client.connect(new StdioClientTransport({ command, args, env: process.env }));
+    await client.connect(await transport("v1"));
     return client;
   }
   const { Client } = await import("@modelcontextprotocol/client");
-  const { StdioClientTransport } = await import("@modelcontextprotocol/client/stdio");
   const negotiation = ["legacy", "auto"].includes(mode) ? mode : { pin: mode };
   const client = new Client(who, { versionNegotiation: { mode: negotiation } });
-  await client.connect(new StdioClientTransport({ command, args, env: process.env }));
+  await client.connect(await transport("v2"));
   return client;
 }
 
@@ -42,6 +59,10 @@ const report = {
   nothing: await search("nothing like it"),
   refused: await client.callTool({ name: "conversation_search", arguments: { limit: "many" } }),
   unknown: await outcome(client.callTool({ name: "no_such_tool", arguments: {} })),
+  resources: (await client.listResources()).resources,
+  read: (await client.readResource({ uri: "recollect://conversation/c1" })).contents,
+  prompts: (await client.listPrompts()).prompts,
+  prompt: (await client.getPrompt({ name: "recall", arguments: { topic: "towers" } })).messages,
 };
 await client.close();
 console.log(JSON.stringify(report));

@@ -165,6 +165,25 @@ CLAUSES: dict[str, dict[str, str]] = {
         "C2-29": "Posting gives msg_id, thread_id, seq and created_at; with an id a message is stored once.",
         "C2-30": "Messages are read in order after a seq; current_seq and has_more say how much there is.",
     },
+    "Contract 2: msg_search": {
+        "C2-31": "The tool takes query, thread_id and limit; query is required, anything else is refused by name.",
+        "C2-32": "The answer has exactly results, total and query; a result exactly the page's fields.",
+        "C2-33": "limit is 50 unless given, at least 1 and at most 200; total is how many messages match.",
+        "C2-34": "An empty query is an error, query must not be empty, before anything is searched.",
+        "C2-35": "A malformed expression is no error: the results are empty.",
+        "C2-36": "A timeout is an error, Database operation timeout, never an empty result.",
+        "C2-37": "thread_id restricts results to one thread; without it every thread is searched.",
+        "C2-38": "The page's query syntax works as it does through REST.",
+        "C2-39": "Snippets have at most 20 words, matches in <mark>, and no markup of the message's own.",
+        "C2-40": "A human-only message is found and counted; its snippet is [human-only content hidden].",
+        "C2-41": "With the setting hide it is neither found nor counted, so that no word of it can be probed.",
+    },
+    "Contract 2: the tools beside it": {
+        "C2-42": "bus_connect gives a thread by its topic, made on first use, with thread.thread_id and its messages.",
+        "C2-43": "msg_list follows the same rules of visibility.",
+        "C2-44": "msg_post with an id stores once; with expected_last_seq it fails with what others wrote since.",
+        "C2-45": "msg_wait gives what is new as soon as it is there, else an empty list.",
+    },
 }
 
 

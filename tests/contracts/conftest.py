@@ -29,7 +29,7 @@ def home(tmp_path: Path) -> Path:
 def tool() -> Iterator[Tool]:
     opened = Tool()
     yield opened
-    opened.catalog.close()
+    opened.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres", *databases.SHAPES])

@@ -255,7 +255,7 @@ def test_no_error_shows_the_password_of_the_server(database: str, user: str, cap
     for place in (database.replace("@", ":secret@", 1), "postgresql://ann:secret@localhost:1/nothing"):
         tool = Tool(place, user=user)
         assert "secret" not in tool.error()
-        tool.catalog.close()
+        tool.close()
     assert "secret" not in caplog.text
 
 

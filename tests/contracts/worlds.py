@@ -11,6 +11,7 @@ from databases import Message
 
 import recollect
 from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.context import LocalLibrary
 from recollect.serve.mcp.protocol import Dispatcher
 
 SEPARATOR = "\n\n---\n\n"
@@ -20,13 +21,16 @@ NOTHING = "No matching messages."
 class Tool:
     """`conversation_search` as a client calls it, by default where the settings say that libraries are."""
 
-    def __init__(self, home: Path | str | None = None, **options: Any) -> None:
-        self.catalog = Catalog(None if home is None else str(home), **options)
-        self.dispatcher = Dispatcher(self.catalog)
+    def __init__(self, home: Path | str | None = None, user: str | None = None, **options: Any) -> None:
+        self.local = LocalLibrary(None if home is None else str(home), user)
+        self.dispatcher = Dispatcher(Catalog("letta", **options))
+
+    def close(self) -> None:
+        self.local.close()
 
     def request(self, method: str, **params: Any) -> Any:
-        answer = self.dispatcher.handle({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        return json.loads(json.dumps(answer))
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return json.loads(json.dumps(self.dispatcher.handle(message, self.local.context())))
 
     def call(self, **arguments: Any) -> Any:
         return self.request("tools/call", name="conversation_search", arguments=arguments)["result"]

@@ -379,7 +379,7 @@ def test_the_log_has_a_line_a_request_and_nothing_of_what_was_said(
     with closing(keys(place)) as kept:
         text, made = new_key(kept, user, scopes=("read", "write", "admin"))
     server = start("--log-format", kind)
-    secret = text.rsplit("_", 1)[-1]
+    secret = text.split("_", 2)[2]
     nasty = f"{CANARY}\\u001b[31m"
     client = httpx.Client(base_url=server.address, timeout=PATIENCE, headers={"X-API-Key": text})
     client.get("/healthz", params={"q": f"{CANARY}\n\x1b[31m"}, headers={"User-Agent": CANARY * 1000})

@@ -1,150 +1,206 @@
-"""Every MCP tool, defined once: what a model reads about it and who answers it.
+"""The tools that one client sees, under the names they have for it, and the way from a call to who answers it.
 
 A tool belongs to a toolset, which is a module beside this one with a class
-`Toolset(home, user)`; its methods are named like the tools, take the
-arguments and return the text. The module is imported on the first call, so
-that listing tools costs nothing.
-
-Descriptions are constants: text that users stored never gets into them.
+`Toolset`; its methods are named like the tools, take a context and the
+arguments, and return a text or an Answer. The module is imported on the first
+call, so that listing tools costs nothing.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+from recollect.errors import RecollectError
+from recollect.serve.mcp.context import READ, WRITE, Answer, Context, ToolError
+from recollect.serve.mcp.definitions import CONVERSATION_SEARCH, PROFILES, TOOLS, TOOLSETS
+from recollect.serve.mcp.tool import Tool
 
+__all__ = ["CONVERSATION_SEARCH", "Catalog", "Tool", "ToolError"]
 
-class ToolError(Exception):
-    """A call that failed for a reason which the caller may read: the whole text of the answer."""
+logger = logging.getLogger(__name__)
 
+Narrowed = tuple[str, bool, frozenset[str] | None]
+"""The profile, whether only what reads is offered, and the toolsets that are allowed."""
 
-class Tool(NamedTuple):
-    name: str
-    toolset: str
-    title: str
-    description: str
-    input_schema: dict[str, Any]
-    annotations: dict[str, bool]
+NAMES = ("underscore", "dotted")
+MOST_VARIANTS = 256
 
-    def listed(self, name: str) -> dict[str, Any]:
-        """The tool as `tools/list` shows it."""
-        return {
-            "name": name,
-            "title": self.title,
-            "description": self.description,
-            "inputSchema": self.input_schema,
-            "annotations": self.annotations,
-        }
-
-
-READS_ONLY = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
-
-# Contract 0: the name, the description and the schema are its own words.
-CONVERSATION_SEARCH = Tool(
-    name="conversation_search",
-    toolset="conversations",
-    title="Search past conversations",
-    description=(
-        "Search prior conversation history (canonical ChatGPT export). Hybrid-style: text match on content and "
-        "titles. Optional filters: roles (user/assistant/tool), start_date and end_date (ISO 8601 inclusive). "
-        "Returns matching messages with timestamps and content."
-    ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "query": {
-                "type": "string",
-                "description": "Text to match in message content and conversation titles.",
-            },
-            "roles": {
-                "type": "array",
-                "items": {"type": "string", "enum": ["user", "assistant", "tool"]},
-                "description": 'Restrict results to messages with these roles. Example: ["user", "assistant"].',
-            },
-            "start_date": {
-                "type": "string",
-                "description": (
-                    "Start of date range (inclusive), ISO 8601. Date-only (e.g. 2024-01-15) is interpreted as start of "
-                    "that day UTC. With time (e.g. 2024-01-15T14:30:00), no timezone suffix is treated as UTC."
-                ),
-            },
-            "end_date": {
-                "type": "string",
-                "description": (
-                    "End of date range (inclusive), ISO 8601. Date-only is interpreted as end of that day UTC. "
-                    "Same timezone rules as start_date."
-                ),
-            },
-            "limit": {
-                "type": "integer",
-                "default": 50,
-                "description": "Maximum number of messages to return; clamped to 1..200.",
-            },
-        },
-        "required": [],
-        "additionalProperties": False,
-    },
-    annotations=READS_ONLY,
-)
-
-TOOLS = (CONVERSATION_SEARCH,)
+# Claude's and OpenAI's interfaces refuse a dot, so only whoever asks for it gets one.
+_ALLOWED = {"underscore": re.compile(r"[A-Za-z0-9_-]{1,64}"), "dotted": re.compile(r"[A-Za-z0-9_.-]{1,64}")}
 
 
 class Catalog:
-    """The tools that one server offers, under the names it gives them."""
+    """The tools that one kind of client is offered. It may be shared by any number of connections and threads."""
 
     def __init__(
         self,
-        home: str | None = None,
-        user: str | None = None,
-        *,
-        rename: dict[str, str] | None = None,
+        profile: str = "default",
+        toolsets: Sequence[str] | None = None,
+        tools: Sequence[str] | None = None,
+        read_only: bool = False,
+        names: str = "underscore",
         prefix: str = "",
+        rename: Mapping[str, str] | None = None,
+        allowed: Collection[str] | None = None,
     ) -> None:
-        """Raises ValueError when a name is unknown, unusable or given twice."""
-        self._home = home
-        self._user = user
-        self._tools = _named(rename or {}, prefix)
-        self._toolsets: dict[str, Any] = {}
-        self._opening = threading.Lock()
+        """`toolsets` and `tools` take the profile's place. `allowed` are the toolsets that a key is for.
+
+        Raises ValueError when a name is unknown, unusable or given twice.
+        """
+        self.profile = profile if toolsets is None and tools is None else ""
+        """Which tools these are; empty where they were chosen one by one."""
+        self._chosen: dict[str, Any] = {
+            "toolsets": toolsets, "tools": tools, "names": names, "prefix": prefix, "rename": rename,
+        }  # fmt: skip
+        self._narrowed: Narrowed = (profile, read_only, None if allowed is None else frozenset(allowed))
+        chosen = [
+            tool
+            for tool in _chosen(profile, toolsets, tools)
+            if (allowed is None or tool.toolset in allowed) and (tool.reads_only or not read_only)
+        ]
+        self._tools = _named(chosen, names, prefix, rename or {})
+        self._spellings = {_undotted(name): tool for name, tool in self._tools.items()}
+        self._shared = _Shared(self)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._tools
+        return self._find(name) is not None
+
+    @property
+    def toolsets(self) -> frozenset[str]:
+        """Those of which at least one tool is offered."""
+        return frozenset(tool.toolset for tool in self._tools.values())
 
     def listing(self) -> list[dict[str, Any]]:
         return [tool.listed(name) for name, tool in self._tools.items()]
 
-    def call(self, name: str, arguments: dict[str, Any]) -> str:
-        """The text that answers a call. Raises ToolError with the text of a failure."""
-        tool = self._tools[name]
-        answer: str = getattr(self._toolset(tool.toolset), tool.name)(arguments)
+    def name_of(self, tool: str) -> str | None:
+        """What a tool is called here, if it is offered."""
+        return next((name for name, offered in self._tools.items() if offered.name == tool), None)
+
+    def call(self, name: str, context: Context, arguments: dict[str, Any]) -> str | Answer:
+        """What answers a call. Raises ToolError with the text of a failure, and TooManyCalls."""
+        tool = self._find(name)
+        if tool is None:
+            raise KeyError(name)
+        scope = READ if tool.reads_only else WRITE
+        if scope not in context.scopes:
+            may = ", ".join(sorted(context.scopes)) or "none"
+            raise ToolError(f"Error: This key may not {scope}: it has the scopes {may}.")
+        context.admit(tool.name, writes=not tool.reads_only)
+        try:
+            answer: str | Answer = getattr(self._shared.toolset(tool.toolset), tool.name)(context, arguments)
+        except RecollectError as error:
+            logger.warning("%s failed", tool.name, exc_info=True)
+            raise ToolError(f"Error: {error}") from error
         return answer
 
+    def variant(
+        self, *, profile: str | None = None, read_only: bool | None = None, allowed: Collection[str] | None = None
+    ) -> Catalog:
+        """The same tools as another client sees them: those of another profile, or only some of them.
+
+        What answers them is shared. Raises ValueError when there is no such profile.
+        """
+        own_profile, own_read_only, own_allowed = self._narrowed
+        both = own_allowed
+        if allowed is not None:
+            both = frozenset(allowed) if own_allowed is None else own_allowed.intersection(allowed)
+        wanted = (own_profile if profile is None else profile, own_read_only or bool(read_only), both)
+        return self if wanted == self._narrowed else self._shared.variant(wanted)
+
     def close(self) -> None:
-        for toolset in self._toolsets.values():
-            toolset.close()
+        self._shared.close()
 
-    def _toolset(self, name: str) -> Any:
-        with self._opening:
-            if name not in self._toolsets:
-                module = import_module(f"recollect.serve.mcp.{name}")
-                self._toolsets[name] = module.Toolset(self._home, self._user)
-            return self._toolsets[name]
+    def _find(self, name: str) -> Tool | None:
+        """A tool by the name it is listed under, with dots or underscores."""
+        return self._tools.get(name) or self._spellings.get(_undotted(name))
+
+    def _made(self, narrowed: Narrowed) -> Catalog:
+        profile, read_only, allowed = narrowed
+        chosen = self._chosen if profile == self._narrowed[0] else {**self._chosen, "toolsets": None, "tools": None}
+        made = Catalog(profile, read_only=read_only, allowed=allowed, **chosen)
+        made._shared = self._shared
+        return made
 
 
-def _named(rename: dict[str, str], prefix: str) -> dict[str, Tool]:
+class _Shared:
+    """What all variants of a catalog have in common: the toolsets, each made on first need."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._toolsets: dict[str, Any] = {}
+        self._variants: dict[Narrowed, Catalog] = {}
+        self._lock = threading.Lock()
+
+    def toolset(self, name: str) -> Any:
+        found = self._toolsets.get(name)
+        if found is None:
+            with self._lock:
+                if name not in self._toolsets:
+                    self._toolsets[name] = import_module(f"recollect.serve.mcp.{name}").Toolset()
+                found = self._toolsets[name]
+        return found
+
+    def variant(self, wanted: Narrowed) -> Catalog:
+        with self._lock:
+            found = self._variants.get(wanted)
+            if found is None:
+                if len(self._variants) >= MOST_VARIANTS:
+                    self._variants.clear()
+                found = self._variants[wanted] = self._catalog._made(wanted)
+            return found
+
+    def close(self) -> None:
+        with self._lock:
+            for toolset in self._toolsets.values():
+                toolset.close()
+            self._toolsets.clear()
+
+
+def _undotted(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def _chosen(profile: str, toolsets: Sequence[str] | None, tools: Sequence[str] | None) -> list[Tool]:
+    if profile not in PROFILES:
+        raise ValueError(f"there is no profile {profile!r}; profiles: {', '.join(PROFILES)}")
+    if toolsets is None and tools is None:
+        return [tool for tool in TOOLS if tool.toolset in PROFILES[profile]]
+    wanted: set[str] = set()
+    for name in toolsets or ():
+        if name not in ("all", "default", *TOOLSETS):
+            raise ValueError(f"there is no toolset {name!r}; toolsets: {', '.join(TOOLSETS)}, default, all")
+        wanted.update(TOOLSETS if name == "all" else PROFILES["default"] if name == "default" else (name,))
+    named = {_undotted(name) for name in tools or ()}
+    if unknown := sorted(named - {tool.name for tool in TOOLS}):
+        raise ValueError(f"there is no tool {unknown[0]!r}; tools: {_tool_names()}")
+    return [tool for tool in TOOLS if tool.toolset in wanted or tool.name in named]
+
+
+def _named(tools: list[Tool], names: str, prefix: str, rename: Mapping[str, str]) -> dict[str, Tool]:
+    if names not in NAMES:
+        raise ValueError(f"there are no {names!r} names; names: {', '.join(NAMES)}")
+    rename = {_undotted(tool): name for tool, name in rename.items()}
     if unknown := sorted(rename.keys() - {tool.name for tool in TOOLS}):
-        raise ValueError(f"there is no tool {unknown[0]!r} to rename; tools: {', '.join(t.name for t in TOOLS)}")
+        raise ValueError(f"there is no tool {unknown[0]!r} to rename; tools: {_tool_names()}")
     named: dict[str, Tool] = {}
-    for tool in TOOLS:
-        name = prefix + rename.get(tool.name, tool.name)
-        if not _NAME.fullmatch(name):
+    spelled: set[str] = set()
+    for tool in tools:
+        own = tool.dotted if names == "dotted" and tool.dotted else tool.name
+        name = prefix + rename.get(tool.name, own)
+        if not _ALLOWED[names].fullmatch(name):
             raise ValueError(f"{name!r} cannot name a tool: use 1 to 64 letters, digits, '_' or '-'")
-        if name in named:
+        if _undotted(name) in spelled:
             raise ValueError(f"two tools would be called {name!r}")
+        spelled.add(_undotted(name))
         named[name] = tool
     return named
+
+
+def _tool_names() -> str:
+    return ", ".join(dict.fromkeys(tool.name for tool in TOOLS))

@@ -1,9 +1,9 @@
 """The toolset "conversations": `conversation_search`, contract 0.
 
-It reads the library, or a ChatGPT Browser database in its place where one is
-named by CONVERSATION_DB or ORIGIN_CONVERSATION_DB or lies in `<home>/db/`. The
-choice is made anew for every call, so a database that is dropped into the
-folder is found by the next one.
+It reads the library. In a process that serves its own user alone, a ChatGPT
+Browser database takes its place where one is named by CONVERSATION_DB or
+ORIGIN_CONVERSATION_DB or lies in `<home>/db/`. The choice is made anew for every
+call, so a database that is dropped into the folder is found by the next one.
 
 What the contract leaves open is decided for the caller who gets it nearly
 right: null and empty mean "not given", one role needs no list, a number may be
@@ -12,25 +12,29 @@ a string. What cannot be meant is refused by name.
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
-import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from recollect import settings, text
 from recollect.errors import RecollectError
+from recollect.model import MASK, only_for_people
 from recollect.query import check_size
-from recollect.serve.mcp.catalog import ToolError
+from recollect.serve.mcp.context import Context, ToolError
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from recollect.library import Library
+    from recollect.search.foreign import ForeignDatabase
+    from recollect.store.base import Candidate
 
 ROLES = ("user", "assistant", "tool")
 DEFAULT_LIMIT = 50
 MOST_MESSAGES = 200
+FARTHEST = 10_000
+"""How many messages are looked at, where some are left out."""
 CONTENT_LENGTH = 2_000
 TITLE_LENGTH = 200
 SEPARATOR = "\n\n---\n\n"
@@ -51,68 +55,64 @@ class Match(Protocol):
     def content(self) -> str: ...
 
 
-class Source(Protocol):
-    """Where messages are found: the library or a foreign database."""
-
-    def recent(
-        self,
-        query: str | None,
-        *,
-        roles: tuple[str, ...],
-        after: datetime | None,
-        before: datetime | None,
-        limit: int,
-    ) -> Sequence[Match]: ...
-
-
 class Toolset:
-    """The tools of one user; see `catalog`."""
-
-    def __init__(self, home: str | None, user: str | None) -> None:
-        self._home = settings.place(home)
-        self._user = user
-        self._library: Any = None
-        self._opening = threading.Lock()
+    """See `definitions`. One object serves every user."""
 
     def close(self) -> None:
-        if self._library is not None:
-            self._library.close()
+        """Nothing is kept open between calls."""
 
-    def conversation_search(self, arguments: dict[str, Any]) -> str:
+    def conversation_search(self, context: Context, arguments: dict[str, Any]) -> str:
         wanted = parse(arguments)
-        try:
-            matches = self._source().recent(
+        if (path := _other_database(context)) is not None:
+            matches: Sequence[Match] = _foreign(path).recent(
                 wanted.query, roles=wanted.roles, after=wanted.after, before=wanted.before, limit=wanted.limit
             )
-        except RecollectError as error:
-            logger.warning("conversation_search failed", exc_info=True)
-            raise ToolError(f"Error: {error}") from error
+        else:
+            with context.library() as library:
+                matches = _recent(context, library, wanted)
         return SEPARATOR.join(block(match) for match in matches) or NOTHING_FOUND
 
-    def _source(self) -> Source:
-        if configured := next(filter(None, map(os.environ.get, VARIABLES)), None):
-            path = Path(configured).expanduser()
-            if not path.exists() or path.is_dir():
-                raise ToolError(f"Database not found: {configured}")
-            return _foreign(path)
-        if isinstance(self._home, Path) and (dropped := _newest_database(self._home / "db")):
-            return _foreign(dropped)
-        return self._open_library()
 
-    def _open_library(self) -> Source:
-        from recollect.library import open_existing
-
-        with self._opening:
-            if self._library is None:
-                self._library = open_existing(self._home, self._user)
-            if self._library is None:
-                where = self._home if isinstance(self._home, Path) else "that database"  # its address has a password
-                raise ToolError(f"Database not found: no library in {where}. Make one with: recollect import PATH")
-            source: Source = self._library
-            return source
+def _other_database(context: Context) -> Path | None:
+    """The database that is searched in the library's place, if there is one."""
+    place = context.place
+    if place is None:
+        return None
+    if configured := next(filter(None, map(os.environ.get, VARIABLES)), None):
+        path = Path(configured).expanduser()
+        if not path.exists() or path.is_dir():
+            raise ToolError(f"Database not found: {configured}")
+        return path
+    return _newest_database(place / "db") if isinstance(place, Path) else None
 
 
-def _foreign(path: Path) -> Source:
+def _recent(context: Context, library: Library, wanted: Wanted) -> list[Candidate]:
+    """The newest messages that match, without what only people may see.
+
+    Where that is left out instead of masked, older ones take its place.
+    """
+    limit = wanted.limit
+    while True:
+        found = library.recent(
+            wanted.query, roles=wanted.roles, after=wanted.after, before=wanted.before, limit=limit
+        )  # fmt: skip
+        closed = _for_people(library, found) if context.agent else set()
+        if closed and context.hides:
+            shown = [match for match in found if match.key not in closed]
+        else:
+            shown = [match._replace(content=MASK) if match.key in closed else match for match in found]
+        if len(shown) >= wanted.limit or len(found) < limit or limit >= FARTHEST:
+            return shown[: wanted.limit]
+        limit *= 4
+
+
+def _for_people(library: Library, found: Sequence[Candidate]) -> set[int]:
+    """Those which only people may see: because they are kept so, or because their metadata says so."""
+    read = library.store.contents([match.key for match in found])
+    return {key for key, (_, passage) in read.items() if only_for_people(passage)}
+
+
+def _foreign(path: Path) -> ForeignDatabase:
     from recollect.search.foreign import ForeignDatabase  # not loaded where the library is searched
 
     return ForeignDatabase(path)

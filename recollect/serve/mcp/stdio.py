@@ -18,13 +18,27 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
-from recollect.serve.mcp.catalog import Catalog
-from recollect.serve.mcp.protocol import INVALID_REQUEST, TOO_BUSY, Dispatcher, RpcError, decode, encode, failure, is_id
+from recollect.serve.mcp.catalog import NAMES, Catalog
+from recollect.serve.mcp.context import Context, LocalLibrary, Notify
+from recollect.serve.mcp.definitions import PROFILES, TOOLSETS
+from recollect.serve.mcp.protocol import (
+    INVALID_REQUEST,
+    TAKE_LONG,
+    TOO_BUSY,
+    Dispatcher,
+    RpcError,
+    decode,
+    encode,
+    failure,
+    is_id,
+    notification,
+)
 
-WORKERS = 4
+WORKERS = 12  # more than the calls of one user that may wait for a message (see `bus`)
 MOST_CALLS = 64
 DRAIN_SECONDS = 3.0
 CHUNK = 65_536
@@ -32,6 +46,8 @@ CHUNK = 65_536
 EXAMPLES = """\
 examples:
   claude mcp add recollect -- recollect mcp
+  recollect mcp --profile research
+  recollect mcp --toolsets conversations,bus --read-only
   recollect mcp --rename conversation_search=history_search
   CONVERSATION_DB=~/canonical-export.db recollect mcp
 """
@@ -42,15 +58,15 @@ examples:
 class Options(NamedTuple):
     home: str | None = None
     user: str | None = None
-    rename: tuple[tuple[str, str], ...] = ()
-    prefix: str = ""
+    catalog: Mapping[str, Any] = MappingProxyType({})
+    """What Catalog is given."""
 
 
 def main(argv: list[str]) -> int:
     """`recollect mcp`: serve until the client leaves."""
     options = _options(argv)
     try:
-        catalog = Catalog(options.home, options.user, rename=dict(options.rename), prefix=options.prefix)
+        catalog = Catalog(**options.catalog)
     except ValueError as error:
         sys.stderr.write(f"recollect mcp: {error}\n")
         return 2
@@ -58,9 +74,11 @@ def main(argv: list[str]) -> int:
         sys.stderr.write("Waiting for an MCP client on standard input; `recollect mcp --help` shows how to add one.\n")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     sys.stdout = sys.stderr
-    if not serve(catalog):
+    local = LocalLibrary(options.home, options.user)
+    if not serve(catalog, local):
         os._exit(0)  # a search that nobody waits for must not keep the process
     catalog.close()
+    local.close()
     return 0
 
 
@@ -79,22 +97,45 @@ def _options(argv: list[str]) -> Options:
     parser.add_argument("--home", metavar="PATH", help="where the libraries are: a folder, or postgresql://…")
     parser.add_argument("--user", metavar="NAME", help="whose library to serve")
     parser.add_argument(
+        "--profile", choices=[*PROFILES], default="default", help="which tools are offered (default: default)"
+    )
+    parser.add_argument(
+        "--toolsets", metavar="A,B", type=_words, help=f"only these: {', '.join(TOOLSETS)}, default, all"
+    )
+    parser.add_argument("--tools", metavar="A,B", type=_words, help="only these tools, or these besides the toolsets")
+    parser.add_argument("--read-only", action="store_true", help="no tool that writes")
+    parser.add_argument("--names", choices=NAMES, default=NAMES[0], help="how names are listed (default: underscore)")
+    parser.add_argument("--tool-prefix", metavar="PREFIX", default="", help="put PREFIX before every tool's name")
+    parser.add_argument(
         "--rename", metavar="TOOL=NAME", action="append", default=[], help="list a tool by another name"
     )
-    parser.add_argument("--tool-prefix", metavar="PREFIX", default="", help="put PREFIX before every tool's name")
     given = parser.parse_args(argv)
     pairs = [tuple(pair.split("=", 1)) for pair in given.rename]
     if any(len(pair) != 2 for pair in pairs):
         parser.error("--rename takes TOOL=NAME, for example conversation_search=history_search")
-    return Options(given.home, given.user, tuple(pairs), given.tool_prefix)
+    catalog = {
+        "profile": given.profile, "toolsets": given.toolsets, "tools": given.tools, "read_only": given.read_only,
+        "names": given.names, "prefix": given.tool_prefix, "rename": dict(pairs),
+    }  # fmt: skip
+    return Options(given.home, given.user, catalog)
 
 
-def serve(catalog: Catalog, source: int = 0, sink: int = 1) -> bool:
+def _words(value: str) -> list[str]:
+    return [word for part in value.split(",") if (word := part.strip())]
+
+
+def serve(catalog: Catalog, local: LocalLibrary, source: int = 0, sink: int = 1) -> bool:
     """Answer until the client leaves; whether no call was left running."""
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    connection = Connection(Dispatcher(catalog), _sender(sink, ended))
+
+    dispatcher = Dispatcher(catalog)
+
+    def context(notify: Notify) -> Context:
+        return local.context(dispatcher.config, notify=notify)
+
+    connection = Connection(dispatcher, _sender(sink, ended), context)
     threading.Thread(target=_read, args=(connection, source, ended), daemon=True).start()
     ended.wait()
     return connection.drain(DRAIN_SECONDS)
@@ -104,14 +145,18 @@ def serve(catalog: Catalog, source: int = 0, sink: int = 1) -> bool:
 
 
 class Connection:
-    """One client: its lines go into `receive`, its answers out through `send`."""
+    """One client: its lines go into `receive`, its answers out through `send`. Each call has a context of its own."""
 
-    def __init__(self, dispatcher: Dispatcher, send: Callable[[Any], None]) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, send: Callable[[Any], None], context: Callable[[Notify], Context]
+    ) -> None:
         self._dispatcher = dispatcher
         self._send = send
+        self._context = context
         self._waiting: queue.SimpleQueue[_Call] = queue.SimpleQueue()
         self._calls: dict[Any, _Call] = {}  # accepted, and neither answered nor cancelled
         self._running = 0
+        self._taken = 0  # queued or running, cancelled or not
         self._workers = 0
         self._changed = threading.Condition()
 
@@ -141,33 +186,43 @@ class Connection:
             if call.key in self._calls:
                 raise RpcError(INVALID_REQUEST, "Invalid request: this 'id' is in use", request_id=call.id)
             self._calls[call.key] = call
+            self._taken += 1
+            lacking = self._workers < min(WORKERS, self._taken)
+            self._workers += lacking
         self._waiting.put(call)
-        if self._workers < WORKERS:
-            self._workers += 1
+        if lacking:
             threading.Thread(target=self._work, daemon=True).start()
 
     def _cancel(self, params: Any) -> None:
         request_id = params.get("requestId") if isinstance(params, dict) else None
         if is_id(request_id):
             with self._changed:
-                self._calls.pop(request_id, None)
+                if (call := self._calls.pop(request_id, None)) is not None:
+                    call.cancel()
                 self._changed.notify_all()
 
     def _work(self) -> None:
         while True:
             call = self._waiting.get()
+            context = call.context = self._context(lambda *about, call=call: self._notify(call, *about))
             with self._changed:
                 if not self._is_wanted(call):
+                    self._taken -= 1
                     continue
                 self._running += 1
-            answer = self._dispatcher.handle(call.message)
+            answer = self._dispatcher.handle(call.message, context)
             if answer is not None and self._is_wanted(call):
                 self._send(answer)
             with self._changed:
                 self._running -= 1
+                self._taken -= 1
                 if self._is_wanted(call):
                     del self._calls[call.key]
                 self._changed.notify_all()
+
+    def _notify(self, call: _Call, method: str, params: dict[str, Any]) -> None:
+        if self._is_wanted(call):
+            self._send(notification(method, params))
 
     def _is_wanted(self, call: _Call) -> bool:
         return self._calls.get(call.key) is call
@@ -180,11 +235,16 @@ class _Call:
         self.message = message
         self.id = message["id"] if isinstance(message, dict) else None
         self.key = self if self.id is None else self.id
+        self.context: Context | None = None
+
+    def cancel(self) -> None:
+        if self.context is not None:
+            self.context.cancel()
 
 
 def _takes_long(message: Any) -> bool:
     if isinstance(message, dict):
-        return message.get("method") == "tools/call" and is_id(message.get("id"))
+        return message.get("method") in TAKE_LONG and is_id(message.get("id"))
     return isinstance(message, list)
 
 

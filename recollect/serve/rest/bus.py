@@ -6,7 +6,6 @@ read here too, and a thread is read in the console like anything else.
 
 from __future__ import annotations
 
-from html import escape
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
@@ -14,21 +13,18 @@ from starlette.responses import Response
 
 from recollect.errors import InvalidInput, SearchTimeout
 from recollect.library import BUS
-from recollect.model import Hit, Passage, Summary
+from recollect.model import Hit, Summary, for_people
 from recollect.query import MalformedQuery
 from recollect.serve.access import AccessTo, Principal
 from recollect.serve.answers import answer
 from recollect.serve.rest import schemas
-from recollect.serve.rest.masking import HUMAN_ONLY, for_people, shown_hit, shown_passage
+from recollect.serve.rest.masking import shown_hit
 from recollect.serve.rest.routes import JsonRoute, clamped, not_found_as
+from recollect.serve.threads import NO_THREAD, message_shape, result_shape, thread_shape
 from recollect.settings import LIMITS
 from recollect.text import iso
 
 router = APIRouter(tags=["bus"], route_class=JsonRoute)
-
-NO_THREAD = "Thread not found"
-NEW_THREAD = "discuss"
-"""The state of a thread that says nothing of it."""
 
 ThreadId = Annotated[str, Path(description="The thread's id, percent-encoded.", min_length=1)]
 Limit = Annotated[int, Query(description="How many at most; values outside 1 to 200 are clamped.")]
@@ -63,26 +59,8 @@ def search(
 
 
 def _result(principal: Principal, hit: Hit) -> dict[str, Any]:
-    shown = shown_hit(principal, hit)
-    return {
-        "message_id": hit.message_id,
-        "thread_id": hit.conversation_id,
-        "thread_topic": hit.title,
-        "author": hit.author or hit.role,
-        "seq": hit.position + 1,
-        "created_at": iso(hit.created_at),
-        "snippet": marked(shown.snippet, shown.marks),
-        "metadata": dict(shown.metadata) or None if hit.origin == BUS else None,
-    }
-
-
-def marked(text: str, marks: tuple[tuple[int, int], ...]) -> str:
-    """Text as HTML in which nothing but the marks is markup: escaped first, marked second."""
-    done, at = [], 0
-    for start, end in marks:
-        done += [escape(text[at:start]), "<mark>", escape(text[start:end]), "</mark>"]
-        at = end
-    return "".join(done) + escape(text[at:])
+    metadata = dict(shown_hit(principal, hit).metadata) or None
+    return result_shape(principal, hit) | {"metadata": metadata if hit.origin == BUS else None}
 
 
 # -- threads -------------------------------------------------------------------
@@ -134,7 +112,7 @@ def list_messages(
         found, last = library.messages_after(
             thread_id, clamped(after_seq, 0, 1 << 53), clamped(limit, 1, LIMITS.page_size)
         )
-    shown = [_message(access.principal, thread_id, passage) for passage in found]
+    shown = [{**message_shape(access.principal, passage), "thread_id": thread_id} for passage in found]
     return answer({"messages": shown, "current_seq": last, "has_more": bool(shown) and shown[-1]["seq"] < last})
 
 
@@ -179,30 +157,4 @@ def post_message(access: AccessTo, thread_id: ThreadId, message: schemas.NewBusM
 
 
 def _thread(thread: Summary) -> dict[str, Any]:
-    status = thread.metadata.get("status")
-    return {
-        "id": thread.id,
-        "thread_id": thread.id,
-        "topic": thread.title,
-        "status": status if isinstance(status, str) else NEW_THREAD,
-        "created_at": iso(thread.created_at),
-        "updated_at": iso(thread.updated_at),
-        "message_count": thread.message_count,
-        "last_seq": thread.message_count,
-        "metadata": dict(thread.metadata),
-    }
-
-
-def _message(principal: Principal, thread_id: str, passage: Passage) -> dict[str, Any]:
-    shown = shown_passage(principal, passage)
-    return {
-        "id": shown.id,
-        "thread_id": thread_id,
-        "author": shown.author or shown.role,
-        "role": shown.role,
-        "content": shown.content,
-        "seq": shown.position + 1,
-        "created_at": iso(shown.created_at),
-        "metadata": dict(shown.metadata) or None,
-        "human_only": passage.visibility == HUMAN_ONLY,
-    }
+    return {"id": thread.id, **thread_shape(thread), "metadata": dict(thread.metadata)}

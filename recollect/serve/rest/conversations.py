@@ -24,11 +24,11 @@ from recollect.importers.files import Entry
 from recollect.library import Library
 from recollect.manage import export
 from recollect.manage.shapes import conversation_shape, message_shape
-from recollect.model import Document, Passage, Problem
+from recollect.model import HUMAN_ONLY, Document, Passage, Problem, for_people
 from recollect.serve.access import AccessTo, Forbidden, Principal
 from recollect.serve.answers import answer
 from recollect.serve.rest import schemas
-from recollect.serve.rest.masking import HUMAN_ONLY, for_people, masks, shown_document, shown_passage
+from recollect.serve.rest.masking import masks, shown_document, shown_passage
 from recollect.serve.rest.routes import JsonRoute, clamped, not_found_as, stored_message
 from recollect.settings import LIMITS
 from recollect.text import bound, identifier, truncate

@@ -1,0 +1,114 @@
+"""Contract 0's tool built plainly on the official SDK, to stand beside Recollect's own server.
+
+    python -m bench.plain_mcp lowlevel|mcpserver HOME            over stdio
+    python -m bench.plain_mcp lowlevel|mcpserver HOME PORT       over Streamable HTTP, under uvicorn
+    python -m bench.plain_mcp lowlevel-json HOME PORT            the same, with answers as JSON instead of streams
+    python -m bench.plain_mcp lowlevel-like HOME PORT            the same, and a plain LIKE scan instead of a search
+
+What searches is Recollect's own code, so that only the protocol and the transport differ; but with `like` it is what
+the tool's original does.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import mcp_types as types
+from mcp.server.lowlevel.server import Server
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError as Refusal
+from mcp.server.stdio import stdio_server
+
+from recollect.serve.mcp.catalog import CONVERSATION_SEARCH, Catalog, ToolError
+from recollect.serve.mcp.context import LocalLibrary
+
+TOOL = CONVERSATION_SEARCH
+
+Search = Callable[[dict[str, Any]], str]
+
+
+def same(home: str) -> Search:
+    catalog, local = Catalog("letta"), LocalLibrary(home)
+    return lambda arguments: str(catalog.call(TOOL.name, local.context(), arguments))
+
+
+def like(home: str) -> Search:
+    """The newest messages that hold the query, found by looking at all of them."""
+    path = next(Path(home).rglob("library.db"))
+    kept = threading.local()
+
+    def search(arguments: dict[str, Any]) -> str:
+        if not hasattr(kept, "db"):
+            kept.db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        found = kept.db.execute(
+            "select created_at, role, content from passage where content like ? order by +created_at desc limit ?",
+            (f"%{arguments['query']}%", arguments["limit"]),
+        )
+        return "\n\n---\n\n".join(f"[{at}] {role}\n{content}" for at, role, content in found) or "No matching messages."
+
+    return search
+
+
+def lowlevel(search: Search) -> Server[Any]:
+    async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
+        listed = types.Tool(name=TOOL.name, description=TOOL.description, input_schema=TOOL.input_schema)
+        return types.ListToolsResult(tools=[listed])
+
+    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        failed = False
+        try:
+            text = await anyio.to_thread.run_sync(search, dict(params.arguments or {}))
+        except ToolError as error:
+            text, failed = str(error), True
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
+
+    return Server("plain", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def mcpserver(search: Search) -> MCPServer[Any]:
+    server: MCPServer[Any] = MCPServer("plain", log_level="WARNING")
+
+    def conversation_search(
+        query: str = "",
+        roles: list[str] | None = None,
+        start_date: str | None = None,
+        end_date: str | None = None,
+        limit: int = 50,
+    ) -> str:
+        given = {"query": query, "roles": roles, "start_date": start_date, "end_date": end_date, "limit": limit}
+        try:
+            return search(given)
+        except ToolError as error:
+            raise Refusal(str(error)) from error
+
+    server.add_tool(conversation_search, description=TOOL.description, structured_output=False)
+    return server
+
+
+async def _stdio(server: Server[Any]) -> None:
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+def main(kind: str, home: str, port: str = "") -> None:
+    search = like(home) if kind == "lowlevel-like" else same(home)
+    made = mcpserver(search) if kind == "mcpserver" else lowlevel(search)
+    if port:
+        import uvicorn
+
+        app = made.streamable_http_app(json_response=kind == "lowlevel-json")
+        uvicorn.run(app, port=int(port), log_level="error", access_log=False)
+    elif isinstance(made, MCPServer):
+        made.run("stdio")
+    else:
+        anyio.run(_stdio, made)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

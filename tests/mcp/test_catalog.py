@@ -1,0 +1,234 @@
+"""The catalogue: what is listed under which name, and how a call finds who answers it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from recollect.errors import SearchTimeout
+from recollect.serve.mcp import catalog as module
+from recollect.serve.mcp.catalog import Catalog, ToolError
+from recollect.serve.mcp.context import Answer, Context, TooManyCalls
+from recollect.serve.mcp.definitions import PROFILES, TOOLS, TOOLSETS
+from recollect.serve.mcp.tool import ADDS, READS_ONLY, Tool
+
+EMPTY = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def tool(name: str, annotations: dict[str, bool] = READS_ONLY, dotted: str | None = None) -> Tool:
+    return Tool(name, "stand_in", name, "What it does.", EMPTY, annotations, None, dotted)
+
+
+class StandIn:
+    """A toolset that says what it was asked."""
+
+    closed = 0
+
+    def close(self) -> None:
+        StandIn.closed += 1
+
+    def notes_search(self, context: Context, arguments: dict[str, Any]) -> str:
+        return f"searched {arguments}"
+
+    def notes_add(self, context: Context, arguments: dict[str, Any]) -> Answer:
+        return Answer("added", {"by": context.user})
+
+    def notes_late(self, context: Context, arguments: dict[str, Any]) -> str:
+        raise SearchTimeout("It took too long.")
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[StandIn]:
+    """A catalogue of three tools, in place of the real one."""
+    tools = (tool("notes_search", dotted="notes.search"), tool("notes_add", ADDS), tool("notes_late"))
+    monkeypatch.setattr(module, "TOOLS", tools)
+    monkeypatch.setattr(module, "TOOLSETS", ("stand_in",))
+    monkeypatch.setattr(module, "PROFILES", {"default": ("stand_in",), "research": ()})
+    held = ModuleType("recollect.serve.mcp.stand_in")
+    held.Toolset = StandIn  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, held.__name__, held)
+    monkeypatch.setattr(StandIn, "closed", 0)
+    return StandIn
+
+
+def names(catalog: Catalog) -> list[str]:
+    return [listed["name"] for listed in catalog.listing()]
+
+
+# -- what every tool has ---------------------------------------------------
+
+
+@pytest.mark.parametrize("defined", TOOLS, ids=lambda tool: f"{tool.toolset}.{tool.name}")
+def test_every_tool_can_be_offered_to_every_client(defined: Tool) -> None:
+    assert re.fullmatch(r"[a-z][a-z_]{1,39}", defined.name)  # clients put a prefix of their own before it
+    assert defined.dotted is None or defined.dotted.replace(".", "_") == defined.name
+    assert 20 < len(defined.description) < 600
+    assert 3 < len(defined.title) < 40
+    assert set(defined.annotations) == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+    for schema in filter(None, (defined.input_schema, defined.output_schema)):
+        assert schema["type"] == "object"
+        assert set(schema.get("required", [])) <= set(schema["properties"])
+    assert defined.input_schema["additionalProperties"] is False
+    assert json.loads(json.dumps(defined.listed(defined.name)))
+
+
+@pytest.mark.parametrize("defined", TOOLS, ids=lambda tool: f"{tool.toolset}.{tool.name}")
+def test_every_tool_has_somebody_who_answers_it(defined: Tool) -> None:
+    toolset = pytest.importorskip(f"recollect.serve.mcp.{defined.toolset}").Toolset
+    assert callable(getattr(toolset, defined.name))
+
+
+def test_no_toolset_needs_the_web_service() -> None:
+    """The stdio server answers every tool, and never loads what only the service needs."""
+    modules = ", ".join(f"recollect.serve.mcp.{name}" for name in (*TOOLSETS, "resources"))
+    script = f"import {modules}, sys; print(*(m for m in sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"fastapi", "starlette", "pydantic", "uvicorn", "asyncio"} & set(loaded)
+
+
+def test_no_tool_takes_a_user() -> None:
+    for defined in TOOLS:
+        assert not {"user", "user_id", "owner", "home", "library", "db_path"} & set(defined.input_schema["properties"])
+
+
+def test_the_order_is_that_of_the_definitions() -> None:
+    assert names(Catalog(toolsets=["all"])) == [defined.name for defined in TOOLS]
+    assert names(Catalog(tools=["msg_list", "conversation_search"])) == ["conversation_search", "msg_list"]
+    assert set().union(*PROFILES.values()) <= set(TOOLSETS)
+
+
+# -- names -----------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_names_are_listed_with_underscores_and_called_either_way() -> None:
+    catalog = Catalog()
+    assert names(catalog) == ["notes_search", "notes_add", "notes_late"]
+    for name in ("notes_search", "notes.search"):
+        assert name in catalog
+        assert catalog.call(name, Context(), {"a": 1}) == "searched {'a': 1}"
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_dotted_names_are_listed_on_demand_and_called_either_way() -> None:
+    catalog = Catalog(names="dotted")
+    assert names(catalog) == ["notes.search", "notes_add", "notes_late"]
+    for name in ("notes_search", "notes.search"):
+        assert catalog.call(name, Context(), {}) == "searched {}"
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_prefix_and_a_new_name_take_the_old_ones_place() -> None:
+    catalog = Catalog(prefix="my_", rename={"notes.search": "find"})
+    assert names(catalog) == ["my_find", "my_notes_add", "my_notes_late"]
+    assert "notes_search" not in catalog and "my_notes_search" not in catalog and "notes_add" not in catalog
+    assert catalog.call("my.find", Context(), {}) == "searched {}"
+    assert (catalog.name_of("notes_search"), catalog.name_of("nothing")) == ("my_find", None)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"profile": "nothing"}, "no profile 'nothing'; profiles: default, research, letta"),
+        ({"toolsets": ["nothing"]}, "no toolset 'nothing'; toolsets: conversations, bus"),
+        ({"tools": ["nothing"]}, "no tool 'nothing'; tools: conversation_search"),
+        ({"names": "spaced"}, "no 'spaced' names"),
+        ({"rename": {"nothing": "x"}}, "no tool 'nothing' to rename"),
+        ({"rename": {"conversation_search": "with.dot"}}, "cannot name a tool"),
+        ({"rename": {"conversation_search": ""}}, "cannot name a tool"),
+        ({"rename": {"conversation_search": "msg_search"}}, "two tools would be called 'msg_search'"),
+        (
+            {"rename": {"conversation_search": "msg.search"}, "names": "dotted"},
+            "two tools would be called 'msg_search'",
+        ),
+        ({"prefix": "a b"}, "cannot name a tool"),
+        ({"prefix": "x" * 60}, "cannot name a tool"),
+    ],
+)
+def test_a_choice_that_cannot_be_is_refused_in_a_sentence(options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        Catalog(**options)
+
+
+# -- calling ---------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_structured_answer_is_passed_on() -> None:
+    assert Catalog().call("notes_add", Context("ann"), {}) == Answer("added", {"by": "ann"})
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_an_error_of_the_library_is_told() -> None:
+    with pytest.raises(ToolError, match=r"Error: It took too long\."):
+        Catalog().call("notes_late", Context(), {})
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_call_needs_the_scope_that_its_tool_uses() -> None:
+    reader, writer = Context(scopes=frozenset(["read"])), Context(scopes=frozenset(["write"]))
+    catalog = Catalog()
+    assert catalog.call("notes_search", reader, {}) and catalog.call("notes_add", writer, {})
+    with pytest.raises(ToolError, match="may not write: it has the scopes read"):
+        catalog.call("notes_add", reader, {})
+    with pytest.raises(ToolError, match="may not read"):
+        catalog.call("notes_search", writer, {})
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_every_call_is_counted_before_it_is_answered() -> None:
+    counted: list[tuple[str, bool]] = []
+
+    class Counting(Context):
+        def admit(self, tool: str, *, writes: bool) -> None:
+            counted.append((tool, writes))
+            if len(counted) > 2:
+                raise TooManyCalls(9)
+
+    catalog = Catalog(prefix="my_")
+    catalog.call("my_notes_search", Counting(), {})
+    catalog.call("my_notes_add", Counting(), {})
+    with pytest.raises(TooManyCalls, match="9 seconds"):
+        catalog.call("my_notes_search", Counting(), {})
+    assert counted == [("notes_search", False), ("notes_add", True), ("notes_search", False)]
+
+
+def test_toolsets_are_made_once_for_all_variants_and_closed_once(stand_in: type[StandIn]) -> None:
+    catalog = Catalog()
+    restricted = catalog.variant(read_only=True)
+    catalog.call("notes_search", Context(), {})
+    restricted.call("notes_search", Context(), {})
+    catalog.close()
+    assert stand_in.closed == 1
+
+
+# -- variants --------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_variant_is_made_once_and_never_offers_more() -> None:
+    catalog = Catalog(prefix="my_")
+    reading = catalog.variant(read_only=True)
+    assert names(reading) == ["my_notes_search", "my_notes_late"]
+    assert catalog.variant(read_only=True) is reading
+    assert reading.variant(read_only=False) is reading
+    assert catalog.variant() is catalog
+    nothing = catalog.variant(allowed=["other"])
+    assert names(nothing) == [] == names(nothing.variant(allowed=["stand_in", "other"]))
+    assert names(catalog.variant(allowed={"stand_in"})) == names(catalog)
+    with pytest.raises(ValueError, match="no profile"):
+        catalog.variant(profile="nothing")
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_any_number_of_variants_takes_bounded_room() -> None:
+    catalog = Catalog()
+    for number in range(3 * module.MOST_VARIANTS):
+        catalog.variant(allowed=[f"toolset {number}"])
+    assert len(catalog._shared._variants) <= module.MOST_VARIANTS

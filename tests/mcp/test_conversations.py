@@ -1,0 +1,109 @@
+"""`conversation_search` beyond its contract: what only people may see, and whose databases it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recollect
+from recollect import Library
+from recollect.serve.mcp.catalog import Catalog, ToolError
+from recollect.serve.mcp.context import Context, LocalLibrary
+from recollect.serve.mcp.conversations import NOTHING_FOUND
+
+MASKED = "[human-only content hidden]"
+
+
+class Lent(Context):
+    """A call over HTTP: the library is lent by somebody else."""
+
+    def __init__(self, library: Library, **settled: Any) -> None:
+        super().__init__(**settled)
+        self._library = library
+
+    @contextmanager
+    def library(self, *, create: bool = False) -> Iterator[Library]:
+        yield self._library
+
+
+def search(library: Library, agent: bool = True, **arguments: Any) -> str:
+    answer = Catalog().call("conversation_search", Lent(library, agent=agent), arguments)
+    assert isinstance(answer, str)
+    return answer
+
+
+def said(library: Library, *messages: dict[str, Any]) -> None:
+    library.add_conversation(
+        "c1", "T", messages=[{"role": "user", "created_at": f"2026-01-{n + 1:02}", **m} for n, m in enumerate(messages)]
+    )
+
+
+SECRETS = [
+    {"content": "the secret kept so", "visibility": "human_only"},
+    {"content": "the secret of its metadata", "metadata": {"visibility": "Human_Only "}},
+    {"content": "the secret of its audience", "metadata": {"audience": "human"}},
+]
+
+
+def test_what_only_people_may_see_is_masked(library: Library) -> None:
+    said(library, {"content": "said to all"}, *SECRETS)
+    for found in (search(library), search(library, query="secret")):
+        assert "secret" not in found
+        assert found.count(MASKED) == 3
+    assert "said to all" in search(library)
+
+
+def test_a_person_sees_it(library: Library) -> None:
+    said(library, *SECRETS)
+    found = search(library, agent=False, query="secret")
+    assert found.count("the secret") == 3 and MASKED not in found
+
+
+def test_what_is_hidden_altogether_cannot_be_probed(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
+    said(library, {"content": "said to all"}, *SECRETS)
+    assert search(library, query="secret") == NOTHING_FOUND
+    assert search(library) == "[2026-01-01 00:00] user (conv: T)\nsaid to all"
+    assert "secret" in search(library, agent=False)
+
+
+def test_older_messages_take_the_place_of_hidden_ones(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
+    said(library, {"content": "the oldest"}, {"content": "the older"}, *SECRETS * 5)
+    assert [block.split("\n")[1] for block in search(library, limit=2).split("\n\n---\n\n")] == [
+        "the older",
+        "the oldest",
+    ]
+    assert search(library, limit=1).endswith("the older")
+
+
+def test_the_databases_of_the_process_are_not_searched_for_others(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(library, {"content": "of the library"})
+    monkeypatch.setenv("CONVERSATION_DB", str(tmp_path / "somebody's.db"))
+    assert "of the library" in search(library)
+
+
+def test_without_a_library_nothing_is_made(place: str) -> None:
+    local = LocalLibrary(place)
+    with pytest.raises(ToolError, match="Database not found: "):
+        Catalog().call("conversation_search", local.context(), {})
+    assert recollect.library.open_existing(place) is None
+    with local.context().library(create=True) as made:
+        said(made, {"content": "the first"})
+    answer = Catalog().call("conversation_search", local.context(), {})
+    assert isinstance(answer, str) and answer.endswith("the first")
+    local.close()
+
+
+def test_the_calls_of_a_process_share_a_session_and_its_preferences(tmp_path: Path) -> None:
+    local = LocalLibrary(str(tmp_path))
+    one, other = local.context(), local.context({"snippet_length": 1e9, "user": "bob", "max_tokens": "x"})
+    assert one.session is other.session is not None
+    assert (dict(one.config), dict(other.config)) == ({}, {"snippet_length": 1_000})
+    assert one.agent and other.user is None

@@ -1,0 +1,138 @@
+"""Profiles, toolsets and keys: which client sees which tools, and what that costs it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.context import Context
+from recollect.serve.mcp.definitions import PROFILES, TOOLS
+from recollect.serve.mcp.protocol import Dispatcher
+
+BUS = ["bus_connect", "thread_list", "msg_post", "msg_list", "msg_wait", "msg_search"]
+DEFAULT = ["conversation_search", *BUS]
+RESEARCH = ["search", "fetch"]
+WRITERS = ["bus_connect", "msg_post"]
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "openai-mcp", "version": "1.0.0"},
+}
+
+
+def names(catalog: Catalog) -> list[str]:
+    return [listed["name"] for listed in catalog.listing()]
+
+
+def ask(dispatcher: Dispatcher, method: str, **params: Any) -> Any:
+    return dispatcher.handle({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+
+
+def listed(dispatcher: Dispatcher, **params: Any) -> list[str]:
+    return [tool["name"] for tool in ask(dispatcher, "tools/list", **params)["result"]["tools"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, DEFAULT),
+        ({"profile": "research"}, RESEARCH),
+        ({"profile": "letta"}, ["conversation_search"]),
+        ({"toolsets": ["bus"]}, BUS),
+        ({"toolsets": ["research", "conversations"]}, ["conversation_search", *RESEARCH]),
+        ({"toolsets": ["default"]}, DEFAULT),
+        ({"toolsets": ["all"]}, [*DEFAULT, *RESEARCH]),
+        ({"toolsets": ["bus"], "profile": "research"}, BUS),
+        ({"tools": ["fetch", "msg_search"]}, ["msg_search", "fetch"]),
+        ({"tools": ["fetch"], "toolsets": ["conversations"]}, ["conversation_search", "fetch"]),
+        ({"toolsets": []}, []),
+        ({"read_only": True}, [name for name in DEFAULT if name not in WRITERS]),
+        ({"read_only": True, "tools": ["msg_post", "msg_list"]}, ["msg_list"]),
+        ({"allowed": {"bus"}}, BUS),
+        ({"allowed": {"bus"}, "profile": "research"}, []),
+        ({"allowed": {"research", "unheard-of"}, "toolsets": ["all"]}, RESEARCH),
+        ({"allowed": set()}, []),
+    ],
+)  # fmt: skip
+def test_which_tools_are_listed(options: dict[str, Any], expected: list[str]) -> None:
+    catalog = Catalog(**options)
+    assert names(catalog) == expected
+    for tool in TOOLS:
+        assert (tool.name in catalog) == (tool.name in expected)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_profile_lists_alike_to_everybody(profile: str) -> None:
+    assert Catalog(profile).listing() == Catalog().variant(profile=profile).listing()
+    for reader in (Catalog(profile, read_only=True), Catalog().variant(profile=profile, read_only=True)):
+        assert all(tool["annotations"]["readOnlyHint"] for tool in reader.listing())
+
+
+def test_a_tool_that_is_not_offered_does_not_exist() -> None:
+    dispatcher = Dispatcher(Catalog(allowed={"conversations"}))
+    for name in ("msg_post", "msg.post", "search", "fetch"):
+        assert ask(dispatcher, "tools/call", name=name, arguments={})["error"]["code"] == -32602
+
+
+# -- deep research ---------------------------------------------------------
+
+
+def introduced(catalog: Catalog, name: str) -> Dispatcher:
+    dispatcher = Dispatcher(catalog)
+    ask(dispatcher, "initialize", protocolVersion="2025-06-18", clientInfo={"name": name, "version": "1.0.0"})
+    return dispatcher
+
+
+def test_openais_client_is_offered_research_on_the_default_profile() -> None:
+    catalog = Catalog(prefix="my_")
+    dispatcher = introduced(catalog, "openai-mcp")
+    assert listed(dispatcher) == ["my_search", "my_fetch"]
+    assert dispatcher.catalog.profile == "research"
+    assert listed(introduced(catalog, "openai")) == [f"my_{name}" for name in DEFAULT]
+    assert listed(Dispatcher(catalog)) == [f"my_{name}" for name in DEFAULT]
+
+
+def test_whoever_introduces_itself_anew_is_somebody_else() -> None:
+    dispatcher = introduced(Catalog(), "openai-mcp")
+    ask(dispatcher, "initialize", protocolVersion="2025-11-25", clientInfo={"name": "codex"})
+    assert listed(dispatcher) == DEFAULT
+    assert dispatcher.client == "codex"
+
+
+@pytest.mark.parametrize("options", [{"profile": "letta"}, {"toolsets": ["default"]}, {"tools": ["msg_list"]}])
+def test_openais_client_gets_what_was_chosen_where_something_was(options: dict[str, Any]) -> None:
+    assert listed(introduced(Catalog(**options), "openai-mcp")) == names(Catalog(**options))
+
+
+def test_openais_client_gets_no_more_than_its_key_allows() -> None:
+    assert listed(introduced(Catalog(allowed={"conversations", "bus"}), "openai-mcp")) == []
+
+
+def test_in_the_stateless_era_the_client_changes_nothing() -> None:
+    dispatcher = introduced(Catalog(), "codex")
+    assert listed(dispatcher, _meta=MODERN) == DEFAULT
+    assert listed(Dispatcher(Catalog()), _meta=MODERN) == DEFAULT
+
+
+# -- what it costs ---------------------------------------------------------
+
+
+def tokens(profile: str) -> int:
+    """What a model pays for the list, roughly: four characters a token."""
+    return len(json.dumps({"tools": Catalog(profile).listing()}, separators=(",", ":"))) // 4
+
+
+@pytest.mark.parametrize(("profile", "most"), [("default", 3_000), ("research", 700), ("letta", 500)])
+def test_a_list_costs_few_tokens(profile: str, most: int, capsys: pytest.CaptureFixture[str]) -> None:
+    cost = tokens(profile)
+    with capsys.disabled():
+        print(f"\ntools/list of the profile {profile}: {cost} tokens")
+    assert cost < most
+
+
+def test_the_context_of_a_call_is_an_agents_unless_it_is_said_otherwise() -> None:
+    assert Context().agent
+    assert not Context(agent=False).agent

@@ -1,0 +1,69 @@
+"""Searching for somebody who must not learn that there are messages only people may see."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.library import Library
+from recollect.search import withheld
+
+
+def fill(library: Library, shown: int = 3, closed: int = 4) -> None:
+    library.add_conversation("c1", "Launch", messages=[
+        *({"id": f"h{n}", "role": "user", "content": "launch quagga launch", "visibility": "human_only"}
+          for n in range(closed)),
+        {"id": "m", "role": "user", "content": "launch quagga launch", "metadata": {"audience": "Human"}},
+        *({"id": f"s{n}", "role": "user", "content": f"a launch, number {n}"} for n in range(shown)),
+    ])  # fmt: skip
+
+
+@pytest.fixture(params=["fresh", "indexed"])
+def filled(request: pytest.FixtureRequest, library: Library) -> Library:
+    fill(library)
+    if request.param == "indexed":
+        library.index()
+    return library
+
+
+def test_an_exact_search_neither_finds_nor_counts_them(filled: Library) -> None:
+    assert filled.exact("launch").total == 8
+    page = filled.exact("launch", human_only=False)
+    assert (sorted(hit.message_id for hit in page.hits), page.total, page.exact) == (["s0", "s1", "s2"], 3, True)
+    for query in ("quagga", "launch quagga", '"launch quagga"', "qua*"):
+        page = filled.exact(query, human_only=False)
+        assert (page.hits, page.total) == ((), 0)
+    assert filled.exact("launch NOT quagga", human_only=False).total == 3
+
+
+def test_a_limit_is_filled_from_behind_them(filled: Library) -> None:
+    page = filled.exact("launch", limit=2, human_only=False)
+    assert (len(page.hits), page.total) == (2, 3)
+    assert {hit.message_id[0] for hit in page.hits} == {"s"}
+
+
+@pytest.mark.parametrize("group", ["message", "conversation"])
+@pytest.mark.parametrize("query", ["launch", "launch quagga", '"launch quagga" number', "quagga OR launch", "!", ""])
+def test_a_search_does_not_find_them(filled: Library, query: str, group: str) -> None:
+    page = filled.search(query, group=group, human_only=False)
+    assert all(one.message_id[0] == "s" for hit in page.hits for one in (hit, *hit.also))
+    assert page.total <= 3
+
+
+def test_a_search_for_what_only_they_have_is_as_one_for_what_nobody_has(filled: Library) -> None:
+    closed, nobody = (
+        filled.search(query, mode="text", human_only=False) for query in ('"launch quagga"', '"launch okapi"')
+    )
+    assert closed == nobody
+
+
+def test_several_concepts_do_not_find_them(filled: Library) -> None:
+    assert filled.search(["launch", "quagga"]).hits
+    page = filled.search(["launch", "quagga"], mode="text", human_only=False)
+    assert page.hits == ()
+
+
+def test_matches_are_counted_only_so_far(filled: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    for most, counted, exact in ((2, 2, False), (3, 3, True), (6, 3, True)):
+        monkeypatch.setattr(withheld, "COUNTED", most)
+        page = filled.exact("launch", limit=1, human_only=False)
+        assert (page.total, page.exact) == (counted, exact)
