@@ -94,8 +94,9 @@ def browser() -> Iterator[Any]:
             "tests out.",
             pytrace=False,
         )
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=30_000)  # a busy machine is no failure
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=program, args=list(QUIET))
         yield launched
@@ -116,7 +117,7 @@ def open_page(browser: Any, site: Site, request: pytest.FixtureRequest) -> Itera
             timezone_id="UTC",
             accept_downloads=True,
         )
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(30_000)
         page = context.new_page()
         problems: list[str] = []
         page.on("pageerror", lambda error: problems.append(str(error)))

@@ -102,6 +102,7 @@ def test_ten_thousand_conversations_scroll(site: Site, open_page: OpenPage) -> N
     page = open_page()
     expect(page.locator("[data-total-line]")).to_have_text("10,000 conversations")
     height = page.evaluate("parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--row'))")
+    page.wait_for_function("high => document.querySelector('[data-list]').scrollHeight >= high", arg=9_999 * height)
     for place in (5_000, 9_990, 20, 7_321, 7_400):
         page.evaluate("y => document.querySelector('[data-list]').scrollTop = y", place * height)
         row = page.locator(f".row[data-place='{place}']")

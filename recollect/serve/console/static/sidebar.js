@@ -45,13 +45,14 @@ export async function refresh({ top = false } = {}) {
   coming.clear();
   if (top) list.scrollTop = 0;
   const anchor = top ? null : first_in_sight();
+  const was = list.scrollTop;
   const [from, to] = in_sight();
   for (const place of [...chunks.keys()]) if (place < from || place > to) drop(place);
   const wanted = [];
   for (let place = from; place <= to; place++) wanted.push(load(place));
   await Promise.all(wanted);
   for (const place of [...chunks.keys()]) if (place * ROWS >= Math.max(total, 1)) drop(place);
-  if (anchor && list.scrollTop > height) {
+  if (anchor && was > height && list.scrollTop === was) { // whoever has scrolled meanwhile wants to be there
     const row = rows().find((one_row) => one_row.dataset.id === anchor.id);
     if (row) list.scrollTop = Number(row.dataset.place) * height - anchor.offset;
   }
