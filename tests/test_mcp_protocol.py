@@ -446,8 +446,8 @@ def test_a_failure_while_reading_is_an_error_and_not_told(
 ) -> None:
     answer = ask(dispatcher, "resources/list")  # this context has no library at all
     assert code(answer) == -32603
-    assert "NotImplementedError" not in json.dumps(answer)
-    assert "NotImplementedError" in caplog.text
+    assert "LookupError" not in json.dumps(answer)
+    assert "LookupError" in caplog.text
 
 
 def test_a_context_that_may_not_read_reads_no_resource(dispatcher: Dispatcher) -> None:

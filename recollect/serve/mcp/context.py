@@ -77,7 +77,7 @@ class Context:
 
     def library(self, *, create: bool = False) -> AbstractContextManager[Library]:
         """The user's library, for as long as the call needs it. Without one, and not told to make it: ToolError."""
-        raise NotImplementedError
+        raise LookupError("this context has no library")
 
     @property
     def place(self) -> Path | str | None:
