@@ -331,16 +331,12 @@ class Library:
         another one of that id raises Conflict. The other fields of a Passage may be given too
         (also as `tool_used`, `timestamp`); the time is now unless said.
         """
-        return self.place_message(conversation_id, role, content, **fields)[0]
-
-    def place_message(self, conversation_id: str, role: str, content: str, **fields: Any) -> tuple[str, bool]:
-        """As `add_message`, and whether it was new."""
         named = {_ALIASES.get(name, name): value for name, value in fields.items()}
         id_ = named.get("id") or str(uuid.uuid4())
         passage = _passage({**named, "id": id_, "role": role, "content": content})
-        placed = self.store.append(conversation_id, passage)
+        self.store.append(conversation_id, passage)
         self._catch_up()
-        return passage.id, placed.new
+        return passage.id
 
     def rename(self, conversation_id: str, title: str) -> None:
         self.store.retitle(conversation_id, title)

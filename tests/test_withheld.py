@@ -56,6 +56,13 @@ def test_a_search_for_what_only_they_have_is_as_one_for_what_nobody_has(filled: 
     assert closed == nobody
 
 
+@pytest.mark.parametrize("query", ["role:user", ","])
+def test_pages_and_totals_of_queries_without_words_do_not_tell_of_them(filled: Library, query: str) -> None:
+    pages = [filled.search(query, limit=1, offset=n, human_only=False) for n in range(4)]
+    assert [page.total for page in pages] == [3] * 4
+    assert [hit.message_id for page in pages for hit in page.hits] == ["s2", "s1", "s0"]
+
+
 def test_several_concepts_do_not_find_them(filled: Library) -> None:
     assert filled.search(["launch", "quagga"]).hits
     page = filled.search(["launch", "quagga"], mode="text", human_only=False)

@@ -55,14 +55,16 @@ class _Withholding:
         return [(key, cosine) for key, cosine in found if key in left]
 
     def newest(self, filter: Filter, limit: int, offset: int, by_document: bool = False) -> tuple[list[Candidate], int]:
-        found, total = self._store.newest(filter, limit, offset, by_document)
-        shown = self._shown(found)
-        return shown, total - len(found) + len(shown)
+        return self._page(self._store.newest(filter, COUNTED, 0, by_document), limit, offset)
 
     def find_literal(self, text: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
-        found, total = self._store.find_literal(text, filter, limit, offset)
+        return self._page(self._store.find_literal(text, filter, COUNTED, 0), limit, offset)
+
+    def _page(self, everything: tuple[list[Candidate], int], limit: int, offset: int) -> tuple[list[Candidate], int]:
+        """A page of what is left; counted over all of it, or what withheld messages the other pages have would tell."""
+        found, total = everything
         shown = self._shown(found)
-        return shown, total - len(found) + len(shown)
+        return shown[offset : offset + limit], total - len(found) + len(shown)
 
     def _shown(self, found: Sequence[Candidate]) -> list[Candidate]:
         left = set(self._left([candidate.key for candidate in found]))
