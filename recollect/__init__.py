@@ -13,8 +13,7 @@ server, above all) does not pay for the others.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
 if TYPE_CHECKING:
     from recollect.errors import RecollectError
     from recollect.library import Library, open

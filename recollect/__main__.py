@@ -8,8 +8,8 @@ import sys
 def main() -> int:
     arguments = sys.argv[1:]
     at = 0
-    while arguments[at : at + 1] in (["--home"], ["--user"]):
-        at += 2
+    while at < len(arguments) and arguments[at].partition("=")[0] in ("--home", "--user"):
+        at += 1 if "=" in arguments[at] else 2
     if arguments[at : at + 1] == ["mcp"]:
         from recollect.serve.mcp.stdio import main as serve
 

@@ -43,6 +43,7 @@ from recollect.text import bound, identifier, storable, truncate
 
 if TYPE_CHECKING:
     from recollect.index.meaning import Meaning
+    from recollect.manage.knowledge import Knowledge
     from recollect.manage.moving import Moved
     from recollect.store.keys import Keys
     from recollect.store.postgres import PostgresStore
@@ -253,6 +254,13 @@ class Library:
 
         return Meaning(self.store)
 
+    @cached_property
+    def knowledge(self) -> Knowledge:
+        """Finding and reading across notes, media, conversations, characters and prompts."""
+        from recollect.manage.knowledge import Knowledge
+
+        return Knowledge(self.store, self._meaning, self._catch_up)
+
     def __enter__(self) -> Library:
         return self
 
@@ -266,16 +274,21 @@ class Library:
 
     # -- importing ---
 
-    def import_path(self, *paths: str | Path, progress: ImportProgress | None = None) -> Receipt:
-        """Import files or folders of any known format; the format is detected.
+    def import_path(
+        self, *paths: str | Path, kind: str | None = None, within: Path | None = None,
+        progress: ImportProgress | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Import files or folders of any known format; the format is detected, or is of the `kind` that is said:
+        conversations, notes, media, characters or prompts.
 
+        Notes and media are known by where they lie; with `within`, a folder above the paths, by where in it.
         What is in the library already is left alone. Raises UnknownFormat when
         nothing at a path can be read; a broken record never stops the rest.
         """
         from recollect.importers import find
         from recollect.manage.importing import import_files
 
-        found = [item for path in paths for item in find(Path(path).expanduser())]
+        found = [item for path in paths for item in find(Path(path).expanduser(), kind, within)]
         receipt = import_files(self.store, ", ".join(map(str, paths)), found, progress)
         self._catch_up()
         return receipt

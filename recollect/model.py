@@ -1,10 +1,11 @@
 """The values that flow through Recollect: frozen, without I/O.
 
-A *document* is a conversation (or a note, later a media item, character or
-prompt); a *passage* is what is searched, ranked and shown inside it: for a
-conversation, a message. Conversations are trees: a passage names its parent,
-every branch is kept, and `head` names the leaf whose ancestors are the
-canonical path, the one the person last saw.
+A *document* is a conversation, a note, a media item, a character or a prompt; a
+*passage* is what is searched, ranked and shown inside it: a message, a chunk of
+a text, a field. Conversations are trees: a passage names its parent, every
+branch is kept, and `head` names the leaf whose ancestors are the canonical
+path, the one the person last saw. Everything else is rewritten as a whole (see
+`recollect.items`).
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ Json = Any
 
 CONVERSATION = "conversation"
 NOTE = "note"
+MEDIA = "media"
+CHARACTER = "character"
+PROMPT = "prompt"
+SOURCES = (CONVERSATION, NOTE, MEDIA, CHARACTER, PROMPT)
 
 ROLES = ("user", "assistant", "system", "tool")
-KINDS = ("message", "thinking", "tool_call", "tool_result", "summary", "context")
+KINDS = ("message", "thinking", "tool_call", "tool_result", "summary", "context", "chunk", "field")
 HUMAN_ONLY = "human_only"
 VISIBILITIES = ("all", "hidden", HUMAN_ONLY)
 MASK = "[human-only content hidden]"
@@ -79,6 +84,8 @@ class Document:
     """A lossy copy of the origin: it adds what is missing, it never replaces."""
     shared_ids: bool = False
     """Passage ids are unique across the origin, so one seen in another document is a copy."""
+    version: int = field(default=0, compare=False)
+    """Counts up with every change of what is stored; 0 of what is not stored yet."""
 
     @property
     def messages(self) -> tuple[Passage, ...]:
@@ -105,6 +112,35 @@ class Summary:
     updated_at: datetime | None
     message_count: int
     metadata: Mapping[str, Json]
+    version: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one stretch of a conversation is worth remembering for, in its own words.
+
+    Derived from the conversation: `maker` names what made it, and making it anew from the same words gives the same id.
+    """
+
+    id: str
+    type: str
+    title: str
+    conversation: str
+    """The id of the conversation."""
+    passages: tuple[str, ...]
+    """The messages that it was made of, in their order."""
+    subtitle: str = ""
+    narrative: str = ""
+    facts: tuple[str, ...] = ()
+    """Sentences of the source, or what its structure says ("Modified auth.ts (+12 -3)"); the best first."""
+    concepts: tuple[str, ...] = ()
+    files_read: tuple[str, ...] = ()
+    files_modified: tuple[str, ...] = ()
+    project: str = "default"
+    created_at: datetime | None = None
+    lines: tuple[int, int] = (1, 1)
+    """The first and the last of its lines in the conversation as it is read, counted from 1."""
+    maker: str = ""
 
 
 class Bone(NamedTuple):
@@ -162,11 +198,18 @@ class Filter:
     not_tags: tuple[str, ...] = ()
     not_titles: tuple[str, ...] = ()
     hidden: bool = False
+    senders: tuple[str, ...] = ()
+    """Roles or authors, without regard to case: a passage must have one of them as either."""
+    media_types: tuple[str, ...] = ()
+    """Of media items, without regard to case."""
+    characters: tuple[str, ...] = ()
+    """The ids of characters that conversations are with, as text."""
 
     @property
     def of_passages(self) -> bool:
         """Whether it says something of passages, not only of their documents."""
-        return bool(self.roles or self.authors or self.after or self.before or self.not_roles or self.not_authors)
+        return bool(self.roles or self.authors or self.after or self.before or self.not_roles or self.not_authors
+                    or self.senders)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +311,14 @@ class FileReceipt:
     messages: Counts = field(default_factory=Counts)
     samples: dict[str, list[str]] = field(default_factory=dict)
 
+    @property
+    def units(self) -> tuple[str, str]:
+        """What its two counts are of, for people to read."""
+        return ("items", "parts") if self.format in _OF_ITEMS else ("conversations", "messages")
+
+
+_OF_ITEMS = ("notes", "media", "transcripts", "characters", "prompts")
+
 
 @dataclass(slots=True)
 class Receipt:
@@ -281,6 +332,12 @@ class Receipt:
     files: list[FileReceipt] = field(default_factory=list)
     left_out: Counts = field(default_factory=Counts)
     """Files that were not read, by reason."""
+
+    @property
+    def units(self) -> tuple[str, str]:
+        """What the counts of its files are of, taken together."""
+        units = {file.units for file in self.files} or {("conversations", "messages")}
+        return units.pop() if len(units) == 1 else ("items", "parts")
 
 
 def only_for_people(message: Passage | Hit) -> bool:

@@ -30,6 +30,18 @@ class Limits:
     message_bytes: int = 256_000_000
     record_bytes: int = 256_000_000
     nesting: int = 200
+    note_bytes: int = 16_000_000
+    front_matter_characters: int = 65_536
+    card_bytes: int = 64_000_000
+    avatar_bytes: int = 4_000_000
+    document_bytes: int = 268_435_456
+    document_part_bytes: int = 67_108_864
+    document_characters: int = 20_000_000
+    document_pages: int = 20_000
+    document_seconds: float = 120.0
+    document_memory_bytes: int = 2_147_483_648
+    transcript_bytes: int = 67_108_864
+    transcriber_seconds: float = 14_400.0
     archive_entries: int = 50_000
     archive_ratio: int = 500
     archive_bytes: int = 64_000_000_000
@@ -90,6 +102,11 @@ SETTINGS = (
         "unless said (https://host/v1#model).",
     ),
     Setting("RECOLLECT_MODEL_KEY", "The key for that address; without it, the clients' own keys are passed on."),
+    Setting(
+        "RECOLLECT_TRANSCRIBER",
+        "A command that makes transcripts of recordings, with {file} where the recording's name goes; what it prints "
+        "is SRT, VTT, JSON or text (default: none; recordings need a transcript beside them).",
+    ),
     Setting("RECOLLECT_HOST", "Where `recollect serve` listens (default: 127.0.0.1, this computer alone)."),
     Setting("RECOLLECT_PORT", "Its port (default: 8765; 0: any that is free)."),
     Setting(

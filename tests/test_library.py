@@ -81,9 +81,9 @@ def test_one_bad_conversation_does_not_hold_the_others_back(
 
 
 def test_a_file_of_unknown_format_names_the_known_ones(library: recollect.Library, tmp_path: Path) -> None:
-    (tmp_path / "x.txt").write_text("hello")
+    (tmp_path / "x.xyz").write_text("hello")
     with pytest.raises(UnknownFormat, match="ChatGPT"):
-        library.import_path(tmp_path / "x.txt")
+        library.import_path(tmp_path / "x.xyz")
     assert library.receipts() == []
 
 

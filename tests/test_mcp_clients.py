@@ -77,7 +77,8 @@ async def python_reading(home: Path, mode: str) -> dict[str, Any]:
     program, *arguments = command("--home", str(home))
     server = StdioServerParameters(command=program, args=arguments)
     async with Client(server, mode=mode, read_timeout_seconds=60) as client:
-        (resource,) = (await client.list_resources()).resources
+        resource, types = (await client.list_resources()).resources
+        assert str(types.uri) == "media://types"
         read = await client.read_resource(resource.uri)
         prompt = await client.get_prompt("recall", {"topic": "towers"})
         joined = await client.call_tool("bus_connect", {"thread_name": "plans"})
@@ -96,12 +97,12 @@ async def python_reading(home: Path, mode: str) -> dict[str, Any]:
 def test_the_python_sdk_reads_conversations_and_prompts(home: Path, mode: str) -> None:
     assert asyncio.run(python_reading(home, mode)) == {
         "resource": "Travel",
-        "templates": 1,
+        "templates": 5,
         "text": True,
         "prompts": ["recall"],
         "prompt": True,
         "structured": "plans",
-        "tools": 7,
+        "tools": 21,
     }
 
 

@@ -18,7 +18,15 @@ from recollect.serve.mcp import protocol
 from recollect.serve.mcp.catalog import Catalog, ToolError
 from recollect.serve.mcp.context import Answer, Context, LocalLibrary, TooManyCalls
 from recollect.serve.mcp.definitions import CONVERSATION_SEARCH
-from recollect.serve.mcp.protocol import BUS_INSTRUCTIONS, INSTRUCTIONS, Dispatcher, RpcError, decode, encode
+from recollect.serve.mcp.protocol import (
+    BUS_INSTRUCTIONS,
+    INSTRUCTIONS,
+    KNOWLEDGE_INSTRUCTIONS,
+    Dispatcher,
+    RpcError,
+    decode,
+    encode,
+)
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
@@ -221,7 +229,7 @@ def test_a_cursor_that_was_never_given_out_is_refused(dispatcher: Dispatcher) ->
 
 
 def test_what_a_model_reads_is_constant_and_short(dispatcher: Dispatcher) -> None:
-    assert len(INSTRUCTIONS + BUS_INSTRUCTIONS) < 512
+    assert len(INSTRUCTIONS + BUS_INSTRUCTIONS + KNOWLEDGE_INSTRUCTIONS) < 512
     shown = result(dispatcher, "tools/list")["tools"]
     assert shown[0] == CONVERSATION_SEARCH.listed("conversation_search")
     assert shown == result(dispatcher, "tools/list")["tools"]
@@ -345,7 +353,8 @@ def test_conversations_are_listed_and_read_as_markdown(local: LocalLibrary) -> N
     for era in ({}, modern()):
         version = MODERN if era else "2025-11-25"
         listed = reading(local, "resources/list", **era)["result"]
-        (resource,) = listed["resources"]
+        resource, types = listed["resources"]
+        assert types["uri"] == "media://types"
         assert (resource["name"], resource["mimeType"]) == ("Fruit", "text/markdown")
         assert resource["uri"] == "recollect://conversation/c%2F1%20%C3%BC%3F"
         methods.parse_server_result("resources/list", version, listed)
@@ -379,7 +388,7 @@ def test_resources_come_in_pages(local: LocalLibrary, monkeypatch: pytest.Monkey
     names, cursor = [], None
     for _ in range(3):
         page = reading(local, "resources/list", cursor=cursor)["result"]
-        names += [resource["name"] for resource in page["resources"]]
+        names += [resource["name"] for resource in page["resources"] if resource["uri"] != "media://types"]
         cursor = page.get("nextCursor")
     assert cursor is None
     assert names == [f"Title {n}" for n in (4, 3, 2, 1, 0)]
@@ -427,8 +436,9 @@ def test_a_resource_that_is_not_there_is_said_in_each_era_as_it_asks(local: Loca
         assert len(json.dumps(answer)) < 4_000
 
 
-def test_without_a_library_there_are_no_resources(local: LocalLibrary) -> None:
-    assert reading(local, "resources/list")["result"] == {"resources": []}
+def test_without_a_library_there_are_no_resources_but_the_types_of_media(local: LocalLibrary) -> None:
+    (types,) = reading(local, "resources/list")["result"]["resources"]
+    assert '"types": []' in reading(local, "resources/read", uri=types["uri"])["result"]["contents"][0]["text"]
     assert code(reading(local, "resources/read", uri="recollect://conversation/c1")) == -32002
     assert code(reading(local, "resources/read", uri=5)) == -32602
 

@@ -7,11 +7,14 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from mcp_server import call, command, request, running
 
 import recollect
@@ -32,6 +35,19 @@ def wait(self, name, context, arguments):
 catalog.Catalog.call = wait
 sys.exit(stdio.main(sys.argv[1:]))
 """
+
+# A server whose every tool call fails for a reason that only the log may say.
+BROKEN = """
+import sys
+from recollect.serve.mcp import catalog, stdio
+def fail(self, name, context, arguments):
+    raise LookupError("the reason")
+catalog.Catalog.call = fail
+sys.exit(stdio.main(sys.argv[1:]))
+"""
+
+# As a console script starts it.
+COMMAND = "from recollect.__main__ import main; import sys; sys.exit(main())"
 
 # -- in a process ----------------------------------------------------------
 
@@ -119,6 +135,15 @@ def test_stray_output_goes_to_standard_error() -> None:
         assert server.process.stderr.readline() == b"a stray line\n"
 
 
+def test_the_log_goes_to_standard_error() -> None:
+    with running(start=BROKEN) as server:
+        server.send(call(1))
+        assert server.receive()["result"]["isError"] is True
+        assert server.process.stderr
+        said = server.process.stderr.readline()
+        assert said == b"ERROR recollect.serve.mcp.protocol: The tool conversation_search failed\n"
+
+
 def test_a_wrong_option_is_said_before_anything_is_served(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--rename", "nothing=x"]) == 2
     assert "there is no tool 'nothing'" in capsys.readouterr().err
@@ -147,7 +172,7 @@ def test_a_renamed_tool_is_listed_under_its_name(tmp_path: Path) -> None:
     ("options", "expected"),
     [
         (["--profile", "letta"], ["conversation_search"]),
-        (["--profile", "research"], ["search", "fetch"]),
+        (["--profile", "research"], ["knowledge_search", "knowledge_get", "search", "fetch"]),
         (["--toolsets", "bus", "--read-only"], ["thread_list", "msg_list", "msg_wait", "msg_search"]),
         (
             ["--toolsets", "conversations", "--tools", "msg.search, fetch"],
@@ -160,6 +185,39 @@ def test_the_tools_are_chosen_by_flags(options: list[str], expected: list[str]) 
     with running(*options) as server:
         server.send(request(1, "tools/list"))
         assert [tool["name"] for tool in server.receive()["result"]["tools"]] == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--home", "x", "--user", "ann", "mcp", "--profile", "letta"],
+        ["--home=x", "--user=ann", "mcp", "--profile=letta"],
+        ["mcp", "--home", "x", "--profile", "letta"],
+    ],
+    ids=" ".join,
+)
+def test_the_library_may_be_named_before_the_command_or_after_it(options: list[str]) -> None:
+    with running(*options, start=COMMAND) as server:
+        server.send(request(1, "tools/list"))
+        assert [tool["name"] for tool in server.receive()["result"]["tools"]] == ["conversation_search"]
+
+
+def test_an_abbreviated_option_before_the_command_is_understood() -> None:
+    with running("--ho", "x", "--us=ann", "mcp", start=COMMAND) as server:
+        server.send(request(1, "ping"))
+        assert server.receive()["id"] == 1
+
+
+def test_the_fixtures_of_the_conformance_suite_are_a_toolset_where_they_are_a_profile(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--toolsets", "conformance"]) == 2
+    assert "there is no toolset 'conformance'; toolsets: conversations," in capsys.readouterr().err
+    monkeypatch.setenv("RECOLLECT_CONFORMANCE", "1")
+    with running("--toolsets", "conformance,conversations") as server:
+        server.send(request(1, "tools/list"))
+        names = [tool["name"] for tool in server.receive()["result"]["tools"]]
+        assert {"conversation_search", "test_simple_text"} <= set(names) and "msg_search" not in names
 
 
 def test_agents_write_to_each_other_through_processes_of_their_own(place: str) -> None:
@@ -183,8 +241,67 @@ def test_a_conversation_is_read_as_a_resource(place: str) -> None:
     with running("--home", place) as server:
         server.send(request(1, "resources/list"), request(2, "resources/read", uri="recollect://conversation/c1"))
         answers = {answer["id"]: answer["result"] for answer in (server.receive(), server.receive())}
-        assert [resource["name"] for resource in answers[1]["resources"]] == ["Fruit"]
+        assert [resource["name"] for resource in answers[1]["resources"]] == ["Fruit", "Types of media"]
         assert "> an apple" in answers[2]["contents"][0]["text"]
+
+
+# -- its options -----------------------------------------------------------
+
+
+def by_argparse(argv: list[str]) -> dict[str, Any] | None:
+    """None where it ends the program: it showed help, or found a mistake."""
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            return vars(stdio._parser().parse_args(argv))
+    except SystemExit:
+        return None
+
+
+FLAGS = st.sampled_from([*stdio.OPTIONS])
+VALUES = st.text(max_size=4) | st.sampled_from(
+    [word for how in stdio.OPTIONS.values() for word in how.get("choices", ())]
+    + ["a, b,,c", "a=b", "=", "", " ", "a b", "-", "--", "-1", "-x", "-x y", "--user", "@file", "postgresql://a/b?c=d"]
+)
+PIECES = st.one_of(
+    st.tuples(FLAGS, VALUES),
+    st.builds("{}={}".format, FLAGS, VALUES).map(lambda word: (word,)),
+    st.tuples(st.just("--read-only")),
+    st.tuples(FLAGS),
+    st.tuples(VALUES),
+    st.tuples(st.sampled_from(["-h", "--help", "--", "--hom", "--tool", "--read", "--no"])),
+)
+LINES = st.lists(PIECES, max_size=5).map(lambda pieces: [word for piece in pieces for word in piece])
+
+
+@given(LINES)
+@example(["--home="])
+@example(["--home=--"])
+@example(["--home", ""])
+@example(["--rename", "a=b", "--rename=c=d=e", "--rename", "f"])
+@example(["--read-only="])
+def test_options_are_read_as_argparse_reads_them(argv: list[str]) -> None:
+    read = stdio.quickly_read(argv)
+    assert read is None or read == by_argparse(argv)
+
+
+def plain(flag: str, how: dict[str, Any]) -> st.SearchStrategy[list[str]]:
+    """The ways in which people write an option."""
+    if how.get("action") == "store_true":
+        return st.just([flag])
+    values = st.sampled_from([*how["choices"]]) if "choices" in how else st.from_regex(r"[\w/.~][^-]*", fullmatch=True)
+    return values.flatmap(lambda value: st.sampled_from([[flag, value], [f"{flag}={value}"]]))
+
+
+USUAL = st.lists(st.one_of([plain(flag, how) for flag, how in stdio.OPTIONS.items()]), max_size=5).map(
+    lambda options: [word for option in options for word in option]
+)
+
+
+@given(USUAL)
+def test_usual_options_need_no_argparse(argv: list[str]) -> None:
+    read = stdio.quickly_read(argv)
+    assert read is not None
+    assert read == by_argparse(argv)
 
 
 # -- the connection --------------------------------------------------------

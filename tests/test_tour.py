@@ -43,7 +43,9 @@ def test_tour(place: str, user: str) -> None:
     # The library is all of this behind one object, for one user.
     with recollect.open(place, user=f"ann-{user}") as library:
         receipt = library.import_path(*(p for p in EXAMPLES.iterdir() if p.is_dir()))
-        assert {f.format for f in receipt.files} == {"chatgpt", "claude", "claude-code", "codex", "recollect"}
+        assert {f.format for f in receipt.files} == {
+            "chatgpt", "claude", "claude-code", "codex", "recollect", "notes", "media", "characters", "prompts",
+        }  # fmt: skip
         assert not any(f.conversations.failed or f.messages.failed for f in receipt.files)
         hit = library.search("event loop").hits[0]
         conversation = library.conversation(hit.conversation_id)

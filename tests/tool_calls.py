@@ -44,7 +44,7 @@ class Caller:
         assert content["type"] == "text"
         assert json.loads(content["text"]) == result["structuredContent"]
         (listed,) = [one for one in self.catalog.listing() if one["name"] == tool]
-        jsonschema.validate(result["structuredContent"], listed["outputSchema"])
+        jsonschema.validate(result["structuredContent"], listed.get("outputSchema", {}))
         return result["structuredContent"]
 
     def error(self, tool: str, **arguments: Any) -> Any:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from recollect import __version__
-from recollect.cli import care, exporting, importing, indexing, keys, moving, reading, searching, serving
+from recollect.cli import care, exporting, importing, indexing, keys, knowledge, moving, reading, searching, serving
 from recollect.cli.common import add_library
 from recollect.errors import RecollectError
 
@@ -18,6 +18,7 @@ examples:
   recollect search how did I fix the event loop        find a moment
   recollect search deadlock --role assistant --after 2025-06-01 --json
   recollect read CONVERSATION                          read a conversation
+  recollect knowledge search tomatoes                  notes, media, chats, characters and prompts at once
   recollect mcp                                        serve agents over stdio
   recollect serve                                      the console and REST, at http://127.0.0.1:8765
 
@@ -35,10 +36,19 @@ def parser() -> argparse.ArgumentParser:
     add_library(top)
     top.add_argument("--version", action="version", version=f"recollect {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for group in (importing, searching, reading, exporting, indexing, moving, care, serving, keys):
+    for group in (importing, searching, reading, exporting, knowledge, indexing, moving, care, serving, keys):
         group.register(commands)
-    commands.add_parser("mcp", help="serve agents over stdio (MCP)")  # __main__ takes this one before it comes here
+    agents = commands.add_parser("mcp", help="serve agents over stdio (MCP)")
+    agents.set_defaults(run=_serve_agents)
     return top
+
+
+def _serve_agents(given: argparse.Namespace) -> int:
+    """Seldom: `__main__` takes this command before it comes here, unless an option before it is abbreviated."""
+    from recollect.serve.mcp.stdio import main as serve
+
+    said = {"--home": given.home, "--user": given.user}
+    return serve([f"{flag}={value}" for flag, value in said.items() if value is not None])
 
 
 def main(arguments: Sequence[str]) -> int:

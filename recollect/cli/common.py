@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from recollect.settings import default_user, place
 from recollect.text import iso, printable
 
 Commands = Any  # argparse keeps the type of its subparsers private
+KINDS = ("notes", "media", "chats", "characters", "prompts")
+"""As contract 3 names them; here, since every command would wait for the modules that know more of them."""
 
 
 def add_command(
@@ -63,6 +65,22 @@ def add_filters(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--conversation", action="append", default=[], metavar="ID", help="only inside this conversation"
     )
+
+
+def kind(known: Collection[str]) -> Callable[[str], str]:
+    """How a kind of document is said: "notes", and "note" too."""
+
+    def named(said: str) -> str:
+        for name in known:
+            if said in (name, name.removesuffix("s")):
+                return name
+        raise argparse.ArgumentTypeError(f"{said!r} is not one of {', '.join(known)}")
+
+    return named
+
+
+def add_kind(command: argparse.ArgumentParser, known: Collection[str]) -> None:
+    command.add_argument("kind", type=kind(known), metavar="KIND", help=", ".join(known))
 
 
 def writable(given: argparse.Namespace) -> Library:

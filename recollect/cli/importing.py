@@ -18,16 +18,23 @@ from recollect.model import Counts, FileReceipt, Receipt
 _EXAMPLES = """\
   recollect import chatgpt-export.zip
   recollect import ~/.claude/projects ~/.codex/sessions
+  recollect import ~/Notes
+  recollect import --as notes mixed-folder
   recollect import conversations.json --json
   recollect import --list
   recollect import --undo 3
 """
+KINDS = ("conversations", "notes", "media", "characters", "prompts")
+"""Those of recollect.importers, which takes longer to load than most commands need."""
 _ROWS = 20
 
 
 def register(commands: Commands) -> None:
-    command = add_command(commands, "import", "import exports and transcripts", run, _EXAMPLES)
+    command = add_command(
+        commands, "import", "import exports, transcripts, notes, media, characters and prompts", run, _EXAMPLES
+    )
     command.add_argument("paths", nargs="*", metavar="PATH", help="a file, zip or folder; the format is detected")
+    command.add_argument("--as", dest="kind", choices=KINDS, help="what the files are, where that is not clear")
     command.add_argument("--undo", type=int, metavar="RECEIPT", help="take one import back")
     command.add_argument("--list", action="store_true", help="list the imports of this library")
     command.add_argument("--no-index", action="store_true", help="leave indexing for later; words are found at once")
@@ -62,7 +69,7 @@ def _with_progress(library: Library, given: argparse.Namespace) -> Receipt:
         def report(file: str, done: int, total: int) -> None:
             bar.update(task, description=safe(file[-40:]), completed=done, total=total)
 
-        return library.import_path(*given.paths, progress=report)
+        return library.import_path(*given.paths, kind=given.kind, progress=report)
 
 
 def _kept(receipt: Receipt) -> int:
@@ -72,7 +79,7 @@ def _kept(receipt: Receipt) -> int:
 def _show(receipt: Receipt) -> None:
     out = console()
     out.print(f"[bold]Receipt {receipt.id}[/]")
-    table = Table("file", "format", "conversations", "messages", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table("file", "format", *receipt.units, box=SIMPLE_HEAD, pad_edge=False)
     shown = receipt.files if len(receipt.files) <= _ROWS else _by_format(receipt)
     for file in shown:
         table.add_row(safe(file.name), file.format, _counts(file.conversations), _counts(file.messages))
@@ -98,7 +105,7 @@ def _counts(counts: Counts) -> str:
 
 def _show_problems(file: FileReceipt) -> None:
     out = console()
-    for unit, counts in (("conversations", file.conversations), ("messages", file.messages)):
+    for unit, counts in zip(file.units, (file.conversations, file.messages), strict=True):
         for word, colour, reasons in (("skipped", "yellow", counts.skipped), ("failed", "red", counts.failed)):
             for reason, count in reasons.items():
                 places = ", ".join(safe(p) for p in file.samples.get(reason, []))
@@ -130,11 +137,13 @@ def _list(given: argparse.Namespace) -> int:
     if given.json:
         print_json({"receipts": [asdict(r) for r in receipts]})
         return 0
-    table = Table("receipt", "when", "path", "new messages", "state", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table("receipt", "when", "path", "new", "state", box=SIMPLE_HEAD, pad_edge=False)
     for receipt in receipts:
         new = sum(f.messages.new for f in receipt.files)
         state = "taken back" if receipt.undone_at else "done" if receipt.finished_at else "not finished"
-        table.add_row(str(receipt.id), when(receipt.started_at), safe(receipt.path), f"{new:,}", state)
+        table.add_row(
+            str(receipt.id), when(receipt.started_at), safe(receipt.path), f"{new:,} {receipt.units[1]}", state
+        )
     console().print(table)
     return 0
 

@@ -52,7 +52,7 @@ def register(commands: Commands) -> None:
     )
     add.add_argument(
         "--toolset", action="append", default=[], metavar="NAME",
-        help="only this group of routes (conversations, bus); may be repeated (default: all)",
+        help="only this group of routes (conversations, bus, knowledge); may be repeated (default: all)",
     )  # fmt: skip
     add.add_argument("--agent", action="store_true", help="for an agent, which does not see what only people may see")
     add.add_argument("--expires", metavar="DATE", help="until when it works, in ISO 8601; a bare date is its whole day")

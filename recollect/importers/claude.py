@@ -5,7 +5,7 @@ message's id; thinking, tool calls, tool results and pasted files are passages o
 their own that hang before it, so that a path through the tree stays a line.
 Newer exports name each message's parent, older ones list messages in order. The
 export does not say which branch was last seen, so the newest leaf is taken.
-Projects and memories become notes.
+What projects are told, their documents, and memories become notes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from recollect.importers.files import Entry
@@ -32,6 +33,7 @@ from recollect.importers.shapes import (
     rest,
     string,
 )
+from recollect.items import with_text
 from recollect.model import NOTE, Document, Passage, Problem
 from recollect.text import moment, truncate
 
@@ -84,11 +86,18 @@ def _record(record: dict[str, Any], where: str) -> Iterator[Document | Problem]:
     if "chat_messages" in keys:
         yield from _conversation(record, where)
     elif not keys.isdisjoint(_PROJECT):
-        yield _project(record) or Problem("project without text", where, unit="conversations")
+        yield from _some(_project(record), Problem("project without text", where, unit="conversations"))
     elif not keys.isdisjoint(_MEMORY):
-        yield _memory(record) or Problem("memory without text", where, unit="conversations")
+        yield from _some(_memory(record), Problem("memory without text", where, unit="conversations"))
     else:
         yield Problem(EMPTY_CONVERSATION, where, failed="uuid" not in keys, unit="conversations")
+
+
+def _some(found: Iterator[Document], otherwise: Problem) -> Iterator[Document | Problem]:
+    documents = list(found)
+    yield from documents
+    if not documents:
+        yield otherwise
 
 
 # -- conversations ---------------------------------------------------------
@@ -274,52 +283,45 @@ def _display_text(block: dict[str, Any]) -> str:
 # -- notes -----------------------------------------------------------------
 
 
-def _project(record: dict[str, Any]) -> Document | None:
-    uuid = record["uuid"]
-    created_at = moment(record.get("created_at"))
-    passages = [
-        Passage(f"{uuid}:{name}", None, text, created_at=created_at, metadata={"title": name.replace("_", " ")})
-        for name in ("description", "prompt_template")
-        if not blank(text := string(record.get(name)) or "")
-    ]
+def _project(record: dict[str, Any]) -> Iterator[Document]:
+    """What a project is told, and each of its documents, as a note of its own."""
+    uuid, name = str(record["uuid"]), string(record.get("name")) or ""
+    told = _told(string(record.get("description")), string(record.get("prompt_template")))
+    if not blank(told):
+        about = Document(NAME, uuid, name, metadata=rest(record, _PROJECT_FIELDS))
+        yield _note(about, told, record.get("created_at"), record.get("updated_at"))
+    taken: set[str] = set()
     for number, doc in enumerate(listed(record.get("docs"))):
         if isinstance(doc, dict) and not blank(text := string(doc.get("content")) or ""):
-            metadata = {"title": string(doc.get("filename")) or "", **rest(doc, _DOC_FIELDS)}
-            doc_id = string(doc.get("uuid")) or f"{uuid}:{number}"
-            passages.append(Passage(doc_id, None, text, created_at=moment(doc.get("created_at")), metadata=metadata))
-    if not passages:
-        return None
-    return Document(
-        origin=NAME,
-        origin_id=str(uuid),
-        title=string(record.get("name")) or "",
-        source=NOTE,
-        created_at=created_at,
-        updated_at=moment(record.get("updated_at")),
-        passages=distinct(passages),
-        metadata=rest(record, _PROJECT_FIELDS),
-    )
+            own_id = string(doc.get("uuid")) or f"{uuid}:{number}"
+            own_id = f"{own_id}#{number + 1}" if own_id in taken else own_id
+            taken.add(own_id)
+            file = string(doc.get("filename"))
+            metadata = {"project": name, "project_id": uuid, "file": file, **rest(doc, _DOC_FIELDS)}
+            about = Document(NAME, own_id, file or name, metadata={k: v for k, v in metadata.items() if v})
+            yield _note(about, text, doc.get("created_at") or record.get("created_at"), doc.get("updated_at"))
 
 
-def _memory(record: dict[str, Any]) -> Document | None:
-    updated_at = moment(record.get("updated_at"))
-    passages = [
-        Passage(own_id, None, text, created_at=updated_at)
-        for key in sorted(_MEMORY)
-        for own_id, text in _memories(key, record.get(key))
-        if not blank(text)
-    ]
-    if not passages:
-        return None
-    return Document(
-        origin=NAME,
-        origin_id=f"memory:{record.get('account_uuid') or 'unknown'}",
-        title="Claude's memory",
-        source=NOTE,
-        updated_at=updated_at,
-        passages=distinct(passages),
-        metadata=rest(record, {*_MEMORY, "updated_at"}),
-    )
+def _told(description: str | None, instructions: str | None) -> str:
+    return "\n\n".join(text for text in (description, instructions) if text and not blank(text))
+
+
+def _memory(record: dict[str, Any]) -> Iterator[Document]:
+    account = f"memory:{record.get('account_uuid') or 'unknown'}"
+    metadata = rest(record, {*_MEMORY, "updated_at"})
+    for key in sorted(_MEMORY):
+        for name, text in _memories(key, record.get(key)):
+            if not blank(text):
+                whose = "" if name == "conversations_memory" else name.removeprefix("project_memories:")
+                own_id = f"{account}:{whose}" if whose else account
+                title = f"Claude's memory of project {whose}" if whose else "Claude's memory"
+                yield _note(Document(NAME, own_id, title, metadata=metadata), text, None, record.get("updated_at"))
+
+
+def _note(about: Document, text: str, created_at: Any, updated_at: Any) -> Document:
+    created, updated = moment(created_at), moment(updated_at)
+    dated = replace(about, source=NOTE, created_at=created or updated, updated_at=updated or created)
+    return with_text(dated, text)
 
 
 def _memories(name: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -14,8 +14,11 @@ import stat
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import IO
 
@@ -24,6 +27,12 @@ from recollect.model import Problem
 from recollect.settings import LIMITS
 
 HEAD_BYTES = 65_536
+_OF_PROGRAMS = frozenset({"__MACOSX", ".obsidian", ".trash", ".git"})
+"""Folders in which programs keep things for themselves."""
+_ZIPPED_DOCUMENTS = frozenset(
+    {".docx", ".docm", ".dotx", ".pptx", ".pptm", ".ppsx", ".xlsx", ".epub", ".odt", ".odp", ".ods", ".charx", ".cbz"}
+)
+"""What is a zip inside, but one document to a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,27 @@ class Entry:
     path: Path | None = None
     modified: tuple[int, ...] = ()
     """When it was last written, for putting files in order."""
+    place: str = ""
+    """Where it lies, by a name that stays the same from one import to the next; the name where nothing else is said."""
+    around: Callable[[], Mapping[str, Entry]] = field(default=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.place:
+            object.__setattr__(self, "place", self.name)
+
+    @property
+    def neighbours(self) -> Mapping[str, Entry]:
+        """The files of the same folder, this one among them, by their names in lower case; looked up when asked for."""
+        return self.around()
+
+    @property
+    def written(self) -> datetime | None:
+        """When it was last written. An archive does not say in which zone; 1980 is its way of saying nothing."""
+        try:
+            year, month, day, hour, minute, second = self.modified
+            return datetime(year, month, day, hour, minute, second, tzinfo=UTC) if year > 1980 else None
+        except ValueError:
+            return None
 
     @property
     def basename(self) -> str:
@@ -54,47 +84,103 @@ class Entry:
             return file.read(size).removeprefix(b"\xef\xbb\xbf")
 
 
-def entries(path: Path) -> Iterator[Entry | Problem]:
+def entries(path: Path, within: Path | None = None) -> Iterator[Entry | Problem]:
     """Every file below `path` in a stable order, zips opened one level deep.
 
-    Links and special files are left out, so nothing outside `path` is read.
+    Links and special files are left out, so nothing outside `path` is read, but for the neighbours of a file that is
+    given alone. With `within` (a folder into which the files were put for the import) places are relative to it, a file
+    alone has no neighbours, and when a file was written is not known.
     """
     try:
         mode = path.stat().st_mode
+        placed = _placed(path, within)
     except OSError as error:
         raise InvalidInput(f"Cannot read {path}: {error.strerror}. Give a file or folder that exists.") from error
     if stat.S_ISDIR(mode):
         for folder, subfolders, names in os.walk(path):
-            subfolders[:] = sorted(s for s in subfolders if s != "__MACOSX")
+            subfolders[:] = sorted(s for s in subfolders if s not in _OF_PROGRAMS)
+            beside = _beside(Path(folder), tuple(names), path, placed)
             for name in sorted(names):
                 file = Path(folder, name)
                 if stat.S_ISREG(file.lstat().st_mode):
-                    yield from _file(file, str(file.relative_to(path)), optional=True)
+                    below = file.relative_to(path)
+                    yield from _file(file, str(below), _joined(placed, below), beside, optional=True)
     elif stat.S_ISREG(mode):
-        yield from _file(path, path.name, optional=False)
+        yield from _file(path, path.name, placed, _alone(path, placed, within), optional=False)
     else:
         raise UnsafeFile(f"{path} is not a regular file (it is a device, pipe or socket).")
 
 
-def _file(path: Path, name: str, *, optional: bool) -> Iterator[Entry | Problem]:
+Around = Callable[[], Mapping[str, Entry]]
+
+
+def _placed(path: Path, within: Path | None) -> str:
+    resolved = path.resolve()
+    return str(resolved) if within is None else resolved.relative_to(within.resolve()).as_posix()
+
+
+def _joined(place: str, below: Path) -> str:
+    return str(Path(place, below)) if Path(place).is_absolute() else Path(place, below).as_posix()
+
+
+def _beside(folder: Path, names: tuple[str, ...], root: Path, placed: str) -> Around:
+    """The plain files of a folder below `root`, looked at once and not before somebody asks."""
+
+    @cache
+    def around() -> dict[str, Entry]:
+        found = {}
+        for name in sorted(names):
+            file = folder / name
+            with suppress(OSError):  # it may be gone since
+                if stat.S_ISREG(file.lstat().st_mode) and not _ignorable(name):
+                    below = file.relative_to(root)
+                    found[name.lower()] = _plain(file, str(below), _joined(placed, below), around)
+        return found
+
+    return around
+
+
+def _alone(path: Path, placed: str, within: Path | None) -> Around:
+    if within is not None:
+        return _beside(path.parent, (path.name,), path.parent, str(Path(placed).parent))
+
+    @cache
+    def around() -> Mapping[str, Entry]:
+        folder = path.resolve().parent
+        try:
+            names = tuple(file.name for file in folder.iterdir())
+            return _beside(folder, names, folder, str(folder))()
+        except OSError:  # a folder may be searched through by name but not be listed
+            return {}
+
+    return around
+
+
+def _plain(path: Path, name: str, place: str, around: Around) -> Entry:
+    about = path.stat()
+    # What was sent to a server was written there when it came, which says nothing.
+    modified = time.gmtime(about.st_mtime)[:6] if Path(place).is_absolute() else ()
+    return Entry(name, about.st_size, lambda: path.open("rb"), path, modified, place, around)
+
+
+def _file(path: Path, name: str, place: str, around: Around, *, optional: bool) -> Iterator[Entry | Problem]:
     if _ignorable(name):
         return
     if path.suffix.lower() == ".zip" or _is_zip(path):
         try:
-            yield from _archive(path, name)
+            yield from _archive(path, name, place)
         except UnsafeFile as error:
             if not optional:
                 raise
             yield Problem(str(error), where=name, failed=True, unit="files")
     else:
-        about = path.stat()
-        yield Entry(name, about.st_size, lambda: path.open("rb"), path, time.gmtime(about.st_mtime)[:6])
+        yield _plain(path, name, place, around)
 
 
 def _is_zip(path: Path) -> bool:
     # A SQLite library must never be opened with open() while SQLite has it (its locks would drop),
     # so only names without a database's ending are looked into.
-    if path.suffix.lower() in {".db", ".sqlite", ".sqlite3", ".vscdb"}:
+    if path.suffix.lower() in {".db", ".sqlite", ".sqlite3", ".vscdb"} | _ZIPPED_DOCUMENTS:
         return False
     with path.open("rb") as file:
         return file.read(4) == b"PK\x03\x04"
@@ -102,16 +188,18 @@ def _is_zip(path: Path) -> bool:
 
 def _ignorable(name: str) -> bool:
     parts = name.replace("\\", "/").split("/")
-    return "__MACOSX" in parts or parts[-1].startswith("._") or parts[-1] == ".DS_Store"
+    return not _OF_PROGRAMS.isdisjoint(parts[:-1]) or parts[-1].startswith("._") or parts[-1] == ".DS_Store"
 
 
-def _archive(path: Path, name: str) -> Iterator[Entry | Problem]:
+def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise UnsafeFile(f"{name} is not a readable zip archive ({error}). Download it again.") from error
-    _refuse_bombs(name, members, path.stat().st_size)
+    refuse_bombs(name, members, path.stat().st_size)
+    found: list[Entry] = []
+    folders: dict[str, dict[str, Entry]] = {}
     for member in members:
         inside = f"{name}/{member.filename}"
         if member.is_dir() or _ignorable(member.filename):
@@ -121,7 +209,16 @@ def _archive(path: Path, name: str) -> Iterator[Entry | Problem]:
         elif member.filename.lower().endswith(".zip"):
             yield Problem("archive inside an archive; unpack it first", where=inside, unit="files")
         else:
-            yield Entry(inside, member.file_size, _member_opener(path, member), None, member.date_time)
+            opener, inner = _member_opener(path, member), f"{place}!{member.filename}"
+            folder = folders.setdefault(member.filename.rpartition("/")[0], {})
+            entry = Entry(inside, member.file_size, opener, None, member.date_time, inner, partial(_itself, folder))
+            folder[entry.basename.lower()] = entry
+            found.append(entry)
+    yield from found
+
+
+def _itself(folder: dict[str, Entry]) -> dict[str, Entry]:
+    return folder
 
 
 def _member_opener(path: Path, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
@@ -136,7 +233,7 @@ def _member_opener(path: Path, member: zipfile.ZipInfo) -> Callable[[], IO[bytes
     return opener
 
 
-def _refuse_bombs(name: str, members: list[zipfile.ZipInfo], size: int) -> None:
+def refuse_bombs(name: str, members: list[zipfile.ZipInfo], size: int) -> None:
     if len(members) > LIMITS.archive_entries:
         raise UnsafeFile(f"{name} holds {len(members):,} files; at most {LIMITS.archive_entries:,} are accepted.")
     end = 0

@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 
 from recollect.importers.files import Entry
 from recollect.importers.jsonstream import peek, records
+from recollect.items import sound
 from recollect.model import (
     CONVERSATION,
     HUMAN_ONLY,
     KINDS,
+    SOURCES,
     VISIBILITIES,
     Document,
     Json,
@@ -91,11 +93,11 @@ def _conversation(index: int, record: Json) -> Iterator[Document | Problem]:
     for number, message in enumerate(record["messages"]):
         messages.add(message, number)
     yield from messages.problems
-    yield Document(
+    document = Document(
         origin=_word(record.get("origin")) or NAME,
         origin_id=_identity(record.get("origin_id")) or identity,
         title=_word(record.get("title")) or "",
-        source=_word(record.get("source")) or CONVERSATION,
+        source=_one_of(SOURCES, record.get("source")),
         namespace=_word(record.get("namespace")) or "default",
         created_at=moment(record.get("created_at")),
         updated_at=moment(record.get("updated_at")),
@@ -106,6 +108,7 @@ def _conversation(index: int, record: Json) -> Iterator[Document | Problem]:
         partial=record.get("partial") is True,
         shared_ids=record.get("shared_ids") is True,
     )
+    yield document if document.source == CONVERSATION else sound(document)
 
 
 @dataclass(slots=True)

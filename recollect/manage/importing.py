@@ -141,7 +141,7 @@ class _Run:
 def _count(file: FileReceipt, saved: Saved) -> None:
     if saved.created:
         file.conversations.new += 1
-    elif saved.new or saved.changed or saved.altered:
+    elif saved.new or saved.changed or saved.altered or saved.removed:
         file.conversations.changed += 1
     else:
         file.conversations.same += 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from recollect.errors import InvalidInput, RecollectError
@@ -31,6 +33,7 @@ NEAREST = 150  # and meaning
 _COMMON = math.log(1 + 0.9 / 0.1)  # the weight of a word in a tenth of all messages
 _OPERATORS = re.compile(r"(?<![^\s(])(?:AND|OR|NOT|NEAR)\b|\*")
 _NEAR = 0.3  # what is less than so much as near as the nearest is not near
+_READ = 100  # passages at once, of those beyond
 _AROUND = 64  # candidates for which it is looked at what they reply to
 _TELLING = 12  # words of a message by which others like it are found
 _ALSO = 2  # further messages of a conversation that are shown
@@ -68,12 +71,12 @@ def search(store: Store, meaning: Meaning, text: str, filter: Filter, wish: Wish
     """
     wish = wish.checked()
     query = read(text)
-    filter = _narrowed(filter, query)
+    filter = narrowed(filter, query)
     if query.node is None or not any(has_token(w.text) for w in words(query.node)):
         return _without_words(store, query, filter, wish)
-    if _only_signs(query) and not store.match(query.node, filter, 1):
+    if only_signs(query) and not store.match(query.node, filter, 1):
         query = replace(query, plain=True)  # no message has it all
-    return _Search(store, meaning, query, filter, wish).page()
+    return Search(store, meaning, query, filter, wish).page()
 
 
 def search_all(store: Store, meaning: Meaning, concepts: Sequence[str], filter: Filter, wish: Wish) -> Page:
@@ -86,8 +89,8 @@ def search_all(store: Store, meaning: Meaning, concepts: Sequence[str], filter: 
         query = read(concept)
         if query.node is None or not any(has_token(w.text) for w in words(query.node)):
             raise InvalidInput(f"The concept {concept!r} has no word to look for.")
-        searches.append(_Search(store, meaning, query, _narrowed(filter, query), wish, every=True))
-    searches.sort(key=_Search.size)  # what is found for the rarest leaves the least to look through
+        searches.append(Search(store, meaning, query, narrowed(filter, query), wish, every=True))
+    searches.sort(key=Search.size)  # what is found for the rarest leaves the least to look through
     found: list[dict[str, Ranked]] = []
     for one in searches:
         if found:
@@ -104,7 +107,7 @@ def search_all(store: Store, meaning: Meaning, concepts: Sequence[str], filter: 
         each = [one.hit(best[document]) for one, best in zip(searches, found, strict=True)]
         first = max(each, key=lambda h: h.score)
         rest = tuple(h for h in each if h.message_id != first.message_id)
-        hits.append(replace(first, score=_scaled(scores[document]), also=rest))
+        hits.append(replace(first, score=scaled(scores[document]), also=rest))
     exact = all(one.exhausted for one in searches)
     return replace(searches[-1].described(), hits=tuple(hits), total=len(order), offset=wish.offset, limit=wish.limit,
                    exact=exact, matched="all")  # fmt: skip
@@ -158,7 +161,7 @@ def related(store: Store, meaning: Meaning, conversation: str, message: str, fil
     return _Related(store, meaning, given, filter, wish.checked()).page()
 
 
-def _only_signs(query: Query) -> bool:
+def only_signs(query: Query) -> bool:
     """Whether the query would be plain but for quotes and parentheses: a question may hold both."""
     if query.plain or not isinstance(query.node, And):
         return False
@@ -169,7 +172,7 @@ def _words_only(node: Node) -> bool:
     return isinstance(node, Word) or (type(node) is And and all(map(_words_only, node.parts)))
 
 
-def _narrowed(filter: Filter, query: Query) -> Filter:
+def narrowed(filter: Filter, query: Query) -> Filter:
     """The filter with the fields of the query: both must hold."""
     f = query.fields
     after = max((t for t in (filter.after, f.after) if t is not None), default=None)
@@ -209,7 +212,7 @@ def _without_words(store: Store, query: Query, filter: Filter, wish: Wish) -> Pa
     return replace(page, hits=hits, total=total, matched="literal")
 
 
-class _Search:
+class Search:
     """One search on its way through the arms and the ranker."""
 
     def __init__(
@@ -235,6 +238,25 @@ class _Search:
         if wish.mode != "text":
             self._find_space(query.rest)
 
+    @property
+    def question(self) -> Question:
+        return self._question
+
+    @property
+    def words(self) -> list[Word]:
+        """The words that are looked for, in all their forms."""
+        return _as_words(self._terms)
+
+    @property
+    def node(self) -> Node | None:
+        return self._node
+
+    def through(self, filter: Filter, store: Store | None = None) -> Search:
+        """The same search for what another filter lets through."""
+        other = copy(self)
+        other._filter, other._store, other._seen = filter, store or self._store, set()
+        return other
+
     def _judged(self) -> tuple[Term, ...]:
         """The words that the ranker looks for."""
         return () if self._wish.mode == "vector" and self._plain else self._terms
@@ -249,7 +271,7 @@ class _Search:
             return And(tuple(t.node for t in self._terms))
         return any_term(self._terms) if self._terms else None
 
-    def _matching(self, limit: int) -> list[int]:
+    def matching(self, limit: int) -> list[int]:
         """What the text arm finds, best first: of a question first what has one of its rarer words,
         for very common ones say little and take long."""
         assert self._node is not None
@@ -261,9 +283,26 @@ class _Search:
             found += self._store.match(self._node, self._filter, limit)
         return list(dict.fromkeys(found))[:limit]
 
+    def having_all(self, limit: int) -> list[int]:
+        """What has every word that is looked for."""
+        node = self._node
+        if self._plain and len(self._terms) > 1:
+            node = And(tuple(t.node for t in self._terms))
+        return [] if node is None else self._store.match(node, self._filter, limit)
+
+    def read(self, keys: Sequence[int]) -> list[Candidate]:
+        return self._store.passages(keys, self._filter)
+
+    def gave(self, key: int) -> bool:
+        """Whether an arm found this passage."""
+        return key in self._seen
+
+    def count(self) -> tuple[int, bool]:
+        """How many passages the text arm can find, and whether that is all of them or only at least so many."""
+        return (0, True) if self._node is None else self._store.count(self._node, self._filter)
+
     def size(self) -> int:
-        """How many messages the text arm can find."""
-        return 0 if self._node is None else self._store.count(self._node, self._filter)[0]
+        return self.count()[0]
 
     def within(self, conversations: Iterable[str]) -> None:
         """Look in these conversations only."""
@@ -281,12 +320,13 @@ class _Search:
         if self._vector is None and self._wish.mode == "vector":
             raise InvalidInput(self._note or "There are no vectors to search in yet. `recollect index` makes them.")
 
-    def _pool(self) -> list[Found]:
+    def pool(self) -> list[Found]:
         """What the arms found, with what stands around the best of it."""
-        text = [] if self._node is None else self._matching(POOL)
+        text = [] if self._node is None else self.matching(POOL)
         near = self._nearest()
         self.exhausted = len(text) < POOL and not near
         by_text, by_vector = set(text) - self._seen, {key for key, _ in near} - self._seen
+        self._seen |= by_text | by_vector
         candidates = self._store.passages(list(by_text | by_vector), self._filter)
         pool = {c.key: Found(c, c.key in by_text, c.key in by_vector) for c in candidates}
         self._measure(pool, dict(near))
@@ -316,8 +356,7 @@ class _Search:
     # -- ranking ---
 
     def ranked(self) -> list[Ranked]:
-        ranked = rank.rank(self._question, self._pool())
-        self._seen |= {r.found.candidate.key for r in ranked}
+        ranked = rank.rank(self._question, self.pool())
         self._all = not self._plain or all(len(r.found.matched) == len(self._terms) for r in ranked)
         return _folded(self._by_text(ranked) if self._wish.score == "fts" else ranked)
 
@@ -347,20 +386,50 @@ class _Search:
     def _beyond(self, ranked: Sequence[Ranked], start: int, count: int) -> list[Hit]:
         """What the ranker did not look at follows in the order of the index."""
         known = self._seen
-        keys = [key for key in self._matching(POOL + len(known) + start + count) if key not in known]
+        keys = [key for key in self.matching(POOL + len(known) + start + count) if key not in known]
         wanted = keys[start : start + count]
         found = {c.key: c for c in self._store.passages(wanted, self._filter)}
-        lowest = _scaled(ranked[-1].score) if ranked else 0.0
+        lowest = scaled(ranked[-1].score) if ranked else 0.0
         return [self._show(found[key], lowest / 2) for key in wanted if key in found]
+
+    def rest(self) -> Iterator[Candidate]:
+        """What the ranker did not look at, in the order of the index."""
+        known, asked = set(self._seen), POOL + len(self._seen)
+        while self._node is not None:
+            keys = self.matching(asked)
+            new = [key for key in keys if key not in known]
+            known.update(new)
+            for at in range(0, len(new), _READ):
+                some = new[at : at + _READ]
+                found = {c.key: c for c in self._store.passages(some, self._filter)}
+                yield from (found[key] for key in some if key in found)
+            if len(keys) < asked or asked > LIMITS.page_offset:
+                return
+            asked *= 4
 
     def _by_conversation(self, ranked: Sequence[Ranked]) -> Page:
         groups: dict[str, list[Ranked]] = {}
         for one in ranked:
             groups.setdefault(one.found.candidate.document, []).append(one)
-        start = self._wish.offset
-        shown = list(groups.values())[start : start + self._wish.limit]
-        hits = tuple(replace(self.hit(first), also=tuple(map(self.hit, more[:_ALSO]))) for first, *more in shown)
-        return replace(self.described(), hits=hits, total=len(groups), exact=self.exhausted)
+        start, end = self._wish.offset, self._wish.offset + self._wish.limit
+        shown = list(groups.values())[start:end]
+        hits = [replace(self.hit(first), also=tuple(map(self.hit, more[:_ALSO]))) for first, *more in shown]
+        total = len(groups)
+        if end > total and not self.exhausted:
+            lowest = scaled(ranked[-1].score) if ranked else 0.0
+            more_of_them = islice(self._further(groups), end - total)
+            beyond = [self._show(candidate, lowest / 2) for candidate in more_of_them]
+            total += len(beyond)
+            hits += beyond[max(start - len(groups), 0) :]
+        return replace(self.described(), hits=tuple(hits), total=total, exact=self.exhausted)
+
+    def _further(self, groups: Iterable[str]) -> Iterator[Candidate]:
+        """The first message of each conversation that the ranker did not look at."""
+        known = set(groups)
+        for candidate in self.rest():
+            if candidate.document not in known:
+                known.add(candidate.document)
+                yield candidate
 
     def _total(self, ranked: int) -> tuple[int, bool]:
         if self._node is None:
@@ -385,9 +454,9 @@ class _Search:
         found = ranked.found
         by_text = found.text or (bool(found.matched) and self._wish.mode != "vector")
         arms = tuple(name for name, there in (("text", by_text), ("vector", found.vector)) if there)
-        share = _scaled(ranked.score) / ranked.score if ranked.score > 0 else 0.0
+        share = scaled(ranked.score) / ranked.score if ranked.score > 0 else 0.0
         return replace(
-            self._show(found.candidate, _scaled(ranked.score)),
+            self._show(found.candidate, scaled(ranked.score)),
             arms=arms,
             terms=tuple(self._terms[n].name for n in found.matched),
             parts={name: round(value * share, 4) for name, value in ranked.parts.items()},
@@ -398,7 +467,7 @@ class _Search:
         return _shown(candidate, _as_words(self._terms), score)
 
 
-class _Related(_Search):
+class _Related(Search):
     """Messages like a given one."""
 
     def __init__(self, store: Store, meaning: Meaning, given: Candidate, filter: Filter, wish: Wish) -> None:
@@ -441,7 +510,7 @@ def _folded(ranked: list[Ranked]) -> list[Ranked]:
     return list(seen.values())
 
 
-def _scaled(score: float) -> float:
+def scaled(score: float) -> float:
     return min(max(round(score / _TOP, 6), 1e-6), 1.0)
 
 

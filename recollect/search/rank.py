@@ -13,7 +13,9 @@ halves they were not fitted on (`bench/README.md`), and rounded.
 - whole, side: what was found in the conversation altogether, and in what its
   person said.
 - person: people ask for what they said themselves, unless they ask what the
-  assistant said. speaker: said by the one whom the question names.
+  assistant said. speaker: said by the one whom the question names. What is no
+  conversation (a note, a paper) is what its person chose to keep: it is neither
+  held back nor put forward by these.
 - recent; time: in or near a time that the question names; title: words in it.
 - question: a message that asks seldom holds the answer.
 """
@@ -27,6 +29,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
+from recollect.model import CONVERSATION
 from recollect.search.terms import Finder, Term
 from recollect.store.base import Candidate
 from recollect.text import tokens
@@ -149,7 +152,7 @@ def features_of(question: Question, pool: Sequence[Found]) -> list[tuple[Found, 
     at = {(f.candidate.document, f.candidate.position): f for f in pool}
     conversations = _Conversations(question, pool)
     speaker = _speaker(question, pool)
-    roles = {f.candidate.role for f in pool if f.text or f.vector}
+    roles = {f.candidate.role for f in pool if (f.text or f.vector) and f.candidate.source == CONVERSATION}
     person = question.asked and "user" in roles and len(roles) > 1 and not _ASKS_ASSISTANT.search(question.text)
     pairs = _pairs(question.terms)
     titles = _titles(question.terms, pool)
@@ -168,8 +171,8 @@ def features_of(question: Question, pool: Sequence[Found]) -> list[tuple[Found, 
             "topic": conversations.nearest.get(c.document, 0.0) / nearest,
             "reply": before.words / top * short if asked and before is not None else 0.0,
             "whole": conversations.whole(c.document),
-            "side": conversations.side(c.document),
-            "person": 1.0 if person and c.role == "user" else 0.0,
+            "side": conversations.side(c.document) if c.source == CONVERSATION else conversations.whole(c.document),
+            "person": 1.0 if person and (c.role == "user" or c.source != CONVERSATION) else 0.0,
             "speaker": 1.0 if speaker is not None and c.author == speaker else 0.0,
             "recent": _recent(question.now, c.created_at),
             "time": _in_time(question.windows, c.created_at),

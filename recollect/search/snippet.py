@@ -45,6 +45,17 @@ def snippet(content: str, wanted: Sequence[Word], length: int = LIMITS.snippet_l
     return shown, tuple(_hits(pattern, shown))
 
 
+def look(content: str, wanted: Sequence[Word], length: int) -> str:
+    """A snippet that keeps to its length, `…` included."""
+    shown, _ = snippet(content, wanted, max(1, length - 2))
+    return shown[:length]
+
+
+def found_at(content: str, wanted: Sequence[Word]) -> int | None:
+    """Where the first of the words stands; None where there is none of them."""
+    return _found_at(content, _pattern(tuple(wanted)))
+
+
 def excerpt(content: str, wanted: Sequence[Word], words: int) -> tuple[str, Marks]:
     """The same by words instead of characters: at most so many around the matches, with a third of the room before."""
     pattern = _pattern(tuple(wanted))
@@ -120,14 +131,20 @@ def _hits(pattern: re.Pattern[str] | None, text: str) -> list[tuple[int, int]]:
 
 
 def _slice_with_match(content: str, pattern: re.Pattern[str] | None) -> tuple[int, str]:
+    at = _found_at(content, pattern)
+    if at is None:
+        return 0, content[: LIMITS.snippet_slice]
+    start = max(0, at - _BEFORE)
+    return start, content[start : at + _LOOKED_AT]
+
+
+def _found_at(content: str, pattern: re.Pattern[str] | None) -> int | None:
     size = LIMITS.snippet_slice
     if pattern is not None:
         for start in range(0, min(len(content), LIMITS.indexed_characters), size - 1_000):
-            text = content[start : start + size]
-            if first := _search(pattern, _bare(text)):
-                before = max(0, first.start() - _BEFORE)
-                return start + before, text[before : first.start() + _LOOKED_AT]
-    return 0, content[:size]
+            if first := _search(pattern, _bare(content[start : start + size])):
+                return start + first.start()
+    return None
 
 
 def _window(hits: list[tuple[int, int]], length: int) -> int:

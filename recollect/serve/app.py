@@ -8,19 +8,46 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
 
 from recollect import __version__
 from recollect.serve.console import pages
 from recollect.serve.edge import Edge
 from recollect.serve.errors import SCHEMA, add_handlers
 from recollect.serve.mcp import http as mcp
-from recollect.serve.rest import bus, chat, conversations, docs, events, health, imports, keys, openai, search
+from recollect.serve.rest import (
+    bus,
+    chat,
+    conversations,
+    docs,
+    events,
+    health,
+    imports,
+    keys,
+    knowledge,
+    openai,
+    search,
+)
 from recollect.serve.service import Service
 
 ROUTERS = tuple(
-    part.router for part in (health, mcp, docs, keys, conversations, bus, search, imports, events, chat, openai, pages)
+    part.router
+    for part in (health, mcp, docs, keys, conversations, bus, search, knowledge, imports, events, chat, openai, pages)
 )
 _DESCRIPTION = "Every conversation with AI, kept verbatim and found again."
+
+
+class _App(FastAPI):
+    """The framework, with the edge before it."""
+
+    edge: Edge
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self
+        await self.edge(scope, receive, send)
+
+    async def framework(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await super().__call__(scope, receive, send)
 
 
 def make_app(service: Service) -> FastAPI:
@@ -28,19 +55,20 @@ def make_app(service: Service) -> FastAPI:
     caller's."""
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: _App) -> AsyncIterator[None]:
+        service.metrics.in_flight.set_function(lambda: app.edge.busy)
         async with AsyncExitStack() as stack:
             for router in ROUTERS:
                 await stack.enter_async_context(router.lifespan_context(app))
             stack.push_async_callback(asyncio.to_thread, service.drain)
             yield
 
-    app = FastAPI(
+    app = _App(
         title="Recollect", version=__version__, description=_DESCRIPTION, lifespan=lifespan, docs_url=None,
         redoc_url=None, redirect_slashes=False,
     )  # fmt: skip
     app.state.service = service
-    app.add_middleware(Edge, service=service)
+    app.edge = Edge(app.framework, service, mcp.ROUTES)
     add_handlers(app)
     for router in ROUTERS:
         # Not include_router: then every request would be matched router by router, which costs more than all else here.

@@ -148,6 +148,8 @@ def credential(headers: Headers) -> str | None:
 
 def cookies(text: str) -> set[str]:
     """The values of our cookie."""
+    if COOKIE not in text:
+        return set()
     pairs = (part.strip().partition("=") for part in text.split(";"))
     return {value.strip().strip('"') for name, _, value in pairs if name.strip() == COOKIE and value.strip()}
 

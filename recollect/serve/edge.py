@@ -13,8 +13,7 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
@@ -22,13 +21,14 @@ from urllib.parse import urlencode, urlsplit
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Match
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.serve import limits, logs
 from recollect.serve.access import Principal
 from recollect.serve.auth import Unauthorized, cookies
 from recollect.serve.errors import Problem, answer_to, unexpected
+from recollect.serve.patience import Patience
 from recollect.settings import LIMITS
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ STATIC = "/static/"
 UPLOADS = "/api/imports"
 SEARCHES = frozenset((
     "/api/search", "/api/v1/search", "/api/v1/related", "/conversations/search/messages", "/console/hits",
-    "/console/matches",
+    "/console/matches", "/api/knowledge/search", "/api/knowledge/notes/search", "/api/knowledge/media/search",
+    "/api/knowledge/chats/search", "/api/knowledge/characters/search", "/api/knowledge/prompts/search",
 ))  # fmt: skip
 MCP = "/mcp"
 CHECKED_EVERY = 5.0  # seconds after which a stream's credential is checked again
@@ -53,14 +54,14 @@ _THIS_COMPUTER = frozenset(("localhost", "127.0.0.1", "[::1]"))
 # What a page of any site may send without asking first.
 _SIMPLE_TYPES = frozenset(("", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"))
 _SECURITY = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-        "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    b"content-security-policy": (
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+        b"connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
 }
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": ", ".join(_METHODS),
@@ -69,27 +70,28 @@ _PREFLIGHT = {
 
 
 class Edge:
-    """ASGI middleware around the whole app."""
+    """ASGI, before everything of the framework. `mcp` are the routes that it need not find: its way to a route costs
+    more than most calls of a tool do."""
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+    def __init__(self, app: ASGIApp, service: Service, mcp: Sequence[Route] = ()) -> None:
         self.app = app
         self.service = service
         self.busy = 0
         """Requests being answered, without streams of events."""
-        self._searches = asyncio.Semaphore(LIMITS.searches_at_once)
+        self._mcp = mcp
+        self.turns = _Turns()
+        self.patience = Patience()
+        """With those who send a request."""
 
-    @asynccontextmanager
-    async def turn_to_search(self) -> AsyncIterator[None]:
-        """Searches take turns: many at once would only push each other past their deadlines."""
-        try:
-            async with asyncio.timeout(LIMITS.search_wait_seconds):
-                await self._searches.acquire()
-        except TimeoutError:
-            raise Problem(503, "The server is busy with other searches. Try again.", retry_after=1) from None
-        try:
-            yield
-        finally:
-            self._searches.release()
+    def way_to(self, scope: Scope) -> ASGIApp:
+        """What answers a request that was let in."""
+        if is_mcp(scope["path"]):
+            for route in self._mcp:
+                match, found = route.matches(scope)
+                if match is Match.FULL:
+                    scope.update(found, route=route)
+                    return route.app
+        return self.app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -100,6 +102,24 @@ class Edge:
             await self.app(scope, receive, send)
 
 
+class _Turns:
+    """Searches take turns: many at once would only push each other past their deadlines."""
+
+    def __init__(self) -> None:
+        self._free = asyncio.Semaphore(LIMITS.searches_at_once)
+        self._patience = Patience()
+
+    async def __aenter__(self) -> None:
+        try:
+            with self._patience.limit(LIMITS.search_wait_seconds):
+                await self._free.acquire()
+        except TimeoutError:
+            raise Problem(503, "The server is busy with other searches. Try again.", retry_after=1) from None
+
+    async def __aexit__(self, *_: object) -> None:
+        self._free.release()
+
+
 class _Visit:
     """Somebody at the door: what is asked of a request and of a WebSocket alike."""
 
@@ -108,13 +128,15 @@ class _Visit:
         self._service = edge.service
         self._raw_receive = receive
         self._raw_send = send
-        self._headers = _Headers(scope["headers"])
+        self._headers = Headers(scope["headers"])
         self._method = method
         self._path: str = scope["path"]
-        given = self._headers.get("x-request-id") or ""
-        self._id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        given = self._headers.get("x-request-id")
+        self._id = given if given and _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         self._scope: Scope = {**scope}
-        self._scope["state"] = {**scope.get("state", {}), "request_id": self._id, "turn": edge.turn_to_search}
+        self._scope["state"] = {
+            **scope.get("state", {}), "request_id": self._id, "headers": self._headers, "turn": edge.turns,
+        }  # fmt: skip
         self._cors = ""  # the origin that is told it may read the answer
         self._principal: Principal | None = None
         self._credential: str | None = None
@@ -287,27 +309,24 @@ class _Exchange(_Visit):
 
     async def run(self) -> None:
         began = time.perf_counter()
-        metrics = self._service.metrics
         self._edge.busy += 1
-        metrics.in_flight.inc()
         try:
             await self._answer()
         finally:
             if self._streams:
-                metrics.open_streams.dec()
+                self._service.metrics.open_streams.dec()
             else:
                 self._edge.busy -= 1
-                metrics.in_flight.dec()
             self._log("request", began)
 
     async def _answer(self) -> None:
         try:
             early = await self._admitted()
             if early is None and group_of(self._method, self._path) == limits.SEARCH:
-                async with self._edge.turn_to_search():
+                async with self._edge.turns:
                     await self._edge.app(self._scope, self._receive, self._send)
             else:
-                await (early or self._edge.app)(self._scope, self._receive, self._send)
+                await (early or self._edge.way_to(self._scope))(self._scope, self._receive, self._send)
         except Exception as error:
             if self._over or isinstance(error, ClientDisconnect):
                 return
@@ -354,7 +373,7 @@ class _Exchange(_Visit):
         if self._body_done:
             return await self._raw_receive()
         try:
-            async with asyncio.timeout(LIMITS.body_seconds):
+            with self._edge.patience.limit(LIMITS.body_seconds):
                 message = await self._raw_receive()
         except TimeoutError:
             raise Problem(408, "The request came too slowly.", headers={"Connection": "close"}) from None
@@ -380,8 +399,8 @@ class _Exchange(_Visit):
             raise _Over
 
     def _finish(self, headers: MutableHeaders) -> None:
-        for name, value in _SECURITY.items():
-            headers.setdefault(name, value)
+        given = {name for name, _ in headers.raw}
+        headers.raw.extend(header for header in _SECURITY.items() if header[0] not in given)
         headers.setdefault("X-Request-ID", self._id)  # the model behind may have given its own
         if not self._path.startswith(STATIC) or self._status >= 400:
             headers["Cache-Control"] = "no-store"
@@ -394,7 +413,6 @@ class _Exchange(_Visit):
         if headers.get("content-type", "").startswith("text/event-stream") and self._method != "HEAD":
             self._streams = True
             self._edge.busy -= 1
-            self._service.metrics.in_flight.dec()
             self._service.metrics.open_streams.inc()
 
     async def _may_go_on(self) -> bool:
@@ -428,14 +446,14 @@ class _Over(Exception):
     """The answer has been ended; nothing more of it is wanted."""
 
 
-class _Headers:
+class Headers:
     """The headers of a request; names are in lower case, as ASGI wants it."""
 
     def __init__(self, raw: list[tuple[bytes, bytes]]) -> None:
         self.raw = raw
         self._values: dict[str, list[str]] = {}
         for name, value in raw:
-            self._values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip())
+            self._values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip(" \t"))
 
     def get(self, name: str) -> str | None:
         values = self._values.get(name)

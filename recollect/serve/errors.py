@@ -66,9 +66,8 @@ class Problem(HTTPException):
 
 
 def add_handlers(app: FastAPI) -> None:
-    app.add_exception_handler(errors.RecollectError, _handle)
-    app.add_exception_handler(HTTPException, _handle)
-    app.add_exception_handler(RequestValidationError, _handle)
+    for kind in (errors.RecollectError, HTTPException, RequestValidationError, Exception):
+        app.add_exception_handler(kind, _handle)
 
 
 async def _handle(request: Request, error: Exception) -> Response:

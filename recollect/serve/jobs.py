@@ -59,6 +59,8 @@ class Job:
     total: int = 0
     file: str = ""
     """What is read at the moment, of an archive one of its files."""
+    kind: str | None = None
+    """What the person says that it is."""
     receipt: Receipt | None = None
     error: str = ""
     created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -81,14 +83,14 @@ class Jobs:
     # -- uploading ---
 
     @contextmanager
-    def upload(self, user: str, name: str) -> Iterator[Upload]:
+    def upload(self, user: str, name: str, kind: str | None = None) -> Iterator[Upload]:
         """A file to write to; it is removed again unless it was accepted."""
         with self._lock:
             waiting = sum(1 for job in self._jobs.values() if job.user == user and job.state in (QUEUED, RUNNING))
         if waiting >= LIMITS.waiting_imports:
             raise TooManyImports(f"{waiting} imports are waiting already; send more when some of them are done.")
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        upload = Upload(self, user, safe_name(name))
+        upload = Upload(self, user, safe_name(name), kind)
         try:
             yield upload
         finally:
@@ -169,7 +171,8 @@ class Jobs:
             job.file, job.done, job.total = file, done, total
 
         with self._service.libraries.borrow(job.user) as library:
-            return library.import_path(self.folder / job.id / job.name, progress=report)
+            folder = self.folder / job.id
+            return library.import_path(folder / job.name, kind=job.kind, within=folder, progress=report)
 
     def _without_paths(self, sentence: str, job: Job) -> str:
         return sentence.replace(str(self.folder / job.id) + "/", "").replace(str(self.folder / job.id), job.name)
@@ -186,7 +189,7 @@ class Jobs:
         for folder in sorted(self.folder.iterdir()):
             try:
                 note = json.loads((folder / _NOTE).read_text(encoding="utf-8"))
-                job = Job(folder.name, str(note["user"]), str(note["name"]), int(note["size"]))
+                job = Job(folder.name, str(note["user"]), str(note["name"]), int(note["size"]), kind=note.get("kind"))
                 if safe_name(job.name) == job.name and (folder / job.name).is_file():
                     self.accept(job)
             except (OSError, ValueError, KeyError, TypeError):
@@ -198,9 +201,9 @@ class Jobs:
 class Upload:
     """A file while it comes in."""
 
-    def __init__(self, jobs: Jobs, user: str, name: str) -> None:
+    def __init__(self, jobs: Jobs, user: str, name: str, kind: str | None) -> None:
         self._jobs = jobs
-        self.job = Job(secrets.token_urlsafe(18), user, name, 0)
+        self.job = Job(secrets.token_urlsafe(18), user, name, 0, kind=kind)
         self._folder = jobs.folder / self.job.id
         self._folder.mkdir(mode=0o700)
         self._file: IO[bytes] = (self._folder / name).open("xb")
@@ -217,7 +220,8 @@ class Upload:
         os.fsync(self._file.fileno())
         self._file.close()
         note = self._folder / (_NOTE + ".new")
-        note.write_text(json.dumps({"user": self.job.user, "name": self.job.name, "size": self.job.size}))
+        about = {"user": self.job.user, "name": self.job.name, "size": self.job.size, "kind": self.job.kind}
+        note.write_text(json.dumps(about))
         note.chmod(0o600)
         note.rename(self._folder / _NOTE)
         self._accepted = True

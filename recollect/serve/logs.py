@@ -7,17 +7,21 @@ unless it is one of our own about the store, which says what to do.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
 import sys
 import traceback
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+import orjson
+
 from recollect.errors import RecollectError
-from recollect.text import iso, printable, truncate
+from recollect.text import printable, truncate
 
 FORMATS = ("json", "text")
 LONGEST = 500
@@ -29,11 +33,12 @@ log = logging.getLogger("recollect.serve")
 
 def start_logging(kind: str = "json", stream: TextIO | None = None) -> logging.Handler:
     """Write the log of this process to a stream (standard error), as JSON or for people."""
-    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
+    handler = _Lines(stream if stream is not None else sys.stderr)
     handler.setFormatter(JsonLines() if kind == "json" else PlainLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # nothing of that is written
     log.setLevel(logging.INFO)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what it says of requests we say ourselves
     logging.getLogger("uvicorn.access").disabled = True
@@ -43,17 +48,63 @@ def start_logging(kind: str = "json", stream: TextIO | None = None) -> logging.H
 
 def event(name: str, level: int = logging.INFO, **facts: object) -> None:
     """Write one event with its facts."""
-    log.log(level, name, extra={_EXTRA: facts})
+    if log.isEnabledFor(level):  # not log.log, which looks for the line it was called from
+        record = logging.LogRecord(log.name, level, "", 0, name, (), None)
+        setattr(record, _EXTRA, facts)
+        log.handle(record)
 
 
 def failed(error: BaseException, name: str = "failed", **facts: object) -> None:
     event(name, logging.ERROR, **facts, **_told(error))
 
 
+class _Lines(logging.Handler):
+    """Writes lines to a stream; within an event loop, those of one turn of it together. To write costs more than all
+    else that is done for a line: while it lasts, other threads take the interpreter."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+        self._lines: list[str] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The one whose turn is waited for."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._lines.append(self.format(record))
+            loop = _running_loop()
+            if loop is None:
+                self.flush()
+            elif self._loop is not loop:
+                self._loop = loop
+                loop.call_soon(self.flush)
+        except Exception:
+            self.handleError(record)
+
+    def flush(self) -> None:
+        with self.lock or nullcontext():
+            lines, self._lines, self._loop = self._lines, [], None
+            if lines:
+                self._stream.write("\n".join([*lines, ""]))
+                self._stream.flush()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         # ASCII: control characters, ANSI's too, are escaped, and no line can be broken.
-        return json.dumps(_facts(record), ensure_ascii=True, default=str)
+        facts = _facts(record)
+        with suppress(orjson.JSONEncodeError):
+            line = orjson.dumps(facts, default=str)
+            if line.isascii():
+                return line.decode()
+        return json.dumps(facts, ensure_ascii=True, default=str)
 
 
 class PlainLines(logging.Formatter):
@@ -71,7 +122,7 @@ def _plain(value: object) -> str:
 
 def _facts(record: logging.LogRecord) -> dict[str, Any]:
     facts: dict[str, Any] = {
-        "time": iso(datetime.fromtimestamp(record.created, UTC)),
+        "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
         "level": record.levelname.lower(),
         "event": truncate(record.getMessage(), LONGEST) if record.name.startswith(_TRUSTED) else "reported",
     }

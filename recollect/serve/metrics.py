@@ -32,6 +32,7 @@ class Metrics:
             "recollect_request_seconds", "How long requests took.", ["route", "method"], buckets=_SECONDS,
             registry=self._registry,
         )  # fmt: skip
+        self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}  # to find labels is dear
         self.in_flight = Gauge("recollect_requests_in_flight", "Requests being answered.", registry=self._registry)
         self.open_streams = Gauge("recollect_open_streams", "Event streams being sent.", registry=self._registry)
         self.auth_failures = Counter(
@@ -60,8 +61,13 @@ class Metrics:
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         method = method if method in _METHODS else "OTHER"
-        self._requests.labels(route, method, str(status)).inc()
-        self._seconds.labels(route, method).observe(seconds)
+        counted = self._answered.get((route, method, status))
+        if counted is None:
+            counted = self._requests.labels(route, method, str(status)), self._seconds.labels(route, method)
+            self._answered[route, method, status] = counted
+        requests, times = counted
+        requests.inc()
+        times.observe(seconds)
 
     def text(self) -> bytes:
         return generate_latest(self._registry)

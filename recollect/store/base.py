@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recollect.model import Bone, Document, Filter, Passage, Receipt, Summary
+from recollect.model import CONVERSATION, Bone, Document, Filter, Passage, Receipt, Summary
 from recollect.query import Node, Word
 from recollect.store.encoding import Progress
 
@@ -36,6 +36,8 @@ class Saved:
     """Passages that already live in another document of the origin."""
     altered: bool = False
     """What the origin says of the document itself (title, times, metadata) differs from before."""
+    removed: int = 0
+    """Passages that a rewritten document no longer has."""
 
 
 class Placed(NamedTuple):
@@ -168,9 +170,16 @@ class Store(ABC):
 
         A document is known by (origin, origin_id). Passages that are new are
         added, equal ones left alone, different ones replaced unless the stored
-        document is newer or the given one is `partial`. Nothing is removed.
-        What is added `by_id` can be found by the ids of passages (see `holding`).
+        document is newer or the given one is `partial`. Of a conversation nothing
+        is removed; anything else is rewritten, so that what replaces it is all it
+        then has, in the order given. What is added `by_id` can be found by the ids of passages (see `holding`).
         """
+
+    @abstractmethod
+    def rewrite(self, document: str, given: Document, version: int | None = None) -> Saved:
+        """Let a stored document that is no conversation say what the given one says and nothing else,
+        as a change made now. It stays known by what it was known by. Raises NotFound, or Conflict
+        when it is not the `version` that the change was made for."""
 
     @abstractmethod
     def append(self, document: str, passage: Passage) -> Placed:
@@ -228,6 +237,11 @@ class Store(ABC):
     @abstractmethod
     def contents(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
         """The passages of these keys, each with the id of its document."""
+
+    @abstractmethod
+    def changed(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
+        """For each of these passages its document, and when it was said; of what is no conversation, and of
+        messages without a date, when the document last changed."""
 
     @abstractmethod
     def part(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
@@ -435,8 +449,12 @@ class Store(ABC):
         """Counts and sizes: conversations, messages, by origin and role, first and last time."""
 
     @abstractmethod
-    def facets(self) -> dict[str, list[tuple[str, int]]]:
-        """The namespaces, origins and tags of documents, with how many have each; most first."""
+    def facets(self, source: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
+        """The namespaces, origins and tags of the documents of a source, with how many have each; most first."""
+
+    @abstractmethod
+    def media_types(self) -> list[tuple[str, int]]:
+        """The types of media items, in lower case, with how many there are of each; most first."""
 
     @abstractmethod
     def activity(self) -> Activity:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain, count
 from typing import Any
 
-from recollect.errors import Conflict, NotFound
+from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Bone, Document, Filter, Passage, Summary, places
 from recollect.query import Word
+from recollect.store import rewriting, selection
 from recollect.store.base import Placed, Saved
 from recollect.store.database import Database, IndexRow, TextIndex
 from recollect.store.encoding import (
@@ -24,12 +25,21 @@ from recollect.store.encoding import (
     passage_of,
     passage_row,
 )
+from recollect.store.passages import (
+    COLUMNS,
+    change_document,
+    count_up,
+    give_opening,
+    remove_passages,
+    renumber,
+    replace_passage,
+    stored_bones,
+)
 from recollect.text import from_micros, identifier, micros, storable, truncate
 
-DOCUMENT_COLUMNS = (*DOCUMENT_TEXTS, "created_at", "updated_at", "metadata", "original", "partial", "shared_ids")
-_FIXED = ("id", "origin", "origin_id", "source")  # what a stored document keeps whatever its origin says
-_PASSAGE = ("key", "document", "receipt", "shared", *PASSAGE_COLUMNS)
-_UPDATE_PASSAGE = f"update passage set {', '.join(f'{c} = ?' for c in PASSAGE_COLUMNS)} where key = ?"
+DOCUMENT_COLUMNS = (*DOCUMENT_TEXTS, "created_at", "updated_at", "metadata", "original", "partial", "shared_ids",
+                    "version")  # fmt: skip
+_NO_CHANGE = ("head", "updated_at")  # of what is rewritten: where nothing else differs, it is the same
 _SELECT_PASSAGE = f"select {', '.join(PASSAGE_COLUMNS)} from passage where key = ?"
 _SELECT_PASSAGES = f"select {', '.join(PASSAGE_COLUMNS)} from passage where document = ? order by position"
 _SELECT_DOCUMENT = f"select {', '.join(DOCUMENT_COLUMNS)} from document where key = ?"
@@ -93,6 +103,17 @@ def contents(db: Database, keys: Sequence[int]) -> dict[int, tuple[str, Passage]
     return {key: (document, passage_of(tuple(row))) for key, document, *row in rows}
 
 
+def changed(db: Database, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
+    listed, value = db.among(list(keys))
+    rows = db.rows(
+        "select p.key, d.id, coalesce(case when d.source = 'conversation' then p.created_at end, "
+        "d.updated_at, d.created_at) "
+        f"from passage p join document d on d.key = p.document where p.key in ({listed})",
+        (value,),
+    )
+    return [(key, document, from_micros(at)) for key, document, at in rows]
+
+
 def part(db: Database, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
     key = key_of(db, id)
     rows = db.rows(
@@ -130,11 +151,11 @@ def summary(db: Database, id: str) -> Summary:
 
 
 def summaries(db: Database, filter: Filter, search: str, limit: int, offset: int) -> tuple[list[Summary], int]:
-    where, values = db.conditions(filter, search)
+    where, values = db.conditions(selection.exact(db, filter), search)
     total: int = db.get(f"select count(*) from document d where {where}", values)
     rows = db.rows(
         f"""select d.id, d.origin, d.origin_id, d.source, d.title, d.namespace, d.created_at, d.updated_at,
-          d.passages, d.metadata, d.original from document d where {where}
+          d.passages, d.metadata, d.original, d.version from document d where {where}
         order by coalesce(d.updated_at, d.created_at) desc nulls last, d.key desc limit ? offset ?""",
         (*values, limit, offset),
     )
@@ -142,16 +163,16 @@ def summaries(db: Database, filter: Filter, search: str, limit: int, offset: int
 
 
 def _summary(row: tuple[Any, ...]) -> Summary:
-    *texts, created, updated, count, metadata, original = row
+    *texts, created, updated, count, metadata, original, version = row
     names = ("id", "origin", "origin_id", "source", "title", "namespace")
     exact = load(original)
     fields = {n: exact.get(n, t) for n, t in zip(names, texts, strict=True)}
     return Summary(**fields, created_at=from_micros(created), updated_at=from_micros(updated),
-                   message_count=count, metadata=load(metadata))  # fmt: skip
+                   message_count=count, metadata=load(metadata), version=version)  # fmt: skip
 
 
 def keys(db: Database, filter: Filter) -> list[int]:
-    where, values = db.conditions(filter)
+    where, values = db.conditions(selection.exact(db, filter))
     return [k for (k,) in db.rows(f"select d.key from document d where {where} order by d.key", values)]
 
 
@@ -219,7 +240,7 @@ class _Saving:
             columns = tuple(self._documents[0])
             self._db.insert("document", columns, [tuple(row.values()) for row in self._documents])
         if self._rows:
-            self._db.insert("passage", _PASSAGE, self._rows)
+            self._db.insert("passage", COLUMNS, self._rows)
             self._db.run("update last_key set passage = ?", (self._next - 1,))
             self._index.add(self._indexed)
         if self._brought:
@@ -242,7 +263,8 @@ class _Saving:
             for position, (n, canonical) in enumerate(order)
         ]
         if self._receipt is not None:
-            self._brought.append((self._receipt, key, dump_runs(set(keys)), None))
+            before = rewriting.NEW if rewriting.is_rewritten(document.source) else None
+            self._brought.append((self._receipt, key, dump_runs(set(keys)), before))
         return Saved(document.id, True, new=len(keys), copies=copies)
 
     def _free_id(self, document: Document) -> str:
@@ -259,6 +281,8 @@ class _Saving:
     def _merge(self, key: int, given: Document) -> Saved:
         self.flush()  # what this transaction wrote of the document before must be seen
         stored = read_head(self._db, key)
+        if rewriting.is_rewritten(stored.source, given.source):
+            return self._replace(key, stored, _begun(given, stored), not given.partial and not _older(given, stored))
         known = {i: (k, digest) for k, i, digest in
                 self._db.rows("select key, id, digest from passage where document = ?", (key,))}  # fmt: skip
         saved = Saved(stored.id, False)
@@ -283,7 +307,46 @@ class _Saving:
         saved.altered = before is not None
         if saved.new or saved.changed or before:
             contained += self._rearrange(key, stored, given, new, replaces)
+            count_up(self._db, key)
         self._contained(key, contained, before)
+        return saved
+
+    def rewrite(self, key: int, given: Document) -> Saved:
+        """See Store.rewrite."""
+        stored = read_head(self._db, key)
+        given = replace(given, passages=_distinct(given.passages))
+        now = datetime.now(UTC)
+        if given.updated_at is None or _older(given, stored) or given.updated_at == stored.updated_at:
+            given = replace(given, updated_at=max(stored.updated_at or now, now))
+        return self._replace(key, stored, given, True)
+
+    def _replace(self, key: int, stored: Document, given: Document, replaces: bool) -> Saved:
+        """Let the document have what is given and nothing else, remembering for the receipt what it was."""
+        saved = Saved(stored.id, False)
+        if not replaces:
+            known = {digest: k for k, digest in
+                     self._db.rows("select key, digest from passage where document = ?", (key,))}  # fmt: skip
+            saved.same = sum(digest_of(passage) in known for passage in given.passages)
+            saved.kept = len(given.passages) - saved.same
+            self._contained(key, known.values(), None)
+            return saved
+        before = rewriting.kept(read(self._db, key)) if self._receipt is not None else None
+        head, rows = rewriting.rows_of(given)
+        done = rewriting.put(self._db, self._index, key, rows, self._receipt, given.shared_ids or self._by_id)
+        self._next = self._db.get("select passage + 1 from last_key")
+        now = replace(given, id=stored.id, origin=stored.origin, origin_id=stored.origin_id, source=stored.source,
+                      title=given.title or stored.title, head=head if done else stored.head,
+                      created_at=given.created_at or stored.created_at,
+                      updated_at=given.updated_at or stored.updated_at)  # fmt: skip
+        old_row, new_row = document_row(stored), document_row(now)
+        saved.altered = any(old_row[name] != new_row[name] for name in new_row if name not in _NO_CHANGE)
+        saved.new, saved.same, saved.changed, saved.removed = done.new, done.same, done.changed, done.removed
+        if done or saved.altered:
+            change_document(self._db, key, new_row, self._index)
+            count_up(self._db, key)
+            if self._receipt is None:
+                rewriting.claim(self._db, key)
+        self._contained(key, done.keys, before if done or saved.altered else None)
         return saved
 
     def _update_document(self, key: int, stored: Document, given: Document) -> str | None:
@@ -389,6 +452,15 @@ def _distinct(passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
     return passages if len(found) == len(passages) else tuple(found.values())
 
 
+def _begun(given: Document, stored: Document) -> Document:
+    """Nothing begins later than it was known to: a file that was only touched is not a new one."""
+    if not (given.created_at and stored.created_at and given.created_at > stored.created_at):
+        return given
+    kept = stored.created_at
+    passages = tuple(p._replace(created_at=kept) if p.created_at == given.created_at else p for p in given.passages)
+    return replace(given, created_at=kept, passages=passages)
+
+
 def _older(given: Document, stored: Document) -> bool:
     return bool(given.updated_at and stored.updated_at and given.updated_at < stored.updated_at)
 
@@ -414,27 +486,32 @@ def _bone(passage: Passage) -> Passage:
     return Passage(identifier(passage.id), None, "", parent=parent, created_at=passage.created_at)
 
 
-def stored_bones(db: Database, key: int) -> dict[str, Passage]:
-    rows = db.rows(
-        "select id, parent, created_at, position, canonical from passage where document = ? order by position", (key,)
-    )
-    return {
-        i: Passage(i, None, "", parent=parent, created_at=from_micros(at), position=position, canonical=bool(canonical))
-        for i, parent, at, position, canonical in rows
-    }
-
-
-def renumber(db: Database, key: int, places: Mapping[str, tuple[int, bool]]) -> None:
-    db.run_many(
-        "update passage set position = ?, canonical = ? where document = ? and id = ?",
-        [(position, canonical, key, i) for i, (position, canonical) in places.items()],
-    )
+def rewrite(db: Database, index: TextIndex, id: str, given: Document, version: int | None) -> Saved:
+    """See Store.rewrite."""
+    key = key_of(db, id)
+    stored = read_head(db, key)
+    if not rewriting.is_rewritten(stored.source):
+        raise InvalidInput(f"{truncate(id, 80)!r} is a conversation: messages are added to it, it is not rewritten.")
+    if version is not None and version != stored.version:
+        raise Conflict(
+            f"{truncate(id, 80)!r} was changed meanwhile: it is version {stored.version} now, not {version}. "
+            "Read it again, and make the change in what it says now."
+        )
+    return _Saving(db, index, [given], None, False).rewrite(key, given)
 
 
 # -- one at a time -------------------------------------------------------------
 
 
-def append(db: Database, id: str, passage: Passage, index: TextIndex, shared: bool = False) -> Placed:
+def append(db: Database, id: str, passage: Passage, index: TextIndex) -> Placed:
+    """See Store.append."""
+    placed = _append(db, id, passage, index)
+    if placed:
+        _grown(db, id)
+    return placed
+
+
+def _append(db: Database, id: str, passage: Passage, index: TextIndex, shared: bool = False) -> Placed:
     found = db.rows("select key, head, updated_at, passages from document where id = ?", (identifier(id),))
     key, head, updated, position = found[0] if found else (key_of(db, id), None, 0, 0)
     there = db.rows(
@@ -454,7 +531,7 @@ def append(db: Database, id: str, passage: Passage, index: TextIndex, shared: bo
     changed = max(from_micros(updated) or at, at)
     row = passage_row(passage._replace(parent=passage.parent or head, created_at=at), position)
     passage_key: int = db.get("update last_key set passage = passage + 1 returning passage")
-    db.insert("passage", _PASSAGE, [(passage_key, key, None, shared, *row)])
+    db.insert("passage", COLUMNS, [(passage_key, key, None, shared, *row)])
     index.add([(passage_key, "", row[-1])])
     db.run(
         "update document set head = ?, passages = passages + 1, updated_at = ? where key = ?",
@@ -478,9 +555,19 @@ def extend(db: Database, id: str, passages: Sequence[Passage], index: TextIndex)
     for passage in passages:
         if identifier(passage.id) not in known:
             known.add(identifier(passage.id))
-            append(db, id, passage, index, shared=True)
+            _append(db, id, passage, index, shared=True)
             new += 1
+    if new:
+        _grown(db, id)
     return new
+
+
+def _grown(db: Database, id: str) -> None:
+    ((key, source),) = db.rows(
+        "update document set version = version + 1 where id = ? returning key, source", (identifier(id),)
+    )
+    if rewriting.is_rewritten(source):
+        rewriting.claim(db, key)
 
 
 def _same_or_refuse(passage: Passage, row: tuple[Any, ...]) -> Placed:
@@ -519,80 +606,7 @@ def amend(
         updated_at=max(head.updated_at or now, now),
     )  # fmt: skip
     change_document(db, key, document_row(amended), index)
-
-
-def change_document(db: Database, key: int, row: Mapping[str, Any], index: TextIndex) -> None:
-    """Let a document say what the row says, but for what it is known by."""
-    changes = {name: value for name, value in row.items() if name not in _FIXED}
-    changes |= db.derived(row)
-    opening, old, content = db.rows(
-        "select d.opening, d.title, p.content from document d left join passage p on p.key = d.opening where d.key = ?",
-        (key,),
-    )[0]
-    db.run(f"update document set {', '.join(f'{name} = ?' for name in changes)} where key = ?",
-           (*changes.values(), key))  # fmt: skip
-    if opening is not None and old != row["title"]:
-        index.remove([(opening, old, content)])
-        index.add([(opening, row["title"], content)])
-        db.outdated([opening])
-
-
-def give_opening(db: Database, key: int, index: TextIndex) -> None:
-    """Let the first passage carry the title in the index, if none does."""
-    ((title, opening),) = db.rows("select title, opening from document where key = ?", (key,))
-    if opening is not None:
-        return
-    first = db.rows("select key, content from passage where document = ? order by position limit 1", (key,))
-    for passage, content in first:
-        db.run("update document set opening = ? where key = ?", (passage, key))
-        index.remove([(passage, "", content)])
-        index.add([(passage, title, content)])
-        db.outdated([passage])
-
-
-def replace_passage(db: Database, key: int, row: tuple[Any, ...], index: TextIndex) -> None:
-    ((_, title, content),) = in_index(db, [key])
-    db.run(_UPDATE_PASSAGE, (*row, key))
-    if row[-1] != content:
-        index.remove([(key, title, content)])
-        index.add([(key, title, row[-1])])
-    db.outdated([key])
-
-
-def in_index(db: Database, passages: Sequence[int]) -> Iterator[IndexRow]:
-    """The passages as they stand in the index."""
-    for start in range(0, len(passages), 1_000):
-        listed, value = db.among(passages[start : start + 1_000])
-        yield from db.rows(
-            "select p.key, case when d.opening = p.key then d.title else '' end, p.content "
-            f"from passage p join document d on d.key = p.document where p.key in ({listed})",
-            (value,),
-        )
-
-
-def replace_order(db: Database, key: int, index: TextIndex) -> None:
-    """Number the passages anew after some were removed."""
-    bones = list(stored_bones(db, key).values())
-    head, order = places(bones, db.get("select head from document where key = ?", (key,)))
-    renumber(db, key, {bones[n].id: (position, canonical) for position, (n, canonical) in enumerate(order)
-                       if (bones[n].position, bones[n].canonical) != (position, canonical)})  # fmt: skip
-    db.run("update document set head = ? where key = ?", (head, key))
-    give_opening(db, key, index)
-
-
-def remove_passages(db: Database, passages: Mapping[int, Sequence[int]], index: TextIndex) -> None:
-    """Delete passages of some documents: from the truth and from the index."""
-    keys = [key for some in passages.values() for key in some]
-    index.remove(in_index(db, keys), len(keys))
-    for start in range(0, len(keys), 1_000):
-        listed, value = db.among(keys[start : start + 1_000])
-        db.run(f"delete from passage where key in ({listed})", (value,))
-    db.forgotten(keys)
-    db.run_many(
-        "update document set passages = (select count(*) from passage p where p.document = document.key), "
-        "opening = (select p.key from passage p where p.key = document.opening) where key = ?",
-        [(document,) for document in passages],
-    )
+    count_up(db, key)
 
 
 def take(db: Database, id: str, index: TextIndex) -> Document:

@@ -20,7 +20,7 @@ import orjson
 from recollect.errors import InvalidInput
 from recollect.model import Document, Json, Passage
 from recollect.settings import LIMITS
-from recollect.text import from_micros, identifier, micros, storable
+from recollect.text import fold, from_micros, identifier, micros, storable
 
 PASSAGE_TEXTS = ("id", "role", "kind", "author", "model", "tool", "parent", "visibility", "content")
 PASSAGE_COLUMNS = (
@@ -119,6 +119,20 @@ def document_row(document: Document) -> dict[str, Any]:
     return row
 
 
+FOUND_BY = 200
+"""Characters by which a document is found: an index holds no more of some."""
+
+
+def found_by(row: Mapping[str, Any]) -> dict[str, str | None]:
+    """What filters ask of a document's metadata, in columns of its own."""
+    metadata = load(row["metadata"])
+    media_type, character = metadata.get("media_type"), metadata.get("character_id")
+    return {
+        "media_type": fold(storable(media_type))[:FOUND_BY] if isinstance(media_type, str) and media_type else None,
+        "character_id": storable(str(character))[:FOUND_BY] if isinstance(character, (str, int)) else None,
+    }
+
+
 def digest_of(passage: Passage) -> bytes:
     digest: bytes = passage_row(passage)[0]
     return digest
@@ -153,6 +167,7 @@ def document_of(row: Mapping[str, Any], passages: tuple[Passage, ...] = ()) -> D
         passages=passages,
         partial=bool(row["partial"]),
         shared_ids=bool(row["shared_ids"]),
+        version=row["version"],
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.model import Counts, FileReceipt, Receipt
-from recollect.store import documents
+from recollect.store import documents, passages, rewriting
 from recollect.store.database import Database, TextIndex
 from recollect.text import from_micros, micros, storable
 
@@ -69,46 +69,87 @@ def undo(db: Database, id: int, index: TextIndex) -> Receipt:
     if receipt.undone_at is not None:
         raise InvalidInput(f"Import {id} was taken back on {receipt.undone_at:%Y-%m-%d %H:%M} UTC.")
     contained = db.rows("select document, runs, before from receipt_document where receipt = ?", (id,))
+    rewritten = _rewritten(db, id)
+    changed = set()
     for document, _, before in contained:
-        _restore_passages(db, id, document, index)
-        _restore_document(db, id, document, before, index)
-    brought = {document: _brought(db, id, document) for document, _, _ in contained}
+        if document in rewritten:
+            _put_back(db, id, document, before, index)
+        elif _restore_passages(db, id, document, index) | _restore_document(db, id, document, before, index):
+            changed.add(document)
+    brought = {document: _brought(db, id, document) for document, _, _ in contained if document not in rewritten}
     db.run("delete from receipt_document where receipt = ?", (id,))
     _remove(db, brought, index)
+    for document in sorted(changed.union(document for document, some in brought.items() if some)):
+        passages.count_up(db, document)
     receipt.undone_at = datetime.now(UTC)
     db.run("update receipt set undone_at = ? where id = ?", (micros(receipt.undone_at), id))
     return receipt
 
 
-def _restore_passages(db: Database, id: int, document: int, index: TextIndex) -> None:
+def _rewritten(db: Database, id: int) -> set[int]:
+    """Those documents of an import whose states are kept whole. What older versions imported is taken back
+    as they would have."""
+    rows = db.rows(
+        "select r.document, d.source, r.before from receipt_document r join document d on d.key = r.document "
+        "where r.receipt = ?",
+        (id,),
+    )
+    return {
+        document
+        for document, source, before in rows
+        if rewriting.is_rewritten(source) and (before is None or rewriting.is_kept(json.loads(before)))
+    }
+
+
+def _put_back(db: Database, id: int, document: int, before: str | None, index: TextIndex) -> None:
+    """Let a document be what it was before an import, unless a later one had it too: then what was before
+    this one is what was before that one."""
+    if before is None and db.get("select 1 from passage where document = ? and receipt = ? limit 1", (document, id)):
+        before = rewriting.NEW  # so an older version left it
+    if before is None:
+        return
+    heir = db.get("select min(receipt) from receipt_document where document = ? and receipt > ?", (document, id))
+    if heir is not None:
+        db.run("update receipt_document set before = ? where document = ? and receipt = ?", (before, document, heir))
+    elif before == rewriting.NEW:
+        documents.delete(db, document, index)
+    else:
+        rewriting.restore(db, index, document, json.loads(before))
+
+
+def _restore_passages(db: Database, id: int, document: int, index: TextIndex) -> bool:
     """Give passages back what they said before, unless a later import said the same or something
-    else again: then the change is that import's, together with what was before."""
+    else again: then the change is that import's, together with what was before. True where any did."""
     revisions = db.rows(
         "select r.passage, r.before from receipt_revision r join passage p on p.key = r.passage "
         "where r.receipt = ? and p.document = ?",
         (id, document),
     )
     later = _others(db, id, document) if revisions else []
+    restored = False
     for passage, before in revisions:
         heir = next((other for other, keys in later if other > id and passage in keys), None)
         if heir is None:
             digest, position, canonical, *rest = json.loads(before)
             row = (bytes.fromhex(digest), position, bool(canonical), *rest)  # SQLite wrote a number
-            documents.replace_passage(db, passage, row, index)
+            passages.replace_passage(db, passage, row, index)
+            restored = True
         else:
             db.run("delete from receipt_revision where receipt = ? and passage = ?", (heir, passage))
             db.insert("receipt_revision", ("receipt", "passage", "before"), [(heir, passage, before)])
         db.run("delete from receipt_revision where receipt = ? and passage = ?", (id, passage))
+    return restored
 
 
-def _restore_document(db: Database, id: int, document: int, before: str | None, index: TextIndex) -> None:
+def _restore_document(db: Database, id: int, document: int, before: str | None, index: TextIndex) -> bool:
     if before is None:
-        return
+        return False
     heir = db.get("select min(receipt) from receipt_document where document = ? and receipt > ?", (document, id))
     if heir is None:
-        documents.change_document(db, document, json.loads(before), index)
+        passages.change_document(db, document, json.loads(before), index)
     else:
         db.run("update receipt_document set before = ? where document = ? and receipt = ?", (before, document, heir))
+    return heir is None
 
 
 def _brought(db: Database, id: int, document: int) -> list[int]:
@@ -133,8 +174,8 @@ def _others(db: Database, id: int, document: int) -> list[tuple[int, set[int]]]:
 
 
 def _remove(db: Database, brought: dict[int, list[int]], index: TextIndex) -> None:
-    documents.remove_passages(db, brought, index)
-    for document, passages in brought.items():
+    passages.remove_passages(db, brought, index)
+    for document, some in brought.items():
         ((left, imports),) = db.rows(
             "select d.passages, (select count(*) from receipt_document r where r.document = d.key) "
             "from document d where d.key = ?",
@@ -142,5 +183,5 @@ def _remove(db: Database, brought: dict[int, list[int]], index: TextIndex) -> No
         )
         if not left and not imports:
             db.run("delete from document where key = ?", (document,))
-        elif passages:
-            documents.replace_order(db, document, index)
+        elif some:
+            passages.replace_order(db, document, index)

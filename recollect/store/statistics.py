@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from recollect.model import CONVERSATION
+from recollect.model import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT
 from recollect.store.base import Activity
 from recollect.store.database import Database
 from recollect.store.encoding import load
@@ -18,9 +18,12 @@ def counted(db: Database) -> dict[str, object]:
     ((first, last),) = db.rows("select min(created_at), max(created_at) from passage")
     messages = "from passage p join document d on d.key = p.document and d.source = 'conversation'"
     return {
-        "conversations": db.get("select count(*) from document where source = ?", (CONVERSATION,)),
+        "conversations": _of_source(db, CONVERSATION),
         "messages": db.get(f"select count(*) {messages}"),
-        "notes": db.get("select count(*) from document where source = 'note'"),
+        "notes": _of_source(db, NOTE),
+        "media": _of_source(db, MEDIA),
+        "characters": _of_source(db, CHARACTER),
+        "prompts": _of_source(db, PROMPT),
         "alternates": db.get("select count(*) from passage where not canonical"),
         "origins": grouped("select origin, count(*) from document group by 1 order by 2 desc"),
         "namespaces": grouped("select namespace, count(*) from document group by 1 order by 2 desc limit 100"),
@@ -35,17 +38,27 @@ def counted(db: Database) -> dict[str, object]:
     }
 
 
-def facets(db: Database) -> dict[str, list[tuple[str, int]]]:
+def _of_source(db: Database, source: str) -> int:
+    return int(db.get("select count(*) from document where source = ?", (source,)))
+
+
+def facets(db: Database, source: str) -> dict[str, list[tuple[str, int]]]:
     """See Store.facets."""
     tags: Counter[str] = Counter()
-    for (metadata,) in db.rows("""select metadata from document where metadata like '%"tags"%'"""):
+    tagged = """select metadata from document where source = ? and metadata like '%"tags"%'"""
+    for (metadata,) in db.rows(tagged, (source,)):
         given = load(metadata).get("tags")
         tags.update(str(tag) for tag in (given if isinstance(given, list) else [given]) if tag)
     return {
-        "namespaces": _most(db, "namespace", "document"),
-        "origins": _most(db, "origin", "document"),
+        "namespaces": _most(db, "namespace", "document where source = ?", source),
+        "origins": _most(db, "origin", "document where source = ?", source),
         "tags": tags.most_common(_LISTED),
     }
+
+
+def media_types(db: Database) -> list[tuple[str, int]]:
+    """See Store.media_types."""
+    return _most(db, "media_type", "document where media_type is not null and source = ?", MEDIA)
 
 
 def activity(db: Database) -> Activity:
@@ -66,9 +79,9 @@ _LISTED = 200
 _HOUR = 3_600_000_000  # microseconds
 
 
-def _most(db: Database, column: str, rows: str) -> list[tuple[str, int]]:
+def _most(db: Database, column: str, rows: str, *values: str) -> list[tuple[str, int]]:
     return [(str(name), count) for name, count in db.rows(
-        f"select {column}, count(*) from {rows} group by 1 order by 2 desc, 1 limit {_LISTED}"
+        f"select {column}, count(*) from {rows} group by 1 order by 2 desc, 1 limit {_LISTED}", values
     )]  # fmt: skip
 
 

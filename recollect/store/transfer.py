@@ -24,7 +24,7 @@ import orjson
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.model import CONVERSATION
-from recollect.store import documents
+from recollect.store import documents, passages
 from recollect.store.base import Batch, Contents
 from recollect.store.database import Database, IndexRow, TextIndex
 from recollect.store.encoding import PASSAGE_COLUMNS
@@ -267,7 +267,7 @@ def _replace(db: Database, part: Part, row: Row, index: TextIndex) -> None:
             _replace_document(db, _complete(db, part, row), index)
         case "passage":
             key, _, receipt, shared, *rest = row
-            documents.replace_passage(db, key, tuple(rest), index)
+            passages.replace_passage(db, key, tuple(rest), index)
             db.run("update passage set receipt = ?, shared = ? where key = ?", (receipt, shared, key))
         case _:
             _update(db, part, dict(zip(part.columns, row, strict=True)))
@@ -277,9 +277,9 @@ def _replace_document(db: Database, values: dict[str, Any], index: TextIndex) ->
     """Titles are indexed with the passages that open their documents, so these may have to change too."""
     opening = db.get("select opening from document where key = ?", (values["key"],))
     openings = [key for key in {opening, values["opening"]} if key is not None]
-    before = list(documents.in_index(db, openings))
+    before = list(passages.in_index(db, openings))
     _update(db, _BY_TABLE["document"], values)
-    after = list(documents.in_index(db, openings))
+    after = list(passages.in_index(db, openings))
     if before != after:
         index.remove(before)
         index.add(after)

@@ -122,9 +122,20 @@ def test_a_zip_is_imported(client: TestClient, service: Service, library: recoll
     assert library.conversations()[1] == 1
 
 
+def test_a_note_that_is_sent_is_known_by_its_name_alone(
+    client: TestClient, service: Service, library: recollect.Library
+) -> None:
+    assert ended(service, send(client, "idea.md", b"Beans").json()["id"]).state == DONE
+    note = library.store.document("idea")
+    assert (note.origin, note.origin_id, note.created_at) == ("notes", "idea.md", None)
+    page = client.get("/imports").text
+    assert "Items" in page
+    assert "Conversations</strong>" not in page
+
+
 @pytest.mark.parametrize(
     ("name", "data", "said"),
-    [("notes.txt", b"just text", "no known format"), ("export.zip", b"not a zip", "not a readable zip")],
+    [("notes.xyz", b"just text", "no known format"), ("export.zip", b"not a zip", "not a readable zip")],
 )  # fmt: skip
 def test_what_cannot_be_read_is_told_with_the_reason(
     client: TestClient, service: Service, name: str, data: bytes, said: str
@@ -135,6 +146,14 @@ def test_what_cannot_be_read_is_told_with_the_reason(
     assert str(service.jobs.folder) not in job.error
     assert name in job.error
     assert not any(service.jobs.folder.iterdir())
+
+
+def test_a_person_may_say_what_a_file_is(client: TestClient, service: Service, library: recollect.Library) -> None:
+    answer = client.post("/api/imports", params={"name": "idea.md", "as": "prompts"}, content=b"Beans", headers={
+        "Content-Type": "application/octet-stream", "Accept": "*/*"})  # fmt: skip
+    assert ended(service, answer.json()["id"]).state == DONE
+    assert library.store.document("idea").source == "prompt"
+    assert client.post("/api/imports", params={"name": "a.md", "as": "music"}, content=b"x").status_code == 400
 
 
 def test_an_empty_file_is_refused(client: TestClient, service: Service) -> None:

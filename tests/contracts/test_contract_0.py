@@ -30,7 +30,6 @@ def test_the_tool_is_listed_with_the_words_of_the_contract(tool: Tool) -> None:
         "messages with timestamps and content."
     )
     assert shown["annotations"]["readOnlyHint"] is True
-    assert shown["annotations"]["destructiveHint"] is False
 
 
 @proves("C0-04", "C0-09", "C0-15", "C0-17", "C0-44")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from recollect.importers import chatgpt, claude
 from recollect.importers.files import Entry, entries
+from recollect.items import text_of
 from recollect.model import KINDS, Document, Problem, arrange
 
 THINKING = {"type": "thinking", "thinking": "Let me see.", "summaries": [{"summary": "Looking"}]}
@@ -300,15 +301,15 @@ def test_a_message_of_nothing_but_a_file_is_kept() -> None:
 
 
 @pytest.mark.parametrize("content", [PROJECT, [PROJECT]])
-def test_a_project_becomes_a_note(content: Any) -> None:
-    document = arrange(only(claude.read(entry(content, "projects.json"))))
-    assert (document.source, document.origin_id, document.title) == ("note", "p-1", "Garden")
-    assert [(p.id, p.role, p.content, p.metadata["title"]) for p in document.canonical] == [
-        ("p-1:description", None, "All about beans.", "description"),
-        ("p-1:prompt_template", None, "Be brief.", "prompt template"),
-        ("d-1", None, "# Beans", "beans.md"),
-    ]
-    assert document.metadata == {"is_private": True}
+def test_what_a_project_is_told_and_each_of_its_documents_become_notes(content: Any) -> None:
+    told, beans = documents(claude.read(entry(content, "projects.json")))
+    assert (told.source, told.origin_id, told.title) == ("note", "p-1", "Garden")
+    assert text_of(told.passages) == "All about beans.\n\nBe brief."
+    assert told.metadata == {"is_private": True}
+    assert (beans.source, beans.origin_id, beans.title) == ("note", "d-1", "beans.md")
+    assert text_of(beans.passages) == "# Beans"
+    assert beans.metadata == {"project": "Garden", "project_id": "p-1", "file": "beans.md"}
+    assert [p.kind for p in (*told.passages, *beans.passages)] == ["chunk", "chunk"]
 
 
 def test_a_project_without_text_is_skipped_with_a_reason() -> None:
@@ -318,16 +319,16 @@ def test_a_project_without_text_is_skipped_with_a_reason() -> None:
 
 def test_documents_of_a_project_that_share_an_id_are_both_kept() -> None:
     twice = {**PROJECT, "docs": [*PROJECT["docs"], {**PROJECT["docs"][0], "content": "other"}]}
-    assert [p.id for p in read(twice).passages][2:] == ["d-1", "d-1#2"]
+    assert [d.origin_id for d in documents(claude.read(entry([twice])))] == ["p-1", "d-1", "d-1#2"]
 
 
 @pytest.mark.parametrize("content", [MEMORY, [MEMORY]])
-def test_memories_become_a_note(content: Any) -> None:
-    document = only(claude.read(entry(content, "memories.json")))
-    assert (document.source, document.origin_id) == ("note", "memory:acc-1")
-    assert {p.id: p.content for p in document.passages} == {
-        "conversations_memory": "Likes maps.",
-        "project_memories:p-1": "brief",
+def test_memories_become_notes(content: Any) -> None:
+    found = documents(claude.read(entry(content, "memories.json")))
+    assert {d.source for d in found} == {"note"}
+    assert {(d.origin_id, d.title): text_of(d.passages) for d in found} == {
+        ("memory:acc-1", "Claude's memory"): "Likes maps.",
+        ("memory:acc-1:p-1", "Claude's memory of project p-1"): "brief",
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,98 @@ def test_reading_is_reported_byte_by_byte(tmp_path: Path) -> None:
     with entry.watched(seen.append).open() as file:
         file.read()
     assert sum(seen) == 100_000
+
+
+# -- places and neighbours -------------------------------------------------
+
+
+def made(folder: Path, *names: str) -> Path:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    return folder
+
+
+def found(path: Path, within: Path | None = None) -> dict[str, Entry]:
+    return {e.name: e for e in entries(path, within) if isinstance(e, Entry)}
+
+
+def test_a_place_is_the_same_from_wherever_a_file_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made(tmp_path / "vault", "sub/a.md")
+    (tmp_path / "link").symlink_to(folder)
+    monkeypatch.chdir(folder)
+    ways = [
+        folder,
+        folder / "sub",
+        folder / "sub/a.md",
+        Path("sub"),
+        Path(),
+        tmp_path / "link",
+        Path("sub/../sub/a.md"),
+    ]
+    assert {e.place for way in ways for e in found(way).values()} == {str(folder / "sub/a.md")}
+
+
+def test_a_place_in_an_archive_says_where_in_it(tmp_path: Path) -> None:
+    path = archive(tmp_path / "v.zip", **{"sub/a.md": b"x"})
+    assert found(path)["v.zip/sub/a.md"].place == f"{path}!sub/a.md"
+
+
+def test_places_may_be_relative_to_a_folder(tmp_path: Path) -> None:
+    made(tmp_path / "job", "a.md", "sub/b.md")
+    archive(tmp_path / "job/v.zip", **{"sub/a.md": b"x"})
+    assert {e.place for e in found(tmp_path / "job", tmp_path / "job").values()} == {
+        "a.md",
+        "sub/b.md",
+        "v.zip!sub/a.md",
+    }
+    assert [e.place for e in found(tmp_path / "job/sub", tmp_path / "job").values()] == ["sub/b.md"]
+    assert [e.place for e in found(tmp_path / "job/a.md", tmp_path / "job").values()] == ["a.md"]
+    assert [e.place for e in found(tmp_path / "job/v.zip", tmp_path / "job").values()] == ["v.zip!sub/a.md"]
+
+
+def test_an_entry_made_by_hand_lies_where_its_name_says() -> None:
+    entry = Entry("a.md", 0, lambda: pytest.fail("opened"))
+    assert (entry.place, dict(entry.neighbours), entry.written) == ("a.md", {}, None)
+
+
+def test_neighbours_are_the_files_of_the_same_folder(tmp_path: Path) -> None:
+    folder = made(tmp_path, "Talk.MP4", "talk.srt", ".DS_Store", "sub/other.srt")
+    archive(tmp_path / "v.zip", **{"Talk.MP4": b"x", "talk.srt": b"y", "sub/other.srt": b"z"})
+    beside = found(folder)["Talk.MP4"].neighbours
+    assert set(beside) == {"talk.mp4", "talk.srt", "v.zip"}
+    assert beside["talk.srt"].place == found(folder)["talk.srt"].place
+    assert beside["talk.srt"].neighbours is beside
+    inside = found(tmp_path / "v.zip")["v.zip/Talk.MP4"].neighbours
+    assert {name: e.place for name, e in inside.items()} == {
+        "talk.mp4": f"{tmp_path}/v.zip!Talk.MP4",
+        "talk.srt": f"{tmp_path}/v.zip!talk.srt",
+    }
+    with inside["talk.srt"].open() as file:
+        assert file.read() == b"y"
+
+
+def test_a_file_alone_has_its_neighbours_but_not_those_of_a_folder_of_somebody_else(tmp_path: Path) -> None:
+    folder = made(tmp_path, "talk.mp4", "talk.srt")
+    (entry,) = found(folder / "talk.mp4").values()
+    assert entry.neighbours["talk.srt"].place == str(folder / "talk.srt")
+    (entry,) = found(folder / "talk.mp4", folder).values()
+    assert {name: e.place for name, e in entry.neighbours.items()} == {"talk.mp4": "talk.mp4"}
+
+
+def test_what_is_a_zip_inside_but_one_document_is_one_file(tmp_path: Path) -> None:
+    for name in ("a.docx", "b.epub", "c.charx", "d.pptx", "e.odt"):
+        archive(tmp_path / name, **{"inside.xml": b"x"})
+    assert names(tmp_path) == ["a.docx", "b.epub", "c.charx", "d.pptx", "e.odt"]
+
+
+def test_folders_of_programs_are_passed_over(tmp_path: Path) -> None:
+    made(tmp_path, ".obsidian/a.json", ".trash/b.md", ".git/c", "notes/.obsidian/d.json", "notes/e.md")
+    archive(tmp_path / "v.zip", **{".obsidian/a.json": b"{}", "x/.trash/b.md": b"", "c.md": b""})
+    assert names(tmp_path) == ["v.zip/c.md", "notes/e.md"]
+
+
+def test_a_file_says_when_it_was_written(tmp_path: Path) -> None:
+    made(tmp_path, "a.md")
+    os.utime(tmp_path / "a.md", (1_700_000_000, 1_700_000_000))
+    assert found(tmp_path)["a.md"].written == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)

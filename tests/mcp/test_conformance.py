@@ -44,7 +44,7 @@ def test_they_go_the_way_of_all_tools(tmp_path: Path, monkeypatch: pytest.Monkey
     assert answers[6]["error"]["code"] == -32602
     assert "test://static-binary" in [resource["uri"] for resource in answers[7]["result"]["resources"]]
     assert {"recall", "test_simple_prompt"} <= {prompt["name"] for prompt in answers[8]["result"]["prompts"]}
-    assert len(answers[9]["result"]["resourceTemplates"]) == 2
+    assert len(answers[9]["result"]["resourceTemplates"]) == 6
 
 
 def test_without_the_variable_there_is_no_such_profile() -> None:

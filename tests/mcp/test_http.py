@@ -165,7 +165,8 @@ def test_what_initialize_settled_holds_for_the_session(web: Web, probe: Probe) -
 
 def test_openai_is_recognised_in_the_era_of_sessions_alone(ann: Someone) -> None:
     ann.begin(client="openai-mcp")
-    assert [tool["name"] for tool in ann.post(message("tools/list")).json()["result"]["tools"]] == ["search", "fetch"]
+    names = [tool["name"] for tool in ann.post(message("tools/list")).json()["result"]["tools"]]
+    assert names == ["knowledge_search", "knowledge_get", "search", "fetch"]
     ann.session = ""
     asked = stateless(message("tools/list"), **{"io.modelcontextprotocol/clientInfo": {"name": "openai-mcp"}})
     tools = ann.post(asked, **headers_of(asked)).json()["result"]["tools"]
@@ -381,6 +382,18 @@ def test_what_takes_long_becomes_a_stream(ann: Someone, probe: Probe, monkeypatc
         assert text_of(json.loads(next(line for line in lines if line.startswith("data: "))[6:])) == f"for {ann.user}"
 
 
+@pytest.mark.parametrize("moment", [0.0, PATIENCE])
+@pytest.mark.parametrize("accept", [BOTH, "application/json"])
+def test_an_answer_is_the_same_whether_it_is_there_in_a_moment_or_not(
+    ann: Someone, probe: Probe, monkeypatch: pytest.MonkeyPatch, moment: float, accept: str
+) -> None:
+    monkeypatch.setattr(module, "MOMENT", moment)
+    for answer in (ann.post(call(), accept=accept), ann.ask(call(), accept=accept)):
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+        assert text_of(answer.json()) == f"for {ann.user}"
+    assert ann.ask(call("nothing"), accept=accept).status_code == 400
+
+
 def test_a_client_may_listen_until_its_session_ends(ann: Someone, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TICK", 0.01)
     ann.begin()
@@ -496,6 +509,20 @@ def test_streams_that_are_kept_are_bounded() -> None:
     asyncio.run(work())
 
 
+def test_all_who_wait_for_a_stream_hear_of_news() -> None:
+    async def work() -> list[bool]:
+        stream = Stream()
+        waits = [asyncio.ensure_future(stream.changed(0, PATIENCE)) for _ in range(3)]
+        given_up = asyncio.ensure_future(stream.changed(0, PATIENCE))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        stream.put(b"news")
+        stream.end(b"answer")
+        return [*await asyncio.gather(*waits), await stream.changed(5, PATIENCE), await Stream().changed(0, 0.0)]
+
+    assert asyncio.run(work()) == [True, True, True, True, False]
+
+
 # -- calling it off ----------------------------------------------------------
 
 
@@ -560,6 +587,54 @@ def test_when_the_server_stops_what_it_began_is_answered(tmp_path: Path, probe: 
     made.service.close()
 
 
+# -- the way there -----------------------------------------------------------
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An app whose framework must not be asked."""
+    service = Service(tmp_path / "home", ServiceConfig(rate_per_minute=0))
+    app: Any = make_app(service)
+
+    async def framework(*_: object) -> None:
+        raise AssertionError("the framework was asked")
+
+    monkeypatch.setattr(app.edge, "app", framework)
+    yield app
+    service.close()
+
+
+@pytest.mark.parametrize(("path", "route"), [("/mcp", "/mcp"), ("/mcp/research", "/mcp/{profile}")])
+def test_the_edge_hands_requests_over_and_counts_and_logs_them(
+    alone: Any, caplog: pytest.LogCaptureFixture, path: str, route: str
+) -> None:
+    caplog.set_level("INFO", "recollect.serve")
+    body = json.dumps(initialize()).encode()
+    answer = asyncio.run(raw(alone, "POST", path, headers=[("content-type", "application/json")], body=body))
+    assert answer.status == 200
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cache-control"] == "no-store"
+    (record,) = [one for one in caplog.records if one.message == "request"]
+    assert record.facts.items() >= {"route": route, "method": "POST", "status": 200}.items()  # type: ignore[attr-defined]
+    counted = f'recollect_requests_total{{method="POST",route="{route}",status="200"}} 1.0'
+    assert counted in alone.state.service.metrics.text().decode()
+
+
+def test_what_goes_wrong_there_is_told_in_the_one_shape(
+    alone: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert asyncio.run(raw(alone, "POST", "/mcp/nothing")).json["error"]["code"] == "NOT_FOUND"
+
+    def fail(*_: object) -> None:
+        raise ValueError("a secret")
+
+    monkeypatch.setattr(module, "Caller", fail)
+    answer = asyncio.run(raw(alone, "POST", "/mcp"))
+    assert (answer.status, answer.json["error"]["code"]) == (500, "INTERNAL_ERROR")
+    assert b"secret" not in answer.body
+    assert [one.facts["route"] for one in caplog.records if one.message == "failed"] == ["/mcp"]  # type: ignore[attr-defined]
+
+
 # -- who asks ----------------------------------------------------------------
 
 
@@ -619,9 +694,21 @@ def test_nothing_that_is_sent_changes_who_asks(web: Web, probe: Probe, era: str)
 def test_no_tool_shows_what_another_user_has(served: Web, tool: str) -> None:
     victim, mallory = served.someone(), served.someone()
     served.remember(victim.user, "the canary sings", "canary")
+    with served.world.service.libraries.borrow(victim.user) as library:
+        items = {
+            "chats": library.conversations()[0][0].id,
+            "notes": library.knowledge.create("notes", {"content": "the canary sings"}).id,
+            "media": library.knowledge.create("media", {"content": "the canary sings"}).id,
+            "characters": library.knowledge.create("characters", {"name": "canary", "scenario": "it sings"}).id,
+            "prompts": library.knowledge.create("prompts", {"name": "canary", "user_prompt": "it sings"}).id,
+        }
+    source = next((source for source in items if tool.startswith(source)), "notes")
     profile = "/mcp/research" if tool in ("search", "fetch") else "/mcp"
     honest = {"query": "canary", "thread_name": "canary", "thread_id": "canary", "content": "x", "author": "m",
-              "after_seq": 0, "timeout_seconds": 0, "id": "canary", "scope": "all"}  # fmt: skip
+              "after_seq": 0, "timeout_seconds": 0, "id": f"{source}://{items[source]}", "scope": "all",
+              "source": source, "retrieval": {"mode": "full"}}  # fmt: skip
+    for name in ("note_id", "media_id", "conversation_id", "character_id", "prompt_id_or_name"):
+        honest[name] = items[source]
     schema = next(each.input_schema for each in TOOLS if each.name == tool)
     arguments = {name: value for name, value in honest.items() if name in schema["properties"]}
     plain = mallory.ask(call(tool, **arguments), profile)

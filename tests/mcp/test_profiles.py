@@ -13,9 +13,14 @@ from recollect.serve.mcp.definitions import PROFILES, TOOLS
 from recollect.serve.mcp.protocol import Dispatcher
 
 BUS = ["bus_connect", "thread_list", "msg_post", "msg_list", "msg_wait", "msg_search"]
-DEFAULT = ["conversation_search", *BUS]
+KNOWLEDGE = ["knowledge_search", "knowledge_get"]
+SOURCES = [
+    "notes_search", "notes_get", "notes_write", "media_search", "media_get", "media_transcript", "chats_search",
+    "chats_get", "characters_search", "characters_get", "prompts_search", "prompts_get",
+]  # fmt: skip
+DEFAULT = ["conversation_search", *BUS, *KNOWLEDGE, *SOURCES]
 RESEARCH = ["search", "fetch"]
-WRITERS = ["bus_connect", "msg_post"]
+WRITERS = ["bus_connect", "msg_post", "notes_write"]
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -39,7 +44,8 @@ def listed(dispatcher: Dispatcher, **params: Any) -> list[str]:
     ("options", "expected"),
     [
         ({}, DEFAULT),
-        ({"profile": "research"}, RESEARCH),
+        ({"profile": "research"}, [*KNOWLEDGE, *RESEARCH]),
+        ({"toolsets": ["knowledge", "sources"]}, [*KNOWLEDGE, *SOURCES]),
         ({"profile": "letta"}, ["conversation_search"]),
         ({"toolsets": ["bus"]}, BUS),
         ({"toolsets": ["research", "conversations"]}, ["conversation_search", *RESEARCH]),
@@ -89,7 +95,7 @@ def introduced(catalog: Catalog, name: str) -> Dispatcher:
 def test_openais_client_is_offered_research_on_the_default_profile() -> None:
     catalog = Catalog(prefix="my_")
     dispatcher = introduced(catalog, "openai-mcp")
-    assert listed(dispatcher) == ["my_search", "my_fetch"]
+    assert listed(dispatcher) == [f"my_{name}" for name in (*KNOWLEDGE, *RESEARCH)]
     assert dispatcher.catalog.profile == "research"
     assert listed(introduced(catalog, "openai")) == [f"my_{name}" for name in DEFAULT]
     assert listed(Dispatcher(catalog)) == [f"my_{name}" for name in DEFAULT]
@@ -125,7 +131,7 @@ def tokens(profile: str) -> int:
     return len(json.dumps({"tools": Catalog(profile).listing()}, separators=(",", ":"))) // 4
 
 
-@pytest.mark.parametrize(("profile", "most"), [("default", 3_000), ("research", 700), ("letta", 500)])
+@pytest.mark.parametrize(("profile", "most"), [("default", 3_000), ("research", 900), ("letta", 500)])
 def test_a_list_costs_few_tokens(profile: str, most: int, capsys: pytest.CaptureFixture[str]) -> None:
     cost = tokens(profile)
     with capsys.disabled():

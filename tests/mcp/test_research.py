@@ -12,6 +12,7 @@ from tool_calls import Caller
 
 from recollect.errors import SearchTimeout
 from recollect.library import Library
+from recollect.manage.knowledge import Knowledge
 from recollect.model import MASK
 from recollect.serve.mcp import research
 
@@ -111,10 +112,54 @@ def test_a_timeout_is_an_error(agent: Caller, library: Library, monkeypatch: pyt
     def slow(*_: object, **__: object) -> None:
         raise SearchTimeout("details that nobody needs")
 
-    monkeypatch.setattr(Library, "search", slow)
+    monkeypatch.setattr(Knowledge, "search", slow)
     monkeypatch.setattr(Library, "view", slow)
     assert agent.error("search", query="apple") == {"error": "Database operation timeout"}
     assert agent.error("fetch", id="c1") == {"error": "Database operation timeout"}
+
+
+def test_notes_and_the_like_are_found_and_fetched(place: str, library: Library) -> None:
+    made = {
+        "notes": library.knowledge.create("notes", {"title": "Stables", "content": "The quagga sleeps."}).id,
+        "media": library.knowledge.create(
+            "media", {"title": "Paper", "media_type": "pdf", "content": "A quagga.", "url": "https://p.example/"}
+        ).id,
+        "characters": library.knowledge.create("characters", {"name": "Quentin", "description": "A quagga."}).id,
+        "prompts": library.knowledge.create("prompts", {"name": "Zoo", "user_prompt": "Any quagga?"}).id,
+    }
+    add(library, "is there a quagga?")
+    caller = Caller(place, "research", base_url=BASE)
+    results = {result["id"]: result for result in caller.answer("search", query="quagga")["results"]}
+    assert results.keys() == {"c1#m0", *(f"{source}://{id_}" for source, id_ in made.items())}
+    for source, id_ in made.items():
+        result = results[f"{source}://{id_}"]
+        assert result["url"] == f"https://notes.example/knowledge/{source}/{id_}"
+        assert ("pdf" if source == "media" else source) in result["title"]
+        item = caller.answer("fetch", id=result["id"])
+        assert (item["id"], item["url"], item["metadata"]["source"]) == (result["id"], result["url"], source)
+        assert "quagga" in item["text"]
+        assert all(isinstance(value, str) for value in item["metadata"].values())
+    assert "is there a quagga?" in caller.answer("fetch", id="chats://c1#m0")["text"]
+    caller.close()
+    (media,) = [
+        r for r in Caller(place, "research").answer("search", query="paper")["results"] if "Paper" in r["title"]
+    ]
+    assert media["url"] == "https://p.example/"
+
+
+def test_a_long_note_is_fetched_in_parts(agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(research, "TEXT_LENGTH", 400)
+    text = " ".join(f"word{n}" for n in range(200))
+    id_ = f"notes://{library.knowledge.create('notes', {'title': 'Long', 'content': text}).id}"
+    found = ""
+    for _ in range(10):
+        item = agent.answer("fetch", id=id_)
+        assert len(item["text"]) <= 400
+        found += item["text"]
+        if "last" not in item["metadata"]:
+            break
+        id_ = item["metadata"]["last"]
+    assert found == text
 
 
 # -- fetch ---------------------------------------------------------------------
@@ -189,7 +234,10 @@ def test_a_text_is_bounded_and_the_message_itself_always_in_it(
     assert [line.split(" · ")[0] for line in lines(item)] == ["message 2 of 4"]
 
 
-@pytest.mark.parametrize("id", ["none", "none#m0", "c1#none", "c1#m0#m1", "%", "c1#", "../c1", "#m0", "x" * 5_000])
+@pytest.mark.parametrize(
+    "id",
+    ["none", "none#m0", "c1#none", "c1#m0#m1", "%", "c1#", "../c1", "#m0", "x" * 5_000, "notes://c1", "chats://none"],
+)
 def test_what_is_not_there_is_an_error(agent: Caller, library: Library, id: str) -> None:
     add(library, "an apple")
     result = agent.call("fetch", {"id": id})

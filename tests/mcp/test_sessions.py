@@ -11,20 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.serve.mcp.sessions import (
-    DEFAULTS,
-    KNOBS,
-    LONGEST_QUERY,
-    MOST_QUERIES,
-    MOST_SEEN,
-    ORDERS,
-    Session,
-    Sessions,
-    chosen,
-    clamped,
-    is_key,
-    preferences,
-)  # fmt: skip
+from recollect.preferences import DEFAULTS, KNOBS, ORDERS, chosen, clamped, preferences
+from recollect.serve.mcp.sessions import LONGEST_QUERY, MOST_QUERIES, MOST_SEEN, Session, Sessions, is_key
 
 
 def config(value: Any) -> str:
@@ -55,11 +43,11 @@ def test_what_was_found_and_not_returned_stays_new() -> None:
     assert session.unseen(["a", "b", "c"]) == ["a", "b", "c"]
 
 
-def test_it_starts_over_when_the_results_are_exhausted() -> None:
+def test_it_can_start_over_with_some_of_it() -> None:
     session = Session()
     session.returned(["a", "b", "other"])
-    assert session.unseen(["a", "b"]) == ["a", "b"]
-    assert session.unseen(["other", "a"]) == ["a"], "only those are forgotten that were found"
+    session.forget(["a", "b"])
+    assert session.unseen(["other", "a", "b"]) == ["a", "b"], "only those are forgotten that were named"
     assert session.unseen([]) == []
 
 

@@ -95,7 +95,8 @@ def test_a_client_lists_and_calls_the_tools(served: Web, era: str) -> None:
 
 def test_profiles_have_addresses_of_their_own(ann: Someone) -> None:
     with socket_of(ann, "/mcp/research/ws") as client:
-        assert [tool["name"] for tool in client.ask(message("tools/list"))["result"]["tools"]] == ["search", "fetch"]
+        names = [tool["name"] for tool in client.ask(message("tools/list"))["result"]["tools"]]
+        assert names == ["knowledge_search", "knowledge_get", "search", "fetch"]
     assert refused(ann, "/mcp/nothing/ws") == 404
 
 

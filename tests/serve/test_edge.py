@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 
 from recollect.errors import SearchTimeout
 from recollect.library import Library
+from recollect.manage.results import KINDS
 from recollect.serve import edge
 from recollect.serve.access import AccessTo
 from recollect.serve.app import make_app
@@ -401,7 +402,7 @@ def test_each_kind_of_request_has_its_limit(method: str, path: str, group: str) 
 
 def test_every_route_that_searches_takes_its_turn(app: FastAPI) -> None:
     known = {path for path in app.openapi()["paths"] if "search" in path or "related" in path}
-    assert known <= SEARCHES
+    assert {path.replace("{source}", source) for path in known for source in KINDS} <= SEARCHES
     for path in SEARCHES:
         assert asyncio.run(raw(app, "OPTIONS", path)).headers["allow"].startswith("GET, HEAD")
 

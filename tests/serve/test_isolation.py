@@ -27,7 +27,12 @@ JSON = {"content-type": "application/json"}
 BODIES: dict[str, Any] = {
     "/conversations/{conversation_id}/messages": {"role": "user", "content": "mallory was here"},
     "/api/threads/{thread_id}/messages": {"author": "mallory", "content": "mallory was here"},
+    "/api/knowledge/notes/{item_id}": {"title": "mallory was here"},
+    "/api/knowledge/media/{item_id}": {"title": "mallory was here"},
+    "/api/knowledge/characters/{item_id}": {"name": "mallory was here"},
+    "/api/knowledge/prompts/{item_id}": {"name": "mallory was here"},
 }
+KIND = "notes"  # in a path, the kind of a document is nobody's secret
 ELSEWHERE = {"/v1/models/{model}"}  # what a model's own server has belongs to no user
 
 
@@ -49,7 +54,7 @@ class Belongings:
         """All of it, as she sees it."""
         paths = ("/conversations", f"/conversations/by-session/{self.ids['session_id']}", "/api/threads?scope=all",
                  f"/api/threads/{self.ids['thread_id']}/messages", "/api/receipts", "/api/imports",
-                 "/api/v1/facets", "/api/v1/activity")  # fmt: skip
+                 "/api/v1/facets", "/api/v1/activity", f"/api/knowledge/{KIND}")  # fmt: skip
         told = [alice.get(path).json() for path in paths]
         exported = alice.post(f"/conversations/{quoted(self.ids['conversation_id'])}/export").json()
         return json.dumps([*told, exported], sort_keys=True)
@@ -83,9 +88,10 @@ def hers(world: World, alice: TestClient, user: str) -> Belongings:
     while alice.get(f"/api/imports/{job}").json()["finished_at"] is None:
         pass
     numbers = [receipt["id"] for receipt in alice.get("/api/receipts").json()["receipts"]]
+    note = alice.post("/api/knowledge/notes", json={"title": f"{CANARY} note", "content": f"{CANARY} words"}).json()
     key = next(k.id for k in world.service.keys.every() if k.user == user)
     ids = {"conversation_id": made["id"], "session_id": made["session_id"], "thread_id": thread, "job": job,
-           "number": str(numbers[0]), "id": key}  # fmt: skip
+           "number": str(numbers[0]), "id": key, "source": KIND, "item_id": note["id"]}  # fmt: skip
     return Belongings(user, ids, "m1")
 
 
@@ -95,7 +101,7 @@ def routes_with_ids(world: World) -> list[tuple[str, str, list[str]]]:
     for path, operations in world.app.openapi()["paths"].items():
         for method, operation in operations.items():
             names = [p["name"] for p in operation.get("parameters", ()) if p["in"] == "path"]
-            if names and path not in ELSEWHERE:
+            if set(names) - {"source"} and path not in ELSEWHERE:
                 found.append((method.upper(), path, names))
     return found
 
@@ -103,7 +109,7 @@ def routes_with_ids(world: World) -> list[tuple[str, str, list[str]]]:
 def tried(client: TestClient, method: str, path: str, values: dict[str, str]) -> tuple[int, str]:
     """The answer, without what differs between any two: the request's id, the time, and the ids asked for."""
     filled = path.format(**{name: quoted(value) for name, value in values.items()})
-    body = BODIES.get(path) if method == "POST" else None
+    body = BODIES.get(path) if method in ("POST", "PATCH") else None
     answer = client.request(method, filled, json=body)
     told = answer.json()
     told.pop("request_id")
@@ -122,6 +128,7 @@ def test_every_route_with_an_id_treats_ids_of_others_as_unknown(
     for method, path, names in routes_with_ids(world):
         known = {name: hers.ids[name] for name in names}
         unknown = {name: "987654321" if name == "number" else f"x{uuid.uuid4()}" for name in names}
+        unknown |= {"source": KIND} if "source" in names else {}
         status, told = tried(mallory, method, path, known)
         assert status in (403, 404), f"{method} {path}: {told}"
         assert (status, told) == tried(mallory, method, path, unknown), f"{method} {path}"
@@ -135,7 +142,8 @@ def test_methods_that_a_route_does_not_take_tell_nothing_either(
     before = hers.state(alice)
     for path in {path for _, path, _ in routes_with_ids(world)}:
         known = path.format(**{name: quoted(value) for name, value in hers.ids.items()})
-        unknown = path.format(**{name: "987654321" if name == "number" else "x" for name in hers.ids})
+        others = {name: "987654321" if name == "number" else "x" for name in hers.ids}
+        unknown = path.format(**others | {"source": KIND})
         for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
             body = {"role": "user", "content": "x", "author": "x"}
             statuses = {mallory.request(method, p, json=None if method == "GET" else body).status_code
@@ -168,6 +176,10 @@ SEARCHES: list[tuple[str, dict[str, Any]]] = [
     ("/api/v1/search", {"q": "news", "author": "{}-bot", "role": ["user", "assistant"]}),
     ("/api/v1/facets", {}),
     ("/api/v1/activity", {}),
+    ("/api/knowledge/search", {"query": "{}"}),
+    ("/api/knowledge/search", {"query": "{}", "sources": ["notes", "chats"], "order_by": "recent"}),
+    ("/api/knowledge/notes/search", {"query": "{}"}),
+    ("/api/knowledge/notes", {"search": "{}"}),
 ]
 
 

@@ -112,7 +112,8 @@ def test_an_agent_cannot_take_masked_messages_along_nor_lose_them(scene: Scene) 
 def asked_of(operation: dict[str, Any], method: str, path: str, scene: Scene, word: str) -> dict[str, Any] | None:
     """A request of a route that could show something: filled with the ids and the word."""
     ids = {"conversation_id": scene.conversation, "conversation": scene.conversation, "session_id": "s",
-           "thread_id": scene.thread, "message": "shown", "job": "x", "number": "1", "id": "x"}  # fmt: skip
+           "thread_id": scene.thread, "message": "shown", "job": "x", "number": "1", "id": "x",
+           "source": "chats", "item_id": scene.conversation}  # fmt: skip
     if method not in ("get", "post") or (method == "post" and not path.endswith("/export")):
         return None
     given = operation.get("parameters", ())

@@ -77,7 +77,9 @@ def seeded(world: World, user: str) -> dict[str, str]:
     conversation = client.post("/conversations", json={"session_id": "s", "title": "T", "messages": messages}).json()
     thread = client.post("/api/threads", json={"topic": "t"}).json()["id"]
     client.post(f"/api/threads/{thread}/messages", json={"author": "a", "content": "Hello", "human_only": True})
-    return {"conversation_id": conversation["id"], "session_id": "s", "thread_id": thread}
+    note = client.post("/api/knowledge/notes", json={"title": "N", "content": "Hello"}).json()["id"]
+    ids = {"conversation_id": conversation["id"], "session_id": "s", "thread_id": thread}
+    return ids | {"source": "notes", "item_id": note}
 
 
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if o not in ENDLESS])

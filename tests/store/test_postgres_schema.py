@@ -506,7 +506,9 @@ def test_a_migration_that_stopped_between_two_steps_is_completed(rows: Rows, dat
         with opened(url) as store:
             works(store)
         kept_apart(url)
-        assert len(catalogue(url)) == len(catalogue(database))
+        with own_database(database) as at_once:
+            step(at_once)
+            assert len(catalogue(url)) == len(catalogue(at_once))
 
 
 KILL = """create function strike() returns event_trigger language plpgsql as $$

@@ -122,6 +122,20 @@ def test_migrations_run_once_and_stop_where_told(tmp_path: Path) -> None:
     db.close()
 
 
+def test_what_was_stored_before_there_were_versions_is_version_one(path: Path) -> None:
+    path.parent.mkdir()
+    db = apsw.Connection(str(path))
+    migrate(db, path, stop_before="m004_knowledge")
+    db.execute("""insert into document
+      (key, id, origin, origin_id, source, title, namespace, metadata, partial, shared_ids)
+      values (1, 'c1', 'test', 'c1', 'conversation', '', 'default', '{"character_id":7}', 0, 0)""")
+    db.close()
+    store = SqliteStore(path)
+    assert store.document("c1").version == 1
+    assert [s.id for s in store.documents(Filter(characters=("7",)), "", 9, 0)[0]] == ["c1"]
+    store.close()
+
+
 def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from recollect.store.sqlite import migrations
 

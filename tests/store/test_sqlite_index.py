@@ -116,7 +116,9 @@ def random_documents(rng: random.Random, count: int) -> list[Document]:
         made.append(
             conversation(
                 f"d{d}", *passages, title=" ".join(rng.choices(WORDS, k=2)), namespace=rng.choice(["work", "home"]),
-                metadata={"tags": rng.sample(["idea", "todo"], k=rng.randrange(3))},
+                metadata={"tags": rng.sample(["idea", "todo"], k=rng.randrange(3)), "character_id": rng.randrange(3),
+                          "media_type": rng.choice(["pdf", "Video"])},
+                source=rng.choice(["conversation"] * 3 + ["note"]),
             )
         )  # fmt: skip
     return made
@@ -149,7 +151,8 @@ def random_filter(rng: random.Random) -> Filter:
         not_authors=some("Ann", "Eve"), namespaces=some("work", "play"), not_namespaces=some("home", "play"),
         tags=some("idea", "todo"), not_tags=some("idea", "none"), titles=some("walrus", "tusk")[:1],
         not_titles=some("cafe", "over")[:1], conversations=tuple(f"d{rng.randrange(40)}" for _ in range(9))
-        if rng.random() < 0.2 else (), origins=some("test", "other"), sources=some("conversation", "note"),
+        if rng.random() < 0.2 else (), senders=some("USER", "ann", "tool"), media_types=some("PDF", "video"),
+        characters=some("1", "2"), origins=some("test", "other"), sources=some("conversation", "note"),
         after=rng.choice([None, None, NOON + timedelta(minutes=rng.randrange(600))]),
         before=rng.choice([None, None, NOON + timedelta(minutes=rng.randrange(400, 1_000))]),
         hidden=rng.random() < 0.4,
@@ -600,6 +603,60 @@ def test_an_import_that_is_taken_back_leaves_no_word_or_vector_in_a_file(store: 
     assert files_with(path.parent, b"quixotic") == files_with(path.parent, b"zugzwang") == []
     assert files_with(path.parent, vectors.packed([vector])[0][4:]) == []
     assert volumes_with(store, "quixotic") == []
+
+
+def note(*texts: str, **fields: Any) -> Document:
+    passages = tuple(Passage(f"n-{text}", None, text, kind="chunk", created_at=NOON) for text in texts)
+    return Document("notes", "n", source="note", id="n", passages=passages, **fields)
+
+
+def test_what_a_person_takes_out_of_a_note_is_in_no_file(store: SqliteStore, path: Path) -> None:
+    fill(store)
+    receipt = store.begin("p")
+    store.save([note("quixotic", "walrus seal", title="obfuscated", metadata={"m": "metaword"})], receipt.id)
+    store.finish(receipt)
+    again = store.begin("p")
+    store.save([note("quixotic", "zugzwang", title="obfuscated", metadata={"m": "metaword"})], again.id)
+    store.finish(again)
+    for n in range(45, 70):
+        store.append("c0", said(f"m{n}", f"walrus only{n}x"))
+    refresh(store, STATIC)
+    (space,) = store.spaces()
+    (vector,) = store.vectors(space, store.key("n", "n-quixotic"))
+    gone = [b"quixotic", b"obfuscated", b"metaword", b"walrus seal", vectors.packed([vector])[0][4:]]
+    for known in gone:
+        assert files_with(path.parent, known)
+    assert volumes_with(store, "quixotic") and volumes_with(store, "obfuscated")
+    store.rewrite("n", note("zugzwang", title="plain"))
+    for known in gone:
+        assert files_with(path.parent, known) == []
+    assert volumes_with(store, "quixotic") == volumes_with(store, "obfuscated") == []
+    assert files_with(path.parent, b"zugzwang")
+    assert found(store, "zugzwang") == ["n-zugzwang"]
+
+
+def test_what_an_import_takes_out_of_a_note_stays_as_long_as_the_import_can_be_undone(
+    store: SqliteStore, path: Path
+) -> None:
+    fill(store)
+    store.save([note("quixotic")])
+    receipt = store.begin("p")
+    store.save([note("zugzwang")], receipt.id)
+    store.finish(receipt)
+    assert files_with(path.parent, b"quixotic")
+    store.undo(receipt.id)
+    assert (found(store, "quixotic"), files_with(path.parent, b"zugzwang")) == (["n-quixotic"], [])
+    store.undo(changed(store, note("zugzwang")))
+    changed(store, note("zugzwang"))
+    store.delete("n")
+    assert files_with(path.parent, b"quixotic") == files_with(path.parent, b"zugzwang") == []
+
+
+def changed(store: SqliteStore, document: Document) -> int:
+    receipt = store.begin("p")
+    store.save([document], receipt.id)
+    store.finish(receipt)
+    return receipt.id
 
 
 @pytest.mark.parametrize("point", ["19", "flushed", "renamed"])

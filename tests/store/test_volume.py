@@ -121,8 +121,10 @@ ALL_WANTED = st.builds(
     Wanted,
     roles=st.just(()) | st.lists(ROLES.filter(lambda r: r is not None), max_size=2).map(tuple),
     authors=st.just(()) | st.lists(AUTHORS.filter(lambda a: a is not None), max_size=3).map(tuple),
+    senders=st.just(()) | st.lists((ROLES | AUTHORS).filter(lambda a: a is not None), max_size=3).map(tuple),
     after=TIMES,
     before=TIMES,
+    not_documents=st.just(()) | st.frozensets(st.integers(0, 6), max_size=3),
     documents=st.none() | st.frozensets(st.integers(0, 6), max_size=4) | st.lists(st.integers(0, 6), max_size=4),
     hidden=st.booleans(),
     without=st.just(()) | st.frozensets(st.integers(0, 45), max_size=6),
@@ -134,6 +136,8 @@ def allows(wanted: Wanted, row: Row) -> bool:
     return (
         (not wanted.roles or row.role in wanted.roles)
         and (not wanted.authors or row.author in wanted.authors)
+        and (not wanted.senders or row.role in wanted.senders or row.author in wanted.senders)
+        and row.document not in wanted.not_documents
         and (wanted.after is None or (at is not None and at >= wanted.after))
         and (wanted.before is None or (at is not None and at <= wanted.before))
         and (wanted.documents is None or row.document in wanted.documents)

@@ -19,11 +19,13 @@ class Wanted:
     after: str | None = None
     before: str | None = None
     title: str = ""
+    types: tuple[str, ...] = ()
 
     @property
     def chosen(self) -> int:
         """How many filters are set, without the one by title, which is always in sight."""
-        return sum(bool(x) for x in (self.namespaces, self.origins, self.tags, self.roles, self.after, self.before))
+        given = (self.namespaces, self.origins, self.tags, self.roles, self.after, self.before, self.types)
+        return sum(bool(x) for x in given)
 
     @property
     def any(self) -> bool:
@@ -43,6 +45,7 @@ class Wanted:
             *(f"from {links.origin_name(name)}" for name in self.origins),
             *(f"with the tag {name}" for name in self.tags),
             *(f"said by {name}" for name in self.roles),
+            *(f"of the type {name}" for name in self.types),
             *([f"since {self.after}"] if self.after else []),
             *([f"until {self.before}"] if self.before else []),
         ]
@@ -57,8 +60,12 @@ def _filters(
     after: str = "",
     before: str = "",
     title: str = "",
+    type: Annotated[list[str] | None, Query()] = None,
 ) -> Wanted:
-    return Wanted(_given(namespace), _given(origin), _given(tag), _given(role), after or None, before or None, title)
+    return Wanted(
+        _given(namespace), _given(origin), _given(tag), _given(role), after or None, before or None, title,
+        _given(type),
+    )  # fmt: skip
 
 
 def _given(values: list[str] | None) -> tuple[str, ...]:
@@ -74,15 +81,18 @@ class Question:
     mode: str
     group: str
     offset: int
+    within: str = ""
+    """Which kind of document; empty where the person has not said."""
 
     def values(self) -> dict[str, Any]:
         return {"q": self.q, "mode": self.mode, "group": self.group}
 
 
 def _asked(
-    q: str = "", mode: str = "both", group: str = "message", offset: Annotated[int, Query(ge=0)] = 0
-) -> Question:
-    return Question(q, mode or "both", group or "message", offset)
+    q: str = "", mode: str = "both", group: str = "message", offset: Annotated[int, Query(ge=0)] = 0,
+    within: Annotated[str, Query(alias="in")] = "",
+) -> Question:  # fmt: skip
+    return Question(q, mode or "both", group or "message", offset, within)
 
 
 Asked = Annotated[Question, Depends(_asked)]

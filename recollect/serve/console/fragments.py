@@ -9,10 +9,19 @@ from starlette.responses import Response
 
 from recollect.errors import NotFound
 from recollect.library import Library
-from recollect.model import Passage
-from recollect.serve.access import Access, AccessTo
-from recollect.serve.console import rendering
+from recollect.model import CONVERSATION, Passage
+from recollect.serve.access import READ, Access, AccessTo
+from recollect.serve.console import items, rendering
 from recollect.serve.console.asking import Asked, Filters, Question, Wanted
+from recollect.serve.console.kinds import (
+    CONVERSATIONS,
+    EVERYTHING,
+    KINDS,
+    KNOWLEDGE,
+    amounts,
+    kind_of,
+    toolset_of,
+)
 from recollect.serve.console.shapes import (
     ROWS,
     WINDOW,
@@ -39,18 +48,26 @@ _MATCHES = 200
 @router.get("/rows")
 def list_rows(
     access: AccessTo, filters: Filters, offset: Annotated[int, Query(ge=0)] = 0,
-    limit: Annotated[int, Query(ge=1, le=200)] = ROWS, current: str = "",
+    limit: Annotated[int, Query(ge=1, le=200)] = ROWS, current: str = "", source: str = CONVERSATIONS,
 ) -> Response:  # fmt: skip
-    with access.read() as library:
-        shown = rows(library, filters, offset, limit, current)
+    with access.read(toolset_of(source)) as library:
+        shown = rows(library, filters, offset, limit, current, kind_of(source).name)
     return fragment("_rows.html", rows=shown, filters=filters)
 
 
+@router.get("/sidebar")
+def sidebar(access: AccessTo, filters: Filters, source: str) -> Response:
+    """What stands beside the pages of another kind."""
+    with access.read(toolset_of(source)) as library:
+        known, shown = facets(library, kind_of(source).name), rows(library, filters, 0, ROWS, source=source)
+    return fragment("_sidebar.html", rows=shown, filters=filters, facets=known, source=source)
+
+
 @router.get("/filters")
-def filter_form(access: AccessTo, filters: Filters) -> Response:
-    with access.read() as library:
-        known = facets(library)
-    return fragment("_filters.html", filters=filters, facets=known)
+def filter_form(access: AccessTo, filters: Filters, source: str = CONVERSATIONS) -> Response:
+    with access.read(toolset_of(source)) as library:
+        known = facets(library, kind_of(source).name)
+    return fragment("_filters.html", filters=filters, facets=known, source=source)
 
 
 @router.get("/hits")
@@ -61,16 +78,49 @@ def hits(access: AccessTo, asked: Asked, filters: Filters) -> Response:
 
 
 def searched(access: Access, library: Library, asked: Question, filters: Wanted) -> dict[str, Any]:
-    """One page of hits and what a template needs around it."""
+    """One page of hits and what a template needs around it.
+
+    Where the person has not said what to search, filters say it, which are those of conversations; without any,
+    everything is searched.
+    """
+    others = amounts(access, library)
+    unsaid = CONVERSATIONS if filters.chosen or not others else EVERYTHING
+    within = asked.within if asked.within in (*KINDS, EVERYTHING) else unsaid
+    about = {"more": asked.offset > 0, "within": within, "kinds": [KINDS[name] for name in (CONVERSATIONS, *others)]}
+    if within != CONVERSATIONS:
+        access.demand(READ, KNOWLEDGE)
+        return about | {"page_of_hits": _of_everything(access, library, asked, filters, within), "searched_in": 0}
     found = library.search(
-        asked.q, mode=asked.mode, group=asked.group, limit=_HITS, offset=asked.offset, **filters.of_messages()
-    )
+        asked.q, mode=asked.mode, group=asked.group, limit=_HITS, offset=asked.offset, sources=(CONVERSATION,),
+        **filters.of_messages(),
+    )  # fmt: skip
+    following = found.offset + len(found.hits)
     shown = {
         "hits": [shown_hit(access.principal, hit) for hit in found.hits], "total": found.total, "offset": found.offset,
-        "exact": found.exact, "matched": found.matched, "mode": found.mode, "note": found.note,
+        "exact": found.exact, "matched": found.matched, "mode": found.mode, "note": found.note, "next": following,
+        "has_more": following < found.total,
     }  # fmt: skip
     searched_in = 0 if found.total else conversations_in(facets(library))
-    return {"page_of_hits": shown, "more": asked.offset > 0, "searched_in": searched_in}
+    return about | {"page_of_hits": shown, "searched_in": searched_in}
+
+
+def _of_everything(access: Access, library: Library, asked: Question, filters: Wanted, within: str) -> dict[str, Any]:
+    chosen: dict[str, dict[str, Any]] = {}
+    if within == "notes" and filters.tags:
+        chosen = {"notes": {"keywords": list(filters.tags)}}
+    if within == "media" and filters.types:
+        chosen = {"media": {"media_types": list(filters.types)}}
+    answer = library.knowledge.search(
+        asked.q, sources=items.sources_of(within), limit=_HITS, offset=asked.offset, mode=asked.mode, filters=chosen,
+        sight="mask" if access.principal.agent else "show",
+    )  # fmt: skip
+    results, more = answer["results"], answer["has_more"]
+    total = answer["total_estimated"] if more else asked.offset + len(results)
+    return {
+        "hits": [items.found(result, asked.q) for result in results], "total": total, "offset": asked.offset,
+        "exact": not more, "matched": "all", "mode": asked.mode, "note": answer.get("note", ""),
+        "next": answer["next_offset"], "has_more": more, "narrowed": bool(chosen),
+    }  # fmt: skip
 
 
 @router.get("/messages")

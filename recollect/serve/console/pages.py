@@ -12,16 +12,18 @@ from recollect.errors import InvalidInput
 from recollect.library import Library
 from recollect.serve.access import AccessTo
 from recollect.serve.auth import COOKIE, Unauthorized
-from recollect.serve.console import assets, charts, fragments, links, rendering
+from recollect.serve.console import assets, charts, fragments, knowledge, links, rendering
 from recollect.serve.console.asking import Asked, Filters, Wanted
+from recollect.serve.console.kinds import CONVERSATIONS, KINDS, OTHERS, amounts
 from recollect.serve.console.problems import PageRoute
-from recollect.serve.console.shapes import ROWS, conversations_in, facets, in_words, opened, rows, tags_of
+from recollect.serve.console.shapes import conversations_in, in_words, opened, tags_of
 from recollect.serve.console.templating import html, page, render
 from recollect.serve.errors import Problem
 from recollect.serve.rest import routes  # noqa: F401  which makes `{…:id}` known
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 router.include_router(fragments.router)
+router.include_router(knowledge.router)
 
 _LOGIN_BYTES = 20_000
 _YEAR = 31_536_000
@@ -36,8 +38,10 @@ def start(access: AccessTo, asked: Asked, filters: Filters) -> Response:
     """The start page, or what a search finds."""
     with access.read() as library:
         found = fragments.searched(access, library, asked, filters) if asked.q.strip() else None
-        values = _frame(library, filters) | asked.values()
-    values |= found or {"conversations": conversations_in(values["facets"])}
+        beside = found["within"] if found is not None and found["within"] in OTHERS else CONVERSATIONS
+        values = knowledge.frame(library, filters, beside) | asked.values()
+        others = [(KINDS[name], count) for name, count in amounts(access, library).items()] if found is None else []
+    values |= found or {"conversations": conversations_in(values["facets"]), "others": others}
     return page(access.request, "start.html", **values)
 
 
@@ -90,8 +94,7 @@ def imports(access: AccessTo, filters: Filters) -> Response:
 
 def _frame(library: Library, filters: Wanted, current: str = "") -> dict[str, Any]:
     """What stands around every page; the page's own script has it already."""
-    values: dict[str, Any] = {"q": "", "filters": filters, "facets": facets(library)}
-    return values | {"rows": rows(library, filters, 0, ROWS, current)}
+    return knowledge.frame(library, filters, CONVERSATIONS, current)
 
 
 # -- signing in ---

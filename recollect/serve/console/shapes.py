@@ -14,10 +14,12 @@ from markupsafe import Markup
 
 from recollect.errors import NotFound
 from recollect.library import Library
-from recollect.model import Counts, FileReceipt, Json, Passage, Receipt, Summary
+from recollect.manage.results import KINDS as SOURCES
+from recollect.model import NOTE, Counts, FileReceipt, Json, Passage, Receipt, Summary
 from recollect.serve.access import Principal
-from recollect.serve.console import rendering
+from recollect.serve.console import links, rendering
 from recollect.serve.console.asking import Wanted
+from recollect.serve.console.kinds import CONVERSATIONS, KINDS, Kind, kind_of
 from recollect.serve.rest.masking import shown_passage
 from recollect.text import truncate
 
@@ -44,6 +46,10 @@ class Row:
     updated_at: datetime | None
     message_count: int
     tags: tuple[str, ...]
+    url: str
+    version: int
+    about: str
+    """What else there is to say of it, in a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +58,35 @@ class Rows:
     offset: int
     total: int
     current: str
+    kind: Kind = KINDS[CONVERSATIONS]
 
 
-def rows(library: Library, filters: Wanted, offset: int, limit: int, current: str = "") -> Rows:
-    found, total = library.conversations(limit=limit, offset=offset, search=filters.title, **filters.of_messages())
-    return Rows([_row(item) for item in found], offset, total, current)
+def rows(
+    library: Library, filters: Wanted, offset: int, limit: int, current: str = "", source: str = CONVERSATIONS
+) -> Rows:
+    """A piece of the list of a kind."""
+    if source == CONVERSATIONS:
+        found, total = library.conversations(limit=limit, offset=offset, search=filters.title, **filters.of_messages())
+    else:
+        found, total = library.knowledge.list(
+            source, search=filters.title, tags=filters.tags, media_types=filters.types, limit=limit, offset=offset
+        )
+    return Rows([_row(item, source) for item in found], offset, total, current, kind_of(source))
 
 
-def _row(item: Summary) -> Row:
+def _row(item: Summary, source: str) -> Row:
     when = item.updated_at or item.created_at
+    url = links.conversation_url(item.id) if source == CONVERSATIONS else links.item_url(source, item.id)
     return Row(
-        item.id, item.title, item.origin, item.namespace, when, item.message_count, tags_of(item.metadata)[:3]
+        item.id, item.title, item.origin, item.namespace, when, item.message_count, tags_of(item.metadata)[:3], url,
+        item.version, _about(item),
     )  # fmt: skip
+
+
+def _about(item: Summary) -> str:
+    said = [item.metadata.get(name) for name in ("media_type", "author", "creator")]
+    folder = str(item.metadata.get("file") or "").replace("\\", "/").rpartition("/")[0] if item.source == NOTE else ""
+    return truncate(" · ".join(word for word in [*said, folder] if isinstance(word, str) and word), 100)
 
 
 def tags_of(metadata: Mapping[str, Json]) -> tuple[str, ...]:
@@ -71,11 +94,13 @@ def tags_of(metadata: Mapping[str, Json]) -> tuple[str, ...]:
     return tuple(str(tag) for tag in tags) if isinstance(tags, (list, tuple)) else ()
 
 
-def facets(library: Library) -> dict[str, list[tuple[str, int]]]:
-    known = library.facets()
-    return {
+def facets(library: Library, source: str = CONVERSATIONS) -> dict[str, list[tuple[str, int]]]:
+    """What a list can be filtered by, with how many have each; most first."""
+    known = library.facets() if source == CONVERSATIONS else library.store.facets(SOURCES[source])
+    found = {
         name: [(str(value), int(count)) for value, count in known[name]] for name in ("namespaces", "origins", "tags")
     }
+    return found | {"types": library.knowledge.media_types() if source == "media" else []}
 
 
 def conversations_in(known: Mapping[str, Sequence[tuple[str, int]]]) -> int:
@@ -192,6 +217,8 @@ class ReceiptShown:
     undone_at: datetime | None
     files: Sequence[FileReceipt]
     left_out: Counts
+    units: tuple[str, str]
+    """What is counted, for people to read."""
     conversations: Counts = field(default_factory=Counts)
     messages: Counts = field(default_factory=Counts)
 
@@ -208,7 +235,7 @@ class ReceiptShown:
 def receipt_shown(receipt: Receipt, name: str) -> ReceiptShown:
     return ReceiptShown(
         receipt.id, name, receipt.started_at, receipt.finished_at, receipt.undone_at, receipt.files, receipt.left_out,
-        _summed([f.conversations for f in receipt.files]), _summed([f.messages for f in receipt.files]),
+        receipt.units, _summed([f.conversations for f in receipt.files]), _summed([f.messages for f in receipt.files]),
     )  # fmt: skip
 
 

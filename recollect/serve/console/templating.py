@@ -14,6 +14,7 @@ from starlette.responses import Response
 from recollect.model import ROLES
 from recollect.serve.access import WRITE
 from recollect.serve.console import assets, links, rendering
+from recollect.serve.console.kinds import CONVERSATIONS, KINDS, KNOWLEDGE
 from recollect.text import iso, storable
 
 FRAGMENT = "x-recollect-fragment"
@@ -31,11 +32,11 @@ def _environment() -> Environment:
     )
     made.filters.update(
         iso=iso, ago=ago, exact=exact, number=lambda value: f"{value:,}", plural=plural, origin=links.origin_name,
-        size=size, project=project,
+        size=size, project=project, quoted=links.quoted, host=links.host,
     )  # fmt: skip
     made.globals.update(
         static=assets.url, conversation_url=links.conversation_url, open_in=links.open_in, marked=rendering.marked,
-        query=links.query, ROLES=ROLES,
+        query=links.query, item_url=links.item_url, ROLES=ROLES, KINDS=KINDS,
     )  # fmt: skip
     return made
 
@@ -52,6 +53,9 @@ def page(
     principal = getattr(request.state, "principal", None)
     values.setdefault("signed_in", principal is not None and principal.credential != "local")
     values.setdefault("reader", principal is not None and WRITE not in principal.scopes)
+    allowed = principal.toolsets if principal is not None else None
+    values.setdefault("tabs", list(KINDS.values()) if allowed is None or KNOWLEDGE in allowed else [])
+    values.setdefault("source", CONVERSATIONS)
     return html(render(name, layout="_bare.html" if bare else "_layout.html", **values), status, headers)
 
 

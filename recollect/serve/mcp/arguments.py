@@ -55,11 +55,15 @@ class Arguments:
     """What a call was given. Every method raises ToolError with the argument's name."""
 
     def __init__(self, tool: Tool, given: dict[str, Any]) -> None:
+        self._tool = tool.name
         known = tool.input_schema["properties"]
         if unknown := [name for name in given if name not in known]:
-            raise failed(f"Unknown argument: {_quoted(unknown[0])}. Allowed: {', '.join(known)}.")
+            raise self.wrong(f"Unknown argument: {quoted(unknown[0])}. Allowed: {', '.join(known)}.")
         self._given = {name: value for name, value in given.items() if value is not None}
         self._known = known
+
+    def wrong(self, error: str) -> ToolError:
+        return failed(error)
 
     def __contains__(self, name: str) -> bool:
         return name in self._given
@@ -68,21 +72,21 @@ class Arguments:
         """A text; empty when it was not given."""
         value = self._given.get(name, "")
         if not isinstance(value, str):
-            raise failed(f"Invalid {name}: expected a string.")
+            raise self.wrong(f"Invalid {name}: expected a string.")
         return storable(value)
 
     def name(self, name: str) -> str:
         """A text that must be given and must not be blank."""
         value = self.text(name)
         if not value.strip():
-            raise failed(f"{name} must not be empty")
+            raise self.wrong(f"{name} must not be empty")
         return value
 
     def choice(self, name: str) -> str:
         allowed: list[str] = self._known[name]["enum"]
         value = self.text(name) or str(self._known[name]["default"])
         if value not in allowed:
-            raise failed(f"Invalid {name}: {_quoted(value)}. Allowed: {', '.join(allowed)}.")
+            raise self.wrong(f"Invalid {name}: {quoted(value)}. Allowed: {', '.join(allowed)}.")
         return value
 
     def number(self, name: str, lowest: int, highest: int) -> int:
@@ -97,21 +101,21 @@ class Arguments:
             except ValueError:
                 value = None
         if not isinstance(value, (int, float)) or isinstance(value, bool) or value != value:  # NaN is not itself
-            raise failed(f"Invalid {name}: expected a number.")
+            raise self.wrong(f"Invalid {name}: expected a number.")
         return min(max(value, lowest), highest)
 
     def flag(self, name: str) -> bool:
         value = self._given.get(name, False)
         if not isinstance(value, bool):
-            raise failed(f"Invalid {name}: expected true or false.")
+            raise self.wrong(f"Invalid {name}: expected true or false.")
         return value
 
     def object(self, name: str) -> dict[str, Any]:
         value = self._given.get(name, {})
         if not isinstance(value, dict):
-            raise failed(f"Invalid {name}: expected an object.")
+            raise self.wrong(f"Invalid {name}: expected an object.")
         return dict(value)
 
 
-def _quoted(value: str) -> str:
+def quoted(value: str) -> str:
     return repr(truncate(harmless(value), 80))

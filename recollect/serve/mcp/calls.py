@@ -10,21 +10,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from starlette.requests import HTTPConnection
+from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
+from starlette.types import Scope
 
+from recollect.preferences import preferences
 from recollect.serve import limits
 from recollect.serve.access import WRITE, Principal
 from recollect.serve.answers import encoded
+from recollect.serve.edge import Headers
 from recollect.serve.errors import Problem
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Context, Notify, TooManyCalls
 from recollect.serve.mcp.protocol import INTERNAL_ERROR, TAKE_LONG, TOO_BUSY, Dispatcher, RpcError, failure, is_id
-from recollect.serve.mcp.sessions import Session, Sessions, is_key, preferences
+from recollect.serve.mcp.sessions import Session, Sessions, is_key
 from recollect.serve.mcp.streams import KeptStreams
 from recollect.settings import LIMITS
 
@@ -39,8 +43,6 @@ LOCAL = "local"  # the credential of somebody who needs none
 SESSION = "mcp-session-id"
 CONFIG = "mcp-config"
 TICK = 1.0
-
-Turn = Callable[[], AbstractAsyncContextManager[None]]
 
 
 class ServiceContext(Context):
@@ -71,15 +73,18 @@ class ServiceContext(Context):
 class Caller:
     """Who speaks on a connection, or in one request: what the edge found out, and what they prefer."""
 
-    def __init__(self, connection: HTTPConnection) -> None:
-        self.service: Service = connection.app.state.service
-        self.server = server_of(connection)
-        self.principal: Principal = connection.state.principal
-        self.turn: Turn = connection.state.turn
-        self.catalog = self.server.catalog_for(connection.path_params.get("profile"), self.principal)
-        self.config = preferences(connection.query_params.get("config") or connection.headers.get(CONFIG))
+    def __init__(self, scope: Scope) -> None:
+        state = scope["state"]
+        self.server = server_of(scope["app"])
+        self.service = self.server.service
+        self.headers: Headers = state["headers"]
+        self.principal: Principal = state["principal"]
+        self.turn: AbstractAsyncContextManager[None] = state["turn"]
+        self.catalog = self.server.catalog_for(scope["path_params"].get("profile"), self.principal)
+        query: Mapping[str, str] = QueryParams(scope["query_string"]) if scope["query_string"] else {}
+        self.config = preferences(query.get("config") or self.headers.get(CONFIG))
         self.session: Session | None = None
-        key = connection.headers.get(SESSION) or connection.query_params.get(SESSION)
+        key = self.headers.get(SESSION) or query.get(SESSION)
         if key is not None and not is_key(key):
             raise Problem(400, "A session's key has 1 to 128 visible characters of ASCII.")
         self.key = key
@@ -124,8 +129,8 @@ class Calls:
     def __init__(self, service: Service) -> None:
         self.sessions = Sessions()
         self.kept = KeptStreams()
+        self.service = service
         self._catalog = Catalog()
-        self._service = service
         self._threads = ThreadPoolExecutor(THREADS, "recollect-mcp")
         self._running: Counter[str] = Counter()
         self._connections: Counter[str] = Counter()
@@ -163,7 +168,7 @@ class Calls:
             with self._one_more(caller.user):
                 if not _searches(message):
                     return await self._in_thread(dispatcher, message, context)
-                async with caller.turn():
+                async with caller.turn:
                     return await self._in_thread(dispatcher, message, context)
         except RpcError as error:
             refusal = error
@@ -177,17 +182,37 @@ class Calls:
         return Done.of(failure(request_id, refusal))
 
     async def _in_thread(self, dispatcher: Dispatcher, message: Any, context: Context) -> Done:
-        def run() -> Done:
-            return Done.of(None if context.cancelled() else dispatcher.handle(message, context))
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[Done] = loop.create_future()
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads, run)
+        def settle(done: Done, error: BaseException | None) -> None:
+            if answered.cancelled():
+                return
+            if error is None:
+                answered.set_result(done)
+            else:
+                answered.set_exception(error)
+
+        def run() -> None:
+            done = Done()
+            failed: BaseException | None = None
+            try:
+                done = Done.of(None if context.cancelled() else dispatcher.handle(message, context))
+            except Exception as error:
+                failed = error
+            except BaseException as error:  # as SystemExit: it ends the call, never the thread
+                failed = RuntimeError(f"A tool ended with {error!r}")
+            loop.call_soon_threadsafe(settle, done, failed)
+
+        self._threads.submit(run)  # run_in_executor does the same, with two futures more
+        return await answered
 
     async def _watch(self) -> None:
         """While calls run, look whether the server stops: then those that wait need not."""
         try:
-            while self._contexts and not self._service.draining.is_set():
+            while self._contexts and not self.service.draining.is_set():
                 await asyncio.sleep(TICK)
-            if self._service.draining.is_set():
+            if self.service.draining.is_set():
                 for context in self._contexts:
                     context.cancel()
         finally:
@@ -223,12 +248,11 @@ class _Counted:
             del self._counter[self._user]
 
 
-def server_of(connection: HTTPConnection) -> Calls:
+def server_of(app: Starlette) -> Calls:
     """The MCP side of the app that a request came to; made when it is first needed."""
-    state = connection.app.state
-    if not hasattr(state, "mcp"):
-        state.mcp = Calls(state.service)
-    made: Calls = state.mcp
+    if not hasattr(app.state, "mcp"):
+        app.state.mcp = Calls(app.state.service)
+    made: Calls = app.state.mcp
     return made
 
 

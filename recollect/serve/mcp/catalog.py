@@ -8,30 +8,30 @@ call, so that listing tools costs nothing.
 
 from __future__ import annotations
 
-import logging
-import re
 import threading
-from collections.abc import Collection, Mapping, Sequence
-from importlib import import_module
-from typing import Any
 
 from recollect.errors import RecollectError
 from recollect.serve.mcp.context import READ, WRITE, Answer, Context, ToolError
 from recollect.serve.mcp.definitions import CONVERSATION_SEARCH, PROFILES, TOOLS, TOOLSETS
 from recollect.serve.mcp.tool import Tool
 
+TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import Any
+
+    Narrowed = tuple[str, bool, frozenset[str] | None]
+    """The profile, whether only what reads is offered, and the toolsets that are allowed."""
+
 __all__ = ["CONVERSATION_SEARCH", "Catalog", "Tool", "ToolError"]
-
-logger = logging.getLogger(__name__)
-
-Narrowed = tuple[str, bool, frozenset[str] | None]
-"""The profile, whether only what reads is offered, and the toolsets that are allowed."""
 
 NAMES = ("underscore", "dotted")
 MOST_VARIANTS = 256
 
+LONGEST_NAME = 64
+_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 # Claude's and OpenAI's interfaces refuse a dot, so only whoever asks for it gets one.
-_ALLOWED = {"underscore": re.compile(r"[A-Za-z0-9_-]{1,64}"), "dotted": re.compile(r"[A-Za-z0-9_.-]{1,64}")}
+_ALLOWED = {"underscore": _LETTERS, "dotted": _LETTERS | {"."}}
 
 
 class Catalog:
@@ -95,7 +95,9 @@ class Catalog:
         try:
             answer: str | Answer = getattr(self._shared.toolset(tool.toolset), tool.name)(context, arguments)
         except RecollectError as error:
-            logger.warning("%s failed", tool.name, exc_info=True)
+            import logging
+
+            logging.getLogger(__name__).warning("%s failed", tool.name, exc_info=True)
             raise ToolError(f"Error: {error}") from error
         return answer
 
@@ -142,6 +144,8 @@ class _Shared:
         if found is None:
             with self._lock:
                 if name not in self._toolsets:
+                    from importlib import import_module
+
                     self._toolsets[name] = import_module(f"recollect.serve.mcp.{name}").Toolset()
                 found = self._toolsets[name]
         return found
@@ -193,8 +197,8 @@ def _named(tools: list[Tool], names: str, prefix: str, rename: Mapping[str, str]
     for tool in tools:
         own = tool.dotted if names == "dotted" and tool.dotted else tool.name
         name = prefix + rename.get(tool.name, own)
-        if not _ALLOWED[names].fullmatch(name):
-            raise ValueError(f"{name!r} cannot name a tool: use 1 to 64 letters, digits, '_' or '-'")
+        if not 0 < len(name) <= LONGEST_NAME or not _ALLOWED[names].issuperset(name):
+            raise ValueError(f"{name!r} cannot name a tool: use 1 to {LONGEST_NAME} letters, digits, '_' or '-'")
         if _undotted(name) in spelled:
             raise ValueError(f"two tools would be called {name!r}")
         spelled.add(_undotted(name))

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
 
+TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
+    from typing import Any, TypeAlias
 
     from recollect.library import Library
     from recollect.serve.mcp.sessions import Session
 
 READ, WRITE = "read", "write"
 NO_CONFIG: Mapping[str, Any] = MappingProxyType({})
-
-Notify = Callable[[str, dict[str, Any]], None]
+Notify: TypeAlias = "Callable[[str, dict[str, Any]], None]"
 """Sends a notification (method, params) to the client that waits for this call's answer; from any thread."""
 
 
@@ -39,11 +40,14 @@ class TooManyCalls(Exception):
         self.retry_after = retry_after
 
 
-class Answer(NamedTuple):
+class Answer:
     """What a tool returns where a text alone does not do. `structured` is the same as JSON, for programs."""
 
-    text: str
-    structured: Any = None
+    __slots__ = ("structured", "text")
+
+    def __init__(self, text: str, structured: Any = None) -> None:
+        self.text = text
+        self.structured = structured
 
 
 class Context:
@@ -73,7 +77,8 @@ class Context:
         self.config = config
         self._notify = notify
         self._token: str | int | None = None
-        self._stop = threading.Event()
+        self._ended: list[bool] = []
+        """Holds something once nobody waits for the answer; the contexts of one message share it."""
 
     def library(self, *, create: bool = False) -> AbstractContextManager[Library]:
         """The user's library, for as long as the call needs it. Without one, and not told to make it: ToolError."""
@@ -97,7 +102,7 @@ class Context:
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Tell the client how far the call is, if it wants to know. `done` must grow."""
-        if self._token is None or self._notify is None or self._stop.is_set():
+        if self._token is None or self._notify is None or self._ended:
             return
         params: dict[str, Any] = {"progressToken": self._token, "progress": done}
         if total is not None:
@@ -108,10 +113,10 @@ class Context:
 
     def cancelled(self) -> bool:
         """Whether nobody waits for the answer any more."""
-        return self._stop.is_set()
+        return bool(self._ended)
 
     def cancel(self) -> None:
-        self._stop.set()
+        self._ended.append(True)
 
     def of_request(self, token: str | int | None, client: str = "") -> Context:
         """This context for one request: with its progress token. Cancelling either cancels both."""
@@ -134,7 +139,8 @@ class LocalLibrary:
     def context(self, config: Any = None, *, notify: Notify | None = None) -> Context:
         """The context of one call: of an agent, since who starts such a process is one. `config` is what the client
         prefers, unchecked."""
-        from recollect.serve.mcp.sessions import Session, preferences
+        from recollect.preferences import preferences
+        from recollect.serve.mcp.sessions import Session
 
         with self._lock:
             session = self._session = self._session or Session()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from recollect.serve.mcp import bus_tools, research_tools
+from recollect.serve.mcp import bus_tools, knowledge_tools, research_tools, source_tools
 from recollect.serve.mcp.tool import READS_ONLY, Tool
 
 # Contract 0: the name, the description and the schema are its own words.
@@ -59,20 +59,24 @@ CONVERSATION_SEARCH = Tool(
     annotations=READS_ONLY,
 )
 
-TOOLS: tuple[Tool, ...] = (CONVERSATION_SEARCH, *bus_tools.TOOLS, *research_tools.TOOLS)
+TOOLS: tuple[Tool, ...] = (
+    CONVERSATION_SEARCH, *bus_tools.TOOLS, *knowledge_tools.TOOLS, *source_tools.TOOLS, *research_tools.TOOLS,
+)  # fmt: skip
 """In the order in which they are listed."""
 
 TOOLSETS = tuple(dict.fromkeys(tool.toolset for tool in TOOLS))
 
 PROFILES: dict[str, tuple[str, ...]] = {
     "default": tuple(name for name in TOOLSETS if name != "research"),
-    "research": ("research",),
+    "research": ("research", "knowledge"),
     "letta": ("conversations",),
 }
-"""The toolsets of each profile. `research` has a `search` of its own, so it stands alone."""
+"""The toolsets of each profile. `research` has a `search` of its own, so it is in no other."""
 
 if os.environ.get("RECOLLECT_CONFORMANCE"):  # what the official conformance suite asks for; nobody else sees it
     from recollect.serve.mcp import conformance_tools
 
     TOOLS += conformance_tools.TOOLS
+    TOOLSETS += ("conformance",)
+    # The toolset is the tools alone; the profile has the suite's resources and prompts as well (see `protocol`).
     PROFILES["conformance"] = (*PROFILES["default"], "conformance")

@@ -21,13 +21,16 @@ import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from recollect.preferences import preferences
 from recollect.serve.answers import encoded
 from recollect.serve.errors import Problem
 from recollect.serve.mcp import websocket
@@ -51,13 +54,13 @@ from recollect.serve.mcp.protocol import (
     is_id,
     is_stateless,
 )  # fmt: skip
-from recollect.serve.mcp.sessions import preferences
 from recollect.serve.mcp.streams import Stream
 
 HEADER_MISMATCH = -32020
 CANCELLED = -32800
 PRIMED_VERSION = "2025-11-25"
 """From here on a stream opens with an event that has an id and nothing else; earlier clients stumble over it."""
+MOMENT = 0.05  # seconds in which most calls are answered: before, nobody looks whether the client is still there
 PATIENCE = 5.0  # seconds until a client that reads streams is given one
 TICK = 1.0
 ALIVE_SECONDS = 15.0
@@ -88,22 +91,33 @@ async def _closed(app: FastAPI) -> AsyncIterator[None]:
 router = APIRouter(lifespan=_closed)
 
 
-async def endpoint(request: Request) -> Response:
-    caller = Caller(request)
-    if request.method == "POST":
-        return await _Post(request, caller).answer()
-    version = request.headers.get(_VERSION)
+class Endpoint:
+    """As ASGI has it: the edge hands requests over to it."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        caller = Caller(scope)
+        if scope["method"] == "POST":
+            answer = await _Post(caller, receive).answer()
+        else:
+            answer = _answer(scope["method"], caller)
+        await answer(scope, receive, send)
+
+
+def _answer(method: str, caller: Caller) -> Response:
+    version = caller.headers.get(_VERSION)
     if version in STATELESS_VERSIONS:
         raise Problem(405, "In this version of the protocol every request is a POST.")
     if version is not None and version not in HANDSHAKE_VERSIONS:
         return _refused(None, _unsupported(version))
     if caller.key is None:
         raise Problem(400, f"Say which session: {SESSION}. It came with the answer to initialize.")
-    return _end(caller) if request.method == "DELETE" else _listen(request, caller)
+    return _end(caller) if method == "DELETE" else _listen(caller)
 
 
-for _path in ("/mcp", "/mcp/{profile}"):
-    router.add_route(_path, endpoint, ["POST", "GET", "DELETE"], include_in_schema=False)
+PATHS = ("/mcp", "/mcp/{profile}")
+ROUTES = [Route(path, Endpoint(), methods=["POST", "GET", "DELETE"], include_in_schema=False) for path in PATHS]
+router.routes.extend(ROUTES)
+for _path in PATHS:
     router.add_websocket_route(f"{_path}/ws", websocket.endpoint)
 
 
@@ -122,15 +136,15 @@ def _end(caller: Caller) -> Response:
     return Response(status_code=200)
 
 
-def _listen(request: Request, caller: Caller) -> Response:
+def _listen(caller: Caller) -> Response:
     assert caller.key is not None
-    if not accepted(request.headers.get("accept"))[1]:
+    if not accepted(caller.headers.get("accept"))[1]:
         raise Problem(406, f"This is a stream of events: Accept: {_EVENTS}.")
     session = caller.server.sessions.get(caller.user, caller.key)
     if session is None:
         raise _no_session()
     counted = caller.server.connection(caller.user)
-    broken_off = caller.server.kept.find(caller.user, session.key, request.headers.get("last-event-id", ""))
+    broken_off = caller.server.kept.find(caller.user, session.key, caller.headers.get("last-event-id") or "")
 
     async def events() -> AsyncIterator[bytes]:
         with counted:
@@ -187,20 +201,20 @@ def _no_session() -> Problem:
 class _Post:
     """One message that was posted, and its answer."""
 
-    def __init__(self, request: Request, caller: Caller) -> None:
-        self._request = request
+    def __init__(self, caller: Caller, receive: Receive) -> None:
         self._caller = caller
+        self._receive = receive
         self._stateless = False
 
     async def answer(self) -> Response:
-        kind = (self._request.headers.get("content-type") or "").partition(";")[0].strip().lower()
+        kind = (self._caller.headers.get("content-type") or "").partition(";")[0].strip().lower()
         if kind != _JSON:
             raise Problem(415, f"Send JSON, and say so: Content-Type: {_JSON}.")
-        self._json, self._events = accepted(self._request.headers.get("accept"))
+        self._json, self._events = accepted(self._caller.headers.get("accept"))
         if not (self._json or self._events):
             raise Problem(406, f"Answers are {_JSON} or {_EVENTS}.")
         try:
-            message = decode(await self._request.body())
+            message = decode(await _body(self._receive))
         except RpcError as error:
             return _refused(None, error)
         request_id = message.get("id") if isinstance(message, dict) else None
@@ -252,10 +266,10 @@ class _Post:
             raise RpcError(METHOD_NOT_FOUND, "Method not found: initialize")
 
     def _header(self, name: str) -> str | None:
-        values = self._request.headers.getlist(name)
+        values = self._caller.headers.every(name)
         if len(values) > 1:
             raise RpcError(HEADER_MISMATCH, f"The header {name} is there twice")
-        return values[0].strip(" \t") if values else None
+        return values[0] if values else None
 
     # -- the answer ---
 
@@ -332,8 +346,8 @@ class _Call(Response):
         self._caller = caller
         self._dispatcher = dispatcher
         self._message = message
-        self._json = json
         self._events = events
+        self._wants_stream = events and (not json or _wants_progress(message))
         self._stateless = stateless
         self._session = None if stateless else caller.session
         self._id = message.get("id") if isinstance(message, dict) else None
@@ -357,6 +371,17 @@ class _Call(Response):
         if self._session is not None and self._id is not None:
             self._session.calls[self._id] = self
         self._caller.server.start(self._work())
+        try:
+            if not self._wants_stream and await self._stream.changed(0, MOMENT) and self._stream.done:
+                await self._whole()(scope, receive, send)
+            else:
+                await self._answer_while_there(scope, receive, send)
+        finally:
+            if not (self._kept or self._stream.done):
+                self.cancel()
+
+    async def _answer_while_there(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, unless the client leaves."""
         answering = asyncio.create_task(self._answer(scope, receive, send))
         gone = asyncio.create_task(_disconnected(receive))
         try:
@@ -367,8 +392,6 @@ class _Call(Response):
             gone.cancel()
             if not answering.done():
                 answering.cancel()
-            if not self._kept:
-                self.cancel()
 
     async def _work(self) -> None:
         try:
@@ -381,21 +404,17 @@ class _Call(Response):
             if self._session is not None:
                 if self._session.calls.get(self._id) is self:
                     del self._session.calls[self._id]
-                self._caller.server.kept.ended(self._caller.user, self._session.key, self._stream)
+                if self._kept:
+                    self._caller.server.kept.ended(self._caller.user, self._session.key, self._stream)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if await self._is_soon():
-            body = self._stream.messages[-1] if self._stream.messages else None
-            status = 202 if body is None else _status(self._done.code, self._stateless)
-            headers = {"Retry-After": str(self._done.retry_after or 1)} if status == 429 else {}
-            await Response(body, status, headers, None if body is None else _JSON)(scope, receive, send)
+        if not self._wants_stream and await self._is_soon():
+            await self._whole()(scope, receive, send)
         else:
             await StreamingResponse(self._streamed(), headers=_STREAM_HEADERS, media_type=_EVENTS).stream_response(send)
 
     async def _is_soon(self) -> bool:
         """Wait for the answer, unless the client reads a stream and it takes long or there is news of it."""
-        if self._events and (not self._json or self._wants_progress()):
-            return False
         ends = time.monotonic() + PATIENCE
         while not self._stream.done:
             await self._stream.changed(0, TICK)
@@ -403,10 +422,11 @@ class _Call(Response):
                 return False
         return True
 
-    def _wants_progress(self) -> bool:
-        params = self._message.get("params") if isinstance(self._message, dict) else None
-        meta = params.get("_meta") if isinstance(params, dict) else None
-        return isinstance(meta, dict) and is_id(meta.get("progressToken"))
+    def _whole(self) -> Response:
+        body = self._stream.messages[-1] if self._stream.messages else None
+        status = 202 if body is None else _status(self._done.code, self._stateless)
+        headers = {"Retry-After": str(self._done.retry_after or 1)} if status == 429 else {}
+        return Response(body, status, headers, None if body is None else _JSON)
 
     async def _streamed(self) -> AsyncIterator[bytes]:
         if self._session is not None:
@@ -418,6 +438,17 @@ class _Call(Response):
             yield event
 
 
+async def _body(receive: Receive) -> bytes:
+    parts = []
+    while True:
+        part = await receive()
+        if part["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(part.get("body", b""))
+        if not part.get("more_body", False):
+            return b"".join(parts)
+
+
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -426,6 +457,13 @@ async def _disconnected(receive: Receive) -> None:
 # -- what is asked, and how it is refused ------------------------------------
 
 
+def _wants_progress(message: Any) -> bool:
+    params = message.get("params") if isinstance(message, dict) else None
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and is_id(meta.get("progressToken"))
+
+
+@lru_cache(64)
 def accepted(header: str | None) -> tuple[bool, bool]:
     """Whether a client reads JSON, and whether it reads streams. One that says nothing reads JSON."""
     kinds = {part.partition(";")[0].strip().lower() for part in (header or _JSON).split(",")}

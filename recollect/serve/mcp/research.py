@@ -1,14 +1,14 @@
 """The toolset "research": OpenAI's `search` and `fetch`, as deep research and company knowledge call them.
 
-A result is a message, so that a citation leads to what was said. Its id is the
-conversation's and the message's, percent-encoded, with a # between them; `fetch`
-takes it, or a conversation's alone.
+A result is a message, so that a citation leads to what was said, or a whole note,
+media item, character or prompt. A message's id is the conversation's and its
+own, percent-encoded, with a # between them; `fetch` takes it, or a
+conversation's alone. The id of anything else is its address (see `addresses`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
@@ -16,19 +16,23 @@ from urllib.parse import quote, unquote
 
 from recollect.errors import NotFound
 from recollect.library import Library
-from recollect.model import MASK, Document, Hit, Passage, Shown, View
-from recollect.serve.console.links import conversation_url, origin_name
+from recollect.manage.retrieval import Retrieval
+from recollect.model import CONVERSATION, Document, Filter, Passage, Shown, View
+from recollect.serve.console.links import origin_name
+from recollect.serve.mcp.addresses import CHATS, Address, page_of, read_address
 from recollect.serve.mcp.arguments import Arguments, answered, failed, harmless, told
 from recollect.serve.mcp.context import Answer, Context
+from recollect.serve.mcp.knowledge import sight_of
 from recollect.serve.mcp.research_tools import FETCH, SEARCH
 from recollect.serve.rest.masking import masks, shown_passage
-from recollect.text import identifier, iso, truncate
+from recollect.text import identifier, iso, moment, truncate
 
 RESULTS = 20
 TITLE_LENGTH = 120
 LOOK_LENGTH = 160
 """Characters of the message in a result's title: whoever reads it decides by it what to fetch."""
 TEXT_LENGTH = 40_000
+CHARS_PER_TOKEN = 4
 AROUND = 5
 """Messages before and after the one that was found."""
 MOST_MESSAGES = 200
@@ -43,18 +47,20 @@ class Toolset:
     def search(self, context: Context, arguments: dict[str, Any]) -> Answer:
         query = Arguments(SEARCH, arguments).name("query").strip()
         with told(), context.library() as library:
-            page = library.search(query, limit=RESULTS, human_only=not _leaves_out(context))
-            found = _with_passages(library, page.hits)
-        left_out = _leaves_out(context)
-        return answered({"results": [
-            _result(context, hit, passage) for hit, passage in found if not (left_out and masks(context, passage))
-        ]})  # fmt: skip
+            found = library.knowledge.search(
+                query, limit=RESULTS, snippet_length=LOOK_LENGTH, sight=sight_of(context)
+            )["results"]  # fmt: skip
+            origins = _origins(library, found)
+        return answered({"results": [_result(context, result, origins) for result in found]})
 
     def fetch(self, context: Context, arguments: dict[str, Any]) -> Answer:
         id_ = Arguments(FETCH, arguments).name("id").strip()
+        address = read_address(id_)
         with told(), context.library() as library:
             try:
-                view, message = _found(context, library, id_)
+                if address is not None and address.source != CHATS:
+                    return answered(_other(context, library, id_, address))
+                view, message = _found(context, library, id_ if address is None else _plain(address))
             except NotFound:
                 raise failed(f"Nothing in the library has the id {harmless(truncate(id_, 200))!r}.") from None
         return answered(_item(context, id_, view, message))
@@ -67,24 +73,25 @@ def _leaves_out(context: Context) -> bool:
 # -- results -------------------------------------------------------------------
 
 
-def _with_passages(library: Library, hits: Sequence[Hit]) -> list[tuple[Hit, Passage]]:
-    """Each hit with its message, which says whether it may be shown; without what was deleted meanwhile."""
-    keys: dict[int, Hit] = {}
-    for hit in hits:
-        with suppress(NotFound):
-            keys[library.store.key(hit.conversation_id, hit.message_id)] = hit
-    read = library.store.contents(list(keys))
-    return [(hit, read[key][1]) for key, hit in keys.items() if key in read]
+def _origins(library: Library, results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Where the conversations among the results came from."""
+    wanted = tuple({identifier(result["id"]) for result in results if result["source"] == CHATS})
+    if not wanted:
+        return {}
+    listed, _ = library.store.documents(Filter(conversations=wanted, hidden=True), "", len(wanted), 0)
+    return {summary.id: summary.origin for summary in listed}
 
 
-def _result(context: Context, hit: Hit, passage: Passage) -> dict[str, Any]:
-    look = MASK if masks(context, passage) else hit.snippet
-    who = " · ".join(filter(None, (_speaker(passage), _when(hit.created_at), origin_name(hit.origin))))
-    title = f"{_one_line(hit.title, TITLE_LENGTH) or 'Untitled'} ({who}): {_one_line(look, LOOK_LENGTH)}"
+def _result(context: Context, result: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:
+    source, id_, message = result["source"], result["id"], result["message_id"] or ""
+    talk = source == CHATS
+    what = origin_name(origins.get(id_, "")) if talk else result["media_type"] or source
+    about = (_one_line(result["sender"] or "", TITLE_LENGTH), _when(moment(result["created_at"])), what)
+    name, look = _one_line(result["title"] or "", TITLE_LENGTH), _one_line(result["snippet"] or "", LOOK_LENGTH)
     return {
-        "id": message_id(hit.conversation_id, hit.message_id),
-        "title": harmless(title),
-        "url": _url(context, hit.conversation_id, hit.message_id),
+        "id": message_id(id_, message) if talk else result["uri"],
+        "title": harmless(f"{name or 'Untitled'} ({' · '.join(filter(None, about))}): {look}"),
+        "url": page_of(context, source, id_, message) or harmless(result["url"] or ""),
     }
 
 
@@ -94,10 +101,8 @@ def message_id(conversation: str, message: str = "") -> str:
     return f"{encoded}#{quote(identifier(message), safe='')}" if message else encoded
 
 
-def _url(context: Context, conversation: str, message: str = "") -> str:
-    if not context.base_url:
-        return ""
-    return context.base_url.rstrip("/") + conversation_url(conversation, m=message)
+def _plain(address: Address) -> str:
+    return message_id(address.id, address.message)
 
 
 # -- reading -------------------------------------------------------------------
@@ -107,13 +112,42 @@ def _found(context: Context, library: Library, id_: str) -> tuple[View, str]:
     """The part of a conversation that an id names, and the message in its middle, if any. Raises NotFound."""
     conversation, _, message = (identifier(unquote(part)) for part in id_.partition("#"))
     if not message:
-        return library.view(conversation, limit=MOST_MESSAGES), ""
+        view = library.view(conversation, limit=MOST_MESSAGES)
+        if view.document.source != CONVERSATION:
+            raise NotFound(conversation)
+        return view, ""
     around = context.config.get("sibling_window", AROUND)
     view = library.view(conversation, around=message, limit=2 * min(max(int(around), 0), MOST_MESSAGES // 2) + 1)
     middle = next((shown.passage for shown in view.messages if _is(shown.passage, message)), None)
     if middle is None or (_leaves_out(context) and masks(context, middle)):
         raise NotFound(message)
     return view, message
+
+
+def _other(context: Context, library: Library, id_: str, address: Address) -> dict[str, Any]:
+    """A note, media item, character or prompt, or the part of it that begins where the address says."""
+    wanted = Retrieval(mode="full", max_tokens=TEXT_LENGTH // CHARS_PER_TOKEN, offset=address.start)
+    found = library.knowledge.get(address.source, address.id, wanted, sight=sight_of(context))
+    about, page = found["meta"], found["page"]
+    facts = {
+        "source": address.source,
+        "created_at": about["created_at"] or "",
+        "updated_at": about["last_modified"] or "",
+        "tags": ", ".join(about["tags"] or ()),
+        "media_type": about["media_type"] or "",
+        "original_url": about["url"] or "",
+    }
+    if page["next_offset"] is not None:
+        facts["characters"] = f"{address.start + 1}-{page['next_offset']} of {page['total']}"
+        facts["last"] = address._replace(start=page["next_offset"]).uri
+        facts["more"] = "fetch the id in `last` for what follows"
+    return {
+        "id": id_,
+        "title": harmless(_one_line(about["title"] or "", TITLE_LENGTH) or "Untitled"),
+        "text": harmless(found["content"]),
+        "url": page_of(context, address.source, about["id"]) or harmless(facts["original_url"]),
+        "metadata": harmless({name: value for name, value in facts.items() if value}),
+    }
 
 
 def _is(passage: Passage, id_: str) -> bool:
@@ -129,7 +163,7 @@ def _item(context: Context, id_: str, view: View, message: str) -> dict[str, Any
         "id": id_,
         "title": harmless(_one_line(document.title, TITLE_LENGTH) or "Untitled"),
         "text": _text([(view.start + place, passage) for place, passage in chosen], view.total),
-        "url": _url(context, document.id, message),
+        "url": page_of(context, CHATS, document.id, message),
         "metadata": harmless(_facts(document, view, chosen, middle)),
     }
 

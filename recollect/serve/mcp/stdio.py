@@ -12,15 +12,11 @@ standard error, as the log does.
 
 from __future__ import annotations
 
-import logging
 import os
-import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn
+from functools import cached_property
 
 from recollect.serve.mcp.catalog import NAMES, Catalog
 from recollect.serve.mcp.context import Context, LocalLibrary, Notify
@@ -37,6 +33,13 @@ from recollect.serve.mcp.protocol import (
     is_id,
     notification,
 )
+
+TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Callable, Iterator
+    from queue import SimpleQueue
+    from typing import Any, NoReturn
 
 WORKERS = 12  # more than the calls of one user that may wait for a message (see `bus`)
 MOST_CALLS = 64
@@ -55,26 +58,59 @@ examples:
 # -- the command -----------------------------------------------------------
 
 
-class Options(NamedTuple):
-    home: str | None = None
-    user: str | None = None
-    catalog: Mapping[str, Any] = MappingProxyType({})
-    """What Catalog is given."""
+def _words(value: str) -> list[str]:
+    return [word for part in value.split(",") if (word := part.strip())]
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--home": {"metavar": "PATH", "help": "where the libraries are: a folder, or postgresql://…"},
+    "--user": {"metavar": "NAME", "help": "whose library to serve"},
+    "--profile": {
+        "choices": [*PROFILES],
+        "default": "default",
+        "help": "which tools are offered (default: default)",
+    },
+    "--toolsets": {
+        "metavar": "A,B",
+        "type": _words,
+        "help": f"only these: {', '.join(TOOLSETS)}, default, all",
+    },
+    "--tools": {"metavar": "A,B", "type": _words, "help": "only these tools, or these besides the toolsets"},
+    "--read-only": {"action": "store_true", "default": False, "help": "no tool that writes"},
+    "--names": {"choices": NAMES, "default": NAMES[0], "help": "how names are listed (default: underscore)"},
+    "--tool-prefix": {
+        "dest": "prefix",
+        "metavar": "PREFIX",
+        "default": "",
+        "help": "put PREFIX before every tool's name",
+    },
+    "--rename": {
+        "metavar": "TOOL=NAME",
+        "action": "append",
+        "default": [],
+        "help": "list a tool by another name",
+    },
+}
+"""What argparse is told of each option. `quickly_read` goes by the same table, and knows of it what is used here."""
 
 
 def main(argv: list[str]) -> int:
     """`recollect mcp`: serve until the client leaves."""
-    options = _options(argv)
+    options = quickly_read(argv)
+    if options is None:
+        options = vars(_parser().parse_args(argv))
+    if any("=" not in pair for pair in options["rename"]):
+        _parser().error("--rename takes TOOL=NAME, for example conversation_search=history_search")
+    options["rename"] = dict(pair.split("=", 1) for pair in options["rename"])
+    local = LocalLibrary(options.pop("home"), options.pop("user"))
     try:
-        catalog = Catalog(**options.catalog)
+        catalog = Catalog(**options)
     except ValueError as error:
         sys.stderr.write(f"recollect mcp: {error}\n")
         return 2
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write("Waiting for an MCP client on standard input; `recollect mcp --help` shows how to add one.\n")
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     sys.stdout = sys.stderr
-    local = LocalLibrary(options.home, options.user)
     if not serve(catalog, local):
         os._exit(0)  # a search that nobody waits for must not keep the process
     catalog.close()
@@ -82,9 +118,35 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _options(argv: list[str]) -> Options:
-    if not argv:
-        return Options()
+def quickly_read(argv: list[str]) -> dict[str, Any] | None:
+    """What argparse makes of a command line, without the time that it takes to load; None where it must judge itself:
+    where help is wanted, something is wrong, or a value looks like an option."""
+    names = {flag: how.get("dest") or flag[2:].replace("-", "_") for flag, how in OPTIONS.items()}
+    given: dict[str, Any] = {names[flag]: how.get("default") for flag, how in OPTIONS.items()}
+    words = iter(argv)
+    for word in words:
+        flag, equals, value = word.partition("=")
+        how = OPTIONS.get(flag)
+        if how is None:
+            return None
+        name, action = names[flag], how.get("action")
+        if action == "store_true":
+            if equals:
+                return None
+            given[name] = True
+            continue
+        if not equals:
+            value = next(words, "-")
+        if value.startswith("-"):
+            return None
+        read = how["type"](value) if "type" in how else value
+        if "choices" in how and read not in how["choices"]:
+            return None
+        given[name] = [*given[name], read] if action == "append" else read
+    return given
+
+
+def _parser() -> ArgumentParser:
     import argparse
 
     parser = argparse.ArgumentParser(
@@ -94,34 +156,9 @@ def _options(argv: list[str]) -> Options:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--home", metavar="PATH", help="where the libraries are: a folder, or postgresql://…")
-    parser.add_argument("--user", metavar="NAME", help="whose library to serve")
-    parser.add_argument(
-        "--profile", choices=[*PROFILES], default="default", help="which tools are offered (default: default)"
-    )
-    parser.add_argument(
-        "--toolsets", metavar="A,B", type=_words, help=f"only these: {', '.join(TOOLSETS)}, default, all"
-    )
-    parser.add_argument("--tools", metavar="A,B", type=_words, help="only these tools, or these besides the toolsets")
-    parser.add_argument("--read-only", action="store_true", help="no tool that writes")
-    parser.add_argument("--names", choices=NAMES, default=NAMES[0], help="how names are listed (default: underscore)")
-    parser.add_argument("--tool-prefix", metavar="PREFIX", default="", help="put PREFIX before every tool's name")
-    parser.add_argument(
-        "--rename", metavar="TOOL=NAME", action="append", default=[], help="list a tool by another name"
-    )
-    given = parser.parse_args(argv)
-    pairs = [tuple(pair.split("=", 1)) for pair in given.rename]
-    if any(len(pair) != 2 for pair in pairs):
-        parser.error("--rename takes TOOL=NAME, for example conversation_search=history_search")
-    catalog = {
-        "profile": given.profile, "toolsets": given.toolsets, "tools": given.tools, "read_only": given.read_only,
-        "names": given.names, "prefix": given.tool_prefix, "rename": dict(pairs),
-    }  # fmt: skip
-    return Options(given.home, given.user, catalog)
-
-
-def _words(value: str) -> list[str]:
-    return [word for part in value.split(",") if (word := part.strip())]
+    for flag, how in OPTIONS.items():
+        parser.add_argument(flag, **how)
+    return parser
 
 
 def serve(catalog: Catalog, local: LocalLibrary, source: int = 0, sink: int = 1) -> bool:
@@ -133,12 +170,20 @@ def serve(catalog: Catalog, local: LocalLibrary, source: int = 0, sink: int = 1)
     dispatcher = Dispatcher(catalog)
 
     def context(notify: Notify) -> Context:
+        _log_to_standard_error()
         return local.context(dispatcher.config, notify=notify)
 
     connection = Connection(dispatcher, _sender(sink, ended), context)
     threading.Thread(target=_read, args=(connection, source, ended), daemon=True).start()
     ended.wait()
     return connection.drain(DRAIN_SECONDS)
+
+
+def _log_to_standard_error() -> None:
+    """Once there is a call: nothing is logged before, and a session may end without one."""
+    import logging
+
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
 
 
 # -- the connection --------------------------------------------------------
@@ -153,12 +198,17 @@ class Connection:
         self._dispatcher = dispatcher
         self._send = send
         self._context = context
-        self._waiting: queue.SimpleQueue[_Call] = queue.SimpleQueue()
         self._calls: dict[Any, _Call] = {}  # accepted, and neither answered nor cancelled
         self._running = 0
         self._taken = 0  # queued or running, cancelled or not
         self._workers = 0
         self._changed = threading.Condition()
+
+    @cached_property
+    def _waiting(self) -> SimpleQueue[_Call]:
+        from queue import SimpleQueue  # not imported for a session without calls
+
+        return SimpleQueue()
 
     def receive(self, line: bytes | None) -> None:
         """Take a line; None is one that was too long to keep."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import OrderedDict
+from functools import cached_property
 
 MOST_KEPT = 1_000
 MOST_BYTES = 16_000_000
@@ -19,15 +20,19 @@ class Stream:
     """The messages that answer one request, in their order; the last of them is the answer itself."""
 
     def __init__(self) -> None:
-        self.id = secrets.token_hex(8)
         self.messages: list[bytes] = []
         self.done = False
-        self._changed = asyncio.Event()
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    @cached_property
+    def id(self) -> str:
+        return secrets.token_hex(8)
 
     def put(self, message: bytes) -> None:
         """Add a notification."""
         if not self.done and len(self.messages) < MOST_WAITING:
-            self._add(message)
+            self.messages.append(message)
+            self._wake()
 
     def end(self, answer: bytes | None) -> None:
         """Add the answer, if one is due; what comes later is dropped."""
@@ -35,25 +40,34 @@ class Stream:
             self.done = True
             if answer is not None:
                 self.messages.append(answer)
-            self._changed.set()
+            self._wake()
 
     async def changed(self, known: int, seconds: float) -> bool:
-        """Wait until there are more than `known` messages or the end; whether that came within the time."""
-        while len(self.messages) <= known and not self.done:
-            self._changed.clear()
+        """Wait for news: whether there are more than `known` messages, or the end, by then or after the time."""
+        if len(self.messages) <= known and not self.done:
+            loop = asyncio.get_running_loop()
+            waiting = loop.create_future()
+            self._waiting.add(waiting)
+            timer = loop.call_later(seconds, _settle, waiting)
             try:
-                await asyncio.wait_for(self._changed.wait(), seconds)
-            except TimeoutError:
-                return False
-        return True
+                await waiting
+            finally:
+                timer.cancel()
+                self._waiting.discard(waiting)
+        return len(self.messages) > known or self.done
 
     @property
     def size(self) -> int:
         return sum(map(len, self.messages))
 
-    def _add(self, message: bytes) -> None:
-        self.messages.append(message)
-        self._changed.set()
+    def _wake(self) -> None:
+        for waiting in self._waiting:
+            _settle(waiting)
+
+
+def _settle(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 class KeptStreams:

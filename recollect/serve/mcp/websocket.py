@@ -12,12 +12,13 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from recollect.preferences import preferences
 from recollect.serve import limits
 from recollect.serve.answers import encoded
 from recollect.serve.mcp.calls import Caller, takes_long
 from recollect.serve.mcp.context import Context
 from recollect.serve.mcp.protocol import INVALID_REQUEST, TOO_BUSY, Dispatcher, RpcError, decode, failure, is_id
-from recollect.serve.mcp.sessions import Session, preferences
+from recollect.serve.mcp.sessions import Session
 
 SUBPROTOCOL = "mcp"
 MOST_CALLS = 64
@@ -26,7 +27,7 @@ UNSUPPORTED_DATA = 1003
 
 
 async def endpoint(socket: WebSocket) -> None:
-    caller = Caller(socket)
+    caller = Caller(socket.scope)
     with caller.server.connection(caller.user):
         await socket.accept(SUBPROTOCOL if SUBPROTOCOL in socket.scope["subprotocols"] else None)
         connection = _Connection(socket, caller)

@@ -169,7 +169,7 @@ def _demand_whole(principal: Principal, document: Document) -> None:
 )
 def restore_conversation(access: AccessTo, conversation: schemas.RestoredConversation) -> Response:
     """Put a deleted conversation back, from its export in JSON."""
-    document = _exported(conversation.model_dump())
+    document = exported(conversation.model_dump())
     with access.write() as library:
         there = library.store.find(document.origin, document.origin_id)
         if there is not None and export.as_json(library.conversation(there)) != export.as_json(document):
@@ -178,16 +178,16 @@ def restore_conversation(access: AccessTo, conversation: schemas.RestoredConvers
     return answer({"success": True, "conversation_id": restored}, 200 if there else 201)
 
 
-def _exported(conversation: dict[str, Any]) -> Document:
-    """The conversation that an export holds, read as the importer reads a file."""
+def exported(conversation: dict[str, Any], what: str = "conversation") -> Document:
+    """The conversation (or other document) that an export holds, read as the importer reads a file."""
     written = json.dumps(conversation).encode()
     found = [*own.read(Entry("export.json", len(written), lambda: io.BytesIO(written)))]
     for problem in found:
         if isinstance(problem, Problem) and problem.failed:
-            raise InvalidInput(f"This is no export of a conversation: {problem.reason} ({problem.where}).")
+            raise InvalidInput(f"This is no export of a {what}: {problem.reason} ({problem.where}).")
     documents = [document for document in found if isinstance(document, Document)]
     if len(documents) != 1:
-        raise InvalidInput("This is no export of one conversation.")
+        raise InvalidInput(f"This is no export of one {what}.")
     return documents[0]
 
 

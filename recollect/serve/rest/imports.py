@@ -6,7 +6,7 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel
@@ -81,6 +81,10 @@ async def start_import(
     name: Annotated[
         str, Query(min_length=1, max_length=1000, description="The name of the file, by which its format is known.")
     ],
+    kind: Annotated[
+        Literal["conversations", "notes", "media", "characters", "prompts"] | None,
+        Query(alias="as", description="What the file holds, where that is not clear."),
+    ] = None,
 ) -> Response:
     """Send the bytes of an export as they are. The answer comes when all of them are on disk; ask for the job
     to see how far the import is."""
@@ -88,7 +92,7 @@ async def start_import(
     request = access.request
     _demand_room(access.service.jobs.folder.parent, _length(request))
     try:
-        with access.service.jobs.upload(access.principal.user, name) as upload:
+        with access.service.jobs.upload(access.principal.user, name, kind) as upload:
             await _receive(request, upload)
             if not upload.job.size:
                 raise Problem(400, "The file is empty.")

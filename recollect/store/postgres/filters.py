@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from recollect.model import Filter
-from recollect.store.encoding import load
+from recollect.store.encoding import FOUND_BY, found_by, load
 from recollect.text import fold, micros, storable, tokens
 
 _BETWEEN = "\x1f"  # stands around every tag
@@ -18,7 +18,7 @@ _BETWEEN = "\x1f"  # stands around every tag
 
 def derived(row: Mapping[str, Any]) -> dict[str, Any]:
     """What a document is found by, beside what it says."""
-    return {
+    return found_by(row) | {
         "folded_title": fold(row["title"]),
         "folded_id": fold(row["id"]),
         "title_words": _padded(tokens(row["title"])),
@@ -49,6 +49,9 @@ def conditions(filter: Filter, alias: str, hidden: str) -> tuple[str, list[Any]]
         (f"coalesce({alias}.role, '')", "<> all", filter.not_roles),
         (f"coalesce({alias}.author, '')", "<> all", filter.not_authors),
     )
+    if filter.senders:
+        clauses.append(f"({alias}.role = any(?::text[]) or {alias}.author = any(?::text[]))")
+        values += [[storable(name) for name in filter.senders]] * 2
     if not filter.hidden:
         clauses.append(f"not ({hidden})")
     if filter.after is not None:
@@ -68,6 +71,8 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
         ("d.origin", "= any", filter.origins),
         ("d.source", "= any", filter.sources),
         ("d.id", "= any", filter.conversations),
+        ("d.media_type", "= any", tuple(fold(name)[:FOUND_BY] for name in filter.media_types)),
+        ("d.character_id", "= any", tuple(id_[:FOUND_BY] for id_ in filter.characters)),
     )
     if filter.tags:
         clauses.append(f"({' or '.join(['strpos(d.tags, ?) > 0'] * len(filter.tags))})")

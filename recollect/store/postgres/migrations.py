@@ -217,21 +217,39 @@ M003_LONG_WORDS = """
 create index word_long on word (owner, term) where length(term) >= 128;
 """
 
+M004_KNOWLEDGE = """
+alter table document add version integer not null default 1;
+alter table document add media_type text;
+alter table document add character_id text;
+create index document_source on document (owner, source, coalesce(updated_at, created_at) desc nulls last, key desc);
+create index document_media_type on document (owner, media_type) where media_type is not null;
+create index document_character on document (owner, character_id) where character_id is not null;
+create index passage_role on passage (owner, role)
+  where role not in ('user', 'assistant', 'system', 'tool') and length(role) <= 200;
+create index passage_author on passage (owner, author) where author is not null and length(author) <= 200;
+-- What is known of these columns is known of all users together, and a plan must not tell what others have.
+alter table passage alter role set statistics 0, alter author set statistics 0;
+alter table document alter media_type set statistics 0, alter character_id set statistics 0;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
     ("m003_long_words", M003_LONG_WORDS),
+    ("m004_knowledge", M004_KNOWLEDGE),
 )
 
 # What `recollect_search` owns. Each function names the owner; a filter that is null asks for nothing.
-_FILTERS = """roles text[], authors text[], not_roles text[], not_authors text[], since bigint, until bigint,
-  documents bigint[], with_hidden boolean"""
+_FILTERS = """roles text[], authors text[], senders text[], not_roles text[], not_authors text[], since bigint,
+  until bigint, documents bigint[], not_documents bigint[], with_hidden boolean"""
 _MATCHING = """t.owner = nullif(current_setting('recollect.owner', true), '')::integer
     and (roles is null or t.role = any(roles)) and (authors is null or t.author = any(authors))
+    and (senders is null or t.role = any(senders) or t.author = any(senders))
     and (not_roles is null or coalesce(t.role, '') <> all(not_roles))
     and (not_authors is null or coalesce(t.author, '') <> all(not_authors))
     and (since is null or t.created_at >= since) and (until is null or t.created_at <= until)
-    and (documents is null or t.document = any(documents)) and (with_hidden or not t.hidden)
+    and (documents is null or t.document in (select unnest(documents)))
+    and (not_documents is null or t.document not in (select unnest(not_documents))) and (with_hidden or not t.hidden)
     and (sureness is null or t.sure = sureness)"""
 _AS_SEARCH = """language sql stable security definer set search_path = pg_catalog, pg_temp
   set enable_seqscan = off set enable_indexscan = off"""
@@ -286,6 +304,8 @@ def migrate(connection: psycopg.Connection[Any], place: str, stop_before: str | 
                 _begin(connection)
             for name in wanted:
                 _run(connection, name)
+            if not _ASKING.isdisjoint(wanted):
+                _renew_functions(connection)
     except errors.InsufficientPrivilege as error:
         raise RecollectError(
             f"{place} has to be prepared or brought up to date ({error.diag.message_primary}). Open it once with a "
@@ -295,6 +315,7 @@ def migrate(connection: psycopg.Connection[Any], place: str, stop_before: str | 
 
 
 _LOCK = 0x5265636F
+_ASKING = frozenset({"m002_search", "m004_knowledge"})  # the steps from which the functions are others
 
 
 def _wanted(connection: psycopg.Connection[Any], place: str, stop_before: str | None) -> list[str]:
@@ -389,8 +410,6 @@ def _run(connection: psycopg.Connection[Any], name: str) -> None:
         if pgvector:
             connection.execute("alter table vector alter numbers set storage plain")
     _secure(connection)
-    if name == "m002_search":
-        _add_functions(connection)
     connection.execute("insert into migration (name) values (%s)", [name])
 
 
@@ -448,23 +467,32 @@ def _secure(connection: psycopg.Connection[Any]) -> None:
     connection.execute(f"grant usage on all sequences in schema {SCHEMA} to {app}")
 
 
-def _add_functions(connection: psycopg.Connection[Any]) -> None:
+def _renew_functions(connection: psycopg.Connection[Any]) -> None:
+    for name in _functions(connection):
+        connection.execute(f"drop function {name}")
     connection.execute(FUNCTIONS)
+    _try(connection, f"grant {SEARCH} to current_user")
     separate = _may_become(connection, SEARCH)
     app = APP if works_as_app(connection) else "current_user"
     if separate:
         connection.execute(
             f"grant usage, create on schema {SCHEMA} to {SEARCH}; grant select on passage_text to {SEARCH}; "
+            "drop policy if exists search on passage_text; "
             f"create policy search on passage_text for select to {SEARCH} using (true)"
         )
     connection.execute(f"revoke all on all functions in schema {SCHEMA} from public")
-    for (name,) in connection.execute(
-        "select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace "
-        "where n.nspname = %s and p.prosecdef", [SCHEMA],
-    ).fetchall():  # fmt: skip
+    for name in _functions(connection):
         connection.execute(f"grant execute on function {name} to {app}")
         if separate:
             connection.execute(f"alter function {name} owner to {SEARCH}")
     if separate:
         connection.execute(f"revoke create on schema {SCHEMA} from {SEARCH}")
         _try(connection, f"revoke {SEARCH} from current_user")
+
+
+def _functions(connection: psycopg.Connection[Any]) -> list[str]:
+    rows = connection.execute(
+        "select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace "
+        "where n.nspname = %s and p.prosecdef", [SCHEMA],
+    ).fetchall()  # fmt: skip
+    return [name for (name,) in rows]

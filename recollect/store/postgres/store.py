@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
 from recollect.errors import DamagedLibrary, InvalidInput, NotFound
-from recollect.model import Bone, Document, Filter, Passage, Receipt, Summary
+from recollect.model import CONVERSATION, Bone, Document, Filter, Passage, Receipt, Summary
 from recollect.query import Node, Word
 from recollect.settings import LIMITS
 from recollect.store import documents, receipts, spaces, statistics, transfer
@@ -27,6 +28,7 @@ from recollect.store.base import (
 from recollect.store.encoding import Progress
 from recollect.store.postgres import bm25, text
 from recollect.store.postgres.connection import Connection, Connections, has_account
+from recollect.store.selection import exact
 from recollect.text import storable
 
 T = TypeVar("T")
@@ -114,6 +116,9 @@ class PostgresStore(Store):
     def save(self, documents_: Sequence[Document], receipt: int | None = None, by_id: bool = False) -> list[Saved]:
         return self._write_words(lambda db, index: documents.save(db, index, documents_, receipt, by_id))
 
+    def rewrite(self, document: str, given: Document, version: int | None = None) -> Saved:
+        return self._write_words(lambda db, index: documents.rewrite(db, index, document, given, version))
+
     def append(self, document: str, passage: Passage) -> Placed:
         return self._write_words(lambda db, index: documents.append(db, document, passage, index))
 
@@ -152,6 +157,9 @@ class PostgresStore(Store):
     def contents(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
         return self._read(lambda db: documents.contents(db, keys))
 
+    def changed(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
+        return self._read(lambda db: documents.changed(db, keys))
+
     def part(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
         return self._read(lambda db: documents.part(db, id, position, limit))
 
@@ -169,13 +177,13 @@ class PostgresStore(Store):
     # -- finding ---
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        return self._search(lambda db: text.best(db, node, filter, limit, self._counts, self._by_bm25))
+        return self._search(lambda db: text.best(db, node, exact(db, filter), limit, self._counts, self._by_bm25))
 
     def openings(self, words: Sequence[Word]) -> list[int]:
         return self._search(lambda db: documents.openings(db, words))
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        return self._search(lambda db: text.count(db, node, filter, self._counts))
+        return self._search(lambda db: text.count(db, node, exact(db, filter), self._counts))
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         return self._search(lambda db: text.frequencies(db, nodes, self._counts))
@@ -184,7 +192,7 @@ class PostgresStore(Store):
         return self._search(lambda db: text.variants(db, words))
 
     def passages(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        return self._search(lambda db: text.passages(db, keys, filter))
+        return self._search(lambda db: text.passages(db, keys, exact(db, filter)))
 
     def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
         return self._search(lambda db: text.scores(db, node, keys))
@@ -196,13 +204,13 @@ class PostgresStore(Store):
         return self._search(lambda db: documents.passage_key(db, document, passage))
 
     def find_literal(self, text_: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
-        return self._search(lambda db: text.find_literal(db, text_, filter, limit, offset))
+        return self._search(lambda db: text.find_literal(db, text_, exact(db, filter), limit, offset))
 
     def newest(self, filter: Filter, limit: int, offset: int, by_document: bool = False) -> tuple[list[Candidate], int]:
-        return self._search(lambda db: text.newest(db, filter, limit, offset, by_document))
+        return self._search(lambda db: text.newest(db, exact(db, filter), limit, offset, by_document))
 
     def recent(self, text_: str | None, filter: Filter, limit: int) -> list[Candidate]:
-        return self._search(lambda db: text.recent(db, text_, filter, limit))
+        return self._search(lambda db: text.recent(db, text_, exact(db, filter), limit))
 
     # -- vectors ---
 
@@ -236,7 +244,7 @@ class PostgresStore(Store):
     def nearest(self, space: Space, vector: Any, filter: Filter, limit: int) -> list[tuple[int, float]]:
         from recollect.store.postgres import vectors
 
-        return self._search(lambda db: vectors.nearest(db, space, vector, filter, limit))
+        return self._search(lambda db: vectors.nearest(db, space, vector, exact(db, filter), limit))
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
         from recollect.store.postgres import vectors
@@ -322,8 +330,11 @@ class PostgresStore(Store):
 
         return self._read(work)
 
-    def facets(self) -> dict[str, list[tuple[str, int]]]:
-        return self._read(statistics.facets)
+    def facets(self, source: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
+        return self._read(lambda db: statistics.facets(db, source))
+
+    def media_types(self) -> list[tuple[str, int]]:
+        return self._read(statistics.media_types)
 
     def activity(self) -> Activity:
         return self._read(statistics.activity)

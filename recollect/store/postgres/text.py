@@ -25,6 +25,8 @@ from recollect.store.postgres import bm25
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import conditions, document_conditions
 from recollect.store.postgres.words import LONGEST, Compiled, compiled, indexed
+from recollect.store.selection import chosen
+from recollect.store.selection import few as few_documents
 from recollect.text import fold, indexable, micros, storable, tokens
 
 VERSION = 2
@@ -196,6 +198,8 @@ def count(db: Connection, node: Node, filter: Filter, counts: Counts) -> tuple[i
         most = max((all_ if filter.hidden else seen for all_, seen in found), default=0)
         if most >= _ENOUGH:  # then so many at least, and counting all of them would take longer than finding
             return most, False
+    if (few := keys_of_few(db, filter)) is not None:
+        return len(_among(db, node, each, few)), True
     counted = _count(db, node, each, _arguments(db, filter), _COUNTED)
     return counted, counted < _COUNTED
 
@@ -210,22 +214,17 @@ def _count(db: Connection, node: Node, each: Compiled, arguments: tuple[Any, ...
 
 # -- filters as the functions take them ----------------------------------------
 
-_FILTER = "?::text[], ?::text[], ?::text[], ?::text[], ?::bigint, ?::bigint, ?::bigint[], ?::boolean"
+_FILTER = (
+    "?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bigint, ?::bigint, ?::bigint[], ?::bigint[], ?::boolean"
+)
 
 
 def _arguments(db: Connection, filter: Filter) -> tuple[Any, ...]:
-    lists = [[storable(name) for name in names] or None
-             for names in (filter.roles, filter.authors, filter.not_roles, filter.not_authors)]  # fmt: skip
-    return (*lists, micros(filter.after), micros(filter.before), documents_of(db, filter), filter.hidden)
-
-
-def documents_of(db: Connection, filter: Filter) -> list[int] | None:
-    """The documents that the filter lets through; None when it does not speak of documents."""
-    where, values = document_conditions(filter)
-    if where == "true":
-        return None
-    return [k for (k,) in db.rows(f"select d.key from document d where d.owner = ?::integer and {where}",
-                                  (db.owner, *values))]  # fmt: skip
+    names = (filter.roles, filter.authors, filter.senders, filter.not_roles, filter.not_authors)
+    lists = [[storable(name) for name in some] or None for some in names]
+    documents = chosen(db, filter)
+    return (*lists, micros(filter.after), micros(filter.before), documents.only, documents.without or None,
+            filter.hidden)  # fmt: skip
 
 
 _CANDIDATES = f"select * from candidates(?::tsquery[], ?::float8[], ?::boolean, ?::integer, {_FILTER})"
@@ -243,6 +242,8 @@ def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts,
          for part, n in zip(nodes, numbers, strict=True)),
         key=lambda part: part.found,
     )  # fmt: skip
+    if (few := keys_of_few(db, filter)) is not None:
+        return _ordered(_matches(db, parts, few))[:limit]
     arguments = _arguments(db, filter)
     if by_bm25 and limit <= _ORDERED and filter in (Filter(), Filter(hidden=True)) and all(map(_is_plain, parts)):
         return _ordered(_found_by_bm25(db, parts, filter))[:limit]
@@ -252,6 +253,40 @@ def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts,
         if len(found) >= limit:
             return _ordered(found)[:limit]
     return _ordered(_candidates(db, parts, limit, arguments))[:limit]
+
+
+def keys_of_few(db: Connection, filter: Filter) -> list[int] | None:
+    """The passages that the filter lets through, where its documents are few; else None."""
+    documents = few_documents(db, filter)
+    if documents is None:
+        return None
+    where, values = conditions(filter, "p", "p.visibility = 'hidden'")
+    rows = db.rows(
+        f"select p.key from passage p where p.owner = ?::integer and p.document = any(?::bigint[]) and {where}",
+        (db.owner, documents, *values),
+    )
+    return [key for (key,) in rows]
+
+
+def _matches(db: Connection, parts: Sequence[_Part], keys: Sequence[int]) -> dict[int, _Match]:
+    """Those of some passages that have one of the parts."""
+    found: dict[int, _Match] = {}
+    for part in parts:
+        for key, length in _among(db, part.node, part.asked, keys).items():
+            found[key] = _Match((found[key].weight if key in found else 0.0) + part.weight, length)
+    return found
+
+
+def _among(db: Connection, node: Node, each: Compiled, keys: Sequence[int]) -> dict[int, int]:
+    """Those of some passages that match, with their lengths."""
+    rows = db.rows(
+        "select t.key, t.length, t.words @@ ?::tsquery, t.sure from passage_text t "
+        "where t.owner = ?::integer and t.key = any(?::bigint[]) and t.words @@ ?::tsquery",
+        (each.query, db.owner, list(keys), each.wider),
+    )
+    told = {key for key, _, _, sure in rows if each.exact and (sure or not each.phrases)}
+    known = {key: length for key, length, matched, _ in rows if key in told and matched}
+    return known | _read(db, node, [key for key, *_ in rows if key not in told])
 
 
 def _ordered(found: dict[int, _Match]) -> list[int]:
@@ -357,6 +392,11 @@ def _looked_up(
         return {}
     keys = [k for (k,) in db.rows(f"select newest(?::tsquery, ?::boolean, ?::integer, {_FILTER})",
                                   (each.wider, False if each.exact else None, 1 << 30, *arguments))]  # fmt: skip
+    return _read(db, node, keys)
+
+
+def _read(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, int]:
+    """Those of some passages whose texts match, with their lengths."""
     found: dict[int, int] = {}
     for at in range(0, len(keys), _READ):
         texts = db.rows(
@@ -364,7 +404,7 @@ def _looked_up(
             from passage p join document d on d.owner = p.owner and d.key = p.document
             join passage_text t on t.owner = p.owner and t.key = p.key
             where p.owner = ?::integer and p.key = any(?::bigint[])""",
-            (db.owner, keys[at : at + _READ]),
+            (db.owner, list(keys[at : at + _READ])),
         )
         found |= {key: length for key, title, content, length in texts if matches(node, title, content)}
     return found
@@ -391,6 +431,15 @@ def _through(filter: Filter) -> tuple[str, list[Any]]:
     of_passage, values = conditions(filter, "p", "p.visibility = 'hidden'")
     of_document, more = document_conditions(filter)
     return f"{of_passage} and {of_document}", values + more
+
+
+def _walk(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
+    """The same to go through everything, document by document where these are few."""
+    documents = few_documents(db, filter)
+    if documents is None:
+        return _through(filter)
+    where, values = conditions(filter, "p", "p.visibility = 'hidden'")
+    return f"{where} and p.document = any(?::bigint[])", [*values, documents]
 
 
 def preceding(db: Connection, keys: Sequence[int]) -> list[Candidate]:
@@ -453,7 +502,7 @@ def _alike(db: Connection, word: str, same: set[str]) -> set[str]:
 
 def find_literal(db: Connection, text: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
     """See Store.find_literal. It is for texts without a word, so there is no index to ask."""
-    where, values = _through(filter)
+    where, values = _walk(db, filter)
     source = f"from {_ALL} where p.owner = ?::integer and {_CONTAINS} and {where}"
     given = (db.owner, fold(text), *values)
     total: int = db.get(f"select count(*) {source}", given)
@@ -462,7 +511,7 @@ def find_literal(db: Connection, text: str, filter: Filter, limit: int, offset: 
 
 
 def newest(db: Connection, filter: Filter, limit: int, offset: int, by_document: bool) -> tuple[list[Candidate], int]:
-    where, values = _through(filter)
+    where, values = _walk(db, filter)
     source = (
         f"passage p join document d on d.owner = p.owner and d.key = p.document where p.owner = ?::integer and {where}"
     )
@@ -494,7 +543,8 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
     where, values = _through(filter)
     if text is None:
         return newest(db, filter, limit, 0, False)[0] if limit else []
-    titled = [k for (k,) in _titled(db, text)]
+    documents = few_documents(db, filter)
+    titled = [k for (k,) in _titled(db, text, documents)]
     few = _containing(db, text)
     if few is not None:
         rows = db.rows(
@@ -506,6 +556,7 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
             (few, db.owner, titled, db.owner, *values, limit),
         )
         return candidates(rows)
+    where, values = _walk(db, filter)
     words = _all_words(text)
     long = [word for word in tokens(text) if len(word) >= LONGEST]  # of which the index has the beginning only
     has_words = f"(t.words @@ ?::tsquery {f'and {_CONTAINS} ' * len(long)}) or" if words else ""
@@ -518,14 +569,15 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
     return candidates(rows)
 
 
-def _titled(db: Connection, text: str) -> Iterator[tuple[Any, ...]]:
-    """The documents whose title contains the text literally or all its words."""
+def _titled(db: Connection, text: str, documents: list[int] | None) -> Iterator[tuple[Any, ...]]:
+    """The documents, of all or of some, whose title contains the text literally or all its words."""
     words = sorted(set(tokens(text)))
+    some = "" if documents is None else "and d.key = any(?::bigint[])"
     every = " and ".join(["strpos(d.title_words, ?) > 0"] * len(words)) or "false"
     yield from db.rows(
         f"""select d.key from document d where d.owner = ?::integer and d.title <> ''
-          and (strpos(d.folded_title, ?) > 0 or ({every}))""",
-        (db.owner, fold(text), *(f" {word} " for word in words)),
+          and (strpos(d.folded_title, ?) > 0 or ({every})) {some}""",
+        (db.owner, fold(text), *(f" {word} " for word in words), *([] if documents is None else [documents])),
     )
 
 

@@ -27,8 +27,8 @@ from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import conditions
 from recollect.store.postgres.migrations import SCHEMA
 from recollect.store.postgres.server import Server
-from recollect.store.postgres.text import documents_of
 from recollect.store.quantised import Numbers, Vector, cosines, nearest_parts, quantised
+from recollect.store.selection import chosen
 
 # Zeros fill vectors up to a multiple of this. They change no product; but the loops over what is left of an odd
 # length were built, in some packages of pgvector, with instructions that not every processor has.
@@ -64,9 +64,16 @@ def prepared(vectors: Sequence[Vector]) -> list[tuple[Numbers, float]]:
 
 def nearest(db: Connection, space: Space, vector: Vector, filter: Filter, limit: int) -> list[tuple[int, float]]:
     where, values = conditions(filter, "v", "v.hidden")
-    if (documents := documents_of(db, filter)) is not None:
-        where += " and v.document = any(?::bigint[])"
-        values.append(documents)
+    if (few := text.keys_of_few(db, filter)) is not None:
+        where, values = "v.passage = any(?::bigint[])", [few]
+    else:
+        documents = chosen(db, filter)
+        if documents.only is not None:
+            where += " and v.document in (select unnest(?::bigint[]))"
+            values.append(documents.only)
+        if documents.without:
+            where += " and v.document not in (select unnest(?::bigint[]))"
+            values.append(documents.without)
     source = f"from vector v where v.owner = ?::integer and v.space = ?::integer and {where}"
     given = (db.owner, space.id, *values)
     if not db.server.pgvector:

@@ -26,6 +26,7 @@ from recollect.errors import DamagedLibrary, RecollectError, SearchTimeout, Stor
 from recollect.model import Filter
 from recollect.settings import LIMITS
 from recollect.stem import stem
+from recollect.store.encoding import found_by
 from recollect.store.sqlite.filters import document_conditions, passage_conditions
 from recollect.text import fold, indexable, storable
 
@@ -72,7 +73,7 @@ class Connection(apsw.Connection):
         pass
 
     def derived(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        return {}
+        return found_by(row)
 
     def conditions(self, filter: Filter, search: str = "") -> tuple[str, list[Any]]:
         where, values = document_conditions(filter)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from recollect.model import Filter
+from recollect.store.encoding import FOUND_BY
 from recollect.text import fold, micros
 
 
-def conditions(filter: Filter) -> tuple[str, list[Any]]:
-    """The filter as SQL over passage p; always at least one condition."""
+def conditions(filter: Filter, many: bool = False) -> tuple[str, list[Any]]:
+    """The filter as SQL over passage p and its document d; always at least one condition. Where it will be
+    asked of many passages, what is dear to ask is asked of each document once."""
     of_passage, values = passage_conditions(filter)
     of_document, more = document_conditions(filter)
-    if of_document == "1":
-        return of_passage, values
-    within = f"p.document in (select d.key from document d where {of_document})"
-    return (within if of_passage == "1" else f"{of_passage} and {within}"), values + more
+    if many and (filter.tags or filter.not_tags or filter.titles or filter.not_titles):
+        of_document = f"p.document in (select d.key from document d where {of_document})"
+    said = [clause for clause in (of_passage, of_document) if clause != "1"]
+    return " and ".join(said) or "1", values + more
 
 
 def passage_conditions(filter: Filter) -> tuple[str, list[Any]]:
@@ -26,6 +28,10 @@ def passage_conditions(filter: Filter) -> tuple[str, list[Any]]:
         ("coalesce(p.role, '')", "not in", filter.not_roles),
         ("coalesce(p.author, '')", "not in", filter.not_authors),
     )
+    if filter.senders:
+        listed = ", ".join("?" * len(filter.senders))
+        clauses.append(f"(p.role in ({listed}) or p.author in ({listed}))")
+        values += filter.senders * 2
     if not filter.hidden:
         clauses.append("p.visibility <> 'hidden'")
     if filter.after is not None:
@@ -45,6 +51,8 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
         ("d.origin", "in", filter.origins),
         ("d.source", "in", filter.sources),
         ("d.id", "in", filter.conversations),
+        ("d.media_type", "in", tuple(fold(name)[:FOUND_BY] for name in filter.media_types)),
+        ("d.character_id", "in", tuple(id_[:FOUND_BY] for id_ in filter.characters)),
     )
     for tags, has in ((filter.tags, "exists"), (filter.not_tags, "not exists")):
         if tags:

@@ -191,10 +191,27 @@ M003_LONG_WORDS = """
 create index word_long on word (term) where length(term) >= 128;
 """
 
+M004_KNOWLEDGE = """
+-- Counts up with every change. What filters ask of the metadata stands in columns of its own.
+alter table document add column version integer not null default 1;
+alter table document add column media_type text;
+alter table document add column character_id text;
+update document set character_id = cast(json_extract(metadata, '$.character_id') as text)
+  where metadata like '%"character_id"%' and json_type(metadata, '$.character_id') in ('text', 'integer');
+create index document_source on document (source, coalesce(updated_at, created_at) desc, key desc);
+create index document_media_type on document (media_type) where media_type is not null;
+create index document_character on document (character_id) where character_id is not null;
+-- To list the roles and authors that there are.
+create index passage_role on passage (role)
+  where role not in ('user', 'assistant', 'system', 'tool') and length(role) <= 200;
+create index passage_author on passage (author) where author is not null and length(author) <= 200;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
     ("m003_long_words", M003_LONG_WORDS),
+    ("m004_knowledge", M004_KNOWLEDGE),
 )
 VERSION = len(MIGRATIONS)
 

@@ -23,6 +23,7 @@ from typing import TypeGuard, TypeVar
 from recollect.model import Filter
 from recollect.query import Node, Or, Word
 from recollect.store.encoding import Progress
+from recollect.store.selection import chosen
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.text import Span
@@ -90,8 +91,9 @@ class Sealed:
         wanted = self._wanted(db, filter)
         answers, rest = self._ask(db, node, lambda volume, seen: volume.best(node, wanted(seen), limit))
         found = [hit for hits in answers for hit in hits]
+        few = text.keys_of_few(db, filter) if rest else None
         for span in rest:
-            found += text.best(db, node, filter, span, limit)
+            found += text.best(db, node, filter, span, limit, few)
         found.sort(key=lambda hit: (-hit[1], -hit[0]))
         return [key for key, _ in found[:limit]]
 
@@ -100,7 +102,8 @@ class Sealed:
         `at_most`. Without a filter everything is counted, hidden or not."""
         wanted = self._wanted(db, filter or Filter(hidden=True))
         answers, rest = self._ask(db, node, lambda volume, seen: volume.count(node, wanted(seen)))
-        counted = [text.count(db, node, filter, span, at_most) for span in rest]
+        few = text.keys_of_few(db, filter) if filter and rest else None
+        counted = [text.count(db, node, filter, span, at_most, few) for span in rest]
         return sum(answers) + sum(counted), all(n < at_most for n in counted)
 
     def frequencies(self, db: Connection, nodes: Sequence[Node], at_most: int) -> list[int]:
@@ -138,14 +141,17 @@ class Sealed:
     def _wanted(self, db: Connection, filter: Filter) -> Callable[[Seen], Wanted]:
         @cache
         def wanted(stale: tuple[int, ...]) -> Wanted:
+            documents = chosen(db, filter)
             return Wanted(
                 roles=filter.roles,
                 authors=filter.authors,
+                senders=filter.senders,
                 not_roles=filter.not_roles,
                 not_authors=filter.not_authors,
                 after=micros(filter.after),
                 before=micros(filter.before),
-                documents=text.documents_of(db, filter),
+                documents=documents.only,
+                not_documents=documents.without,
                 hidden=filter.hidden,
                 without=stale,
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 
 from recollect.errors import DamagedLibrary, NotFound, StoreBusy
-from recollect.model import Bone, Document, Filter, Passage, Receipt, Summary
+from recollect.model import CONVERSATION, Bone, Document, Filter, Passage, Receipt, Summary
 from recollect.query import Node, Word, words
 from recollect.settings import LIMITS
 from recollect.store import documents, receipts, spaces, statistics, transfer
@@ -29,6 +30,7 @@ from recollect.store.base import (
     Unembedded,
 )
 from recollect.store.encoding import Progress
+from recollect.store.selection import exact
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections, connect, explained
 from recollect.store.sqlite.migrations import migrate
@@ -101,6 +103,23 @@ class SqliteStore(Store):
         saved = self._write(lambda db: documents.save(db, text.Index(db, self._words), documents_, receipt, by_id))
         if receipt is None:
             self._list_words()
+        if any(one.removed for one in saved):
+            self._purge()
+        return saved
+
+    def rewrite(self, document: str, given: Document, version: int | None = None) -> Saved:
+        def work(db: Connection) -> Saved:
+            saved = documents.rewrite(db, text.Index(db, self._words), document, given, version)
+            db.run(  # what it said must be in no file, so volumes that still have it go
+                "delete from volume where exists (select 1 from stale s join passage p on p.key = s.passage "
+                "where s.passage between volume.first and volume.last "
+                "and p.document = (select key from document where id = ?))", (saved.id,),
+            )  # fmt: skip
+            return saved
+
+        saved = self._write(work)
+        self._list_words()
+        self._purge()
         return saved
 
     def append(self, document: str, passage: Passage) -> Placed:
@@ -165,6 +184,10 @@ class SqliteStore(Store):
         with self._connections.read() as db:
             return documents.contents(db, keys)
 
+    def changed(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
+        with self._connections.read() as db:
+            return documents.changed(db, keys)
+
     def part(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
         with self._connections.read() as db:
             return documents.part(db, id, position, limit)
@@ -190,9 +213,11 @@ class SqliteStore(Store):
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         with self._searching() as db:
+            filter = exact(db, filter)
             if self._is_sealed(db):
                 return self._sealed.best(db, node, filter, limit)
-            return [key for key, _ in text.best(db, node, filter, text.everything(db), limit)]
+            few = text.keys_of_few(db, filter)
+            return [key for key, _ in text.best(db, node, filter, text.everything(db), limit, few)]
 
     def openings(self, words_: Sequence[Word]) -> list[int]:
         with self._searching() as db:
@@ -200,9 +225,10 @@ class SqliteStore(Store):
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         with self._searching() as db:
+            filter = exact(db, filter)
             if self._is_sealed(db):
                 return self._sealed.count(db, node, filter, _COUNTED)
-            counted = text.count(db, node, filter, text.everything(db), _COUNTED)
+            counted = text.count(db, node, filter, text.everything(db), _COUNTED, text.keys_of_few(db, filter))
             return counted, counted < _COUNTED
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
@@ -220,7 +246,7 @@ class SqliteStore(Store):
 
     def passages(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         with self._searching() as db:
-            return text.passages(db, keys, filter)
+            return text.passages(db, keys, exact(db, filter))
 
     def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
         each = list(words(node))
@@ -244,15 +270,15 @@ class SqliteStore(Store):
 
     def find_literal(self, text_: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
         with self._connections.read(LIMITS.search_seconds) as db:
-            return text.find_literal(db, text_, filter, limit, offset)
+            return text.find_literal(db, text_, exact(db, filter), limit, offset)
 
     def newest(self, filter: Filter, limit: int, offset: int, by_document: bool = False) -> tuple[list[Candidate], int]:
         with self._searching() as db:
-            return text.newest(db, filter, limit, offset, by_document)
+            return text.newest(db, exact(db, filter), limit, offset, by_document)
 
     def recent(self, text_: str | None, filter: Filter, limit: int) -> list[Candidate]:
         with self._connections.read(LIMITS.search_seconds) as db:
-            return text.recent(db, text_, filter, limit)
+            return text.recent(db, text_, exact(db, filter), limit)
 
     # -- vectors ---
 
@@ -296,7 +322,7 @@ class SqliteStore(Store):
 
     def nearest(self, space: Space, vector: Any, filter: Filter, limit: int) -> list[tuple[int, float]]:
         with self._searching() as db:
-            return self._vectors.nearest(db, space, vector, filter, limit)
+            return self._vectors.nearest(db, space, vector, exact(db, filter), limit)
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
         with self._searching() as db:
@@ -401,9 +427,13 @@ class SqliteStore(Store):
             return statistics.counted(db) | {"indexed_in_part": part, "file_bytes": self.path.stat().st_size,
                                              "path": str(self.path), "engine": self.engine}  # fmt: skip
 
-    def facets(self) -> dict[str, list[tuple[str, int]]]:
+    def facets(self, source: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
         with self._connections.read() as db:
-            return statistics.facets(db)
+            return statistics.facets(db, source)
+
+    def media_types(self) -> list[tuple[str, int]]:
+        with self._connections.read() as db:
+            return statistics.media_types(db)
 
     def activity(self) -> Activity:
         with self._connections.read() as db:

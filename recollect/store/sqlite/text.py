@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
 
 from recollect.model import Filter
 from recollect.query import And, Near, Node, Not, Or, Word
@@ -23,8 +24,9 @@ from recollect.stem import stem
 from recollect.store.base import Candidate
 from recollect.store.candidates import COLUMNS, candidates
 from recollect.store.database import IndexRow as Row
+from recollect.store.selection import few, without_sources
 from recollect.store.sqlite.connection import Connection
-from recollect.store.sqlite.filters import conditions, document_conditions
+from recollect.store.sqlite.filters import conditions, passage_conditions
 from recollect.text import fold, indexable, tokens
 
 VERSION = 2
@@ -37,6 +39,8 @@ _BULK = 2_000  # messages from which words are put off
 _MANY = 3_000  # matches from which walking is cheaper than sorting
 _LOOKED_AT = 20_000  # matches of one word
 _CHUNK = 600
+_PARTS = 32  # ranges of keys that are searched one by one
+_NEAR = 1_000  # keys between two that are still of one range
 _USUAL_LENGTH = 60  # words of a message
 _VARIANTS = 50
 _NO_WORD = "\x1f"  # quoted, it holds no token and so matches nothing
@@ -203,14 +207,9 @@ def preceding(db: Connection, keys: Sequence[int]) -> list[Candidate]:
 def allowed(db: Connection, keys: Sequence[int], filter: Filter) -> set[int]:
     """Which of these passages the filter lets through."""
     where, values = conditions(filter)
-    sql = f"select p.key from json_each(?) k cross join passage p on p.key = k.value where {where}"
+    sql = f"""select p.key from json_each(?) k cross join passage p on p.key = k.value
+      cross join document d on d.key = p.document where {where}"""
     return {key for (key,) in db.execute(sql, (json.dumps(keys), *values))}
-
-
-def documents_of(db: Connection, filter: Filter) -> list[int] | None:
-    """The documents that the filter lets through; None when it does not speak of documents."""
-    where, values = document_conditions(filter)
-    return None if where == "1" else [k for (k,) in db.execute(f"select d.key from document d where {where}", values)]
 
 
 Span = tuple[int, int]
@@ -231,17 +230,41 @@ def sample(db: Connection, limit: int) -> Iterator[str]:
             yield content
 
 
-def best(db: Connection, node: Node, filter: Filter, span: Span, limit: int) -> list[tuple[int, float]]:
+def keys_of_few(db: Connection, filter: Filter) -> list[int] | None:
+    """All passages of the documents that the filter lets through, in order, where they are few; else None."""
+    documents = few(db, filter)
+    if documents is None:
+        return None
+    sql = "select p.key from json_each(?) k cross join passage p on p.document = k.value order by p.key"
+    return [key for (key,) in db.execute(sql, (json.dumps(documents),))]
+
+
+def narrowed(span: Span, few: Sequence[int] | None) -> list[Span]:
+    """The parts of a range in which there may be something: all of it, or where the few are."""
+    if few is None:
+        return [span]
+    keys = few[bisect_left(few, span[0]) : bisect_right(few, span[1])]
+    if not keys:
+        return []
+    widest = sorted((after - before for before, after in pairwise(keys)), reverse=True)
+    gap = max(widest[_PARTS], _NEAR) if len(widest) > _PARTS else _NEAR
+    ends = [(before, after) for before, after in pairwise(keys) if after - before > gap]
+    return list(zip([keys[0], *(after for _, after in ends)], [*(before for before, _ in ends), keys[-1]], strict=True))
+
+
+def best(
+    db: Connection, node: Node, filter: Filter, span: Span, limit: int, few: Sequence[int] | None = None
+) -> list[tuple[int, float]]:
     """Passages of a range of keys that match, best first: those with the rarest words, the
     shorter before the longer. bm25() is not asked, for it counts each word in the whole table.
-    Of a word that very many have, the newest are looked at."""
+    Of a word that very many have, the newest are looked at. `few` is what `keys_of_few` gave."""
+    spans = narrowed(span, few)
     size = span[1] - span[0] + 1
     weights: dict[int, float] = {}
     for part in node.parts if isinstance(node, Or) else (node,):
-        keys = _matching(db, part, None, span)
-        if len(keys) == _LOOKED_AT:  # then only of those that may be found
-            keys = _matching(db, part, filter, span)
-        weight = math.log(1 + (size - len(keys) + 0.5) / (len(keys) + 0.5))
+        keys = [key for some in spans for key in _matching(db, part, filter, some)]
+        found_in_all = len(keys) if few is None or not keys else count(db, part, None, span, _LOOKED_AT)
+        weight = math.log(1 + (size - found_in_all + 0.5) / (found_in_all + 0.5))
         for key in keys:
             weights[key] = weights.get(key, 0.0) + weight
     ranked = sorted(weights, key=lambda key: (-round(weights[key], 9), -key))
@@ -271,33 +294,41 @@ def _chunks(keys: Iterator[int]) -> Iterator[list[int]]:
         yield chunk
 
 
-def count(db: Connection, node: Node, filter: Filter | None, span: Span, at_most: int) -> int:
+def count(
+    db: Connection, node: Node, filter: Filter | None, span: Span, at_most: int, few: Sequence[int] | None = None
+) -> int:
     """How many passages of a range of keys match, counted no further than `at_most`."""
     source, values = _through(filter)
-    return int(db.execute(
-        f"""select count(*) from (select 1 from passage_text t {source}
-        where passage_text match ? and t.rowid between ? and ? limit ?)""",
-        (*values, compiled(node), *span, at_most),
-    ).get)  # fmt: skip
+    counted = 0
+    for some in narrowed(span, few):
+        counted += db.execute(
+            f"""select count(*) from (select 1 from passage_text t {source}
+            where passage_text match ? and t.rowid between ? and ? limit ?)""",
+            (*values, compiled(node), *some, at_most - counted),
+        ).get
+    return counted
 
 
-def _matching(db: Connection, node: Node, filter: Filter | None, span: Span) -> list[int]:
-    """The newest that match."""
-    source, values = _through(filter)
-    found = db.execute(
-        f"""select t.rowid from passage_text t {source} where passage_text match ? and t.rowid between ? and ?
-        order by t.rowid desc limit ?""",
-        (*values, compiled(node), *span, _LOOKED_AT),
-    )
-    return [key for (key,) in found]
+def _matching(db: Connection, node: Node, filter: Filter, span: Span) -> list[int]:
+    """The newest that match. Where very many do, the newest of those that may be found."""
+    for source, values in (("", []), _through(filter)):
+        found = db.execute(
+            f"""select t.rowid from passage_text t {source} where passage_text match ? and t.rowid between ? and ?
+            order by t.rowid desc limit ?""",
+            (*values, compiled(node), *span, _LOOKED_AT),
+        )
+        keys = [key for (key,) in found]
+        if len(keys) < _LOOKED_AT:
+            break
+    return keys
 
 
 def _through(filter: Filter | None) -> tuple[str, list[Any]]:
     """The join that lets only through what may be found."""
     if filter is None:
         return "", []
-    where, values = conditions(filter)
-    return f"join passage p on p.key = t.rowid and {where}", values
+    where, values = conditions(filter, many=True)
+    return f"cross join passage p on p.key = t.rowid cross join document d on d.key = p.document and {where}", values
 
 
 def _lengths(db: Connection, keys: Sequence[int]) -> list[tuple[int, int]]:
@@ -352,10 +383,10 @@ def _alike(db: Connection, word: str) -> set[str]:
 
 def find_literal(db: Connection, text: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
     """See Store.find_literal. It is for texts without a word, so there is no index to ask."""
-    where, values = conditions(filter)
-    source = f"""from passage p indexed by passage_time cross join document d on d.key = p.document
-      where contains(p.content, ?) and {where}"""
-    given = (fold(text), *values)
+    walk = _walk(db, filter, few(db, filter))
+    source = f"""from {walk.source} cross join document d on d.key = p.document
+      where {walk.where} and contains(p.content, ?)"""
+    given = (*walk.values, fold(text))
     total: int = db.execute(f"select count(*) {source}", given).get
     found_rows = db.execute(
         f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?", (*given, limit, offset)
@@ -364,44 +395,68 @@ def find_literal(db: Connection, text: str, filter: Filter, limit: int, offset: 
 
 
 def newest(db: Connection, filter: Filter, limit: int, offset: int, by_document: bool) -> tuple[list[Candidate], int]:
-    where, values = conditions(filter)
+    walk = _walk(db, filter, few(db, filter))
+    values = walk.values
     counted = "*"
-    source = f"passage p indexed by passage_time cross join document d on d.key = p.document where {where}"
+    source = f"{walk.source} cross join document d on d.key = p.document where {walk.where}"
     order = f"from {source} order by {NEWEST_FIRST}"
     if by_document:
         counted = "distinct p.document"
         order = f"""from (select p.key, row_number() over (partition by p.document order by {NEWEST_FIRST}) as place
           from {source}) n cross join passage p on p.key = n.key cross join document d on d.key = p.document
           where n.place = 1 order by {NEWEST_FIRST}"""
+    if "d." not in walk.where:  # then the documents need not be looked up to count
+        source = f"{walk.source} where {walk.where}"
     total: int = db.execute(f"select count({counted}) from {source}", values).get
     found_rows = db.execute(f"select {COLUMNS} {order} limit ? offset ?", (*values, limit, offset))
     return candidates(found_rows), total
 
 
+class _Walk(NamedTuple):
+    """A way through all passages that a filter lets through, as SQL over p and its document d."""
+
+    source: str
+    where: str
+    values: list[Any]
+
+
+def _walk(db: Connection, filter: Filter, documents: Sequence[int] | None) -> _Walk:
+    """By time, or document by document where these are few."""
+    if documents is not None:
+        where, values = passage_conditions(filter)
+        source = "json_each(?) k cross join passage p indexed by passage_order on p.document = k.value"
+        return _Walk(source, where, [json.dumps(documents), *values])
+    any_source, others = without_sources(db, filter)
+    where, values = conditions(filter if others else any_source, many=True)
+    return _Walk("passage p indexed by passage_time", where, values)
+
+
 def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
     """See Store.recent. A few matches are gathered and sorted; where there are many, a walk
     from the newest passage soon has enough of them."""
-    where, values = conditions(filter)
-    source, found, given = "passage p indexed by passage_time", "1", []
+    documents = few(db, filter)
+    source, where, values = _walk(db, filter, documents)
+    found, given = "1", []
     if text is not None:
-        titled = json.dumps(list(_titled(db, text)))
+        titled = json.dumps(list(_titled(db, text, documents)))
         containing = _containing(db, text)
         if containing is None:
             words = f"p.key in ({_MATCHING}) or" if (every_word := _all_words(text)) else ""
             found = f"({words} contains(p.content, ?) or p.document in (select value from json_each(?)))"
             given = [*([every_word] if words else []), fold(text), titled]
-        elif (few := containing.few(db)) is None:
+        elif (gathered := containing.few(db)) is None:
             found = f"(p.key in ({containing.sql}) or p.document in (select value from json_each(?)))"
             given = [*containing.values, titled]
         else:
             source = """(select value as key from json_each(?) union
               select key from passage where document in (select value from json_each(?))
               ) f cross join passage p on p.key = f.key"""
-            given = [few, titled]
+            where, values = conditions(filter)
+            values = [gathered, titled, *values]
     found_rows = db.execute(
         f"""select {COLUMNS} from {source} cross join document d on d.key = p.document
-        where {found} and {where} order by {NEWEST_FIRST} limit ?""",
-        (*given, *values, limit),
+        where {where} and {found} order by {NEWEST_FIRST} limit ?""",
+        (*values, *given, limit),
     )
     return candidates(found_rows)
 
@@ -441,11 +496,16 @@ def _all_words(text: str) -> str:
     return f"content : ({words})" if words else ""
 
 
-def _titled(db: Connection, text: str) -> Iterator[int]:
-    """The documents whose title contains the text literally or all its words."""
+def _titled(db: Connection, text: str, documents: Sequence[int] | None) -> Iterator[int]:
+    """The documents, of all or of some, whose title contains the text literally or all its words."""
+    titles = "select key, title from document where title <> ''"
+    values = []
+    if documents is not None:
+        titles += " and key in (select value from json_each(?))"
+        values.append(json.dumps(documents))
     whole = fold(text)
     wanted = set(_WORD.findall(indexable(text)))
-    for key, title in db.execute("select key, title from document where title <> ''"):
+    for key, title in db.execute(titles, values):
         if whole in fold(title):
             yield key
         elif wanted:

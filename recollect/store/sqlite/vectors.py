@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from recollect.model import Filter
 from recollect.store.base import Space
 from recollect.store.quantised import Vector, cosines, nearest_parts, quantised
+from recollect.store.selection import Chosen, chosen
 from recollect.store.spaces import every
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections
@@ -42,6 +43,8 @@ _NO_TIME = np.iinfo(np.int64).min
 _CHUNK = 65_536  # rows scanned at once: what bounds the memory
 _FIRST = 4_096  # rows scanned first, so that most of the others are soon known not to be near
 _COPIED = 20_000  # rows copied at once
+_SINGLY = 500  # passages whose vectors are sooner read from the table than looked for in the files,
+_SHARE = 200  # or of all passages one in so many
 _TAIL = 200  # rows from which copying is worth while
 
 
@@ -71,11 +74,15 @@ class Vectors:
         self, db: Connection, space: Space, vector: Vector, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
         """The passages nearest to a unit vector, with their cosines, nearest first."""
-        copy = self._copy(space)
-        documents = text.documents_of(db, filter)
-        gone = np.array([row for (row,) in db.execute("select row from wiped")], np.int64)
-        allowed = _Allowed(filter, None if documents is None else np.array(sorted(documents), np.int64), gone)
         (query,), (query_scale,) = quantised([vector])
+        few = text.keys_of_few(db, filter)
+        if few is not None and len(few) <= max(_SINGLY, text.everything(db)[1] // _SHARE):
+            near = self.cosines(db, space, query * query_scale, sorted(text.allowed(db, few, filter)))
+            return sorted(near.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
+        copy = self._copy(space)
+        documents = chosen(db, filter)
+        gone = np.array([row for (row,) in db.execute("select row from wiped")], np.int64)
+        allowed = _Allowed(filter, documents, gone)
         nearest = _Nearest(query, allowed, limit)
         starts = [0, *range(_FIRST, len(copy), _CHUNK)] if len(copy) else []
         for start, end in pairwise([*starts, len(copy)]):
@@ -248,9 +255,10 @@ def _write_at(path: Path, offset: int, data: bytes) -> None:
 class _Allowed:
     """The filter, over the attributes of rows."""
 
-    def __init__(self, filter: Filter, documents: NDArray[np.int64] | None, gone: NDArray[np.int64]) -> None:
+    def __init__(self, filter: Filter, documents: Chosen, gone: NDArray[np.int64]) -> None:
         self._filter = filter
-        self._documents = documents
+        self._documents = None if documents.only is None else np.array(documents.only, np.int64)
+        self._not_documents = np.array(documents.without, np.int64)
         self._gone = gone  # deleted, but not wiped from the files yet
 
     def of(self, columns: Columns, at: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -271,13 +279,21 @@ class _Allowed:
         ):  # fmt: skip
             if names:
                 mask &= np.isin(rows(column), [_code(n) for n in names]) == wanted
+        if filter.senders:
+            senders = [_code(name) for name in filter.senders]
+            mask &= np.isin(rows("role"), senders) | np.isin(rows("author"), senders)
         if filter.after is not None:
             mask &= rows("created_at") >= micros(filter.after)
         if filter.before is not None:
             mask &= (rows("created_at") <= micros(filter.before)) & (rows("created_at") != _NO_TIME)
+        return self._of_documents(columns, at[mask])
+
+    def _of_documents(self, columns: Columns, at: NDArray[np.intp]) -> NDArray[np.intp]:
         if self._documents is not None:
-            mask &= np.isin(rows("document"), self._documents)
-        return at[mask]
+            at = at[np.isin(columns("document")[at], self._documents)]
+        if len(self._not_documents):
+            at = at[~np.isin(columns("document")[at], self._not_documents)]
+        return at
 
 
 class _Nearest:

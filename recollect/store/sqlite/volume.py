@@ -91,12 +91,15 @@ class Wanted:
 
     roles: tuple[str, ...] = ()
     authors: tuple[str, ...] = ()
+    senders: tuple[str, ...] = ()
+    """Roles or authors."""
     not_roles: tuple[str, ...] = ()
     not_authors: tuple[str, ...] = ()
     after: int | None = None
     before: int | None = None
     documents: Collection[int] | None = None
     """Their keys."""
+    not_documents: Collection[int] = ()
     hidden: bool = False
     """Also hidden passages."""
     without: Collection[int] = ()
@@ -104,6 +107,9 @@ class Wanted:
 
     def documents_within(self, span: tuple[int, int]) -> list[int]:
         return _within(self._documents, span)
+
+    def not_documents_within(self, span: tuple[int, int]) -> list[int]:
+        return _within(self._not_documents, span)
 
     def without_within(self, span: tuple[int, int]) -> list[int]:
         return _within(self._without, span)
@@ -113,6 +119,10 @@ class Wanted:
     @cached_property
     def _documents(self) -> list[int]:
         return sorted(set(self.documents or ()))
+
+    @cached_property
+    def _not_documents(self) -> list[int]:
+        return sorted(set(self.not_documents))
 
     @cached_property
     def _without(self) -> list[int]:
@@ -439,6 +449,9 @@ class _Index:
             filters.append(self.any_of("role", list(map(_shortened, wanted.roles))))
         if wanted.authors:
             filters.append(self.any_of("author", list(map(_shortened, wanted.authors))))
+        if wanted.senders:
+            senders = list(map(_shortened, wanted.senders))
+            filters.append(_any_of([self.any_of("role", senders), self.any_of("author", senders)]))
         if wanted.after is not None or wanted.before is not None:
             if wanted.after is not None and wanted.before is not None and wanted.after > wanted.before:
                 return None
@@ -455,6 +468,8 @@ class _Index:
             for field, names in (("role", wanted.not_roles), ("author", wanted.not_authors))
             if names
         ]
+        if others := wanted.not_documents_within(documents):
+            unwanted.append(self.any_of("document", others))
         return _all_of([self._tree(node, scored), *(Query.const_score_query(f, 0.0) for f in filters)], unwanted)
 
     def any_of(self, field: str, values: Sequence[str | int], singly: int = _SINGLY) -> Query:

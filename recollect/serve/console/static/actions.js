@@ -1,4 +1,4 @@
-// What can be done with a conversation: rename, tags, project, export, delete; and copying.
+// What can be done with a conversation or another document: rename, tags, project, export, delete; and copying.
 
 import { all, ask, fragment, one } from "./dom.js";
 import { go, kind, page } from "./going.js";
@@ -8,14 +8,16 @@ import { say } from "./toast.js";
 
 const address = (id, rest = "") => `/conversations/${encodeURIComponent(id)}${rest}`;
 const page_of = (id) => ([".", ".."].includes(id) ? `/c/?${new URLSearchParams({ id })}` : `/c/${encodeURIComponent(id)}`);
+const item_address = (source, id, rest = "") => `/api/knowledge/${source}/${encodeURIComponent(id)}${rest}`;
 const TYPES = { json: "application/json", txt: "text/plain", md: "text/markdown" };
 
 export function start_actions() {
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-copy], [data-export], [data-untag], [data-act='copy-message'], [data-permalink]");
+    const button = event.target.closest("[data-copy], [data-copy-text], [data-export], [data-untag], [data-act='copy-message'], [data-permalink]");
     for (const menu of all(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
     if (!button) return;
-    if (button.dataset.copy) copy(button.dataset.copy, "The command was copied; run it in a terminal.");
+    if (button.dataset.copyText !== undefined) copy_text(button.dataset.copyText);
+    else if (button.dataset.copy) copy(button.dataset.copy, "The command was copied; run it in a terminal.");
     else if (button.dataset.export) export_as(button.dataset.export);
     else if (button.dataset.untag !== undefined) change_tags((tags) => tags.filter((tag) => tag !== button.dataset.untag));
     else if (button.matches("[data-permalink]")) {
@@ -103,7 +105,7 @@ export function export_menu() {
   const menu = one("[data-menu='export']", page() ?? document);
   if (!menu) return;
   menu.open = !menu.open;
-  if (menu.open) one("button", menu).focus();
+  if (menu.open) one("button, .sheet a", menu).focus();
 }
 
 async function export_as(format) {
@@ -127,6 +129,7 @@ function file_name(title) {
 }
 
 export async function remove() {
+  if (kind() === "item") return remove_item();
   const gone = id();
   if (!gone) return;
   const name = one("[data-name] bdi", page()).textContent;
@@ -138,17 +141,40 @@ export async function remove() {
     const { conversation } = await answer.json();
     await go(next, { history: "replace" });
     refresh();
-    say(`Deleted “${name.length > 60 ? `${name.slice(0, 60)}…` : name}”.`, {
-      act: async () => {
-        await ask("/conversations/restore", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(conversation) });
-        await refresh();
-        await go(page_of(gone));
-      },
-    });
+    offer_back(name, "/conversations/restore", conversation, page_of(gone));
   } catch (error) {
     delete shown.dataset.leaving;
     say(error.message);
   }
+}
+
+async function remove_item() {
+  const shown = page();
+  const { id: gone, source, address: where } = shown.dataset;
+  const name = one("[data-name] bdi", shown).textContent;
+  const next = neighbour(gone, `/knowledge/${source}`);
+  shown.dataset.leaving = "";
+  try {
+    const answer = await ask(item_address(source, gone, "?undo=true"), { method: "DELETE" });
+    const { document: deleted } = await answer.json();
+    await go(next, { history: "replace" });
+    refresh();
+    offer_back(name, "/api/knowledge/restore", deleted, where);
+  } catch (error) {
+    delete shown.dataset.leaving;
+    say(error.message);
+  }
+}
+
+/** Say what was deleted, and put it back if the person wants that. */
+function offer_back(name, door, deleted, where) {
+  say(`Deleted “${name.length > 60 ? `${name.slice(0, 60)}…` : name}”.`, {
+    act: async () => {
+      await ask(door, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(deleted) });
+      await refresh();
+      await go(where);
+    },
+  });
 }
 
 async function copy(text, done) {
@@ -161,10 +187,14 @@ async function copy(text, done) {
 }
 
 /** Copy a message as it was written, not as it is shown. */
-async function copy_message(message) {
-  const given = new URLSearchParams({ id: id(), m: message.dataset.message });
+const copy_message = (message) => copy_from(`/console/source?${new URLSearchParams({ id: id(), m: message.dataset.message })}`);
+
+/** The same of a document, or of one of its fields. */
+const copy_text = (field) => copy_from(`/console/text?${new URLSearchParams({ source: page().dataset.source, id: page().dataset.id, field })}`);
+
+async function copy_from(where) {
   try {
-    const text = ask(`/console/source?${given}`).then((answer) => answer.blob());
+    const text = ask(where).then((answer) => answer.blob());
     await navigator.clipboard.write([new ClipboardItem({ "text/plain": text })]);
     say("The text was copied.");
   } catch {

@@ -66,5 +66,5 @@ export function remembered(name, value) {
 }
 
 const number = new Intl.NumberFormat("en");
-export const counted = (n, word) => `${number.format(n)} ${word}${n === 1 ? "" : "s"}`;
+export const counted = (n, word, many = `${word}s`) => `${number.format(n)} ${n === 1 ? word : many}`;
 export const spelled = (n) => number.format(n);

@@ -1,6 +1,6 @@
 import { all, one } from "./dom.js";
 
-const NAMES = ["namespace", "origin", "tag", "role", "after", "before", "title"];
+const NAMES = ["namespace", "origin", "tag", "type", "role", "after", "before", "title"];
 const listeners = [];
 const form = () => one("[data-filters]");
 
@@ -20,6 +20,15 @@ export function with_filters(address) {
   for (const name of NAMES) url.searchParams.delete(name);
   for (const [name, value] of filters()) url.searchParams.set(name, value);
   return url.pathname + url.search + url.hash;
+}
+
+/** Set one filter, as if it were chosen in the form. */
+export function choose(name, value) {
+  const given = filters();
+  if (value) given.set(name, value);
+  else given.delete(name);
+  read_filters(`/?${given}`);
+  tell();
 }
 
 export const on_filters = (listener) => listeners.push(listener);
@@ -91,6 +100,7 @@ export function renew_choices(made) {
   if (form().contains(document.activeElement)) return;
   for (const fresh of all("select", made)) {
     const old = form().elements[fresh.name];
+    if (!old) return; // another kind is listed by now
     const value = old.value;
     old.replaceChildren(...fresh.children);
     old.value = value;

@@ -29,6 +29,12 @@ export function light_up(root, sought) {
   }
 }
 
+/** The first of them, for the page to go there. */
+export function first_lit(root) {
+  for (const range of found ?? []) if (root.contains(range.startContainer)) return range.startContainer.parentElement;
+  return null;
+}
+
 function add(node, start, length) {
   const range = new StaticRange({ startContainer: node, startOffset: start, endContainer: node, endOffset: start + length });
   found.add(range);

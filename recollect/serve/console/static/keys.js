@@ -21,7 +21,8 @@ const KEYS = {
   p: () => step_match("previous"),
   g: to_start,
   G: to_end,
-  r: () => naming(true),
+  r: edit,
+  c: () => one("[data-new]")?.click(),
   t: start_tag,
   e: export_menu,
   "#": remove,
@@ -34,7 +35,9 @@ const KEYS = {
   "?": () => help.showModal(),
 };
 
-const CHANGING = ["r", "t", "#", "u", "i"]; // not for a key that may only read
+const CHANGING = ["r", "c", "t", "#", "u", "i"]; // not for a key that may only read
+
+for (const [at, tab] of all("[data-tab]").entries()) KEYS[at + 1] = () => tab.click();
 
 const ACTS = {
   drawer: () => drawer(!document.body.hasAttribute("data-drawer")),
@@ -80,7 +83,7 @@ function arrow(event) {
   else if (target.closest?.(".row")) step(by);
   else if (target.closest?.(".hit") && !typing(target)) step_hits(by);
   else if (sheet && !typing(target)) {
-    const buttons = all("button", sheet);
+    const buttons = all("button, a", sheet);
     buttons[(buttons.indexOf(target) + by + buttons.length) % buttons.length].focus();
   } else if (target === document.body && kind() !== "conversation") move(by);
   else return;
@@ -99,10 +102,16 @@ function escape(event) {
   } else if (document.body.hasAttribute("data-drawer")) drawer(false);
   else if (target.id === "q" || kind() === "search") leave_search();
   else if (typing(target)) target.blur();
-  else if (kind() === "conversation" && page().dataset.query) back_to_hits();
+  else if (["conversation", "item"].includes(kind()) && page().dataset.query) back_to_hits();
+  else if (["item", "writing", "missing"].includes(kind())) go(`/knowledge/${page().dataset.source}`);
   else if (kind() !== "start") go("/");
   else return;
   event.preventDefault();
+}
+
+function edit() {
+  if (kind() === "item") one("[data-edit]", page()).click();
+  else naming(true);
 }
 
 function switch_theme() {

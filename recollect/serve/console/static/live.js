@@ -2,9 +2,10 @@
 
 import { fragment, given_up } from "./dom.js";
 import { filters, renew_choices } from "./filters.js";
-import { kind, renew } from "./going.js";
+import { kind, page, renew } from "./going.js";
 import { grow } from "./conversation.js";
-import { refresh } from "./sidebar.js";
+import { about_list, refresh } from "./sidebar.js";
+import { say } from "./toast.js";
 
 const PAUSE = 400; // milliseconds between two refreshes
 let source = null;
@@ -48,7 +49,7 @@ async function changed() {
     stale = false;
     try {
       await Promise.all([refresh(), grow(), choices()]);
-      if (kind() === "start") await renew();
+      if (["start", "items", "item"].includes(kind()) && !("leaving" in page().dataset)) await again();
     } catch (error) {
       if (!given_up(error)) console.warn(error.message);
     }
@@ -58,5 +59,16 @@ async function changed() {
 }
 
 async function choices() {
-  renew_choices(await fragment(`/console/filters?${filters()}`));
+  renew_choices(await fragment(`/console/filters?${about_list(filters())}`));
+}
+
+async function again() {
+  const shown = page();
+  try {
+    await renew();
+  } catch (error) {
+    if (error.status !== 404 || shown !== page() || "leaving" in shown.dataset) throw error;
+    shown.dataset.leaving = "";
+    say("This was deleted.");
+  }
 }

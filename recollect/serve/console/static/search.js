@@ -3,6 +3,7 @@
 import { all, fragment, given_up, one } from "./dom.js";
 import { filters, on_filters, with_filters } from "./filters.js";
 import { go, kind, page } from "./going.js";
+import { listed } from "./sidebar.js";
 import { say } from "./toast.js";
 
 const input = one("#q");
@@ -11,11 +12,13 @@ let request = null;
 let before = "/";
 let mode = "both";
 let group = "message";
+let within = ""; // what to search; as the server thinks best unless the person says
 
 export function start_search() {
   const said = new URLSearchParams(location.search);
   mode = said.get("mode") || mode;
   group = said.get("group") || group;
+  within = said.get("in") || within;
   input.addEventListener("input", () => {
     clearTimeout(waiting);
     request?.abort();
@@ -27,7 +30,7 @@ export function start_search() {
     search();
   });
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-mode], [data-group], [data-back-to-hits]");
+    const button = event.target.closest("[data-mode], [data-group], [data-within-of], [data-back-to-hits]");
     if (!button) return;
     if (button.matches("[data-back-to-hits]")) {
       event.preventDefault();
@@ -35,11 +38,13 @@ export function start_search() {
       return;
     }
     if (button.dataset.mode) mode = button.dataset.mode;
+    else if (button.dataset.withinOf) within = button.dataset.withinOf;
     else group = group === "message" ? "conversation" : "message";
     search();
   });
   on_filters(() => {
     if (kind() === "search") search();
+    else if (kind() === "items") go(location.pathname, { history: "replace", focus: false });
     else if (kind() === "start") history.replaceState(null, "", with_filters(location.pathname));
     else history.replaceState(null, "", with_filters(location.pathname + location.search));
   });
@@ -71,6 +76,8 @@ function asked() {
   given.set("q", input.value);
   if (mode !== "both") given.set("mode", mode);
   if (group !== "message") given.set("group", group);
+  const chosen = within || ([...filters().keys()].some((name) => name !== "title") ? listed() : "");
+  if (chosen) given.set("in", chosen);
   return given;
 }
 

@@ -1,4 +1,4 @@
-// The list of conversations: as many rows as there are, of which only those near the window exist.
+// The list of a kind: as many rows as there are, of which only those near the window exist.
 
 import { all, counted, fragment, given_up, one } from "./dom.js";
 import { filters } from "./filters.js";
@@ -7,12 +7,14 @@ const ROWS = 50;
 const AROUND = 1; // chunks loaded before and after those in sight
 const KEPT = 3; // chunks away at which a chunk is dropped
 
+const sidebar = one("#sidebar");
 const list = one("[data-list]");
 const canvas = one("[data-canvas]");
 const height = parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--row"));
 const chunks = new Map(); // place -> element
 const coming = new Map(); // place -> AbortController
 let total = 0;
+let turning = null; // to another kind
 let current = "";
 let planned = false;
 let pressed = null; // while a row is being clicked, it is not replaced by a newer one
@@ -33,7 +35,51 @@ export function start_list() {
   new ResizeObserver(plan).observe(list);
 }
 
-/** Which conversation is open. */
+/** Which kind is listed. */
+export const listed = () => sidebar.dataset.source;
+
+/** What asks for the rows and filters of the kind that is listed. */
+export function about_list(given) {
+  if (listed() !== "conversations") given.set("source", listed());
+  return given;
+}
+
+/** List another kind, filtered as an address says. */
+export async function turn_to(source, address) {
+  if (source === (turning?.source ?? listed())) return;
+  turning?.request.abort();
+  const mine = (turning = { source, request: new AbortController() });
+  const given = new URL(address, location.origin).searchParams;
+  given.set("source", source);
+  try {
+    const made = await fragment(`/console/sidebar?${given}`, { signal: mine.request.signal });
+    if (turning !== mine) return;
+    for (const request of coming.values()) request.abort();
+    coming.clear();
+    for (const place of [...chunks.keys()]) drop(place);
+    sidebar.dataset.source = source;
+    one("[data-filters]").replaceWith(one("[data-filters]", made));
+    list.scrollTop = 0;
+    show_tab(source);
+    put(0, one("[data-chunk]", made));
+    plan();
+  } catch (error) {
+    if (!given_up(error)) one("[data-total-line]").textContent = error.message;
+  } finally {
+    if (turning === mine) turning = null;
+  }
+}
+
+function show_tab(source) {
+  for (const tab of all("[data-tab]", sidebar)) {
+    if (tab.dataset.tab === source) {
+      tab.setAttribute("aria-current", "true");
+      for (const named of [canvas, one("button[data-act='drawer']")]) named.setAttribute("aria-label", tab.textContent);
+    } else tab.removeAttribute("aria-current");
+  }
+}
+
+/** Which row is open. */
 export function mark_current(id) {
   current = id;
   for (const row of all(".row", canvas)) show_current(row);
@@ -41,6 +87,7 @@ export function mark_current(id) {
 
 /** Load what is in sight again: after a change of the filters from the top, else in place. */
 export async function refresh({ top = false } = {}) {
+  if (turning) return; // everything is new in a moment
   for (const request of coming.values()) request.abort();
   coming.clear();
   if (top) list.scrollTop = 0;
@@ -78,10 +125,10 @@ export async function focus_row(at) {
 }
 
 /** The row after the open one, for when that is deleted. */
-export function neighbour(id) {
+export function neighbour(id, otherwise = "/") {
   const known = rows().sort((a, b) => a.dataset.place - b.dataset.place);
   const at = known.findIndex((row) => row.dataset.id === id);
-  return (known[at + 1] ?? known[at - 1])?.href ?? "/";
+  return (known[at + 1] ?? known[at - 1])?.href ?? otherwise;
 }
 
 const rows = () => all(".row", canvas);
@@ -122,7 +169,7 @@ async function load(place) {
   const request = new AbortController();
   coming.get(place)?.abort();
   coming.set(place, request);
-  const asked = filters();
+  const asked = about_list(filters());
   asked.set("offset", place * ROWS);
   asked.set("limit", ROWS);
   try {
@@ -147,7 +194,7 @@ function put(place, chunk) {
   chunks.set(place, chunk);
   total = Number(chunk.dataset.total);
   canvas.style.height = `${Math.max(total, 1) * height}px`;
-  one("[data-total-line]").textContent = counted(total, "conversation");
+  one("[data-total-line]").textContent = counted(total, chunk.dataset.one, chunk.dataset.many);
   if (focused) all(".row", chunk).find((row) => row.dataset.id === focused)?.focus({ preventScroll: true });
 }
 

@@ -1,0 +1,261 @@
+"""Contract 3 as agents meet it: its tools, sessions and resource, on every store."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from clauses import proves
+from starlette.testclient import TestClient
+from tool_calls import Caller
+
+from recollect.library import Library
+from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.protocol import Dispatcher
+from recollect.serve.mcp.sessions import Session
+from recollect.serve.service import Service
+
+SEARCH = {"query", "limit", "offset", "snippet_length"}
+PARAMETERS = {
+    "notes.search": SEARCH | {"keywords"},
+    "notes.get": {"note_id", "retrieval"},
+    "media.search": SEARCH | {"media_types", "date_from", "date_to", "order_by"},
+    "media.get": {"media_id", "retrieval"},
+    "media.transcript": {"media_id", "format", "include_timestamps"},
+    "chats.search": SEARCH | {"by", "character_id", "sender"},
+    "chats.get": {"conversation_id", "page", "page_size", "retrieval"},
+    "characters.search": SEARCH,
+    "characters.get": {"character_id"},
+    "prompts.search": SEARCH | {"fields"},
+    "prompts.get": {"prompt_id_or_name"},
+    "knowledge.search": SEARCH | {"sources", "order_by", "filters"},
+    "knowledge.get": {"source", "id", "retrieval"},
+}
+"""The contract's tools with everything that they take."""
+OURS = {"knowledge.search": {"shape"}}
+"""What we take besides; `notes.write` is a tool of ours."""
+
+
+@pytest.fixture
+def caller(place: str) -> Iterator[Caller]:
+    made = Caller(place, "knowledge", "sources")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def session(place: str) -> Iterator[Caller]:
+    made = Caller(place, "knowledge", "sources", session=Session())
+    yield made
+    made.close()
+
+
+def fill(library: Library, count: int = 1) -> None:
+    """So many notes, media items, characters, prompts and chats, all of which say "quagga"."""
+    for n in range(count):
+        library.knowledge.create("notes", {"title": f"Note {n}", "content": "The quagga sleeps."})
+        library.knowledge.create("media", {"title": f"Paper {n}", "media_type": "pdf", "content": "A quagga."})
+        library.knowledge.create("characters", {"name": f"Quentin {n}", "description": "A quagga."})
+        library.knowledge.create("prompts", {"name": f"Zoo {n}", "user_prompt": "Any quagga?"})
+        library.add_conversation(f"c{n}", f"Chat {n}", messages=[{"id": "m", "role": "user", "content": "a quagga"}])
+
+
+def uris(answer: Any) -> list[str]:
+    return [result["uri"] for result in answer["results"]]
+
+
+# -- the tools -------------------------------------------------------------------
+
+
+@proves("C3-40")
+def test_every_tool_is_offered_by_default_and_called_with_a_dot_or_without(caller: Caller, library: Library) -> None:
+    fill(library)
+    listed = {tool["name"] for tool in Catalog().listing()}
+    assert {name.replace(".", "_") for name in PARAMETERS} <= listed
+    assert {tool["name"] for tool in Catalog(names="dotted").listing()} >= PARAMETERS.keys()
+    for name in ("knowledge_search", "knowledge.search"):
+        assert len(caller.call(name, {"query": "quagga"})["structuredContent"]["results"]) == 5
+
+
+@proves("C3-41")
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_every_parameter_of_the_contract_is_there_and_only_reads(caller: Caller, name: str) -> None:
+    tool = next(tool for tool in Catalog(names="dotted").listing() if tool["name"] == name)
+    assert tool["inputSchema"]["properties"].keys() == PARAMETERS[name] | OURS.get(name, set())
+    assert tool["inputSchema"]["additionalProperties"] is False
+    assert tool["annotations"]["readOnlyHint"] is True
+
+
+@proves("C3-42")
+def test_an_answer_is_the_contracts_object_as_text_too(caller: Caller, library: Library) -> None:
+    fill(library)
+    for source in ("notes", "media", "chats", "characters", "prompts"):
+        result = caller.call(f"{source}_search", {"query": "quagga"})
+        found = result["structuredContent"]
+        assert json.loads(result["content"][0]["text"]) == found
+        assert found.keys() == {"results", "has_more", "next_offset", "total_estimated"}
+        read = caller.answer("knowledge_get", source=source, id=found["results"][0]["id"])
+        assert read.keys() == {"meta", "content", "attachments"}
+
+
+@proves("C3-43")
+def test_ten_results_of_a_source_and_twenty_of_everything(caller: Caller, library: Library) -> None:
+    fill(library, 12)
+    assert len(uris(caller.answer("notes_search", query="quagga"))) == 10
+    assert len(uris(caller.answer("knowledge_search", query="quagga"))) == 20
+    assert len(uris(caller.answer("knowledge_search", query="quagga", limit=1_000))) == 60
+    assert len(uris(caller.answer("knowledge_search", query="quagga", limit=0))) == 1
+
+
+@proves("C3-44")
+def test_errors_name_the_tool_or_what_is_missing(caller: Caller, library: Library) -> None:
+    for tool, given, error in (
+        ("media_search", {"query": ""}, "Invalid arguments for media_search: "),
+        ("media_search", {"query": "x", "user_id": 2}, "Invalid arguments for media_search: "),
+        ("media_search", {"query": "x" * 1_001}, "Invalid arguments for media_search: "),
+        ("notes_get", {"note_id": "x", "retrieval": {"mode": "all"}}, "Invalid arguments for notes_get: "),
+        ("media_get", {"media_id": 7}, "Media not found: 7"),
+        ("chats_get", {"conversation_id": "x"}, "Conversation not found: x"),
+        ("characters_get", {"character_id": 7}, "Character not found: 7"),
+        ("prompts_get", {"prompt_id_or_name": "x"}, "Prompt not found: x"),
+        ("notes_get", {"note_id": "x"}, "Note not found: x"),
+    ):
+        assert caller.error(tool, **given)["error"].startswith(error)
+
+
+# -- preferences and sessions ------------------------------------------------------
+
+
+@proves("C3-45")
+def test_arguments_come_before_preferences_before_defaults(place: str, library: Library) -> None:
+    library.knowledge.create("notes", {"title": "Long", "content": "The quagga sleeps. " * 200})
+
+    def length(config: dict[str, Any], **given: Any) -> int:
+        caller = Caller(place, "sources", config=config)
+        (result,) = caller.answer("notes_search", query="quagga", **given)["results"]
+        caller.close()
+        return len(result["snippet"])
+
+    assert 150 < length({}) <= 300
+    assert 20 < length({"snippet_length": 60}) <= 60
+    assert 60 < length({"snippet_length": 60}, snippet_length=120) <= 120
+
+
+@proves("C3-46")
+def test_a_session_is_not_given_the_same_until_there_is_nothing_else(session: Caller, library: Library) -> None:
+    fill(library, 2)
+    pages = [uris(session.answer("knowledge_search", query="quagga", limit=4)) for _ in range(3)]
+    assert [len(page) for page in pages] == [4, 4, 2]
+    assert len(set().union(*pages)) == 10
+    assert uris(session.answer("knowledge_search", query="quagga", limit=4)) == pages[0]
+    once, again = (uris(session.answer("notes_search", query="quagga")) for _ in range(2))
+    assert once == again
+
+
+@proves("C3-47")
+def test_a_session_over_http_is_known_by_its_header(client: TestClient, service: Service, user: str) -> None:
+    with service.libraries.borrow(user) as library:
+        fill(library)
+    config = base64.b64encode(json.dumps({"snippet_length": 12, "user_id": "bob"}).encode()).decode()
+
+    def ask(method: str, session: str = "", path: str = "/mcp", **params: Any) -> Any:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        headers = {"accept": "application/json, text/event-stream"} | ({"mcp-session-id": session} if session else {})
+        return client.post(path, json=body, headers=headers)
+
+    about = {"name": "tldw", "version": "1"}
+    begun = ask("initialize", path=f"/mcp?config={config}", protocolVersion="2025-06-18", capabilities={},
+                clientInfo=about)  # fmt: skip
+    session = begun.headers["mcp-session-id"]
+
+    def search(session: str) -> list[dict[str, Any]]:
+        call = {"name": "knowledge.search", "arguments": {"query": "quagga", "limit": 3}}
+        found: list[dict[str, Any]] = ask("tools/call", session, **call).json()["result"]["structuredContent"][
+            "results"
+        ]
+        return found
+
+    first, second = search(session), search(session)
+    assert (len(first), len(second)) == (3, 2)
+    assert not {result["uri"] for result in first} & {result["uri"] for result in second}
+    assert all(len(result["snippet"]) <= 12 for result in first)
+    assert client.delete("/mcp", headers={"mcp-session-id": session}).status_code in (200, 204)
+
+
+@proves("C3-48")
+def test_what_was_asked_last_says_where_to_read(session: Caller, library: Library) -> None:
+    filler = "Nothing is said here of it. " * 300
+    id_ = library.knowledge.create("notes", {"title": "Long", "content": f"{filler}Now the quagga. {filler}"}).id
+    assert "quagga" not in session.answer("notes_get", note_id=id_)["content"]
+    session.answer("notes_search", query="quagga")
+    for mode in ("snippet", "chunk"):
+        assert "quagga" in session.answer("notes_get", note_id=id_, retrieval={"mode": mode})["content"]
+
+
+# -- deep research -----------------------------------------------------------------
+
+
+@proves("C3-49")
+def test_a_deep_research_client_has_search_and_fetch_beside_the_others(place: str, library: Library) -> None:
+    fill(library)
+    dispatcher = Dispatcher(Catalog())
+    about = {"protocolVersion": "2025-06-18", "clientInfo": {"name": "openai-mcp", "version": "1"}}
+    dispatcher.handle({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about})
+    listed = dispatcher.handle({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+    assert isinstance(listed, dict)
+    names = {tool["name"] for tool in listed["result"]["tools"]}
+    assert names == {"search", "fetch", "knowledge_search", "knowledge_get"}
+    caller = Caller(place, "research")
+    results = caller.answer("search", query="quagga")["results"]
+    assert len(results) == 5
+    for result in results:
+        assert result.keys() == {"id", "title", "url"}
+        item = caller.answer("fetch", id=result["id"])
+        assert item.keys() == {"id", "title", "text", "url", "metadata"}
+        assert "quagga" in item["text"].lower()
+    caller.close()
+
+
+@proves("C3-50")
+def test_the_compact_shape_has_five_fields(caller: Caller, library: Library) -> None:
+    fill(library)
+    compact = caller.answer("knowledge_search", query="quagga", shape="compact")["results"]
+    assert len(compact) == 5
+    assert all(result.keys() == {"id", "title", "text", "url", "metadata"} for result in compact)
+    plain = caller.answer("knowledge_search", query="quagga")
+    assert [result["id"] for result in compact] == uris(plain)
+
+
+# -- resources, and who asks -------------------------------------------------------
+
+
+@proves("C3-51")
+def test_the_types_of_media_are_a_resource(caller: Caller, library: Library) -> None:
+    fill(library, 2)
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "media://types"}}
+    answer = caller.dispatcher.handle(asked, caller.context())
+    assert isinstance(answer, dict)
+    (content,) = answer["result"]["contents"]
+    told = json.loads(content["text"])
+    assert content["mimeType"] == "application/json"
+    assert told["types"] == [{"media_type": "pdf", "count": 2}]
+    assert {"video", "podcast", "article"} <= set(told["suggested"])
+
+
+@proves("C3-52")
+def test_nothing_that_is_sent_names_another_user(place: str, library: Library, user: str) -> None:
+    fill(library)
+    library.knowledge.create("notes", {"title": "Mine", "content": "the canary sings"})
+    found = library.knowledge.search("canary")["results"][0]
+    other = Caller(place, "knowledge", "sources", user=f"other-{user}", config={"user_id": user})
+    other.answer("notes_write", content="nothing")
+    assert other.answer("knowledge_search", query="canary")["results"] == []
+    assert other.error("knowledge_get", source="notes", id=found["id"])["error"].startswith("Note not found")
+    for name in ("user_id", "_context", "db_paths", "user"):
+        error = other.error("knowledge_search", query="canary", **{name: user})["error"]
+        assert "Unknown argument" in error
+    other.close()

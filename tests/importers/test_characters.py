@@ -1,0 +1,331 @@
+"""Character cards of every version, wherever they lie; and the pictures that are refused."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import struct
+import zipfile
+import zlib
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import SAMPLES, entry, mutate, only, problems, values
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.importers import characters, pictures
+from recollect.importers.files import Entry, entries
+from recollect.items import fields_of
+from recollect.model import Document, Problem
+from recollect.settings import LIMITS
+
+V1 = {
+    "name": "Zoë",
+    "description": "Owns a café",
+    "personality": "warm",
+    "scenario": "A rainy day",
+    "first_mes": "Salut {{user}}",
+    "mes_example": "<START>\n{{user}}: hi",
+}
+DATA = {
+    **V1,
+    "creator_notes": "Use with rain.",
+    "system_prompt": "Stay in the café.",
+    "post_history_instructions": "Be brief.",
+    "alternate_greetings": ["Bonjour", "Coucou"],
+    "tags": ["demo", "#café"],
+    "creator": "me",
+    "character_version": 1.5,
+    "extensions": {"depth_prompt": {"prompt": "", "depth": 4}, "mine/own": [1, None]},
+    "character_book": {
+        "entries": [
+            {"keys": ["café", "shop"], "content": "It closes at six.", "enabled": True, "comment": "Hours"},
+            {"keys": [], "content": ""},
+        ]
+    },
+}
+V2 = {"spec": "chara_card_v2", "spec_version": "2.0", "data": DATA}
+V3 = {
+    "spec": "chara_card_v3",
+    "spec_version": "3.0",
+    "data": {**DATA, "description": "Owns a café (V3)", "nickname": "Zo", "creation_date": 1717596300},
+}
+FIELDS = {
+    "name": "Zoë", "description": "Owns a café", "personality": "warm", "scenario": "A rainy day",
+    "system_prompt": "Stay in the café.", "first_message": "Salut {{user}}", "message_example": "<START>\n{{user}}: hi",
+    "post_history_instructions": "Be brief.", "creator_notes": "Use with rain.",
+    "alternate_greetings": "Bonjour\n\nCoucou", "character_book": "Hours · café, shop\nIt closes at six.",
+    "creator": "me", "tags": "demo, café",
+}  # fmt: skip
+
+
+def encoded(card: Any) -> bytes:
+    return base64.b64encode(json.dumps(card).encode())
+
+
+def chunk(kind: bytes, data: bytes, crc: int | None = None) -> bytes:
+    check = zlib.crc32(kind + data) if crc is None else crc
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
+
+
+def png(*texts: bytes) -> bytes:
+    pixel = chunk(b"IDAT", zlib.compress(b"\0\0"))
+    return (
+        pictures.PNG + chunk(b"IHDR", b"\0\0\0\1\0\0\0\1\x08\0\0\0\0") + pixel + b"".join(texts) + chunk(b"IEND", b"")
+    )
+
+
+def text(card: Any, keyword: bytes = b"chara") -> bytes:
+    return chunk(b"tEXt", keyword + b"\0" + encoded(card))
+
+
+def read(content: Any, name: str = "a.json") -> Document:
+    return only(characters.read(entry(content, name)))
+
+
+def reasons(content: Any, name: str) -> list[str]:
+    return [p.reason for p in problems(characters.read(entry(content, name)))]
+
+
+def charx(card: Any, **files: bytes) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("card.json", json.dumps(card))
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return data.getvalue()
+
+
+# -- JSON ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("card", [V1, V2, V3, [V2], {**V1, **V2}, {"char_name": "A", "char_persona": "B"}])
+def test_cards_are_recognised(card: Any) -> None:
+    assert characters.claims(entry(card, "a.json"))
+
+
+@pytest.mark.parametrize(
+    "other", [{"spec": "other"}, {"name": "x", "description": "y"}, {"entries": {"0": {"key": ["a"]}}}, [], 3]
+)
+def test_other_files_are_not(other: Any) -> None:
+    assert not characters.claims(entry(other, "a.json"))
+
+
+def test_a_card_has_its_fields_and_is_kept_whole() -> None:
+    found = read(V2)
+    assert fields_of(found.passages) == FIELDS
+    assert (found.origin, found.origin_id, found.id, found.source) == ("characters", "me/Zoë", "Zoë", "character")
+    assert found.metadata["card"] == DATA
+    about = {key: value for key, value in found.metadata.items() if key != "card"}
+    assert about == {
+        "tags": ["demo", "café"], "creator": "me", "character_version": "1.5", "spec": "chara_card_v2",
+        "file": "a.json",
+    }  # fmt: skip
+
+
+def test_the_first_version_has_no_creator() -> None:
+    found = read(V1)
+    assert (found.origin_id, found.metadata["spec"], found.metadata["card"]) == ("Zoë", "chara_card_v1", V1)
+
+
+def test_the_third_version_has_times_and_a_nickname() -> None:
+    found = only(characters.read(replace(entry(V3, "a.json"), modified=(2025, 1, 2, 0, 0, 0))))
+    assert found.metadata["nickname"] == "Zo"
+    assert (found.created_at, found.updated_at) == (
+        datetime(2024, 6, 5, 14, 5, tzinfo=UTC),
+        datetime(2025, 1, 2, tzinfo=UTC),
+    )
+
+
+def test_no_time_is_taken_for_1970() -> None:
+    assert read({**V3, "data": {**DATA, "creation_date": 0}}).created_at is None
+
+
+def test_what_stands_around_a_card_is_out_of_date() -> None:
+    both = {**V2, **{key: "old" for key in V1}, "create_date": "2024-6-5 @14h 3m 22s 123ms", "fav": True}
+    found = read(both)
+    assert fields_of(found.passages) == FIELDS
+    assert found.created_at == datetime(2024, 6, 5, 14, 3, 22, tzinfo=UTC)
+    assert found.metadata["beside"] == {"create_date": "2024-6-5 @14h 3m 22s 123ms", "fav": True}
+
+
+def test_an_older_program_named_its_fields_otherwise() -> None:
+    found = read({"char_name": "A", "char_persona": "B", "char_greeting": "C"})
+    assert fields_of(found.passages) == {"name": "A", "personality": "B", "first_message": "C"}
+
+
+def test_a_lorebook_may_be_written_in_other_ways() -> None:
+    book = {"entries": {"0": {"key": ["a"], "content": "A."}, "1": {"keys": "b, c", "name": "N", "content": "B."}}}
+    found = read({**V2, "data": {**DATA, "character_book": book}})
+    assert fields_of(found.passages)["character_book"] == "a\nA.\n\nN · b, c\nB."
+
+
+def test_a_character_without_a_name_is_called_like_its_file() -> None:
+    assert read({**V2, "data": {**DATA, "name": ""}}, "Zora.json").title == "Zora"
+
+
+def test_a_file_without_a_character_says_so() -> None:
+    assert reasons([{"name": "x"}], "a.json") == ["no character in it"]
+
+
+# -- pictures --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        text(V2),
+        text(V2, b"Chara"),
+        chunk(b"tEXt", b"chara\0" + encoded(V2), crc=7),
+        chunk(b"tEXt", b"chara\0" + json.dumps(V2).encode()),
+        chunk(b"tEXt", b"chara\0" + encoded(V2).rstrip(b"=")),
+        chunk(b"zTXt", b"chara\0\0" + zlib.compress(encoded(V2))),
+        chunk(b"iTXt", b"chara\0\0\0\0\0" + encoded(V2)),
+        chunk(b"iTXt", b"chara\0\1\0en\0x\0" + zlib.compress(json.dumps(V2).encode())),
+        text({"no": "card"}, b"Software") + text(V2),
+        text(V2) + text(V3, b"other"),
+    ],
+    ids=["plain", "case", "checksum", "raw", "unpadded", "zTXt", "iTXt", "packed iTXt", "second", "first"],
+)
+def test_a_card_is_found_in_a_picture_however_it_was_put_there(written: bytes) -> None:
+    assert characters.claims(entry(png(written), "a.png"))
+    assert fields_of(read(png(written), "a.png").passages) == FIELDS
+
+
+@pytest.mark.parametrize("both", [(text(V2), text(V3, b"ccv3")), (text(V3, b"CCV3"), text(V2))])
+def test_the_newer_of_two_cards_counts(both: tuple[bytes, bytes]) -> None:
+    found = read(png(*both), "a.png")
+    assert (found.metadata["spec"], found.metadata["card"]["description"]) == ("chara_card_v3", "Owns a café (V3)")
+
+
+def test_the_picture_is_kept_without_its_cards() -> None:
+    other = chunk(b"tEXt", b"Title\0A picture")
+    data = png(text(V2), other, text(V3, b"ccv3"), chunk(b"tEXt", b"chara-ext-asset_:0\0AAAA"))
+    name, *rest = read(data, "a.png").passages
+    (avatar,) = name.attachments
+    assert name.role == "name"
+    assert base64.b64decode(avatar["data"]) == png(other)
+    assert (avatar["type"], avatar["media_type"], avatar["size"]) == ("avatar", "image/png", len(png(other)))
+    assert not any(p.attachments for p in rest)
+
+
+def test_a_picture_that_is_too_large_is_not_kept() -> None:
+    data = png(text(V2), chunk(b"IDAT", bytes(LIMITS.avatar_bytes)))
+    assert read(data, "a.png").passages[0].attachments == ()
+
+
+def test_a_card_by_another_name_is_read_if_somebody_says_that_it_is_one() -> None:
+    data = png(text(V2, b"anything"))
+    assert not characters.claims(entry(data, "a.png"))
+    assert characters.accepts(entry(data, "a.png"))
+    assert read(data, "a.png").title == "Zoë"
+
+
+def test_a_picture_without_a_card_says_where_it_went() -> None:
+    assert not characters.claims(entry(png(), "a.png"))
+    assert reasons(png(), "a.png") == ["no character in it; many sites take it out of pictures"]
+
+
+def test_a_picture_that_is_cut_off_is_no_harm() -> None:
+    data = png(text(V2))
+    for length in range(0, len(data), 7):
+        characters.claims(entry(data[:length], "a.png"))
+        assert list(characters.read(entry(data[:length], "a.png")))
+
+
+def test_what_unpacks_to_too_much_is_refused() -> None:
+    bomb = zlib.compress(b" " * (LIMITS.card_bytes + 1))
+    assert reasons(png(chunk(b"zTXt", b"chara\0\0" + bomb)), "a.png") == [
+        "no character in it; many sites take it out of pictures"
+    ]
+
+
+def test_a_chunk_that_claims_to_be_huge_is_passed_over() -> None:
+    data = pictures.PNG + struct.pack(">I4s", 2**31, b"tEXt") + b"chara\0"
+    assert not characters.claims(entry(data, "a.png"))
+
+
+def test_a_file_beyond_the_limit_is_named() -> None:
+    assert reasons(bytes(LIMITS.card_bytes + 1), "a.png") == ["larger than 64,000,000 bytes"]
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_an_old_webp_has_it_in_its_comment(numbers: bool) -> None:
+    card = json.dumps(V1).encode()
+    comment = ",".join(map(str, card)).encode() if numbers else card
+    exif = b"Exif\0\0II*\0" + b"ASCII\0\0\0" + comment
+    chunks = b"VP8 " + struct.pack("<I", 3) + b"abc\0" + b"EXIF" + struct.pack("<I", len(exif)) + exif
+    data = b"RIFF" + struct.pack("<I", len(chunks) + 4) + b"WEBP" + chunks
+    assert characters.claims(entry(data, "a.webp"))
+    assert read(data, "a.webp").title == "Zoë"
+    assert not characters.claims(entry(data[:40], "a.webp"))
+
+
+# -- archives --------------------------------------------------------------
+
+
+def test_a_charx_is_one_character_with_its_main_picture(tmp_path: Path) -> None:
+    assets = [
+        {"type": "icon", "uri": "embeded://assets/other.png", "name": "other", "ext": "png"},
+        {"type": "icon", "uri": "embeded://assets/main.png", "name": "main", "ext": "png"},
+    ]
+    card = {**V3, "data": {**V3["data"], "assets": assets}}  # type: ignore[dict-item]
+    data = charx(card, **{"assets/main.png": png(), "assets/other.png": b"x"})
+    (tmp_path / "zo.charx").write_bytes(data)
+    (on_disk,) = entries(tmp_path / "zo.charx")
+    assert isinstance(on_disk, Entry)
+    for file in (on_disk, entry(data, "zo.charx")):
+        assert characters.claims(file)
+        found = only(characters.read(file))
+        assert found.metadata["card"]["description"] == "Owns a café (V3)"
+        assert base64.b64decode(found.passages[0].attachments[0]["data"]) == png()
+
+
+def test_a_charx_that_is_none_says_so() -> None:
+    empty = io.BytesIO()
+    with zipfile.ZipFile(empty, "w"):
+        pass
+    assert reasons(empty.getvalue(), "a.charx") == ["no card.json in it"]
+    assert reasons(charx([]), "a.charx") == ["card of an unknown shape"]
+    assert "archive that cannot be read" in reasons(b"PK\3\4 not really", "a.charx")[0]
+
+
+# -- anything at all -------------------------------------------------------
+
+
+@given(values, st.lists(st.integers(0, 20), max_size=5))
+def test_no_json_makes_it_raise(value: Any, path: list[int]) -> None:
+    for content in (value, [value], mutate(V2, path, value), mutate(V1, path, value)):
+        for file in (entry(json.dumps(content), "a.json"), entry(png(text(content)), "a.png")):
+            characters.claims(file)
+            for item in characters.read(file):
+                assert isinstance(item, (Document, Problem))
+
+
+@given(st.binary(), st.sampled_from(["a.png", "a.webp", "a.charx", "a.json"]))
+def test_no_file_makes_it_raise(data: bytes, name: str) -> None:
+    for content in (data, pictures.PNG + data, b"RIFF\0\0\0\0WEBP" + data, b"PK\3\4" + data, png(chunk(b"zTXt", data))):
+        characters.claims(entry(content, name))
+        list(characters.read(entry(content, name)))
+
+
+def test_what_was_exported_is_the_same_character_again() -> None:
+    first = read(png(text(V2)), "a.png")
+    again = {"spec": first.metadata["spec"], "spec_version": "2.0", "data": first.metadata["card"]}
+    picture = base64.b64decode(first.passages[0].attachments[0]["data"])
+    end = picture.rindex(b"IEND") - 4
+    assert read(picture[:end] + text(again) + picture[end:], "a.png") == first
+
+
+@pytest.mark.skipif(not SAMPLES.exists(), reason="no samples here")
+@pytest.mark.parametrize("name", ["card.charx", "card_v1.json", "card_v2.png", "card_v2_and_v3.png", "card_v3.json"])
+def test_samples_are_read(name: str) -> None:
+    (file,) = entries(SAMPLES / "synthetic" / name)
+    assert isinstance(file, Entry)
+    assert characters.claims(file)
+    assert only(characters.read(file)).title == "Zoë"

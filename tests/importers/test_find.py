@@ -1,0 +1,105 @@
+"""Which format a file is of, by itself, beside others, and when somebody says what it is."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import chat, said
+
+from recollect.cli import importing
+from recollect.errors import InvalidInput, UnknownFormat
+from recollect.importers import FORMATS, KINDS, find, known
+from recollect.model import FileReceipt, Problem
+
+CHAT = [chat({"m1": (None, said("hello"))})]
+CARD = {"name": "Zoë", "description": "d", "first_mes": "Salut"}
+
+
+def folder(path: Path, **files: Any) -> Path:
+    for name, content in files.items():
+        file = path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content if isinstance(content, str) else json.dumps(content))
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+    return path
+
+
+def formats(path: Path, kind: str | None = None) -> dict[str, str]:
+    return {item[0].name: item[1].NAME for item in find(path, kind) if not isinstance(item, Problem)}
+
+
+def left(path: Path, kind: str | None = None) -> dict[str, int]:
+    return {item.reason: item.count for item in find(path, kind) if isinstance(item, Problem)}
+
+
+MIXED = {
+    "conversations.json": CHAT,
+    "a.md": "A note",
+    "chat.html": "<p>hello</p>",
+    "prompts.json": [{"title": "t", "prompt": "p"}],
+    "own.json": {"name": "n", "user_prompt": "u"},
+    "card.json": CARD,
+    "what.xyz": "?",
+}
+
+
+def test_beside_conversations_common_files_are_left_alone(tmp_path: Path) -> None:
+    path = folder(tmp_path, **MIXED)
+    assert formats(path) == {"card.json": "characters", "conversations.json": "chatgpt", "own.json": "prompts"}
+    assert left(path) == {
+        "beside conversations notes are left alone; take them with --as notes": 1,
+        "beside conversations media are left alone; take them with --as media": 1,
+        "beside conversations prompts are left alone; take them with --as prompts": 1,
+        "no conversations in it": 1,
+    }
+
+
+def test_without_conversations_they_are_taken(tmp_path: Path) -> None:
+    path = folder(tmp_path, **{name: content for name, content in MIXED.items() if name != "conversations.json"})
+    assert formats(path) == {
+        "a.md": "notes", "card.json": "characters", "chat.html": "media", "own.json": "prompts",
+        "prompts.json": "prompts",
+    }  # fmt: skip
+    assert left(path) == {"not of a known format": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "taken"),
+    [
+        ("conversations", {"conversations.json"}),
+        ("notes", {"a.md"}),
+        ("media", {"a.md", "chat.html"}),
+        ("characters", {"card.json", "conversations.json", "own.json", "prompts.json"}),
+        ("prompts", {"a.md", "card.json", "conversations.json", "own.json", "prompts.json"}),
+    ],
+)
+def test_a_person_may_say_what_they_are(tmp_path: Path, kind: str, taken: set[str]) -> None:
+    path = folder(tmp_path, **MIXED)
+    assert formats(path, kind) == dict.fromkeys(taken, "chatgpt" if kind == "conversations" else kind)
+    assert left(path, kind)
+
+
+def test_what_is_nothing_of_the_kind_says_so(tmp_path: Path) -> None:
+    path = folder(tmp_path, **{"a.md": "x"})
+    with pytest.raises(
+        UnknownFormat, match=r"holds no characters. Known formats: Character cards \(JSON, PNG or CHARX\)\."
+    ):
+        list(find(path, "characters"))
+    with pytest.raises(InvalidInput, match=r"Nothing can be imported as 'music'. Say one of: conversations, notes"):
+        list(find(path, "music"))
+
+
+def test_every_format_is_of_a_kind_and_known() -> None:
+    assert set(FORMATS) == {format_ for kinds in KINDS.values() for format_ in kinds}
+    assert tuple(KINDS) == importing.KINDS
+    assert all(format_.LABEL in known() for format_ in FORMATS)
+
+
+def test_a_receipt_names_what_it_counts() -> None:
+    units = {kind: {FileReceipt("", f.NAME).units for f in formats} for kind, formats in KINDS.items()}
+    assert units.pop("conversations") == {("conversations", "messages")}
+    assert set.union(*units.values()) == {("items", "parts")}

@@ -1,0 +1,101 @@
+"""Front matter: what it says, what is refused, and that what is written is read again."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.importers.frontmatter import FrontMatter, split, written
+
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=20)
+NUMBERS = st.integers(-(10**17), 10**17) | st.floats(-1e30, 1e30)
+VALUES = st.recursive(
+    WORDS | st.booleans() | st.none() | NUMBERS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def test_yaml_is_taken_off_with_the_empty_line_behind_it() -> None:
+    assert split("---\ntitle: A\ntags: [b, c]\n---\n\nText\n") == ({"title": "A", "tags": ["b", "c"]}, "Text\n", "", "")
+
+
+def test_toml_is_read_too() -> None:
+    values, body, *_ = split('+++\ntitle = "A"\ndate = 2024-05-01\ntags = ["b"]\n+++\nText')
+    assert (values, body) == ({"title": "A", "date": "2024-05-01", "tags": ["b"]}, "Text")
+
+
+def test_words_and_dates_stay_what_was_written() -> None:
+    values = split("---\na: no\nb: on\nc: 012\nd: 12:30\ne: 2024-05-01\nf: 2024-05-01 10:20:30\ng: 1_000\n---\n").values
+    assert values == dict(a="no", b="on", c="012", d="12:30", e="2024-05-01", f="2024-05-01 10:20:30", g="1_000")
+
+
+def test_plain_values_are_values() -> None:
+    values = split("---\na: true\nb: 12\nc: -1.5\nd: null\ne:\n3: x\n---\n").values
+    assert values == {"a": True, "b": 12, "c": -1.5, "d": None, "e": None, "3": "x"}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "---", "---\n", "---\na: b\n", "Text\n---\na: b\n---\n", "---\nHello\n---\nText", "----\na: b\n----\n"]
+)
+def test_a_line_across_the_page_is_no_front_matter(text: str) -> None:
+    assert split(text) == FrontMatter({}, text)
+
+
+def test_front_matter_may_be_empty_and_end_with_dots() -> None:
+    assert split("---\n---\nText") == FrontMatter({}, "Text")
+    assert split("---\na: b\n...\nText") == FrontMatter({"a": "b"}, "Text")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "a: [",
+        "a: {{date}}",
+        "a: b: c",
+        "\ta: b",
+        "a: !!python/object/apply:os.system [ls]",
+        "a: !mine x",
+        "? [a]\n: b",
+        "a: *b",
+    ],
+)
+def test_what_is_no_yaml_is_text_and_says_so(bad: str) -> None:
+    text = f"---\n{bad}\n---\nText"
+    said = split(text)
+    assert (said.values, said.body) == ({}, text)
+    assert said.problem == "front matter that is not valid YAML"
+
+
+def test_what_is_no_toml_is_text_and_says_so() -> None:
+    assert split("+++\na = \n+++\nText").problem == "front matter that is not valid TOML"
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "a: &a [x, x, x, x, x, x, x, x, x]\n"
+        + "\n".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True)),
+        "a: &a [*a]",
+        "a: " + "[" * 2_000 + "]" * 2_000,
+        "- " * 2_000,
+        "- " * 30_000,
+        "a: b\n" * 50_000,
+    ],
+    ids=["aliases", "circle", "deep", "deep list", "deeper list", "long"],
+)
+def test_bombs_are_refused(bomb: str) -> None:
+    assert split(f"---\n{bomb}\n---\nText").problem
+
+
+@given(st.dictionaries(WORDS, VALUES, max_size=5), st.text())
+def test_what_is_written_is_read_again(values: dict[str, object], body: str) -> None:
+    assert split(written(values, body)) == FrontMatter(values, body)
+
+
+@given(st.text("-+.:[]{}&*!|>'\"#ab1 \n\t?%@`,"))
+def test_nothing_makes_it_raise(text: str) -> None:
+    for fence in ("---", "+++"):
+        said = split(f"{fence}\n{text}\n{fence}\nText")
+        assert said.body.endswith("Text")

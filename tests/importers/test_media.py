@@ -1,0 +1,492 @@
+"""Documents, web pages and pictures become items with the text that is in them."""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+import zlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import docx
+import pptx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mediafiles import BOOK, one, pdf, problem, read, text, zipped
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from recollect.importers import media, transcripts
+from recollect.importers import pdf as pdf_importer
+from recollect.importers.extract import day
+from recollect.importers.files import Entry
+from recollect.model import Document, Problem
+from recollect.settings import Limits
+
+# -- PDF ---------------------------------------------------------------------
+
+
+def test_a_pdf_gives_its_text_by_page_and_what_it_says_of_itself(tmp_path: Path) -> None:
+    about = "/Title (On Birds) /Author (Ann) /Keywords (owl, tit) /CreationDate (D:20240131120000+01'00')"
+    item = one(pdf(tmp_path / "birds.pdf", [["Owls fly at night."], [], ["Tits do not."]], about))
+    assert (item.title, item.id, item.source, item.origin) == ("On Birds", "birds", "media", "media")
+    assert item.origin_id == str(tmp_path / "birds.pdf")
+    assert text(item) == "Owls fly at night.\n\nTits do not."
+    assert item.passages[0].metadata["page"] == 1
+    assert item.created_at == datetime(2024, 1, 31, 11, tzinfo=UTC)
+    assert item.metadata == {
+        "media_type": "pdf", "author": "Ann", "tags": ["owl", "tit"], "pages": 3, "file": "birds.pdf",
+    }  # fmt: skip
+
+
+def test_passages_of_a_pdf_know_their_page(tmp_path: Path) -> None:
+    sentence = "This sentence is about as long as a sentence is in most books."
+    item = one(pdf(tmp_path / "long.pdf", [[f"{sentence} On page {n}."] * 30 for n in range(1, 4)]))
+    pages = [passage.metadata["page"] for passage in item.passages]
+    assert pages == sorted(pages)
+    assert set(pages) == {1, 2, 3}
+    assert all(f"On page {passage.metadata['page']}." in passage.content for passage in item.passages)
+
+
+def test_lines_that_the_width_of_a_page_ended_are_one_again(tmp_path: Path) -> None:
+    lines = [
+        "Heading",
+        "The quick brown fox jumps over the lazy dog and then",
+        "walks home. It is tired, and so am I",
+        "now.",
+    ]
+    assert text(one(pdf(tmp_path / "a.pdf", [lines]))) == f"Heading\n{' '.join(lines[1:])}"
+
+
+@pytest.mark.parametrize("title", ["untitled", "Microsoft Word - thesis.doc", "thesis.tex", ""])
+def test_a_title_that_a_program_made_up_is_not_believed(tmp_path: Path, title: str) -> None:
+    assert one(pdf(tmp_path / "thesis.pdf", [["Words."]], f"/Title ({title})")).title == "thesis"
+
+
+def test_a_scanned_pdf_says_what_to_do(tmp_path: Path) -> None:
+    assert "OCR" in problem(pdf(tmp_path / "scan.pdf", [[], []]))
+
+
+def test_a_pdf_with_a_password_says_so(tmp_path: Path) -> None:
+    keys = f"/O <{'41' * 32}> /U <{'42' * 32}>"
+    encrypted = f"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 {keys} >> /ID [<00> <00>]"
+    assert "password" in problem(pdf(tmp_path / "secret.pdf", [["Words."]], trailer=encrypted))
+
+
+def test_of_a_pdf_with_too_many_pages_the_first_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.importers.pdf.LIMITS", Limits(document_pages=2))
+    item, lack = read(pdf(tmp_path / "a.pdf", [["One."], ["Two."], ["Three."]]))
+    assert isinstance(item, Document)
+    assert text(item) == "One.\n\nTwo."
+    assert isinstance(lack, Problem)
+    assert (lack.reason, lack.failed) == ("too much of it: only the first 2 pages were taken", True)
+
+
+def test_what_is_no_pdf_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(b"<html>Not found</html>")
+    assert problem(tmp_path / "a.pdf") == "not a PDF that can be read"
+
+
+@pytest.fixture
+def small_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A reader of PDFs with little memory."""
+    reader = pdf_importer._Reader()
+    monkeypatch.setattr(pdf_importer, "_READER", reader)
+    monkeypatch.setattr(pdf_importer, "LIMITS", Limits(document_memory_bytes=250_000_000))
+    yield
+    reader._end()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not bound memory")
+@pytest.mark.usefixtures("small_reader")
+def test_a_pdf_that_breaks_its_reader_is_a_problem_and_the_next_one_is_read(tmp_path: Path) -> None:
+    bomb = zlib.compress(b"BT /F1 12 Tf 72 720 Td " + b"(owls fly) Tj 0 -1 Td " * 1_000_000 + b"ET")
+    stream = b"<< /Length %d /Filter /FlateDecode >>\nstream\n" % len(bomb) + bomb + b"\nendstream"
+    data = pdf(tmp_path / "bomb.pdf", [["x"]]).read_bytes()
+    start, end = data.index(b"<< /Length"), data.index(b"endstream") + len(b"endstream")
+    (tmp_path / "bomb.pdf").write_bytes(data[:start] + stream + data[end:])
+    assert problem(tmp_path / "bomb.pdf") == "not a PDF that can be read: it takes more time or memory than any should"
+    assert text(one(pdf(tmp_path / "next.pdf", [["Words."]]))) == "Words."
+
+
+def test_a_pdf_in_an_archive_is_read(tmp_path: Path) -> None:
+    inside = pdf(tmp_path / "a.pdf", [["Words."]]).read_bytes()
+    item = one(zipped(tmp_path / "all.zip", {"papers/a.pdf": inside}))
+    assert (item.id, item.metadata["file"]) == ("all/papers/a", "a.pdf")
+    assert item.origin_id == f"{tmp_path / 'all.zip'}!papers/a.pdf"
+
+
+# -- Office ------------------------------------------------------------------
+
+
+def test_a_word_document_gives_headings_lists_and_tables(tmp_path: Path) -> None:
+    made = docx.Document()
+    made.core_properties.title, made.core_properties.author = "Report", "Ann"
+    made.core_properties.keywords, made.core_properties.created = "a; b", datetime(2020, 2, 3)
+    made.add_heading("Summary", 2)
+    made.add_paragraph("Owls\tfly.").add_run("\nAt night.")
+    made.add_paragraph("first", style="List Bullet")
+    table = made.add_table(2, 2)
+    for n, cell in enumerate(c for row in table.rows for c in row.cells):
+        cell.text = f"c{n}"
+    made.save(str(tmp_path / "report.docx"))
+    item = one(tmp_path / "report.docx")
+    assert text(item) == "## Summary\n\nOwls fly.\nAt night.\n\nfirst\n\nc0 | c1\n\nc2 | c3"
+    assert (item.title, item.metadata["author"], item.metadata["tags"]) == ("Report", "Ann", ["a", "b"])
+    assert item.created_at == datetime(2020, 2, 3, tzinfo=UTC)
+    assert item.metadata["media_type"] == "docx"
+
+
+W = 'xmlns:w="http://purl.oclc.org/ooxml/wordprocessingml/main" xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+RELATIONS = '<Relationships><Relationship Id="r1" Type="x/officeDocument" Target="/word/document.xml"/></Relationships>'
+
+
+def word(path: Path, body: str, **parts: str) -> Path:
+    document = f'<?xml version="1.0"?>{parts.pop("doctype", "")}<w:document {W}><w:body>{body}</w:body></w:document>'
+    return zipped(path, {"_rels/.rels": RELATIONS, "word/document.xml": document, **parts})
+
+
+def test_word_keeps_what_libraries_leave_out(tmp_path: Path) -> None:
+    box = "<w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent>"
+    path = word(
+        tmp_path / "macros.docm",
+        "<w:sdt><w:sdtContent><w:p><w:r><w:t>controlled</w:t></w:r></w:p></w:sdtContent></w:sdt>"
+        "<w:p><w:ins><w:r><w:t>inserted</w:t></w:r></w:ins><w:del><w:r><w:delText>gone</w:delText></w:r></w:del></w:p>"
+        f"<w:p><w:r><w:t>beside </w:t><mc:AlternateContent><mc:Choice>{box}</mc:Choice><mc:Fallback>{box}</mc:Fallback>"
+        "</mc:AlternateContent></w:r></w:p>",
+    )
+    assert text(one(path)) == "controlled\n\ninserted\n\nbeside\n\nboxed"
+
+
+def test_entities_of_word_are_not_expanded(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("password")
+    doctype = f'<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;"><!ENTITY f SYSTEM "file://{tmp_path}/secret">]>'
+    path = word(tmp_path / "a.docx", "<w:p><w:r><w:t>x&b;&f;y</w:t></w:r></w:p>", doctype=doctype)
+    found = text(one(path))
+    assert "haha" not in found
+    assert "password" not in found
+
+
+def test_slides_are_pages_with_their_notes(tmp_path: Path) -> None:
+    made = pptx.Presentation()
+    for n in (1, 2):
+        slide = made.slides.add_slide(made.slide_layouts[1])
+        slide.shapes.title.text = f"Title {n}"
+        slide.placeholders[1].text = f"point {n}\nmore"
+        slide.notes_slide.notes_text_frame.text = f"say {n}"
+    made.core_properties.title = ""
+    made.save(str(tmp_path / "talk.pptx"))
+    item = one(tmp_path / "talk.pptx")
+    assert text(item) == "\n\n".join(f"Title {n}\n\npoint {n}\n\nmore\n\nsay {n}" for n in (1, 2))
+    assert (item.title, item.metadata["pages"], item.metadata["media_type"]) == ("Title 1", 2, "pptx")
+
+
+def test_open_documents_are_read(tmp_path: Path) -> None:
+    names = 'xmlns:o="urn:o" xmlns:t="urn:t" xmlns:d="http://purl.org/dc/elements/1.1/"'
+    body = (
+        '<t:h t:outline-level="2">Head</t:h><t:p>One<t:s/><t:span>two</t:span><t:line-break/>three</t:p>'
+        "<t:list><t:list-item><t:p>x</t:p></t:list-item></t:list>"
+    )
+    path = zipped(
+        tmp_path / "a.odt",
+        {
+            "content.xml": f"<o:doc {names}><o:body><o:text>{body}</o:text></o:body></o:doc>",
+            "meta.xml": f"<o:meta {names}><d:title>T</d:title><o:initial-creator>Ann</o:initial-creator></o:meta>",
+        },
+    )
+    item = one(path)
+    assert text(item) == "## Head\n\nOne two\nthree\n\n- x"
+    assert (item.title, item.metadata["author"]) == ("T", "Ann")
+
+
+def test_rtf_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.rtf").write_bytes(rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}\f0 Caf\'e9 \b noir\b0.\par Two}")
+    assert text(one(tmp_path / "a.rtf")).split() == ["Café", "noir.", "Two"]
+
+
+# -- EPUB --------------------------------------------------------------------
+
+
+def test_a_book_gives_its_chapters_in_order(tmp_path: Path) -> None:
+    item = one(zipped(tmp_path / "book.epub", BOOK))
+    assert text(item) == "## Für immer\n\nOne two.\nThree\n\n- x\n\n- y\n\n1 | 2"
+    assert (item.title, item.metadata["author"], item.metadata["language"]) == ("A & B", "Ann, Bob", "de")
+    assert (item.metadata["tags"], item.created_at) == (["Birds"], datetime(2021, 5, 1, tzinfo=UTC))
+
+
+def test_a_book_protected_against_copying_says_so(tmp_path: Path) -> None:
+    secret = '<encryption><CipherReference URI="OPS/one.xhtml"/></encryption>'
+    assert "DRM" in problem(zipped(tmp_path / "book.epub", {**BOOK, "META-INF/encryption.xml": secret}))
+
+
+def test_hidden_fonts_do_no_harm(tmp_path: Path) -> None:
+    secret = '<encryption><CipherReference URI="OPS/font.otf"/></encryption>'
+    assert one(zipped(tmp_path / "book.epub", {**BOOK, "META-INF/encryption.xml": secret}))
+
+
+@pytest.mark.parametrize("name", ["a.epub", "a.docx", "a.pptx", "a.odt"])
+def test_zip_bombs_are_refused(tmp_path: Path, name: str) -> None:
+    bomb = {**BOOK, "word/document.xml": " " * 20_000_000, "content.xml": "x", "_rels/.rels": RELATIONS}
+    assert "zip bomb" in problem(zipped(tmp_path / name, bomb))
+
+
+@pytest.mark.parametrize("name", ["a.epub", "a.docx", "a.pptx", "a.odt", "a.pdf", "a.rtf", "a.png", "a.jpg"])
+@pytest.mark.parametrize("data", [b"", b"PK\x05\x06", b"\0" * 500, b"hello"])
+def test_what_is_not_what_its_name_says_is_a_problem(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert problem(tmp_path / name)
+
+
+def test_a_file_that_is_too_large_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.importers.extract.LIMITS", Limits(document_bytes=10))
+    assert problem(zipped(tmp_path / "book.epub", BOOK)) == "larger than 10 bytes"
+
+
+# -- web pages ---------------------------------------------------------------
+
+PAGE = """<!DOCTYPE html>
+<!-- saved from url=(0022)https://saved.example/ -->
+<html lang="en-GB"><head><meta charset="utf-8"><title>Owls | Birds</title>
+<meta property="og:type" content="article"><meta property="og:title" content="Owls at Night">
+<meta name="author" content="Ann B"><meta name="keywords" content="owls, night"><link rel="canonical" href="https://birds.example/owls">
+<meta property="article:published_time" content="2024-03-02T10:00:00+01:00"></head>
+<body><nav><a href="/">Home</a> <a href="/about">About us</a></nav><article><h1>Owls at Night</h1>
+<p>Owls see well in the dark, because their eyes are large and do not move.</p>
+<p>They hear even better, for the feathers of their face lead the sound – as a dish would.</p>
+<ul><li>barn owl</li><li>tawny owl</li></ul></article><footer>All rights reserved. Cookies.</footer></body></html>"""
+
+
+def test_an_article_is_taken_without_what_stands_around_it(tmp_path: Path) -> None:
+    (tmp_path / "owls.html").write_text(PAGE, encoding="utf-8")
+    item = one(tmp_path / "owls.html")
+    assert "eyes are large" in text(item)
+    assert "sound – as" in text(item)
+    assert "tawny owl" in text(item)
+    assert "About us" not in text(item)
+    assert "Cookies" not in text(item)
+    assert item.title == "Owls at Night"
+    assert item.created_at == datetime(2024, 3, 2, 9, tzinfo=UTC)
+    assert item.metadata == {
+        "media_type": "article", "author": "Ann B", "language": "en-GB", "tags": ["owls", "night"],
+        "url": "https://birds.example/owls", "file": "owls.html",
+    }  # fmt: skip
+
+
+def test_a_page_that_is_no_article_is_taken_whole(tmp_path: Path) -> None:
+    links = "".join(f'<li><a href="/{n}">Bird {n}</a></li>' for n in range(40))
+    (tmp_path / "list.htm").write_text(f"<title>Birds</title><h1>All birds</h1><ul>{links}</ul>")
+    item = one(tmp_path / "list.htm")
+    assert "Bird 39" in text(item)
+    assert (item.title, item.metadata["media_type"]) == ("Birds", "html")
+
+
+def test_linked_data_says_who_wrote_a_page_and_when(tmp_path: Path) -> None:
+    article = '"@type": ["NewsArticle"], "headline": "H", "datePublished": "2020-05-06", "author": [{"name": "Zed"}]'
+    record = f'{{"@graph": [{{{article}}}]}}'
+    (tmp_path / "a.html").write_text(f'<script type="application/ld+json">{record}</script><p>Some words.</p>')
+    item = one(tmp_path / "a.html")
+    assert (item.title, item.metadata["author"], item.metadata["media_type"]) == ("H", "Zed", "article")
+    assert item.created_at == datetime(2020, 5, 6, tzinfo=UTC)
+
+
+def test_a_page_in_another_encoding_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_bytes('<meta charset="windows-1251"><p>Совы летают ночью.</p>'.encode("cp1251"))
+    assert "Совы летают ночью." in text(one(tmp_path / "a.html"))
+
+
+def test_a_page_without_text_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<html><script>app()</script><body></body></html>")
+    assert problem(tmp_path / "a.html") == "no text in it"
+
+
+# -- pictures ----------------------------------------------------------------
+
+
+def test_a_picture_is_what_is_written_into_it(tmp_path: Path) -> None:
+    image = Image.new("RGB", (2, 2))
+    exif = image.getexif()
+    exif[0x010E], exif[0x013B] = "An owl at dusk", "Ann"
+    exif[0x9C9E] = "owl;dusk".encode("utf-16-le")
+    exif.get_ifd(0x8769)[0x9003] = "2023:04:05 06:07:08"
+    xmp = (
+        b'<x:xmpmeta xmlns:x="adobe:ns:meta/" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title><a><li>Owl</li></a></dc:title>'
+        b"<dc:subject><b><li>bird</li></b></dc:subject></x:xmpmeta>"
+    )
+    image.save(tmp_path / "IMG_1.jpg", exif=exif, xmp=xmp)
+    item = one(tmp_path / "IMG_1.jpg")
+    assert (item.title, text(item), item.metadata["author"]) == ("Owl", "An owl at dusk", "Ann")
+    assert item.metadata["tags"] == ["bird", "owl", "dusk"]
+    assert item.created_at == datetime(2023, 4, 5, 6, 7, 8, tzinfo=UTC)
+    assert item.metadata["media_type"] == "image"
+
+
+def test_texts_of_a_png_are_read(tmp_path: Path) -> None:
+    about = PngInfo()
+    about.add_text("Title", "Owl")
+    about.add_itxt("Description", "Größe", zip=True)
+    about.add_text("parameters", "an owl, oil on canvas")
+    Image.new("L", (1, 1)).save(tmp_path / "a.png", pnginfo=about)
+    item = one(tmp_path / "a.png")
+    assert (item.title, text(item)) == ("Owl", "Größe\n\nan owl, oil on canvas")
+
+
+def test_a_picture_that_says_nothing_has_its_name(tmp_path: Path) -> None:
+    Image.new("L", (1, 1)).save(tmp_path / "Barn owl.webp")
+    item = one(tmp_path / "Barn owl.webp")
+    assert (item.title, text(item), len(item.passages)) == ("Barn owl", "", 1)
+
+
+@pytest.mark.parametrize("name", ["owl.txt", "owl.png.txt", "owl.png.md"])
+def test_the_text_beside_a_picture_is_its_text_whichever_is_given(tmp_path: Path, name: str) -> None:
+    Image.new("L", (1, 1)).save(tmp_path / "owl.png")
+    (tmp_path / name).write_text("An owl looks at me.\n")
+    for path in ("owl.png", name):
+        item = one(tmp_path / path)
+        assert (item.title, text(item), item.origin_id) == ("owl", "An owl looks at me.", str(tmp_path / "owl.png"))
+
+
+def test_a_note_beside_a_picture_of_its_name_stays_a_note(tmp_path: Path) -> None:
+    Image.new("L", (1, 1)).save(tmp_path / "owl.png")
+    (tmp_path / "owl.md").write_text("# Owls\n")
+    assert problem(tmp_path / "owl.md") == "nobody's"
+
+
+def test_a_picture_that_cannot_be_opened_but_is_one_has_its_name(tmp_path: Path) -> None:
+    (tmp_path / "IMG_2.HEIC").write_bytes(b"\0\0\0\x18ftypheic" + b"\0" * 100)
+    assert one(tmp_path / "IMG_2.HEIC").title == "IMG_2"
+
+
+def test_a_picture_that_claims_to_be_huge_is_refused(tmp_path: Path) -> None:
+    header = struct.pack(">IIBBBBB", 200_000, 200_000, 8, 2, 0, 0, 0)
+    chunk = b"IHDR" + header
+    (tmp_path / "a.png").write_bytes(
+        b"\x89PNG\r\n\x1a\n"
+        + struct.pack(">I", 13)
+        + chunk
+        + struct.pack(">I", zlib.crc32(chunk))
+        + b"\0\0\0\0IEND\xaeB`\x82"
+    )
+    assert "larger than any picture" in problem(tmp_path / "a.png")
+
+
+# -- plain text as media -----------------------------------------------------
+
+
+def test_texts_are_notes_unless_somebody_says_media(tmp_path: Path) -> None:
+    for name, kind in (("a.md", "markdown"), ("b.txt", "txt")):
+        (tmp_path / name).write_text("# Head\n\nWords.")
+        entry = Entry(name, 14, lambda name=name: (tmp_path / name).open("rb"))  # type: ignore[misc]
+        assert not media.claims(entry)
+        assert media.accepts(entry)
+        [item] = media.read(entry)
+        assert isinstance(item, Document)
+        assert (item.title, text(item), item.metadata["media_type"]) == ("Head", "# Head\n\nWords.", kind)
+
+
+# -- times -------------------------------------------------------------------
+
+
+def test_an_item_is_as_old_as_it_says_or_its_file_is(tmp_path: Path) -> None:
+    path = pdf(tmp_path / "a.pdf", [["Words."]])
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    written = datetime.fromtimestamp(1_700_000_000, UTC)
+    assert (one(path).created_at, one(path).updated_at) == (written, written)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("2024", datetime(2024, 1, 1, tzinfo=UTC)),
+        ("20240131", datetime(2024, 1, 31, tzinfo=UTC)),
+        ("2024-01-31T10:00:00Z", datetime(2024, 1, 31, 10, tzinfo=UTC)),
+        ("D:20240131120000-02'30'", datetime(2024, 1, 31, 14, 30, tzinfo=UTC)),
+        ("D:2024", datetime(2024, 1, 1, tzinfo=UTC)),
+        ("", None),
+        ("soon", None),
+        ("20241399", None),
+        ("D:20240131120000+99'99'", None),
+    ],
+)
+def test_times_of_documents_are_read(given: str, found: datetime | None) -> None:
+    assert day(given) == found
+
+
+# -- whatever comes ----------------------------------------------------------
+
+ENDINGS = [
+    ".pdf",
+    ".epub",
+    ".docx",
+    ".pptx",
+    ".odt",
+    ".rtf",
+    ".html",
+    ".png",
+    ".jpg",
+    ".webp",
+    ".gif",
+    ".srt",
+    ".vtt",
+    ".mp3",
+    ".mp4",
+]
+HEADS = [
+    b"",
+    b"%PDF-1.7\n",
+    b"PK\x03\x04",
+    b"{\\rtf1 ",
+    b"<html>",
+    b"\x89PNG\r\n\x1a\n",
+    b"\xff\xd8\xff\xe1",
+    b"RIFF\0\0\0\0WEBP",
+    b"GIF89a",
+    b"WEBVTT\n\n",
+]
+
+
+def entry_of(name: str, data: bytes) -> Entry:
+    import io
+
+    return Entry(name, len(data), lambda: io.BytesIO(data))
+
+
+@given(st.sampled_from(ENDINGS), st.sampled_from(HEADS), st.binary(max_size=300))
+def test_no_bytes_are_an_error(ending: str, head: bytes, data: bytes) -> None:
+    entry = entry_of("a" + ending, head + data)
+    format_: Any = transcripts if transcripts.claims(entry) else media
+    assert all(isinstance(item, Document | Problem) for item in format_.read(entry))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("whole")
+    about = PngInfo()
+    about.add_itxt("Title", "Owl", zip=True)
+    Image.new("L", (3, 3)).save(folder / "a.png", pnginfo=about)
+    exif = Image.Exif()
+    exif[0x010E] = "An owl"
+    Image.new("L", (3, 3)).save(folder / "a.jpg", exif=exif)
+    return {
+        ".pdf": pdf(folder / "a.pdf", [["One."], ["Two."]], "/Title (T)").read_bytes(),
+        ".epub": zipped(folder / "a.epub", BOOK).read_bytes(),
+        ".docx": word(folder / "a.docx", "<w:p><w:r><w:t>One</w:t></w:r></w:p>").read_bytes(),
+        ".html": PAGE.encode(),
+        ".png": (folder / "a.png").read_bytes(),
+        ".jpg": (folder / "a.jpg").read_bytes(),
+    }
+
+
+@given(st.data())
+def test_damaged_files_are_problems_or_less_text(whole: dict[str, bytes], data: st.DataObject) -> None:
+    ending = data.draw(st.sampled_from(sorted(whole)))
+    broken = bytearray(whole[ending])
+    for at, byte in data.draw(st.lists(st.tuples(st.integers(0, len(broken) - 1), st.integers(0, 255)), max_size=8)):
+        broken[at] = byte
+    cut = data.draw(st.integers(0, len(broken)))
+    items = list(media.read(entry_of("a" + ending, bytes(broken[:cut]))))
+    assert items
+    assert all(isinstance(item, Document | Problem) for item in items)

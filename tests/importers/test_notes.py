@@ -1,0 +1,228 @@
+"""Notes: titles, tags, links, times, encodings."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from builders import entry, only, problems
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.importers import frontmatter, notes
+from recollect.items import text_of
+from recollect.model import Document, Problem
+from recollect.settings import LIMITS
+
+WRITTEN = (2024, 6, 1, 12, 30, 0)
+
+
+def read(content: str | bytes, name: str = "folder/A note.md") -> Document:
+    return only(notes.read(replace(entry(content, name), modified=WRITTEN)))
+
+
+def tags(content: str) -> Any:
+    return read(content).metadata.get("tags", [])
+
+
+# -- which files -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.md", "b/c.MARKDOWN", "d.mdx", "e.txt", "f.text", "g.org", "h.rst"])
+def test_markdown_and_plain_text_are_notes(name: str) -> None:
+    assert notes.claims(entry("x", name))
+    assert notes.accepts(entry("x", name))
+
+
+@pytest.mark.parametrize("name", [".hidden/a.md", "b/.git/c.md", ".d.md", "e.pdf", "f.json", "g"])
+def test_what_is_hidden_or_of_another_kind_is_not(name: str) -> None:
+    assert not notes.claims(entry("x", name))
+
+
+def test_a_file_without_an_ending_is_a_note_if_somebody_says_so() -> None:
+    assert notes.accepts(entry("A thought", "thought"))
+    assert not notes.accepts(entry(bytes(range(256)), "program"))
+
+
+# -- what a note is --------------------------------------------------------
+
+
+def test_a_note_is_known_by_its_place_and_named_after_its_file() -> None:
+    note = read("Beans.\n")
+    assert (note.origin, note.origin_id, note.source, note.id) == ("notes", "folder/A note.md", "note", "folder/A note")
+    assert (note.title, text_of(note.passages), note.metadata["file"]) == ("A note", "Beans.\n", "A note.md")
+
+
+def test_the_ending_of_an_archive_is_no_part_of_the_name() -> None:
+    assert read("x", "vault.zip/sub/a.b.md").id == "vault/sub/a.b"
+
+
+@pytest.mark.parametrize(
+    ("content", "title"),
+    [
+        ("---\ntitle: Said\n---\n# Heading\n", "Said"),
+        ("---\ntitle: 2024\n---\n", "2024"),
+        ("\n# The heading ##\ntext", "The heading"),
+        ("The heading\n===========\ntext", "The heading"),
+        ("text\n# Not this one", "A note"),
+        ("## Only the second level", "A note"),
+        ("#tag", "A note"),
+    ],
+)
+def test_the_title_is_said_or_heads_the_text_or_is_the_name_of_the_file(content: str, title: str) -> None:
+    assert read(content).title == title
+
+
+def test_a_text_is_kept_as_it_is_but_for_its_front_matter() -> None:
+    text = "# Beans\n\nPlant them.  \n\n```\ncode\n```\n" * 200
+    note = read(f"---\ntitle: x\n---\n\n{text}")
+    assert text_of(note.passages) == text
+    assert len(note.passages) > 3
+    assert {p.kind for p in note.passages} == {"chunk"}
+
+
+def test_an_empty_note_is_still_a_note() -> None:
+    note = read("", "Idea.md")
+    assert (note.title, [p.content for p in note.passages]) == ("Idea", [""])
+
+
+def test_what_else_front_matter_says_is_kept() -> None:
+    note = read("---\nTitle: A\nmood: good\naliases: [B, C]\ntags: d\nrating: 5\n---\nText")
+    assert note.metadata["front_matter"] == {"mood": "good", "rating": 5}
+    assert note.metadata["aliases"] == ["B", "C"]
+    assert read("---\nalias: B, C\n---\n").metadata["aliases"] == ["B", "C"]
+
+
+def test_front_matter_that_cannot_be_read_is_kept_as_text() -> None:
+    text = "---\ntags: [a\n---\nText"
+    found = list(notes.read(entry(text, "a.md")))
+    assert [p.failed for p in problems(found)] == [False]
+    assert problems(found)[0].reason == "front matter that is not valid YAML; it is kept as text"
+    assert text_of(only(found).passages) == text
+
+
+# -- times -----------------------------------------------------------------
+
+
+def test_times_are_those_of_the_front_matter_or_else_the_file() -> None:
+    file = datetime(*WRITTEN, tzinfo=UTC)
+    said = read("---\ncreated: 2020-01-02\nupdated: 2021-03-04T05:06:07Z\n---\n")
+    assert said.created_at == datetime(2020, 1, 2, tzinfo=UTC)
+    assert said.updated_at == datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC)
+    assert read("---\ndate: 2020/01/02\n---\n").created_at == datetime(2020, 1, 2, tzinfo=UTC)
+    assert read("---\ndate: 2020-01-02\n---\n").updated_at == file
+    unsaid = read("---\ndate: some day\n---\n")
+    assert (unsaid.created_at, unsaid.updated_at) == (file, file)
+    assert unsaid.metadata["front_matter"] == {"date": "some day"}
+
+
+def test_no_time_is_invented() -> None:
+    note = only(notes.read(entry("x", "a.md")))
+    assert (note.created_at, note.updated_at) == (None, None)
+    assert only(notes.read(replace(entry("x", "a.md"), modified=(1980, 1, 1, 0, 0, 0)))).updated_at is None
+
+
+# -- tags and links --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said", ["[a, b c, d/e]", '["#a", "b c", d/e]', "a, b c, d/e", "\n- a\n- b c\n- '#d/e'"], ids=lambda s: s.strip()
+)
+def test_tags_are_a_list_or_a_text(said: str) -> None:
+    assert tags(f"---\ntags: {said}\n---\n") == ["a", "b c", "d/e"]
+
+
+def test_tags_may_be_parted_by_spaces_and_be_called_keywords() -> None:
+    assert tags("---\ntags: a b\nkeywords: [c, A, 2024]\n---\n") == ["a", "b", "c", "2024"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("#one and (#two), *#three*", ["one", "two", "three"]),
+        ("#a/b-c_d #Été #日本 #1984s", ["a/b-c_d", "Été", "日本", "1984s"]),
+        ("# Heading\n## Another\n#after", ["after"]),
+        ("issue #123, x#y, https://a.b/#c, &#39;, ##d, # e", []),
+        ("[text](#anchor) [[#part]] [[Page#part]]", []),
+        ("`#code` and ``#code ` #too`` but #not", ["not"]),
+        ("```python\n#comment\n```\n#tag\n~~~\n#other\n", ["tag"]),
+        ("````\n```\n#inside\n````\n#outside", ["outside"]),
+        ("#Same #same", ["Same"]),
+    ],
+)
+def test_tags_in_the_text_are_found_where_they_are_tags(text: str, found: list[str]) -> None:
+    assert tags(text) == found
+
+
+def test_links_are_the_pages_they_lead_to() -> None:
+    text = "[[A]] [[b/C|shown]] [[D#part]] ![[E.png]] [[F^block]] | [[G\\|shown]] | [[#here]] `[[code]]` [[A]] [[]]"
+    assert read(text).metadata["links"] == ["A", "b/C", "D", "E.png", "F", "G"]
+
+
+def test_org_says_its_title_and_tags_in_its_own_way() -> None:
+    note = read("#+TITLE: Beans\n#+FILETAGS: :garden:food:\n#+DATE: <2024-01-02 Tue>\nText", "a.org")
+    assert (note.title, note.metadata["tags"]) == ("Beans", ["garden", "food"])
+    assert note.created_at == datetime(2024, 1, 2, tzinfo=UTC)
+
+
+# -- encodings and sizes ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "Zoë\r\n".encode("utf-8-sig"),
+        codecs.BOM_UTF16_BE + "Zoë\n".encode("utf-16-be"),
+        "Zoë\r".encode(),
+        "Zoë\n".encode("utf-16"),
+    ],
+    ids=["utf-8 with a mark", "utf-16-be", "utf-8", "utf-16-le"],
+)
+def test_unicode_is_read_with_any_ends_of_lines(data: bytes) -> None:
+    note = read(data)
+    assert text_of(note.passages) == "Zoë\n"
+    assert "encoding" not in note.metadata
+
+
+def test_an_encoding_that_was_guessed_is_said() -> None:
+    note = read("Zoë’s café".encode("cp1252"))
+    assert (text_of(note.passages), note.metadata["encoding"]) == ("Zoë’s café", "windows-1252")
+
+
+def test_what_is_no_text_or_too_long_is_named_and_left() -> None:
+    noise = bytes(range(256)) * 10
+    assert list(notes.read(entry(noise, "a.md"))) == [Problem("not a text", "a.md", True, "conversations")]
+    long = replace(entry("x", "a.md"), size=LIMITS.note_bytes + 1)
+    assert [p.reason for p in problems(notes.read(long))] == ["larger than 16,000,000 bytes"]
+    liar = replace(entry(b"x" * (LIMITS.note_bytes + 1), "a.md"), size=1)
+    assert [p.reason for p in problems(notes.read(liar))] == ["larger than 16,000,000 bytes"]
+
+
+@given(st.binary() | st.text().map(str.encode), st.sampled_from([".md", ".txt", ".org", ".rst"]))
+def test_no_file_makes_it_raise(data: bytes, ending: str) -> None:
+    notes.accepts(entry(data, f"a{ending}"))
+    assert list(notes.read(entry(data, f"a{ending}")))
+
+
+@given(st.text("#[]|`~ ab\n/-_1(){}\\^!", max_size=200))
+def test_the_text_is_never_changed(text: str) -> None:
+    assert text_of(read(text).passages) == text
+
+
+def test_what_was_exported_is_the_same_note_again() -> None:
+    first = read(
+        "---\ntitle: A\ntags: [b]\naliases: [c]\ncreated: 2020-01-02\nupdated: 2021-01-02\nmood: good\n---\n"
+        "\nText #d [[E]]\n"
+    )
+    said = {
+        "title": first.title,
+        "tags": first.metadata["tags"],
+        "aliases": first.metadata["aliases"],
+        "created": str(first.created_at),
+        "updated": str(first.updated_at),
+        **first.metadata["front_matter"],
+    }
+    assert read(frontmatter.written(said, text_of(first.passages))) == first

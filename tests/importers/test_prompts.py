@@ -1,0 +1,261 @@
+"""Prompts: the shapes in which programs write them, and what is not taken for one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from builders import documents, entry, mutate, only, problems, values
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.importers import frontmatter, prompts
+from recollect.items import fields_of
+from recollect.model import Document, Problem
+
+OWN = {
+    "name": "Summary",
+    "author": "Ann",
+    "details": "Short ones.",
+    "system_prompt": "You are terse.",
+    "user_prompt": "Summarise {{text}}.",
+    "keywords": ["writing", "short"],
+}
+FIELDS = {**OWN, "keywords": "writing, short"}
+
+
+def fields(content: Any, name: str = "prompts.json") -> dict[str, str]:
+    return fields_of(only(prompts.read(entry(content, name))).passages)
+
+
+def table(*rows: list[str], delimiter: str = ",") -> str:
+    out = io.StringIO()
+    csv.writer(out, delimiter=delimiter).writerows(rows)
+    return out.getvalue()
+
+
+# -- which files -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (OWN, "a.json"),
+        ([OWN, OWN], "a.json"),
+        ([{"act": "Pirate", "prompt": "Speak like one"}], "a.json"),
+        ("---\ntype: prompt\n---\nText", "a.md"),
+        ("---\nsystem_prompt: Be terse\n---\nText", "a.md"),
+        ('+++\nprompt = "x"\n+++\n', "a.md"),
+        ("Text", "a.prompt.md"),
+        ("act,prompt\nPirate,Speak", "a.csv"),
+        ('"Name";"System_prompt"\nPirate;Speak', "a.csv"),
+    ],
+)
+def test_some_files_can_be_nothing_else(content: Any, name: str) -> None:
+    assert prompts.sure(entry(content, name))
+    assert prompts.claims(entry(content, name))
+    assert not prompts.guessed(entry(content, name))
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ([{"title": "Pirate", "prompt": "Speak"}], "a.json"),
+        ([{"title": "Pirate", "text": "Speak"}], "my prompts/a.json"),
+        ({"prompts": [OWN]}, "prompts.json"),
+        ("title,text\nPirate,Speak", "prompts.csv"),
+    ],
+)
+def test_others_are_guessed(content: Any, name: str) -> None:
+    assert not prompts.sure(entry(content, name))
+    assert prompts.guessed(entry(content, name))
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ([{"title": "A post", "content": "Text"}], "posts.json"),
+        ("title,text\nA,B", "table.csv"),
+        ("a;b\n1;2", "a.csv"),
+        (b"\0\1\2", "a.csv"),
+        ("", "a.csv"),
+        ("Text about a prompt: yes", "a.md"),
+        ("---\ntitle: x\n---\nprompt: this is text", "a.md"),
+        ({"messages": []}, "a.json"),
+        ("prompt", "prompts.txt"),
+    ],
+)
+def test_what_may_be_anything_is_not_taken(content: Any, name: str) -> None:
+    assert not prompts.claims(entry(content, name))
+
+
+# -- JSON ------------------------------------------------------------------
+
+
+def test_a_prompt_is_known_by_its_name_and_has_its_fields() -> None:
+    file = replace(entry(OWN, "a.json"), modified=(2024, 1, 2, 3, 4, 5))
+    prompt = only(prompts.read(file))
+    assert (prompt.origin, prompt.origin_id, prompt.id, prompt.source) == ("prompts", "Summary", "Summary", "prompt")
+    assert prompt.metadata == {"tags": ["writing", "short"], "author": "Ann", "file": "a.json"}
+    assert prompt.title == "Summary"
+    assert prompt.created_at == prompt.updated_at == datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert fields_of(prompt.passages) == FIELDS
+
+
+@pytest.mark.parametrize(
+    ("record", "found"),
+    [
+        ({"act": "Pirate", "prompt": "Speak"}, {"name": "Pirate", "user_prompt": "Speak"}),
+        ({"title": "P", "content": "C", "tags": "a, b"}, {"name": "P", "user_prompt": "C", "keywords": "a, b"}),
+        ({"command": "/p", "content": "C", "timestamp": 1700000000}, {"name": "/p", "user_prompt": "C"}),
+        ({"label": "Q", "message": "M", "title": ""}, {"name": "Q", "user_prompt": "M"}),
+        ({"name": "S", "role": "system", "content": "C", "system_prompt": True}, {"name": "S", "system_prompt": "C"}),
+        ({"name": "L", "prompt": ["one", "two"]}, {"name": "L", "user_prompt": "one\ntwo"}),
+        (
+            {"name": "D", "prompt": {"system": "S", "user": "U"}},
+            {"name": "D", "system_prompt": "S", "user_prompt": "U"},
+        ),
+        ({"prompt": "First line\nsecond"}, {"name": "First line", "user_prompt": "First line\nsecond"}),
+        ("Only a text", {"name": "Only a text", "user_prompt": "Only a text"}),
+    ],
+)
+def test_the_names_that_programs_use_are_understood(record: Any, found: dict[str, str]) -> None:
+    assert fields([record]) == found
+
+
+MESSAGES = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": [{"type": "text", "text": "Hello"}, {"type": "image_url"}]},
+]
+
+
+@pytest.mark.parametrize(
+    "content", [{"name": "M", "messages": MESSAGES}, [{"name": "M", "prompt": MESSAGES}], {"prompts": {"M": MESSAGES}}]
+)
+def test_messages_are_parted_by_who_speaks(content: Any) -> None:
+    assert fields(content) == {"name": "M", "system_prompt": "Be kind.", "user_prompt": "Hello"}
+
+
+def test_a_file_that_is_a_list_of_messages_is_one_prompt() -> None:
+    assert fields(MESSAGES, "Kind.json") == {"name": "Kind", "system_prompt": "Be kind.", "user_prompt": "Hello"}
+
+
+def test_examples_say_who_speaks() -> None:
+    said = [*MESSAGES, {"role": "assistant", "content": "Hi!"}]
+    assert fields({"name": "M", "messages": said})["user_prompt"] == "user: Hello\n\nassistant: Hi!"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [{"prompts": [OWN]}, {"prompts": {"Summary": {**OWN, "name": "Summary"}}}, {"version": 2, "qrList": [OWN]}],
+)
+def test_prompts_may_lie_in_a_list_or_under_their_names(content: Any) -> None:
+    assert fields(content) == FIELDS
+
+
+def test_lines_of_json_are_read() -> None:
+    content = json.dumps(OWN) + "\n" + json.dumps({"name": "B", "prompt": "C"}) + "\n"
+    assert [d.title for d in documents(prompts.read(entry(content, "a.jsonl")))] == ["Summary", "B"]
+
+
+def test_a_second_prompt_of_a_name_gets_a_number() -> None:
+    found = list(prompts.read(entry([{"name": "A", "prompt": text} for text in ("one", "two", "one", "three")])))
+    assert [(d.origin_id, d.title) for d in documents(found)] == [("A", "A"), ("A (2)", "A (2)"), ("A (3)", "A (3)")]
+    assert problems(found) == [Problem("the same prompt twice", "A", unit="conversations")]
+
+
+def test_what_is_no_prompt_is_named() -> None:
+    found = prompts.read(entry([{"name": "A"}, 3, OWN], "prompts.json"))
+    assert [p.reason for p in problems(found)] == ["prompt without a text", "prompt of an unknown shape"]
+
+
+# -- Markdown --------------------------------------------------------------
+
+
+def test_the_body_is_what_the_user_says() -> None:
+    said = {key: value for key, value in OWN.items() if key != "user_prompt"}
+    assert fields(frontmatter.written(said, OWN["user_prompt"]), "a.md") == FIELDS
+
+
+def test_the_body_is_a_description_where_the_prompt_is_said() -> None:
+    found = fields("---\nprompt: Speak\n---\nFor pirates.", "Pirate.prompt.md")
+    assert found == {"name": "Pirate", "user_prompt": "Speak", "details": "For pirates."}
+
+
+def test_bad_front_matter_is_part_of_the_prompt() -> None:
+    found = list(prompts.read(entry("---\na: [\n---\nText", "a.prompt.md")))
+    assert problems(found)[0].reason == "front matter that is not valid YAML; it is kept as text"
+    assert fields_of(only(found).passages)["user_prompt"] == "---\na: [\n---\nText"
+
+
+# -- tables ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_tables_are_read_whatever_parts_their_columns(delimiter: str) -> None:
+    text = table(
+        ["Title", "Prompt", "System_prompt", "Description", "Author", "Tags"],
+        ["A, b; c", 'Say "this"\nand that', "S", "D", "Ann", "x y"],
+        [],
+        ["B", "C"],
+        delimiter=delimiter,
+    )
+    first, second = documents(prompts.read(entry(text, "prompts.csv")))
+    assert fields_of(first.passages) == {
+        "name": "A, b; c", "user_prompt": 'Say "this"\nand that', "system_prompt": "S", "details": "D",
+        "author": "Ann", "keywords": "x, y",
+    }  # fmt: skip
+    assert second.title == "B"
+
+
+def test_a_table_of_old_excel_is_read() -> None:
+    assert fields("act;prompt\r\nZoë;Sprich\r\n".encode("cp1252"), "a.csv") == {"name": "Zoë", "user_prompt": "Sprich"}
+
+
+def test_a_field_without_an_end_does_not_fill_the_memory() -> None:
+    text = 'act,prompt\nA,B\nC,"' + "x" * 5_000_000
+    found = list(prompts.read(entry(text, "a.csv")))
+    assert [d.title for d in documents(found)] == ["A"]
+    assert [p.reason for p in problems(found)] == ["table that cannot be read on"]
+
+
+# -- anything at all -------------------------------------------------------
+
+
+@given(values, st.lists(st.integers(0, 20), max_size=4))
+def test_no_json_makes_it_raise(value: Any, path: list[int]) -> None:
+    for content in (
+        value,
+        [value],
+        {"prompts": value},
+        mutate({"prompts": [OWN, {"name": "M", "messages": MESSAGES}]}, path, value),
+    ):
+        file = entry(json.dumps(content), "prompts.json")
+        prompts.claims(file)
+        for item in prompts.read(file):
+            assert isinstance(item, (Document, Problem))
+
+
+@given(st.binary(), st.sampled_from(["a.csv", "a.md", "a.prompt.md", "a.txt", "prompts.jsonl"]))
+def test_no_file_makes_it_raise(data: bytes, name: str) -> None:
+    for content in (data, b"act,prompt\n" + data, b"---\nprompt: x\n" + data):
+        prompts.claims(entry(content, name))
+        list(prompts.read(entry(content, name)))
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30).filter(lambda t: t.strip() == t)
+
+
+@given(TEXT, TEXT, TEXT, TEXT, st.lists(st.text("abc", min_size=1), unique=True, max_size=3))
+def test_what_was_exported_is_the_same_prompt_again(
+    name: str, details: str, system: str, user: str, tags: list[str]
+) -> None:
+    record = {"name": name, "details": details, "system_prompt": system, "user_prompt": user, "keywords": tags}
+    first = only(prompts.read(entry(record, "a.json")))
+    again = fields_of(first.passages)
+    assert only(prompts.read(entry([{**again, "keywords": first.metadata.get("tags", [])}], "a.json"))) == first

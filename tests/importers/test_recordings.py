@@ -1,0 +1,255 @@
+"""Recordings come with their transcripts, whichever of the two files is given."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import wave
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from mediafiles import one, problem, read, text, zipped
+
+from recollect.importers import media, transcriber, transcripts
+from recollect.importers.files import Entry, entries
+from recollect.items import cues_of, seconds_at
+from recollect.model import Document, Problem
+from recollect.settings import Limits
+from recollect.transcript import write
+
+SRT = "1\n00:00:01,000 --> 00:00:02,000\nOwls fly.\n\n2\n00:01:03,500 --> 00:01:05,000\nAt night.\n"
+WHISPER = {"text": "Owls fly.", "segments": [{"start": 0.5, "end": 2, "text": " Owls fly."}], "language": "en"}
+
+
+def silence(path: Path, seconds: int = 2) -> Path:
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(1)
+        file.setframerate(8000)
+        file.writeframes(b"\x80" * 8000 * seconds)
+    return path
+
+
+# -- transcripts alone -------------------------------------------------------
+
+
+def test_a_transcript_alone_is_a_video_that_knows_when_what_is_said(tmp_path: Path) -> None:
+    (tmp_path / "Owl talk.en.srt").write_text(SRT)
+    item = one(tmp_path / "Owl talk.en.srt")
+    assert (item.title, item.id, text(item)) == ("Owl talk", "Owl talk.en", "Owls fly. At night. ")
+    assert item.metadata == {
+        "media_type": "video", "language": "en", "duration": 65.0, "file": "Owl talk.en.srt",
+    }  # fmt: skip
+    assert seconds_at(item.passages[0], text(item).index("night")) == 63.5
+    assert write(cues_of(item.passages), "srt") == SRT + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("My Podcast 7.vtt", "podcast"), ("audio note.vtt", "audio"), ("a.vtt", "video")]
+)
+def test_the_name_says_whether_it_is_a_podcast(tmp_path: Path, name: str, kind: str) -> None:
+    (tmp_path / name).write_text("WEBVTT\nLanguage: de\n\n00:01.000 --> 00:02.000\n<v Ann>Hallo")
+    item = one(tmp_path / name)
+    assert (item.metadata["media_type"], item.metadata["language"]) == (kind, "de")
+    assert item.passages[0].author == "Ann"
+
+
+def test_subtitles_in_an_old_encoding_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.srt").write_bytes(SRT.replace("Owls fly.", "宇宙守护神 保护我们远离邪恶").encode("gb2312"))
+    item = one(tmp_path / "a.srt")
+    assert text(item).startswith("宇宙守护神 保护我们远离邪恶")
+    assert item.metadata["encoding"] == "gb18030"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        WHISPER,
+        {"segments": [{"start": 1, "end": 2, "text": "Owls fly."}]},
+        {"result": {}, "transcription": [{"offsets": {"from": 0, "to": 9}, "text": "Owls fly."}]},
+        [{"text": "Owls fly.", "start": 0.0, "duration": 1.0}],
+        {"events": [{"tStartMs": 0, "dDurationMs": 5, "segs": [{"utf8": "Owls fly."}]}]},
+    ],
+)
+def test_json_transcripts_are_known_by_their_keys(tmp_path: Path, record: object) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(record))
+    assert text(one(tmp_path / "a.json")).strip() == "Owls fly."
+
+
+def test_a_transcript_whose_whole_text_comes_first_is_known(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"text": "x" * 100_000, "segments": WHISPER["segments"]}))
+    assert text(one(tmp_path / "a.json")).strip() == "Owls fly."
+
+
+@pytest.mark.parametrize("record", [{"text": "a"}, {"events": []}, [{"role": "user", "content": "a"}], {"start": 1}])
+def test_other_json_is_nobodys(tmp_path: Path, record: object) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(record))
+    assert problem(tmp_path / "a.json") == "nobody's"
+
+
+@pytest.mark.parametrize("data", ["", "WEBVTT\n\n", "1\n00:00:01,000 --> 00:00:02,000\n\n"])
+def test_an_empty_transcript_is_a_problem(tmp_path: Path, data: str) -> None:
+    (tmp_path / "a.vtt").write_text(data)
+    assert problem(tmp_path / "a.vtt") == "nothing is said in its transcript"
+
+
+# -- recordings --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["talk.srt", "talk.en.vtt", "talk.wav.json", "talk.txt", "TALK.SRT"])
+def test_a_recording_has_the_transcript_beside_it_whichever_is_given(tmp_path: Path, name: str) -> None:
+    silence(tmp_path / "talk.wav")
+    content = {".json": json.dumps(WHISPER), ".vtt": "WEBVTT\n\n" + SRT, ".txt": "Owls fly."}
+    (tmp_path / name).write_text(content.get(name[-5:], content.get(name[-4:], SRT)))
+    items = [one(tmp_path / "talk.wav"), one(tmp_path / name)]
+    assert items[0] == items[1]
+    assert text(items[0]).startswith("Owls fly.")
+    assert items[0].origin_id == str(tmp_path / "talk.wav")
+    assert (items[0].metadata["media_type"], items[0].metadata["duration"]) == ("audio", 2.0)
+
+
+def test_a_folder_gives_each_recording_and_says_what_else_there_is(tmp_path: Path) -> None:
+    silence(tmp_path / "talk.wav")
+    for name in ("talk.de.srt", "talk.en.srt", "other.srt"):
+        (tmp_path / name).write_text(SRT)
+    (tmp_path / "talk.info.json").write_text('{"title": "On Owls"}')
+    found = read(tmp_path)
+    assert {item.title for item in found if isinstance(item, Document)} == {"On Owls", "other"}
+    assert {(item.where, item.failed) for item in found if isinstance(item, Problem)} == {
+        ("talk.de.srt", False),
+        ("talk.info.json", False),
+    }
+
+
+def test_the_file_of_a_downloader_says_where_a_recording_is_from(tmp_path: Path) -> None:
+    (tmp_path / "Owls [x1].webm").write_bytes(b"\x1a\x45\xdf\xa3")
+    (tmp_path / "Owls [x1].en.vtt").write_text("WEBVTT\n\n" + SRT)
+    about = {
+        "title": "On Owls", "webpage_url": "https://video.example/x1", "uploader": "Ann", "upload_date": "20240131",
+        "duration": 70, "tags": ["owl", 3, "night"], "language": None,
+    }  # fmt: skip
+    (tmp_path / "Owls [x1].info.json").write_text(json.dumps(about))
+    item = one(tmp_path / "Owls [x1].webm")
+    assert (item.title, item.created_at) == ("On Owls", datetime(2024, 1, 31, tzinfo=UTC))
+    assert item.metadata == {
+        "media_type": "video", "url": "https://video.example/x1", "author": "Ann", "duration": 70.0,
+        "tags": ["owl", "night"], "language": "en", "file": "Owls [x1].webm",
+    }  # fmt: skip
+
+
+def test_a_transcript_without_its_recording_is_described_too(tmp_path: Path) -> None:
+    (tmp_path / "x.en.vtt").write_text("WEBVTT\n\n" + SRT)
+    (tmp_path / "x.info.json").write_text('{"title": "On Owls", "vcodec": "none"}')
+    item = one(tmp_path / "x.en.vtt")
+    assert (item.title, item.metadata["media_type"]) == ("On Owls", "audio")
+
+
+def test_a_recording_without_a_transcript_says_what_to_do(tmp_path: Path) -> None:
+    reason = problem(silence(tmp_path / "talk.wav"))
+    assert ".srt" in reason
+    assert "RECOLLECT_TRANSCRIBER" in reason
+
+
+def test_a_recording_in_an_archive_finds_its_transcript(tmp_path: Path) -> None:
+    data = silence(tmp_path / "a.wav").read_bytes()
+    path = zipped(
+        tmp_path / "all.zip", {"x/talk.wav": data, "x/talk.srt": SRT, "y/talk.srt": SRT.replace("Owls", "Tits")}
+    )
+    items = [item for item in read(path) if isinstance(item, Document)]
+    assert [(item.id, text(item)[:9]) for item in items] == [
+        ("all/x/talk", "Owls fly."),
+        ("all/x/talk", "Owls fly."),
+        ("all/y/talk", "Tits fly."),
+    ]
+    assert items[0].metadata["duration"] == 2.0
+
+
+# -- the transcriber ---------------------------------------------------------
+
+
+def command(monkeypatch: pytest.MonkeyPatch, code: str, *arguments: str) -> None:
+    words = [sys.executable, "-c", code, *(arguments or ("{file}",))]
+    monkeypatch.setenv(transcriber.SETTING, shlex.join(words))
+
+
+def test_a_transcriber_is_given_the_file_and_prints_the_transcript(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command(monkeypatch, f"import sys, os; assert os.path.isabs(sys.argv[1]); print({SRT!r})")
+    path = silence(tmp_path / "a $(b) 'c'.wav")
+    assert text(one(path)) == "Owls fly. At night. "
+
+
+def test_a_transcriber_is_given_a_copy_of_what_lies_in_an_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command(monkeypatch, "import sys; print(len(open(sys.argv[1], 'rb').read()), 'bytes', sys.argv[1][-4:])")
+    assert text(one(zipped(tmp_path / "a.zip", {"x.mp3": b"1234567"}))) == "7 bytes .mp3\n"
+
+
+def test_what_a_transcriber_writes_beside_is_swept_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command(monkeypatch, "import os; open('left.srt', 'w').close(); print(os.getcwd())")
+    folder = Path(text(one(silence(tmp_path / "a.wav"))).strip())
+    assert folder != Path.cwd()
+    assert not folder.exists()
+
+
+def test_a_transcriber_is_not_told_the_keys_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_MODEL_KEY", "secret")
+    command(monkeypatch, "import os; print([n for n in os.environ if n.startswith('RECOLLECT')])")
+    assert text(one(silence(tmp_path / "a.wav"))) == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import sys; sys.exit('no such model\\n\\x1b[31mtiny')", "the transcriber failed: \ufffd[31mtiny"),
+        ("import sys; sys.exit(3)", "the transcriber failed: it ended with 3"),
+        ("pass", "nothing is said in its transcript"),
+        ("print('x' * 2000)", "the transcriber printed more than 1,000 bytes"),
+        ("import time; time.sleep(600)", "the transcriber took longer than 1 seconds"),
+    ],
+)
+def test_a_transcriber_that_fails_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
+) -> None:
+    seconds = 1.0 if "sleep" in code else 60.0
+    monkeypatch.setattr(transcriber, "LIMITS", Limits(transcript_bytes=1000, transcriber_seconds=seconds))
+    command(monkeypatch, code)
+    assert problem(silence(tmp_path / "a.wav")) == reason
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("whisper", "put {file} there"),
+        ("'whisper {file}", "no command line"),
+        ("/no/such/program {file}", "cannot be started"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
+) -> None:
+    monkeypatch.setenv(transcriber.SETTING, line)
+    assert reason in problem(silence(tmp_path / "a.wav"))
+
+
+def test_a_transcript_beside_a_recording_spares_the_transcriber(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command(monkeypatch, "print('made')")
+    (tmp_path / "a.srt").write_text(SRT)
+    assert text(one(silence(tmp_path / "a.wav"))) == "Owls fly. At night. "
+
+
+# -- what is claimed ---------------------------------------------------------
+
+
+def test_texts_and_json_are_claimed_only_beside_what_they_belong_to(tmp_path: Path) -> None:
+    silence(tmp_path / "talk.wav")
+    for name in ("talk.txt", "note.txt", "talk.md", "data.json"):
+        (tmp_path / name).write_text("{}")
+    claimed = {e.name for e in entries(tmp_path) if isinstance(e, Entry) and (media.claims(e) or transcripts.claims(e))}
+    assert claimed == {"talk.wav", "talk.txt"}

@@ -1,0 +1,337 @@
+"""The toolset "sources": notes, media, chats, characters and prompts each by itself; and all of them as resources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from tool_calls import Caller
+
+from recollect.library import Library
+from recollect.serve.mcp import resources, sources
+from recollect.serve.mcp.addresses import Address, read_address
+from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.protocol import Dispatcher
+from recollect.serve.mcp.source_tools import TOOLS
+
+SRT = """1
+00:00:01,000 --> 00:00:04,000
+The quagga is extinct.
+
+2
+00:00:05,500 --> 00:00:09,000
+Nobody saw it since.
+"""
+MakeCaller = Callable[..., Caller]
+
+
+@pytest.fixture
+def agent(place: str) -> Iterator[Caller]:
+    caller = Caller(place, "sources")
+    yield caller
+    caller.close()
+
+
+def make(library: Library, source: str, **fields: Any) -> str:
+    return library.knowledge.create(source, fields).id
+
+
+def ids(answer: Any) -> list[str]:
+    return [result["id"] for result in answer["results"]]
+
+
+# -- what is listed --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_names_and_hints_are_those_of_the_contract(agent: Caller) -> None:
+    dotted = {tool["name"] for tool in Catalog(toolsets=["sources", "knowledge"], names="dotted").listing()}
+    assert dotted == {
+        "notes.search", "notes.get", "notes.write", "media.search", "media.get", "media.transcript", "chats.search",
+        "chats.get", "characters.search", "characters.get", "prompts.search", "prompts.get", "knowledge.search",
+        "knowledge.get",
+    }  # fmt: skip
+    writing = [tool.name for tool in TOOLS if not tool.reads_only]
+    assert writing == ["notes_write"]
+    for tool in agent.catalog.listing():
+        assert tool["annotations"]["readOnlyHint"] is (tool["name"] != "notes_write")
+        assert "output" not in tool
+
+
+# -- notes -----------------------------------------------------------------------
+
+
+def test_notes_are_written_found_read_and_changed(agent: Caller) -> None:
+    note = agent.answer("notes_write", title="Stables", content="The quagga sleeps.", keywords=["zoo"])
+    assert note.keys() == {"id", "source", "title", "uri", "version", "created_at", "last_modified", "tags"}
+    assert (note["title"], note["tags"], note["version"]) == ("Stables", ["zoo"], 1)
+    assert note["uri"] == f"notes://{quote(note['id'], safe='')}"
+    (found,) = agent.answer("notes_search", query="quagga", keywords=["zoo"])["results"]
+    assert (found["id"], found["version"], found["tags"]) == (note["id"], 1, ["zoo"])
+    assert agent.answer("notes_search", query="quagga", keywords=["farm"])["results"] == []
+    changed = agent.answer("notes_write", note_id=note["id"], content="The okapi sleeps.", version=1)
+    assert (changed["version"], changed["title"], changed["tags"]) == (2, "Stables", ["zoo"])
+    assert agent.answer("notes_get", note_id=note["id"], retrieval={"mode": "full"})["content"] == "The okapi sleeps."
+    assert agent.answer("notes_search", query="quagga")["results"] == []
+    assert agent.answer("notes_write", note_id=note["uri"], keywords=[])["tags"] is None
+
+
+def test_whoever_changes_an_older_version_is_told(agent: Caller) -> None:
+    id_ = agent.answer("notes_write", content="one")["id"]
+    agent.answer("notes_write", note_id=id_, content="two")
+    refused = agent.error("notes_write", note_id=id_, content="three", version=1)["error"]
+    assert "version 2" in refused
+    assert not refused.startswith("Invalid arguments")
+    assert agent.answer("notes_get", note_id=id_, retrieval={"mode": "full"})["content"] == "two"
+    assert agent.error("notes_write", note_id="none", content="x") == {"error": "Note not found: none"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({}, "at least one of title, content, keywords"),
+        ({"note_id": "x"}, "at least one of"),
+        ({"title": "x", "version": 1}, "version needs note_id"),
+        ({"title": 5}, "title: expected a string"),
+        ({"title": " ", "content": ""}, "title"),
+        ({"title": "x", "keywords": [1]}, "keywords"),
+        ({"title": "x", "created_at": "2020"}, "Unknown argument"),
+    ],
+)
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_note_that_says_nothing_is_refused(agent: Caller, arguments: dict[str, Any], reason: str) -> None:
+    error = agent.error("notes_write", **arguments)["error"]
+    assert error.startswith("Invalid arguments for notes_write: ")
+    assert reason in error
+
+
+# -- media -----------------------------------------------------------------------
+
+
+def test_media_are_found_by_type_and_date_and_read_where_they_were_found(agent: Caller, library: Library) -> None:
+    video = make(library, "media", title="Talk", media_type="video", transcript=SRT, created_at="2024-01-15")
+    paper = make(library, "media", title="Paper", media_type="pdf", content="A quagga.", created_at="2025-06-01")
+    assert set(ids(agent.answer("media_search", query="quagga"))) == {video, paper}
+    assert ids(agent.answer("media_search", query="quagga", media_types=["VIDEO"])) == [video]
+    assert ids(agent.answer("media_search", query="quagga", date_from="2025-01-01")) == [paper]
+    assert ids(agent.answer("media_search", query="quagga", date_to="2024-01-15")) == [video]
+    recent = agent.answer("media_search", query="quagga", order_by="recent")["results"]
+    assert [r["last_modified"] for r in recent] == sorted((r["last_modified"] for r in recent), reverse=True)
+    (found,) = agent.answer("media_search", query="nobody", media_types="video")["results"]
+    assert found["loc"]["seconds"] == 5.5
+    assert found["media_type"] == "video"
+    read = agent.answer("media_get", media_id=video, retrieval={"mode": "chunk", "loc": found["loc"]})
+    assert "Nobody saw it since." in read["content"]
+    assert "is not a date" in agent.error("media_search", query="x", date_from="soon")["error"]
+
+
+def test_a_transcript_comes_in_every_format(agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    id_ = make(library, "media", title="Talk", media_type="video", transcript=SRT)
+    answer = agent.answer("media_transcript", media_id=id_)
+    assert answer.keys() == {"content"}
+    assert " ".join(answer["content"].split()) == "The quagga is extinct. Nobody saw it since."
+    assert "00:00:05,500 --> 00:00:09,000" in agent.answer("media_transcript", media_id=id_, format="srt")["content"]
+    assert agent.answer("media_transcript", media_id=id_, format="vtt")["content"].startswith("WEBVTT")
+    cues = agent.answer("media_transcript", media_id=f"media://{id_}", format="json")["content"]
+    assert [cue["start"] for cue in cues["segments"]] == [1.0, 5.5]
+    timed = agent.answer("media_transcript", media_id=id_, include_timestamps=True)["content"]
+    assert "0:05" in timed
+    monkeypatch.setattr(sources, "TRANSCRIPT_LENGTH", 10)
+    monkeypatch.setattr(sources, "MOST_CUES", 1)
+    assert len(agent.answer("media_transcript", media_id=id_, format="json")["content"]["segments"]) == 1
+    assert "media_get" in agent.answer("media_transcript", media_id=id_)["truncated"]
+    assert agent.error("media_transcript", media_id=7) == {"error": "Media not found: 7"}
+    assert "format: 'mp3'" in agent.error("media_transcript", media_id=id_, format="mp3")["error"]
+    text = make(library, "media", title="Paper", media_type="pdf", content="A quagga.")
+    assert agent.error("media_transcript", media_id=text, format="srt")["error"].startswith("Invalid arguments for ")
+
+
+# -- chats -----------------------------------------------------------------------
+
+
+def test_chats_are_found_by_title_or_message_and_by_who_spoke(agent: Caller, library: Library) -> None:
+    library.add_conversation("c1", "Quagga", messages=[
+        {"id": "m0", "role": "user", "content": "an apple"},
+        {"id": "m1", "role": "assistant", "author": "Ann", "content": "no quagga here"},
+    ])  # fmt: skip
+    library.add_conversation("c2", "Pears", messages=[{"id": "m0", "role": "user", "content": "is a quagga a pear?"}])
+
+    def found(**given: Any) -> set[str]:
+        return {r["uri"] for r in agent.answer("chats_search", query="quagga", **given)["results"]}
+
+    assert found(by="message") == {"chats://c1#m1", "chats://c2#m0"}
+    assert found(by="title") == {"chats://c1"}
+    assert found() >= found(by="message")
+    assert found(sender="ann", by="message") == {"chats://c1#m1"}
+    assert found(sender="user", by="message") == {"chats://c2#m0"}
+    assert found(character_id=7) == set()
+    assert "by: 'sound'" in agent.error("chats_search", query="x", by="sound")["error"]
+
+
+def test_a_chat_is_read_in_pages_or_around_a_message(agent: Caller, library: Library) -> None:
+    library.add_conversation("c1", "Long", messages=[
+        {"id": f"m{n}", "role": "user", "content": f"said {n}"} for n in range(120)
+    ])  # fmt: skip
+    first = agent.answer("chats_get", conversation_id="c1")
+    assert first["content"].splitlines()[0] == "user: said 0"
+    assert len(first["attachments"]) == 50
+    assert (first["page"]["next_page"], first["page"]["total"]) == (2, 120)
+    last = agent.answer("chats_get", conversation_id="c1", page=3, page_size=50)
+    assert [unit["message_id"] for unit in last["attachments"]] == [f"m{n}" for n in range(100, 120)]
+    assert last["page"]["next_page"] is None
+    assert agent.answer("chats_get", conversation_id="c1", page_size=10**6)["page"]["page_size"] == 200
+    wanted = {"mode": "chunk_with_siblings", "loc": {"message_id": "m60"}, "sibling_window": 1}
+    around = agent.answer("chats_get", conversation_id="c1", retrieval=wanted)
+    assert around["content"] == "user: said 59\nuser: said 60\nuser: said 61\n"
+    named = agent.answer("chats_get", conversation_id="chats://c1#m60", retrieval={"mode": "chunk"})
+    assert named["content"] == "user: said 60\n"
+
+
+# -- characters and prompts --------------------------------------------------------
+
+
+def test_characters_are_found_by_text_or_tags_and_read_by_id_or_name(agent: Caller, library: Library) -> None:
+    id_ = make(library, "characters", name="Quentin", description="A quagga who talks.", tags=["zoo", "comic"])
+    for query in ("quagga", "zoo, comic", ["zoo", "comic"]):
+        assert ids(agent.answer("characters_search", query=query)) == [id_], query
+    for named in (id_, "quentin", f"characters://{id_}"):
+        content = agent.answer("characters_get", character_id=named)["content"]
+        assert (content["name"], content["description"]) == ("Quentin", "A quagga who talks.")
+    assert agent.error("characters_get", character_id=7) == {"error": "Character not found: 7"}
+    assert "query" in agent.error("characters_search", query=[])["error"]
+
+
+def test_prompts_are_found_in_the_fields_that_are_named(agent: Caller, library: Library) -> None:
+    id_ = make(
+        library, "prompts", name="Zoologist", system_prompt="Know every quagga.", user_prompt="Go on.", keywords=["zoo"]
+    )
+    assert ids(agent.answer("prompts_search", query="quagga")) == [id_]
+    assert ids(agent.answer("prompts_search", query="quagga", fields=["system_prompt", "details"])) == [id_]
+    assert ids(agent.answer("prompts_search", query="quagga", fields=["user_prompt"])) == []
+    assert ids(agent.answer("prompts_search", query="zoo", fields=["keywords"])) == [id_]
+    assert "fields: 'colour'" in agent.error("prompts_search", query="x", fields=["colour"])["error"]
+    for named in (id_, "Zoologist", f"prompts://{id_}"):
+        content = agent.answer("prompts_get", prompt_id_or_name=named)["content"]
+        assert (content["name"], content["user_prompt"]) == ("Zoologist", "Go on.")
+    assert agent.error("prompts_get", prompt_id_or_name="none") == {"error": "Prompt not found: none"}
+
+
+@pytest.mark.parametrize("tool", [tool.name for tool in TOOLS if tool.name.endswith("_search")])
+def test_every_search_has_the_same_pages(agent: Caller, library: Library, tool: str) -> None:
+    source = tool.removesuffix("_search")
+    for n in range(12):
+        if source == "chats":
+            library.add_conversation(f"c{n}", f"T{n}", messages=[{"role": "user", "content": f"quagga {n}"}])
+        else:
+            fields = {"media_type": "pdf"} if source == "media" else {}
+            text = "content" if source in ("notes", "media") else "system_prompt"
+            name = "title" if source in ("notes", "media") else "name"
+            make(library, source, **{name: f"T{n}", text: f"quagga {n}"}, **fields)
+    first = agent.answer(tool, query="quagga", snippet_length=10)
+    assert (len(first["results"]), first["has_more"], first["next_offset"]) == (10, True, 10)
+    assert first["total_estimated"] == 12
+    assert all(len(result["snippet"]) <= 10 for result in first["results"])
+    rest = agent.answer(tool, query="quagga", offset=10)
+    assert (rest["has_more"], rest["next_offset"]) == (False, None)
+    assert len({*ids(first), *ids(rest)}) == 12
+    assert len(agent.answer(tool, query="quagga", limit=0)["results"]) == 1
+    assert agent.error(tool)["error"] == f"Invalid arguments for {tool}: query must not be empty"
+
+
+# -- resources -------------------------------------------------------------------
+
+
+def resource(agent: Caller, method: str, catalog: Catalog | None = None, **params: Any) -> Any:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return Dispatcher(catalog or Catalog()).handle(asked, agent.context())
+
+
+def test_everything_is_a_resource_that_can_be_read(agent: Caller, library: Library) -> None:
+    named = {
+        "notes": make(library, "notes", title="Stables", content="The quagga\n# sleeps."),
+        "media": make(library, "media", title="Talk", media_type="video", transcript=SRT),
+        "characters": make(library, "characters", name="Quentin", description="A quagga."),
+        "prompts": make(library, "prompts", name="Zoologist", system_prompt="Know every quagga."),
+    }
+    library.add_conversation("c1", "Animals", messages=[
+        {"id": f"m{n}", "role": "user", "content": f"quagga {n}"} for n in range(3)
+    ])  # fmt: skip
+    listed = resource(agent, "resources/list")["result"]["resources"]
+    assert {each["uri"] for each in listed} == {
+        "recollect://conversation/c1", "media://types", *(f"{source}://{id_}" for source, id_ in named.items()),
+    }  # fmt: skip
+    for each in listed:
+        (content,) = resource(agent, "resources/read", uri=each["uri"])["result"]["contents"]
+        assert content["mimeType"] == each["mimeType"]
+        if each["uri"] != "media://types":
+            assert content["text"].startswith(f"# {each['name']}\n")
+            assert "quagga" in content["text"]
+            assert "never as instructions" in content["text"]
+            headings = [line for line in content["text"].splitlines() if line.startswith("# ")]
+            assert len(headings) == 1
+    (content,) = resource(agent, "resources/read", uri="chats://c1#m1")["result"]["contents"]
+    assert "> quagga 1" in content["text"] and "> quagga 0" not in content["text"]
+    templates = resource(agent, "resources/templates/list")["result"]["resourceTemplates"]
+    assert [t["uriTemplate"].partition(":")[0] for t in templates] == [
+        "recollect", "notes", "media", "characters", "prompts",
+    ]  # fmt: skip
+
+
+def test_the_types_of_media_are_counted(agent: Caller, library: Library) -> None:
+    for type_ in ("video", "pdf", "pdf"):
+        make(library, "media", title="T", media_type=type_, content="x")
+    (content,) = resource(agent, "resources/read", uri="media://types")["result"]["contents"]
+    assert content["mimeType"] == "application/json"
+    told = json.loads(content["text"])
+    assert told["types"] == [{"media_type": "pdf", "count": 2}, {"media_type": "video", "count": 1}]
+    assert told["suggested"] == [
+        "video", "audio", "podcast", "pdf", "epub", "docx", "pptx", "html", "markdown", "txt", "image", "article",
+    ]  # fmt: skip
+
+
+def test_a_long_item_comes_in_parts(agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "PART_LENGTH", 400)
+    text = " ".join(f"word{n}" for n in range(300))
+    uri, found = f"notes://{make(library, 'notes', title='Long', content=text)}", ""
+    for _ in range(20):
+        part = resource(agent, "resources/read", uri=uri)["result"]["contents"][0]["text"]
+        found += "".join(line.removeprefix("> ") for line in part.splitlines() if line.startswith("> "))
+        if "The next part: " not in part:
+            break
+        uri = part.rsplit("The next part: ", 1)[1]
+    assert found.replace(" ", "") == text.replace(" ", "")
+
+
+def test_whoever_may_read_conversations_alone_reads_nothing_else(agent: Caller, library: Library) -> None:
+    id_ = make(library, "notes", title="Stables", content="The quagga sleeps.")
+    library.add_conversation("c1", "Animals", messages=[{"role": "user", "content": "x"}])
+    catalog = Catalog(allowed={"conversations"})
+    listed = resource(agent, "resources/list", catalog)["result"]["resources"]
+    assert [each["uri"] for each in listed] == ["recollect://conversation/c1"]
+    assert len(resource(agent, "resources/templates/list", catalog)["result"]["resourceTemplates"]) == 1
+    assert "result" in resource(agent, "resources/read", catalog, uri="chats://c1")
+    for uri in (f"notes://{id_}", f"recollect://conversation/{id_}", f"chats://{id_}", "media://types"):
+        assert resource(agent, "resources/read", catalog, uri=uri)["error"]["code"] == -32002
+    for uri in (f"recollect://conversation/{id_}", f"chats://{id_}", "notes://c1", "media://none", "notes://"):
+        assert resource(agent, "resources/read", uri=uri)["error"]["code"] == -32002
+    only_notes = Catalog(toolsets=["sources"])
+    prompt = resource(agent, "prompts/get", only_notes, name="recall", arguments={"topic": "towers"})["result"]
+    assert "chats_search" in prompt["messages"][0]["content"]["text"]
+
+
+@pytest.mark.parametrize("id_", ["a", "a b/c", "a#b?c%d", "ü", "a://b", "types", "?start=3"])
+@pytest.mark.parametrize("message", ["", "m/1#2"])
+def test_an_address_names_what_it_was_made_of(id_: str, message: str) -> None:
+    for start in (0, 7):
+        address = Address("chats", id_, message, start)
+        assert read_address(address.uri) == address
+
+
+@pytest.mark.parametrize(
+    "text", ["", "notes", "notes:x", "notes://", "books://x", "notes://x?start=y", "notes://x?a=1"]
+)
+def test_what_is_no_address_is_none(text: str) -> None:
+    assert read_address(text) is None

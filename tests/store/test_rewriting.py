@@ -1,0 +1,401 @@
+"""Notes and the like: rewritten as a whole, counted in versions, taken back state by state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.items import fields_of, text_of, with_fields, with_text
+from recollect.model import CHARACTER, MEDIA, NOTE, PROMPT, Document, Filter, Passage, arrange
+from recollect.query import parse
+from recollect.store.base import Store
+
+NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
+EVERYTHING = Filter()
+
+
+def note(*paragraphs: str, id: str = "n1", minutes: int = 0, **fields: Any) -> Document:
+    """Each paragraph a passage that is known by what it says, as chunks are."""
+    passages = tuple(
+        Passage(f"{id}-{text}", None, text, kind="chunk", created_at=NOON, metadata={"start": n})
+        for n, text in enumerate(paragraphs)
+    )
+    defaults: dict[str, Any] = {"title": "A note", "created_at": NOON, "updated_at": NOON + timedelta(minutes=minutes)}
+    return Document("notes", id, source=NOTE, id=id, passages=passages, **(defaults | fields))
+
+
+def texts(store: Store, id: str = "n1") -> list[str]:
+    return [p.content for p in store.document(id).passages]
+
+
+def imported(store: Store, *documents: Document) -> int:
+    receipt = store.begin("a folder")
+    store.save(documents, receipt.id)
+    store.finish(receipt)
+    return receipt.id
+
+
+def found(store: Store, query: str, filter: Filter = EVERYTHING) -> list[str]:
+    keys = store.match(parse(query), filter, 100)
+    contents = {c.key: c.content for c in store.passages(keys, filter)}
+    assert store.count(parse(query), filter) == (len(contents), True)
+    return [contents[key] for key in keys]
+
+
+# -- rewriting ----------------------------------------------------------------------
+
+
+def test_a_newer_note_replaces_what_the_stored_one_said(store: Store) -> None:
+    store.save([note("walrus", "seal", "otter")])
+    (saved,) = store.save([note("otter", "heron", "walrus", minutes=1, title="Birds")])
+    assert (saved.new, saved.same, saved.changed, saved.removed, saved.altered) == (1, 0, 2, 1, True)
+    assert texts(store) == ["otter", "heron", "walrus"]
+    assert (found(store, "seal"), found(store, "heron"), found(store, "birds")) == ([], ["heron"], ["otter"])
+    assert store.document("n1") == arrange(note("otter", "heron", "walrus", minutes=1, title="Birds"))
+    assert store.verify().healthy
+
+
+def test_a_note_that_says_the_same_is_left_alone(store: Store) -> None:
+    store.save([note("walrus", "seal")])
+    (saved,) = store.save([note("walrus", "seal", minutes=5)])
+    assert (saved.same, saved.new, saved.removed, saved.altered) == (2, 0, 0, False)
+    assert store.document("n1").version == 1
+
+
+@pytest.mark.parametrize("given_", [note("heron", minutes=-5), note("heron", partial=True, minutes=5)])
+def test_an_older_or_partial_note_changes_nothing(store: Store, given_: Document) -> None:
+    store.save([note("walrus", "seal")])
+    (saved,) = store.save([given_])
+    assert (saved.kept, saved.new, saved.removed) == (1, 0, 0)
+    assert texts(store) == ["walrus", "seal"]
+
+
+def test_tags_that_a_note_no_longer_has_are_gone(store: Store) -> None:
+    store.save([note("walrus", metadata={"tags": ["sea"], "links": ["seal"]})])
+    store.save([note("walrus", minutes=1, metadata={"links": ["seal"]})])
+    assert store.head("n1").metadata == {"links": ["seal"]}
+
+
+def test_a_conversation_still_only_grows(store: Store) -> None:
+    talk = Document("test", "c1", passages=(Passage("a", "user", "walrus"),), updated_at=NOON)
+    store.save([talk])
+    store.save([replace(talk, passages=(Passage("b", "user", "seal"),), updated_at=NOON + timedelta(days=1))])
+    assert sorted(texts(store, "c1")) == ["seal", "walrus"]
+
+
+def test_long_texts_and_fields_come_back_as_they_were_rewritten(store: Store) -> None:
+    text = "".join(f"Sentence number {n} speaks of walrus {n * n}. " for n in range(200))
+    edited = text.replace("number 77 ", "number seventy-seven, an odd one, ")
+    empty = Document("notes", "n1", "Long", NOTE, created_at=NOON, updated_at=NOON)
+    store.save([with_text(empty, text)])
+    (saved,) = store.save([with_text(replace(empty, updated_at=NOON + timedelta(days=1)), edited)])
+    assert text_of(store.document("n1").passages) == edited
+    assert saved.new <= 2 and saved.removed <= 2
+    prompt = Document("prompts", "p1", source=PROMPT)
+    store.save([with_fields(prompt, {"name": "Poet", "user_prompt": "Write of seals", "author": "Ann"})])
+    store.rewrite("p1", with_fields(prompt, {"name": "Poet", "user_prompt": "Write of herons"}))
+    assert fields_of(store.document("p1").passages) == {"name": "Poet", "user_prompt": "Write of herons"}
+    assert [c.role for c in store.passages(store.match(parse("herons"), EVERYTHING, 9), EVERYTHING)] == ["user_prompt"]
+
+
+# -- by a person ----------------------------------------------------------------------
+
+
+def test_a_person_rewrites_what_is_stored_whatever_the_times_say(store: Store) -> None:
+    store.save([note("walrus", "seal", minutes=5)])
+    saved = store.rewrite("n1", note("seal", "heron", title="Mine", minutes=-60))
+    assert (saved.id, saved.new, saved.removed) == ("n1", 1, 1)
+    now = store.document("n1")
+    assert (texts(store), now.title, now.version) == (["seal", "heron"], "Mine", 2)
+    assert now.updated_at is not None and now.updated_at > NOON + timedelta(days=30)
+    store.save([note("walrus", minutes=9)])  # the file is older than the change
+    assert texts(store) == ["seal", "heron"]
+
+
+def test_rewriting_with_the_same_changes_nothing(store: Store) -> None:
+    store.save([note("walrus")])
+    before = store.head("n1")
+    store.rewrite("n1", note("walrus"))
+    assert (store.head("n1").version, store.head("n1").updated_at) == (1, before.updated_at)
+
+
+def test_a_change_made_for_another_version_is_refused(store: Store) -> None:
+    store.save([note("walrus")])
+    store.rewrite("n1", note("seal"), version=1)
+    with pytest.raises(Conflict, match="changed meanwhile: it is version 2 now, not 1"):
+        store.rewrite("n1", note("heron"), version=1)
+    assert texts(store) == ["seal"]
+    with pytest.raises(NotFound):
+        store.rewrite("nowhere", note("heron"))
+    store.save([Document("test", "c1", passages=(Passage("a", "user", "x"),))])
+    with pytest.raises(InvalidInput, match="conversation"):
+        store.rewrite("c1", note("heron"))
+
+
+def test_every_change_counts_a_version(store: Store) -> None:
+    store.save([Document("test", "c1", passages=(Passage("a", "user", "x"),)), note("walrus")])
+
+    def versions() -> tuple[int, int]:
+        return store.document("c1").version, store.summary("n1").version
+
+    assert versions() == (1, 1)
+    store.append("c1", Passage("b", "user", "y"))
+    store.append("c1", store.document("c1").passages[-1])
+    assert versions() == (2, 1)
+    store.extend("c1", [Passage("c", "user", "z"), Passage("d", "user", "z")])
+    assert versions() == (3, 1)
+    store.amend("c1", title="New")
+    store.retitle("n1", "New")
+    assert versions() == (4, 2)
+    receipt = imported(
+        store, note("seal", minutes=10**9 // 60), Document("test", "c1", passages=(Passage("e", "user", "w"),))
+    )
+    assert versions() == (5, 3)
+    store.undo(receipt)
+    assert versions() == (6, 4)
+    assert {s.id: s.version for s in store.documents(EVERYTHING, "", 9, 0)[0]} == {"c1": 6, "n1": 4}
+
+
+# -- taking back ----------------------------------------------------------------------
+
+
+def test_imports_of_a_note_are_taken_back_in_any_order(store: Store) -> None:
+    first, second, third = (imported(store, note(word, minutes=n)) for n, word in enumerate(["one", "two", "three"]))
+    store.undo(second)
+    assert texts(store) == ["three"]
+    store.undo(third)
+    assert texts(store) == ["one"]
+    store.undo(first)
+    assert list(store.every(EVERYTHING)) == []
+
+
+def test_what_a_person_wrote_outlives_the_imports_before_it(store: Store) -> None:
+    first, second = imported(store, note("one")), imported(store, note("two", minutes=1))
+    store.rewrite("n1", note("mine"))
+    later = imported(store, note("three", minutes=10**9 // 60))
+    store.undo(second)
+    assert texts(store) == ["three"]
+    store.undo(later)
+    assert texts(store) == ["mine"]
+    store.undo(first)
+    assert texts(store) == ["mine"]
+
+
+def test_what_a_person_added_to_a_note_outlives_its_import(store: Store) -> None:
+    receipt = imported(store, note("one"))
+    store.append("n1", Passage("more", None, "two"))
+    store.undo(receipt)
+    assert texts(store) == ["one", "two"]
+
+
+def test_a_note_that_an_older_version_imported_is_taken_back(store: Store) -> None:
+    receipt = imported(store, note("one"))
+    forget_states(store)
+    again = imported(store, note("one"))
+    store.undo(receipt)
+    assert texts(store) == ["one"]
+    store.undo(again)
+    assert list(store.every(EVERYTHING)) == []
+
+
+def forget_states(store: Store) -> None:
+    store._connections.write(lambda db: db.run("update receipt_document set before = null"))  # type: ignore[attr-defined]
+
+
+states = st.lists(st.sampled_from(["red", "green", "blue"]), unique=True, min_size=1)
+moves = st.one_of(
+    st.tuples(st.just("import"), states), st.tuples(st.just("import"), states), st.tuples(st.just("write"), states),
+    st.tuples(st.just("undo"), st.integers(0, 5)),
+)  # fmt: skip
+
+
+@given(st.lists(moves, max_size=9))
+def test_a_note_is_what_the_last_import_or_person_made_it(reopen: Callable[[], Store], life: list[Any]) -> None:
+    store = reopen()
+    for document in list(store.every(EVERYTHING)):
+        store.delete(document.id)
+    made: list[tuple[int | None, list[str]]] = []  # by which import, or by a person
+    receipts: list[int] = []
+    for number, (what, value) in enumerate(life):
+        if what == "import":
+            # Newer than what a person wrote meanwhile, as a file that was edited after it.
+            receipts.append(imported(store, note(*value, minutes=10**9 // 60 + number, title="")))
+            made.append((receipts[-1], value))
+        elif what == "write" and made:
+            store.rewrite("n1", note(*value, minutes=10**9 // 60 + number, title=""))
+            if value != made[-1][1]:
+                made.append((None, value))
+        elif what == "undo" and value < len(receipts):
+            store.undo(gone := receipts.pop(value))
+            made = [(by, state) for by, state in made if by != gone]
+        assert [texts(store, d.id) for d in store.every(EVERYTHING)] == [state for _, state in made[-1:]]
+    for word in ("red", "green", "blue"):
+        assert found(store, word) == [w for _, state in made[-1:] for w in state if w == word]
+    assert store.verify().healthy
+
+
+# -- filters ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mixed(store: Store) -> Store:
+    store.save([
+        note("a walrus"),
+        Document("test", "c1", "Talk", created_at=NOON, updated_at=NOON, metadata={"character_id": 7}, passages=(
+            Passage("b", "user", "b walrus", author="Ann", created_at=NOON),
+            Passage("c", "Assistant", "c walrus", created_at=NOON),
+        )),
+        Document("test", "c2", "Talk", created_at=NOON, updated_at=NOON, metadata={"character_id": "seven"}, passages=(
+            Passage("d", "assistant", "d walrus", author="ÄRA", created_at=NOON),
+            Passage("e", "user", "e walrus", author="ann", created_at=NOON),
+        )),
+        Document("media", "m1", "Film", MEDIA, created_at=NOON, metadata={"media_type": "Video"}, passages=(
+            Passage("f", None, "f walrus", kind="chunk", author="Ann", created_at=NOON),)),
+        Document("media", "m2", "Book", MEDIA, created_at=NOON, metadata={"media_type": "pdf"}, passages=(
+            Passage("g", None, "g walrus", kind="chunk", created_at=NOON),)),
+        Document("characters", "x", "Bo", CHARACTER, created_at=NOON, passages=(
+            Passage("h", "name", "h walrus", kind="field", created_at=NOON),)),
+    ])  # fmt: skip
+    space = store.add_space("test", "1", 4, None)
+    waiting, _ = store.unembedded(space, 100)
+    store.embed(space, {passage: [_unit(n)] for n, passage in enumerate(waiting)})
+    store.finish_space(space)
+    return store
+
+
+def _unit(n: int) -> Any:
+    import numpy as np
+
+    made = np.array([1, n, n * n, -n], np.float32)
+    return made / np.linalg.norm(made)
+
+
+FILTERS = [
+    (Filter(), "abcdefgh"),
+    (Filter(sources=("note",)), "a"),
+    (Filter(sources=("conversation",)), "bcde"),
+    (Filter(sources=("conversation", "media", "character")), "bcdefgh"),
+    (Filter(sources=("prompt",)), ""),
+    (Filter(media_types=("VIDEO",)), "f"),
+    (Filter(media_types=("video", "pdf")), "fg"),
+    (Filter(sources=("conversation",), media_types=("pdf",)), ""),
+    (Filter(characters=("7",)), "bc"),
+    (Filter(characters=("seven", "7")), "bcde"),
+    (Filter(characters=("Seven",)), ""),
+    (Filter(senders=("ann",)), "bef"),
+    (Filter(senders=("ASSISTANT",)), "cd"),
+    (Filter(senders=("ära", "user")), "bde"),
+    (Filter(senders=("name",)), "h"),
+    (Filter(senders=("nobody",)), ""),
+    (Filter(senders=("ann",), roles=("user",)), "be"),
+    (Filter(senders=("ann",), sources=("media",)), "f"),
+]
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize(("filter", "expected"), FILTERS)
+def test_a_filter_holds_on_every_way(
+    mixed: Store, filter: Filter, expected: str, sealed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if sealed:
+        seal(mixed, monkeypatch)
+    assert "".join(sorted(c[0] for c in found(mixed, "walrus", filter))) == expected
+    assert (
+        "".join(sorted(c[0] for c in found(mixed, 'a OR b OR c OR d OR "e walrus" OR f* OR g OR h', filter)))
+        == expected
+    )
+    (space,) = mixed.spaces()
+    near = mixed.nearest(space, _unit(1), filter, 20)
+    assert len(near) == len(expected)
+    assert mixed.nearest(space, _unit(1), filter, 2) == near[:2]
+    everything = mixed.passages(list(range(1, 20)), filter)
+    assert "".join(sorted(c.content[0] for c in everything)) == expected
+    assert {key for key, _ in near} == {c.key for c in everything}
+    assert "".join(sorted(c.content[0] for c in mixed.newest(filter, 20, 0)[0])) == expected
+    assert mixed.newest(filter, 20, 0)[1] == len(expected)
+    documents = {c.document for c in everything}
+    assert {c.document for c in mixed.newest(filter, 20, 0, by_document=True)[0]} == documents
+    assert mixed.newest(filter, 20, 0, by_document=True)[1] == len(documents)
+    for text in (None, "alru", "walrus", " "):
+        assert "".join(sorted(c.content[0] for c in mixed.recent(text, filter, 20))) == expected
+    assert mixed.find_literal(" ", filter, 20, 0)[1] == len(expected)
+    summaries, total = mixed.documents(filter, "", 20, 0)
+    assert ({s.id for s in summaries}, total) == (documents, len(documents))
+    assert {d.id for d in mixed.every(filter)} == documents
+
+
+def seal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a store keeps a part of the index apart, let it."""
+    from recollect.store.sqlite import sealed, vectors
+    from recollect.store.sqlite import store as module
+
+    for name in ("SMALLEST", "LARGEST"):
+        monkeypatch.setattr(sealed, name, 3)
+    monkeypatch.setattr(module, "SMALLEST", 3)
+    monkeypatch.setattr(vectors, "_SINGLY", 0)
+    monkeypatch.setattr(vectors, "_TAIL", 1)
+    store.refresh()
+
+
+def test_what_nearly_everything_is_of_is_found_without_the_others(
+    mixed: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from recollect.store import selection
+
+    monkeypatch.setattr(selection, "_FEW", 1)
+    for filter, expected in FILTERS:
+        assert "".join(sorted(c[0] for c in found(mixed, "walrus", filter))) == expected
+        assert "".join(sorted(c.content[0] for c in mixed.newest(filter, 20, 0)[0])) == expected
+
+
+def test_only_where_the_few_are_is_looked() -> None:
+    from recollect.store.sqlite.text import narrowed
+
+    assert narrowed((1, 10), None) == [(1, 10)]
+    assert narrowed((5, 9), [1, 2, 20]) == []
+    assert narrowed((2, 10**6), [1, 2, 3, 9, 50_000, 50_400, 90_000, 10**7]) == [
+        (2, 9),
+        (50_000, 50_400),
+        (90_000, 90_000),
+    ]
+    spread = list(range(1, 10**6, 2_000))
+    parts = narrowed((1, 10**6), spread)
+    assert len(parts) <= 40 and all(any(first <= key <= last for first, last in parts) for key in spread)
+
+
+def test_a_filter_follows_what_is_said_of_a_document(mixed: Store) -> None:
+    mixed.amend("m1", metadata={"media_type": "audio"})
+    mixed.amend("c1", metadata={"character_id": None})
+    assert found(mixed, "walrus", Filter(media_types=("audio",))) == ["f walrus"]
+    assert found(mixed, "walrus", Filter(characters=("7",))) == []
+
+
+# -- counting ---------------------------------------------------------------------------
+
+
+def test_each_source_is_counted(mixed: Store) -> None:
+    mixed.save([note("x", id="n2", metadata={"tags": ["sea"]})])
+    stats = mixed.stats()
+    names = ("conversations", "notes", "media", "characters", "prompts", "messages")
+    assert [stats[name] for name in names] == [2, 2, 2, 1, 0, 4]
+    assert mixed.media_types() == [("pdf", 1), ("video", 1)]
+    assert mixed.facets("note") == {"namespaces": [("default", 2)], "origins": [("notes", 2)], "tags": [("sea", 1)]}
+    assert mixed.facets()["origins"] == [("test", 2)]
+
+
+def test_a_file_that_was_only_touched_changes_nothing(store: Store) -> None:
+    first, later = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
+    note = with_text(Document("notes", "touched", "A note", NOTE, created_at=first, updated_at=first), "One. Two.")
+    (saved,) = store.save([note])
+    again = with_text(Document("notes", "touched", "A note", NOTE, created_at=later, updated_at=later), "One. Two.")
+    (unchanged,) = store.save([again])
+    assert (unchanged.changed, unchanged.new, unchanged.removed, unchanged.altered) == (0, 0, 0, False)
+    assert store.head(saved.id).created_at == first
+    assert store.head(saved.id).version == 1

@@ -1,0 +1,85 @@
+"""Notes, media, characters and prompts as documents: what goes in comes out again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.items import Cue, cues_of, fields_of, seconds_at, text_of, with_cues, with_fields, with_text
+from recollect.model import CHARACTER, MEDIA, NOTE, PROMPT, Document
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+WORDS = st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=12)
+SAID = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)
+CUES = st.lists(st.tuples(SAID, st.sampled_from([None, "Ada", "Grace"])), max_size=60).map(
+    lambda said: [Cue(n * 2.0, n * 2.0 + 1.5, text, speaker) for n, (text, speaker) in enumerate(said)]
+)
+
+
+def document(source: str, **more: object) -> Document:
+    return Document("here", "it", source=source, created_at=NOW, **more)  # type: ignore[arg-type]
+
+
+@given(st.text(max_size=4_000))
+def test_a_text_comes_out_as_it_went_in(text: str) -> None:
+    note = with_text(document(NOTE), text)
+    assert text_of(note.passages) == text
+    assert [p.metadata["start"] for p in note.passages] == [
+        sum(len(q.content) for q in note.passages[:n]) for n in range(len(note.passages))
+    ]
+    assert len({p.id for p in note.passages}) == len(note.passages)
+
+
+@given(CUES)
+def test_a_transcript_comes_out_as_it_went_in(cues: list[Cue]) -> None:
+    media = with_cues(document(MEDIA), cues)
+    assert list(cues_of(media.passages)) == cues
+
+
+def test_a_place_in_a_transcript_has_its_second() -> None:
+    cues = [Cue(n, n + 1, f"This is what is said at {n}, and a little more.") for n in range(200)]
+    media = with_cues(document(MEDIA), cues)
+    assert len(media.passages) > 5
+    for passage in media.passages:
+        for second in range(200):
+            at = passage.content.find(f"at {second},")
+            if at >= 0:
+                assert seconds_at(passage, at) == second
+
+
+def test_a_chunk_of_one_speaker_says_who_it_is() -> None:
+    media = with_cues(document(MEDIA), [Cue(0, 1, "Hello there.", "Ada"), Cue(1, 2, "And more.", "Ada")])
+    assert media.passages[0].author == "Ada"
+    both = with_cues(document(MEDIA), [Cue(0, 1, "Hello there.", "Ada"), Cue(1, 2, "And more.", "Grace")])
+    assert both.passages[0].author is None
+
+
+def test_chunks_know_their_page() -> None:
+    text = "".join(f"This is page {n}. " * 100 for n in range(1, 4))
+    pages = [text.index(f"This is page {n}") for n in range(1, 4)]
+    found = with_text(document(MEDIA), text, pages).passages
+    assert [p.metadata["page"] for p in found] == sorted(p.metadata["page"] for p in found)
+    assert {p.metadata["page"] for p in found} == {1, 2, 3}
+    assert all(a.metadata["end"] == b.metadata["start"] for a, b in pairwise(found))
+
+
+@given(st.dictionaries(st.sampled_from(["details", "system_prompt", "user_prompt"]), st.text(min_size=1), max_size=3))
+def test_fields_come_out_as_they_went_in(fields: dict[str, str]) -> None:
+    prompt = with_fields(document(PROMPT), {"name": "A prompt", **fields})
+    assert fields_of(prompt.passages) == {"name": "A prompt", **fields}
+    assert prompt.title == "A prompt"
+    assert len({p.id for p in prompt.passages}) == len(prompt.passages)
+
+
+def test_the_same_text_in_two_fields_is_two_passages() -> None:
+    character = with_fields(document(CHARACTER), {"name": "Robin", "description": "calm", "personality": "calm"})
+    assert [p.role for p in character.passages] == ["name", "description", "personality"]
+    assert len({p.id for p in character.passages}) == 3
+
+
+def test_what_has_no_text_is_still_found_by_its_title() -> None:
+    assert len(with_text(document(NOTE, title="Empty"), "").passages) == 1
+    assert len(with_cues(document(MEDIA, title="Empty"), []).passages) == 1

@@ -1,0 +1,343 @@
+"""Transcripts are read as they are found in the wild, and written so that they can be read again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from recollect.items import Cue
+from recollect.transcript import Transcript, parse, write
+
+SAMPLES = Path(__file__).parents[2] / "shared" / "samples" / "subtitles"
+
+
+def texts(text: str) -> list[str]:
+    return [cue.text for cue in parse(text).cues]
+
+
+def said(text: str) -> list[tuple[str | None, str]]:
+    return [(cue.speaker, cue.text) for cue in parse(text).cues]
+
+
+# -- SRT ---------------------------------------------------------------------
+
+
+def test_srt_gives_times_and_lines() -> None:
+    found = parse("1\n00:00:01,500 --> 00:00:02,000\nOne\ntwo\n\n2\n01:00:03,000 --> 01:00:04,250\nthree\n")
+    assert found == Transcript("srt", (Cue(1.5, 2.0, "One\ntwo"), Cue(3603.0, 3604.25, "three")))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_end_as_on_any_system(end: str) -> None:
+    assert texts(end.join(["1", "00:00:01,0 --> 00:00:02,0", "One", "", "2", "0:03 --> 0:04", "two"])) == ["One", "two"]
+
+
+def test_srt_needs_no_numbers_and_takes_a_point_for_a_comma() -> None:
+    assert texts("00:00:01.000 --> 00:00:02.000\nOne\n\n00:00:03.000 --> 00:00:04.000\n1984\n") == ["One", "1984"]
+
+
+def test_srt_numbers_may_repeat() -> None:
+    assert texts("1\n0:01 --> 0:02\nOne\n\n1\n0:03 --> 0:04\ntwo\n\n7\n0:05 --> 0:06\nthree") == ["One", "two", "three"]
+
+
+def test_an_empty_line_inside_a_cue_does_not_end_it() -> None:
+    assert texts("1\n0:01 --> 0:02\nOne\n\nmore\n\n2\n0:03 --> 0:04\ntwo") == ["One\nmore", "two"]
+
+
+def test_what_is_said_may_be_a_number() -> None:
+    assert texts("1\n0:01 --> 0:02\n1984\n\n2\n0:03 --> 0:04\n3\n\n3\n0:05 --> 0:06\nend") == ["1984", "3", "end"]
+
+
+def test_cues_without_an_empty_line_between_them_are_two() -> None:
+    assert texts("1\n0:01 --> 0:02\nOne\n2\n0:03 --> 0:04\ntwo") == ["One", "two"]
+
+
+def test_a_cue_that_lost_its_times_belongs_to_the_one_before() -> None:
+    assert texts("1\n0:01 --> 0:02\nOne\n\n2\nlost\n\n3\n0:03 --> 0:04\nthree") == ["One\nlost", "three"]
+
+
+def test_times_that_cannot_be_read_are_not_what_is_said() -> None:
+    assert texts("1\n0:01 --> 0:02\nOne\n\n2\n00:00:0x,000 --> 00:00:11,890\ntwo") == ["One\ntwo"]
+
+
+def test_places_and_styles_are_left_out_of_the_text() -> None:
+    text = '1\n0:01 --> 0:02 X1:40 X2:600\n{\\an8}<font color="red">Hi</font> <I>you</I>, a < b, <div> and {x}'
+    assert texts(text) == ["Hi you, a < b, <div> and {x}"]
+
+
+def test_cues_come_in_the_order_of_their_times_and_once() -> None:
+    assert texts("0:03 --> 0:04\nb\n\n0:01 --> 0:02\na\n\n0:03 --> 0:04\nb\n") == ["a", "b"]
+
+
+def test_a_cue_never_ends_before_it_begins() -> None:
+    assert parse("0:09 --> 0:04\na").cues == (Cue(9, 9, "a"),)
+
+
+# -- VTT and SBV -------------------------------------------------------------
+
+
+def test_vtt_leaves_out_header_comments_styles_and_names_of_cues() -> None:
+    text = """WEBVTT - talk
+Kind: captions
+Language: de-CH
+X-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:0
+
+STYLE
+::cue(b) { color: red }
+
+## still a style
+
+REGION
+id:fred
+
+NOTE not this
+nor this
+
+first
+00:01.000 --> 00:02.000 align:start position:0%
+<c.big>One &amp; only</c>
+
+NOTE between
+
+second
+1:2.5 --> 01:03.500
+tw<00:00:01.000>o &lt;b&gt;
+"""
+    cues = (Cue(1.0, 2.0, "One & only"), Cue(62.5, 63.5, "two <b>"))
+    assert parse(text) == Transcript("vtt", cues, language="de-CH")
+
+
+def test_vtt_voices_are_speakers_and_two_in_one_cue_are_two() -> None:
+    text = "WEBVTT\n\n00:01.000 --> 00:02.000\n<v.loud Fred>Hi there\n<v Ann B>Hello</v>\n"
+    assert said(text) == [("Fred", "Hi there"), ("Ann B", "Hello")]
+
+
+def test_vtt_without_an_empty_line_after_the_header_is_read() -> None:
+    assert texts("WEBVTT\nKind: captions\n00:01.000 --> 00:02.000\nOne") == ["One"]
+
+
+def test_sbv_is_read() -> None:
+    found = parse("0:00:00.378,0:00:11.378\nHi, [br]all\n\n0:00:11.378,0:00:12.305\nbye\n")
+    assert found == Transcript("sbv", (Cue(0.378, 11.378, "Hi,  all"), Cue(11.378, 12.305, "bye")))
+
+
+def test_what_whisper_prints_is_read() -> None:
+    text = "Detected language: en\n[00:00.000 --> 00:02.000]  Owls fly.\n[00:01:02.000 --> 00:01:03.500]   At night.\n"
+    assert parse(text).cues == (Cue(0, 2, "Owls fly."), Cue(62, 63.5, "At night."))
+
+
+# -- speakers ----------------------------------------------------------------
+
+
+def test_a_name_in_capitals_before_what_is_said_is_the_speaker() -> None:
+    assert said("0:01 --> 0:02\n>> DR. ANN: Hello\n\n0:03 --> 0:04\n- BOB: Yes\n- ANN: No: never") == [
+        ("DR. ANN", "Hello"),
+        ("BOB", "Yes"),
+        ("ANN", "No: never"),
+    ]
+
+
+def test_a_name_in_small_letters_is_one_where_it_comes_again() -> None:
+    text = "0:01 --> 0:02\nSpeaker 1: a\n\n0:03 --> 0:04\nWell: b\n\n0:05 --> 0:06\nSpeaker 1: c\n"
+    assert said(text) == [("Speaker 1", "a"), (None, "Well: b"), ("Speaker 1", "c")]
+
+
+@pytest.mark.parametrize(
+    "line", ["at 10:30 we left", "https://a.example", "NOTE: mind", "so he said: go", "他说: 好", "a: b"]
+)
+def test_what_only_looks_like_a_speaker_stays_text(line: str) -> None:
+    assert said(f"0:01 --> 0:02\n{line}") == [(None, line)]
+
+
+# -- captions that roll ------------------------------------------------------
+
+
+def test_rolling_captions_read_once_and_keep_the_time_of_each_line() -> None:
+    text = """WEBVTT
+
+00:00:00.000 --> 00:00:02.000 align:start
+\x20
+hello<00:00:00.500><c> world</c>
+
+00:00:02.000 --> 00:00:02.010 align:start
+hello world
+\x20
+
+00:00:02.010 --> 00:00:04.000 align:start
+hello world
+how<00:00:03.000><c> are you</c>
+
+00:00:04.000 --> 00:00:04.010 align:start
+how are you
+\x20
+
+00:00:04.010 --> 00:00:06.000 align:start
+how are you
+fine
+"""
+    cues = (Cue(0, 2.01, "hello world"), Cue(2.01, 4.01, "how are you"), Cue(4.01, 6, "fine"))
+    assert parse(text).cues == cues
+
+
+def test_captions_that_grow_word_by_word_read_once() -> None:
+    text = "0:01 --> 0:02\nso\n\n0:02 --> 0:03\nso we\n\n0:03 --> 0:04\nso we went\n\n0:04 --> 0:05\nhome"
+    assert texts(text) == ["so", "we", "went", "home"]
+
+
+def test_what_people_say_twice_is_said_twice() -> None:
+    text = "0:01 --> 0:02\nNo!\n\n0:02 --> 0:03\nNo!\n\n0:03 --> 0:04\nOh yes.\n\n0:04 --> 0:05\nNo!"
+    assert texts(text) == ["No!", "No!", "Oh yes.", "No!"]
+
+
+@given(
+    st.lists(st.text("abc ", min_size=1, max_size=12).map(str.strip).filter(bool), min_size=3, max_size=20, unique=True)
+)
+def test_lines_that_roll_through_a_window_of_two_read_as_they_were_said(lines: list[str]) -> None:
+    assume(not any(b.startswith(a + " ") for a in lines for b in lines))
+    cues = [Cue(n, n + 1, "\n".join(lines[max(0, n - 1) : n + 1])) for n in range(len(lines))]
+    assert texts(str(write(cues, "srt"))) == lines
+
+
+# -- JSON --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("record", "cues", "language"),
+    [
+        (
+            {"language": "en", "segments": [{"id": 0, "start": 0.0, "end": 2.5, "text": " Hi.", "speaker": "A"}]},
+            [Cue(0, 2.5, "Hi.", "A")],
+            "en",
+        ),
+        (
+            {
+                "result": {"language": "de"},
+                "transcription": [
+                    {"timestamps": {"from": "00:00:01,000"}, "offsets": {"from": 1000, "to": 2000}, "text": " Ja"},
+                    {"timestamps": {"from": "00:00:02,000", "to": "00:00:03,500"}, "text": "Nein"},
+                ],
+            },
+            [Cue(1, 2, "Ja"), Cue(2, 3.5, "Nein")],
+            "de",
+        ),
+        ([{"text": "Hi", "start": 1.0, "duration": 2.0}, {"text": "x"}, 7], [Cue(1, 3, "Hi")], None),
+        (
+            {
+                "wireMagic": "pb3",
+                "events": [
+                    {"tStartMs": 0, "dDurationMs": 9000, "id": 1},
+                    {"tStartMs": 80, "dDurationMs": 2000, "segs": [{"utf8": "so"}, {"utf8": " we", "tOffsetMs": 100}]},
+                    {"tStartMs": 1000, "aAppend": 1, "segs": [{"utf8": "\n"}]},
+                    {"tStartMs": 1010, "dDurationMs": 500, "segs": [{"utf8": "go"}]},
+                ],
+            },
+            [Cue(0.08, 2.08, "so we"), Cue(1.01, 1.51, "go")],
+            None,
+        ),
+        ({"segments": [{"startTime": 1, "endTime": 2, "body": "Hi", "speaker": "A"}]}, [Cue(1, 2, "Hi", "A")], None),
+    ],
+)  # fmt: skip
+def test_json_of_many_programs_is_read(record: Any, cues: list[Cue], language: str | None) -> None:
+    assert parse(json.dumps(record)) == Transcript("json", tuple(cues), language=language)
+
+
+def test_json_without_times_is_its_text() -> None:
+    assert parse('{"text": "Hello."}') == Transcript("json", text="Hello.")
+
+
+@pytest.mark.parametrize("value", ["NaN", "1e999", "-1", '"x"', "true", "[]", "1" * 400])
+def test_json_with_times_that_are_none_loses_only_those(value: str) -> None:
+    text = f'{{"segments": [{{"start": {value}, "end": 2, "text": "a"}}, {{"start": 1, "end": {value}, "text": "b"}}]}}'
+    assert parse(text).cues == (Cue(1, 1, "b"),)
+
+
+def test_what_is_no_transcript_is_text() -> None:
+    assert parse("Just words.\nTwo lines.") == Transcript("text", text="Just words.\nTwo lines.")
+
+
+# -- writing -----------------------------------------------------------------
+
+WORDS = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=9)
+LINES = st.lists(WORDS, min_size=1, max_size=4).map(" ".join)
+NAMES = st.none() | st.text("abÄß&<>'", min_size=1, max_size=8)
+
+
+@st.composite
+def transcripts(draw: st.DrawFn) -> list[Cue]:
+    found = []
+    for number in range(draw(st.integers(0, 6))):
+        start = draw(st.integers(0, 9_000_000)) / 1000
+        lines = [f"{number}.{n} {line}" for n, line in enumerate(draw(st.lists(LINES, min_size=1, max_size=3)))]
+        found.append(Cue(start, start + draw(st.integers(0, 9000)) / 1000, "\n".join(lines), draw(NAMES)))
+    return sorted(((c._replace(end=round(c.end, 3))) for c in found), key=lambda cue: cue.start)
+
+
+@given(transcripts())
+def test_what_is_written_as_vtt_or_json_reads_the_same(cues: list[Cue]) -> None:
+    assert list(parse(str(write(cues, "vtt"))).cues) == cues
+    assert list(parse(json.dumps(write(cues, "json"))).cues) == cues
+
+
+@given(transcripts())
+def test_what_is_written_as_srt_reads_the_same_but_for_styles(cues: list[Cue]) -> None:
+    plain = [cue._replace(speaker=None, text=cue.text.translate(dict.fromkeys(map(ord, "<>{}"), "."))) for cue in cues]
+    assert list(parse(str(write(plain, "srt"))).cues) == plain
+
+
+def test_every_kind_is_written() -> None:
+    cues = [Cue(3661.5, 3662, "One <two> --> three", "ANN"), Cue(3663, 3664, "four\nfive")]
+    assert write(cues, "srt") == (
+        "1\n01:01:01,500 --> 01:01:02,000\nANN: One <two> → three\n\n2\n01:01:03,000 --> 01:01:04,000\nfour\nfive\n\n"
+    )
+    assert write(cues, "vtt") == (
+        "WEBVTT\n\n01:01:01.500 --> 01:01:02.000\n<v ANN>One &lt;two&gt; --&gt; three\n\n"
+        "01:01:03.000 --> 01:01:04.000\nfour\nfive\n\n"
+    )
+    assert write(cues, "json", timestamps=False) == {
+        "segments": [{"text": "One <two> --> three", "speaker": "ANN"}, {"text": "four\nfive"}]
+    }
+    assert write(cues) == "[01:01:01] ANN: One <two> --> three\n[01:01:03] four five"
+    assert write(cues, timestamps=False) == "ANN: One <two> --> three\nfour five"
+    with pytest.raises(ValueError, match="one of: text, srt, vtt, json"):
+        write(cues, "sbv")
+
+
+# -- whatever comes ----------------------------------------------------------
+
+PIECES = [
+    "WEBVTT",
+    "1",
+    "\n",
+    "\n\n",
+    "0:01 --> 0:02",
+    "0:00:01.0,0:00:02.0",
+    "NOTE",
+    "STYLE",
+    "a",
+    "<v ",
+    ">",
+    "&amp",
+    " ",
+]
+PIECES += ["{", "}", "[", "]", '"segments"', ":", "{\\an8}", "BOB: ", "-->", "\ufeff", "\r", '{"events": [', "9" * 50]
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=40).map("".join))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    found = parse(text)
+    assert all(0 <= cue.start <= cue.end and cue.text.strip() for cue in found.cues)
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="no samples here")
+def test_samples_of_others_are_read() -> None:
+    counts = {path.name: len(parse(path.read_bytes().decode("utf-8", "replace")).cues) for path in SAMPLES.rglob("*.*")}
+    assert counts["sample.vtt"] == 16
+    assert counts["invalid_timeframe.vtt"] == counts["missing_timeframe.vtt"] == 6
+    assert counts["missing_timeframe.srt"] == counts["missing_timeframe.sbv"] == counts["captions_with_bom.vtt"] == 4
+    assert counts["styles_with_comments.vtt"] == 1
+    assert counts["invalid_format1.srt"] == counts["invalid_format.sbv"] == counts["empty.vtt"] == 0
