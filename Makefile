@@ -1,4 +1,4 @@
-.PHONY: test demo check browser clients format bench bench-mcp bench-quality bench-service bench-speed bench-teams soak clean
+.PHONY: test demo check browser clients format bench bench-knowledge bench-mcp bench-quality bench-service bench-speed bench-teams soak clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,6 +33,9 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m bench
+
+bench-knowledge: $(READY)
+	$(BIN)/python -m bench.knowledge
 
 bench-mcp: $(READY)
 	$(BIN)/python -m bench.mcp

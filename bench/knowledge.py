@@ -6,7 +6,7 @@ kind is imported.
 A library of so many items (six tenths messages, two tenths notes, one tenth media of some chunks each, the rest
 prompts and characters) is searched through `knowledge.search`. Beside it, in the same process and with the same
 texts, the plain way that the contract describes: one FTS5 table a source, each asked by itself, its scores brought
-between 0 and 1, and the lists merged. Times are CPU time of the whole process; forty queries of each kind, a query
+between 0 and 1, and the lists merged. Times are CPU time of the whole process; twelve queries of each kind, a query
 counts with the median of three. Importing reads files that were written before; each kind is a library of its own.
 """
 
@@ -37,7 +37,7 @@ from recollect.model import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT, Docume
 from recollect.transcript import write
 
 SHARES = {CONVERSATION: 0.6, NOTE: 0.2, MEDIA: 0.1, PROMPT: 0.05, CHARACTER: 0.05}
-QUERIES, ROUNDS, LIMIT, BATCH = 40, 3, 20, 2_000
+QUERIES, ROUNDS, LIMIT, BATCH = 12, 3, 20, 2_000
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
 

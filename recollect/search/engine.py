@@ -297,6 +297,11 @@ class Search:
         """Whether an arm found this passage."""
         return key in self._seen
 
+    @property
+    def given(self) -> int:
+        """How many passages the arms gave."""
+        return len(self._seen)
+
     def count(self) -> tuple[int, bool]:
         """How many passages the text arm can find, and whether that is all of them or only at least so many."""
         return (0, True) if self._node is None else self._store.count(self._node, self._filter)

@@ -32,7 +32,9 @@ ORDERS = ("relevance", "recent")
 PLACES = ("both", "title", "message")
 """Where the words of a conversation may be found."""
 COUNTED = 10_000
-"""Matches that are put in order of time, and documents that are counted."""
+"""Matches that are put in order of time."""
+COUNTED_ONE_BY_ONE = 1_000
+"""Matches of which the documents are counted; of more, their number is estimated."""
 
 
 class Entry(NamedTuple):
@@ -214,9 +216,15 @@ class Results:
         if asked.filter.sources == (CONVERSATION,):
             found, exact = search.count()
             return max(found, len(mine)), exact and self.mode == "text"
-        keys = search.matching(COUNTED)
+        found, exact = search.count()
+        if found > COUNTED_ONE_BY_ONE:
+            each = max(len(mine), 1) / max(
+                search.given, 1
+            )  # of the passages that were looked at, so many are documents
+            return max(len(mine), int(found * each)), False
+        keys = search.matching(found)
         documents = {document for _, document, _ in self._store.changed(keys)} | {document for document, _ in mine}
-        return len(documents), len(keys) < COUNTED
+        return len(documents), exact and self.mode == "text"
 
 
 # -- stores that hold a part ---------------------------------------------------

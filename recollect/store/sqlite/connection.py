@@ -15,7 +15,7 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -43,10 +43,24 @@ pragma journal_size_limit = 67108864;
 """
 _GROUP = 256
 _STEPS = 2_000
+_REMEMBERED = 16  # values; each may list many thousand keys
 
 
 class Connection(apsw.Connection):
     """What the statements that all databases share need of this one (see store.database)."""
+
+    _remembered: tuple[int, dict[Hashable, Any]] = (0, {})
+
+    def remembered(self, what: Hashable, make: Callable[[], T]) -> T:
+        """A value that holds until somebody writes; for connections that only read."""
+        version: int = self.pragma("data_version")
+        if self._remembered[0] != version or len(self._remembered[1]) >= _REMEMBERED:
+            self._remembered = (version, {})
+        values = self._remembered[1]
+        if what not in values:
+            values[what] = make()
+        found: T = values[what]
+        return found
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self.execute(sql, values).fetchall()

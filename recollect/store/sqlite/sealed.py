@@ -23,7 +23,7 @@ from typing import TypeGuard, TypeVar
 from recollect.model import Filter
 from recollect.query import Node, Or, Word
 from recollect.store.encoding import Progress
-from recollect.store.selection import chosen
+from recollect.store.selection import chosen, of_documents
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.text import Span
@@ -141,7 +141,7 @@ class Sealed:
     def _wanted(self, db: Connection, filter: Filter) -> Callable[[Seen], Wanted]:
         @cache
         def wanted(stale: tuple[int, ...]) -> Wanted:
-            documents = chosen(db, filter)
+            documents = db.remembered(of_documents(filter), lambda: chosen(db, filter))
             return Wanted(
                 roles=filter.roles,
                 authors=filter.authors,

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from recollect.model import Filter
 from recollect.store.base import Space
 from recollect.store.quantised import Vector, cosines, nearest_parts, quantised
-from recollect.store.selection import Chosen, chosen
+from recollect.store.selection import Chosen, chosen, of_documents
 from recollect.store.spaces import every
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections
@@ -80,7 +80,7 @@ class Vectors:
             near = self.cosines(db, space, query * query_scale, sorted(text.allowed(db, few, filter)))
             return sorted(near.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
         copy = self._copy(space)
-        documents = chosen(db, filter)
+        documents = db.remembered(of_documents(filter), lambda: chosen(db, filter))
         gone = np.array([row for (row,) in db.execute("select row from wiped")], np.int64)
         allowed = _Allowed(filter, documents, gone)
         nearest = _Nearest(query, allowed, limit)
