@@ -1,4 +1,4 @@
-"""Notes, media, characters and prompts in a real browser, on both stores.
+"""Notes, media, characters and prompts in a real browser.
 
 Pictures of the last state of each test are kept in artifacts/screenshots.
 """
@@ -17,6 +17,9 @@ from sites import Site
 import recollect
 from recollect.manage.accounts import new_key
 from recollect.settings import default_user
+
+# What the pages hold is tested on every store without a browser.
+pytestmark = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 
 OpenPage = Callable[..., Any]
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(2)>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 import numpy as np
 import psycopg
@@ -79,18 +80,16 @@ def test_others_in_the_graph_are_never_found(
     space, given, keys = filled(store, 60)
     store.refresh()
     with psycopg.connect(database, autocommit=True) as db:
-        names = [f"other-{n}" for n in range(40)]
-        for name in names:
-            PostgresStore(database, f"{store._connections.user}-{name}").close()
         partition = (
             "select satisfies_hash_partition('recollect.vector'::regclass, 16, r, {}) from generate_series(0, 15) r"
         )
-        mine = [row[0] for row in db.execute(partition.format(store._connections.owner)).fetchall()]
-        accounts = db.execute("select id, name from recollect.account where name like %s",
-                              [f"{store._connections.user}-other-%"]).fetchall()  # fmt: skip
-        neighbour = next(
-            name for id_, name in accounts if [r[0] for r in db.execute(partition.format(id_)).fetchall()] == mine
-        )
+        mine = db.execute(partition.format(store._connections.owner)).fetchall()
+        for number in count():  # one in sixteen is in the same partition
+            neighbour = f"{store._connections.user}-other-{number}"
+            PostgresStore(database, neighbour).close()
+            ((id_,),) = db.execute("select id from recollect.account where name = %s", [neighbour]).fetchall()
+            if db.execute(partition.format(id_)).fetchall() == mine:
+                break
     other = PostgresStore(database, neighbour)
     try:
         others, _, _ = filled(other, 60)
