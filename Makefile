@@ -1,11 +1,12 @@
-.PHONY: test demo check browser clients format bench bench-knowledge bench-mcp bench-quality bench-service bench-speed bench-teams soak clean
+.PHONY: test demo check browser clients format bench bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-teams soak clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# Half of the time is waiting, for browsers, servers and disks: so there are two processes for every core.
 test: check browser
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n $$($(BIN)/python -c "import os; print(2 * os.cpu_count())") --dist worksteal
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -39,6 +40,9 @@ bench-knowledge: $(READY)
 
 bench-mcp: $(READY)
 	$(BIN)/python -m bench.mcp
+
+bench-memory: $(READY)
+	$(BIN)/python -m bench.memory
 
 bench-quality: $(READY)
 	$(BIN)/python -m bench.quality

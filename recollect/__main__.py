@@ -1,4 +1,4 @@
-"""`recollect`: the command line. The stdio server takes the short way, since agents wait for it."""
+"""`recollect`: the command line. The stdio server and the hooks take the short way, since agents wait for them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ def main() -> int:
         from recollect.serve.mcp.stdio import main as serve
 
         return serve(arguments[:at] + arguments[at + 1 :])
+    if arguments[at : at + 1] == ["hook"]:
+        from recollect.capture.hooks import main as hook
+
+        if (ended := hook(arguments[:at] + arguments[at + 1 :])) is not None:
+            return ended
     from recollect.cli import main as command
 
     return command(arguments)

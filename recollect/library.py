@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -25,7 +26,9 @@ from recollect.errors import Conflict, InvalidInput, NotFound, RecollectError
 from recollect.model import (
     CONVERSATION,
     HUMAN_ONLY,
+    SOURCES,
     Document,
+    FileReceipt,
     Filter,
     Json,
     Page,
@@ -36,15 +39,22 @@ from recollect.model import (
     View,
     for_people,
 )
-from recollect.settings import LIMITS, default_user, place
+from recollect.settings import LIMITS, default_user, home, place
 from recollect.store.base import Candidate, Findings, Store
 from recollect.store.encoding import Progress
 from recollect.text import bound, identifier, storable, truncate
 
 if TYPE_CHECKING:
+    from recollect.importers import Format
+    from recollect.importers.files import Entry
     from recollect.index.meaning import Meaning
+    from recollect.manage.archive import Archive
+    from recollect.manage.exclusion import Exclusion
+    from recollect.manage.importing import Admission
     from recollect.manage.knowledge import Knowledge
+    from recollect.manage.memory import Memory
     from recollect.manage.moving import Moved
+    from recollect.manage.redacting import Redaction
     from recollect.store.keys import Keys
     from recollect.store.postgres import PostgresStore
 
@@ -75,7 +85,8 @@ def open(path_or_url: str | Path | None = None, user: str | None = None, *, back
     """
     if background is None:
         background = os.environ.get("RECOLLECT_INDEXING", "background") != "manual"
-    return Library(_whole(_store(place(path_or_url), _checked(default_user() if user is None else user))), background)
+    where, user = place(path_or_url), _checked(default_user() if user is None else user)
+    return Library(_redacting(_whole(_store(where, user))), background, _archive(where, user))
 
 
 def open_existing(
@@ -142,6 +153,12 @@ def _nothing(where: Path | str, user: str) -> str:
     return f"There is no library of {user!r} at {where if isinstance(where, Path) else 'that address'}."
 
 
+def _archive(where: Path | str, user: str) -> Path:
+    """Where the originals of a user's conversations are kept: also of libraries in a database in a folder."""
+    folder = where if isinstance(where, Path) else home()
+    return folder / "archive" / library_file(folder, user).parent.name
+
+
 def _whole(store: Store) -> Store:
     """The store, unless it holds only a part of a library that is being moved into it."""
     from recollect.store.transfer import MOVING
@@ -153,6 +170,19 @@ def _whole(store: Store) -> Store:
             "finish it, or with --abort to take it back."
         )
     return store
+
+
+def _redacting(store: Store) -> Store:
+    """The store, behind what takes secrets out if that is set."""
+    said = os.environ.get("RECOLLECT_REDACT", "").strip().lower()
+    if said in ("", "off"):
+        return store
+    if said != "on":
+        store.close()
+        raise InvalidInput(f"RECOLLECT_REDACT: {truncate(said, 80)!r} is not one of on, off.")
+    from recollect.manage.redacting import redacting
+
+    return redacting(store)
 
 
 def _store(where: Path | str, user: str) -> Store:
@@ -193,6 +223,7 @@ def library_file(folder: Path, user: str) -> Path:
 
 
 _PAUSE = 0.5  # seconds after a pass in which what comes is gathered for the next
+_OBSERVED_EVERY = 10.0  # seconds: a conversation that goes on is observed as a whole each time
 
 
 class _Background:
@@ -203,6 +234,7 @@ class _Background:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._again = False
+        self._observing = False
         self._closing = threading.Event()
 
     def wake(self) -> None:
@@ -220,32 +252,49 @@ class _Background:
             thread.join()
 
     def _run(self) -> None:
-        from recollect.index.models import configured
-        from recollect.index.refresh import refresh, waiting
+        from recollect.index import models, refresh
+        from recollect.manage import observing
 
-        passed = False
-        while not self._closing.wait(_PAUSE if passed else 0):
+        stopped = self._closing.is_set
+        pause, observed, unobserved = 0.0, float("-inf"), False
+        while not self._closing.wait(pause):
             with self._lock:
-                if not self._again:
+                if not self._again and not unobserved:
                     self._thread = None
                     return
                 self._again = False
             try:
-                if waiting(self._store, configured()):
-                    refresh(self._store, configured(), stop=self._closing.is_set)
-                passed = True
+                if time.monotonic() >= observed + _OBSERVED_EVERY:
+                    self._observe()
+                    observed = time.monotonic()
+                if refresh.waiting(self._store, models.configured()):
+                    refresh.refresh(self._store, models.configured(), stop=stopped)
+                unobserved = self._observing and observing.waiting(self._store)
+                pause = _PAUSE
             except RecollectError as error:
                 log.warning("Indexing in the background stopped: %s", error)
                 with self._lock:
                     self._thread = None
                 return
 
+    def _observe(self) -> None:
+        """An observer that cannot work keeps nothing else from being done."""
+        from recollect.manage import observing
+
+        try:
+            observing.catch_up(self._store, stop=self._closing.is_set)
+            self._observing = True
+        except RecollectError as error:
+            log.warning("Observing in the background stopped: %s", error)
+            self._observing = False
+
 
 class Library:
     """One user's conversations: import, add, search, read, export."""
 
-    def __init__(self, store: Store, background: bool = False) -> None:
+    def __init__(self, store: Store, background: bool = False, archive: Path | None = None) -> None:
         self.store = store
+        self._archive = archive or home() / "archive" / "default"
         self._background = _Background(store) if background else None
 
     @cached_property
@@ -261,6 +310,26 @@ class Library:
 
         return Knowledge(self.store, self._meaning, self._catch_up)
 
+    @cached_property
+    def archive(self) -> Archive:
+        """The files that conversations were taken from, kept for when they are cleaned up."""
+        from recollect.manage.archive import Archive
+
+        return Archive(self._archive)
+
+    def exclusion(self) -> Exclusion:
+        """What must not be taken in, as the settings say now."""
+        from recollect.manage.exclusion import configured
+
+        return configured(self._archive.parent.parent)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What is remembered of past work: observations, their details, the conversations; and forgetting."""
+        from recollect.manage.memory import Memory
+
+        return Memory(self.store, self._meaning, self._catch_up, self.delete_conversation)
+
     def __enter__(self) -> Library:
         return self
 
@@ -270,6 +339,8 @@ class Library:
     def close(self) -> None:
         if self._background is not None:
             self._background.close()
+        if "archive" in self.__dict__:
+            self.archive.close()
         self.store.close()
 
     # -- importing ---
@@ -289,9 +360,17 @@ class Library:
         from recollect.manage.importing import import_files
 
         found = [item for path in paths for item in find(Path(path).expanduser(), kind, within)]
-        receipt = import_files(self.store, ", ".join(map(str, paths)), found, progress)
+        receipt = import_files(self.store, ", ".join(map(str, paths)), found, progress, self.exclusion())
         self._catch_up()
         return receipt
+
+    def take_in(self, entry: Entry, format: Format, admitted: Admission) -> FileReceipt:
+        """Save what a file holds, without a receipt: of one that is followed while it grows."""
+        from recollect.manage.importing import take_in
+
+        taken = take_in(self.store, entry, format, admitted)
+        self._catch_up()
+        return taken
 
     def undo(self, receipt: int) -> Receipt:
         """Take one import back."""
@@ -357,7 +436,9 @@ class Library:
     def delete(self, conversation_id: str) -> Document:
         """Remove a conversation for good: text, index, everything. What is returned is the only copy;
         `restore` puts it back."""
-        return self.store.take(conversation_id)
+        deleted = self.store.take(conversation_id)
+        self.archive.forget((deleted.origin, deleted.origin_id))
+        return deleted
 
     def restore(self, document: Document) -> Document:
         """Put a conversation back that was deleted; what is in the library already is left alone."""
@@ -479,7 +560,9 @@ class Library:
 
     def delete_conversation(self, conversation_id: str) -> None:
         """Remove a conversation for good. Raises NotFound."""
+        about = self.store.head(conversation_id)
         self.store.delete(conversation_id)
+        self.archive.forget((about.origin, about.origin_id))
 
     # -- threads ---
 
@@ -564,7 +647,7 @@ class Library:
         limit = max(1, min(limit, LIMITS.page_size))
         return self.store.documents(filter_, storable(search), limit, max(0, min(offset, LIMITS.page_offset)))
 
-    def every(self, *, sources: Sequence[str] = (), namespaces: Sequence[str] = ()) -> Iterator[Document]:
+    def every(self, *, sources: Sequence[str] = SOURCES, namespaces: Sequence[str] = ()) -> Iterator[Document]:
         """Every document, one in memory at a time."""
         return self.store.every(Filter(sources=_names(sources, "sources"), namespaces=_names(namespaces, "namespaces")))
 
@@ -660,7 +743,7 @@ class Library:
             before=_moment(before, "before", end=True),
             namespaces=_names(namespaces, "namespaces"),
             origins=_names(origins, "origins"),
-            sources=_names(sources, "sources"),
+            sources=_names(sources or (SOURCES if hidden else ()), "sources"),  # observations are hidden, too
             conversations=tuple(map(identifier, _names(conversations, "conversations"))),
             tags=_names(tags, "tags"),
             hidden=hidden,
@@ -710,16 +793,26 @@ class Library:
     # -- care ---
 
     def index(self, progress: IndexProgress | None = None) -> None:
-        """Make everything fast to search and give it vectors, now and to the end."""
+        """Observe everything, make it fast to search and give it vectors, now and to the end."""
         from recollect.index.models import configured
         from recollect.index.refresh import refresh
+        from recollect.manage.observing import catch_up
 
+        catch_up(self.store, progress)
         refresh(self.store, configured(), progress)
 
     def _catch_up(self) -> None:
         """Let what waits be indexed in the background, if that is allowed."""
         if self._background is not None:
             self._background.wake()
+
+    def redact(self, *, report: bool = False, progress: IndexProgress | None = None) -> Redaction:
+        """Take secrets out of everything that is stored, for good; with `report`, only say where there are any."""
+        from recollect.manage.redacting import redact
+
+        found = redact(self.store, report, progress)
+        self._catch_up()
+        return found
 
     def stats(self) -> dict[str, object]:
         return self.store.stats()

@@ -24,6 +24,10 @@ MEDIA = "media"
 CHARACTER = "character"
 PROMPT = "prompt"
 SOURCES = (CONVERSATION, NOTE, MEDIA, CHARACTER, PROMPT)
+OBSERVATION = "observation"
+"""The source of what was observed in a conversation, which is derived and no source of its own."""
+OBSERVATIONS = "observations"
+"""Their origin; each document of them is known by its conversation."""
 
 ROLES = ("user", "assistant", "system", "tool")
 KINDS = ("message", "thinking", "tool_call", "tool_result", "summary", "context", "chunk", "field")
@@ -140,6 +144,8 @@ class Observation:
     created_at: datetime | None = None
     lines: tuple[int, int] = (1, 1)
     """The first and the last of its lines in the conversation as it is read, counted from 1."""
+    asked: tuple[int, int] | None = None
+    """Those of the message that it begins with, which is the person's: often that is all one needs to read."""
     maker: str = ""
 
 
@@ -310,6 +316,8 @@ class FileReceipt:
     conversations: Counts = field(default_factory=Counts)
     messages: Counts = field(default_factory=Counts)
     samples: dict[str, list[str]] = field(default_factory=dict)
+    redacted: dict[str, int] = field(default_factory=dict)
+    """Secrets that were taken out, by kind."""
 
     @property
     def units(self) -> tuple[str, str]:

@@ -24,6 +24,8 @@ class Limits:
     snippet_slice: int = 65_536
     excerpt_words: int = 20
     indexed_characters: int = 1_048_576
+    observer_characters_each_day: int = 2_000_000
+    observer_characters_each_conversation: int = 120_000
     word_matches: int = 400
     embedded_parts: int = 64
     concepts: int = 5
@@ -74,6 +76,7 @@ class Limits:
 
 
 LIMITS = Limits()
+DIGEST_TOKENS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +104,31 @@ SETTINGS = (
         "The model behind /chat and /v1: the address of an OpenAI-compatible service, and which of its models is asked "
         "unless said (https://host/v1#model).",
     ),
+    Setting(
+        "RECOLLECT_OBSERVER",
+        "What makes observations of conversations: rules (default, on this computer), model (the one that "
+        "RECOLLECT_MODEL names, which is sent the conversations), or off.",
+    ),
     Setting("RECOLLECT_MODEL_KEY", "The key for that address; without it, the clients' own keys are passed on."),
+    Setting(
+        "RECOLLECT_REDACT",
+        "on: secrets (keys, tokens, passwords) are taken out of everything before it is stored, so that they are "
+        "neither found nor served; off (default): everything is kept as it was said.",
+    ),
     Setting(
         "RECOLLECT_TRANSCRIBER",
         "A command that makes transcripts of recordings, with {file} where the recording's name goes; what it prints "
         "is SRT, VTT, JSON or text (default: none; recordings need a transcript beside them).",
+    ),
+    Setting(
+        "RECOLLECT_EXCLUDE",
+        "Projects whose conversations are never taken in: patterns of their folder or its name, separated by commas "
+        "(~/clients/*, secret-*); more in exclude.txt in the home, a line each.",
+    ),
+    Setting(
+        "RECOLLECT_DIGEST_TOKENS",
+        "How many tokens (of four characters) `recollect hook session-start` may tell an agent of recent work in its "
+        "project (default: 400; 0: nothing).",
     ),
     Setting("RECOLLECT_HOST", "Where `recollect serve` listens (default: 127.0.0.1, this computer alone)."),
     Setting("RECOLLECT_PORT", "Its port (default: 8765; 0: any that is free)."),

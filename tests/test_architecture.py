@@ -16,7 +16,7 @@ LAYERS = [
     {"chunking", "errors", "preferences", "settings", "stem", "text", "when"},
     {"model"},
     {"items", "query"},
-    {"transcript"},
+    {"redact", "transcript"},
     {"importers", "observe", "store"},
     {"index"},
     {"search"},

@@ -39,6 +39,12 @@ TALKS: dict[str, list[tuple[str, str]]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_observed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what is embedded can be counted; observing has tests of its own."""
+    monkeypatch.setenv("RECOLLECT_OBSERVER", "off")
+
+
 @pytest.fixture
 def run(place: str, capsys: pytest.CaptureFixture[str]) -> Any:
     def command(*arguments: str, fails: bool = False) -> str:
@@ -214,7 +220,7 @@ def test_related_finds_the_alike_and_not_the_message_itself(indexed: Any) -> Non
 def test_index_makes_vectors_and_says_so(filled: Any) -> None:
     size = sum(map(len, TALKS.values()))
     assert json.loads(filled("stats", "--json"))["vectors"] == []
-    assert f"embedded {size} messages with static (256 dimensions)" in filled("index")
+    assert f"embedded {size} passages with static (256 dimensions)" in filled("index")
     assert "nothing was waiting" in filled("index")
     (space,) = json.loads(filled("stats", "--json"))["vectors"]
     assert (space["name"], space["dimensions"], space["share"]) == ("static", 256, 1.0)
@@ -254,7 +260,7 @@ def test_indexing_that_is_stopped_goes_on_next_time(filled: Any, more: str, monk
         assert "goes on from there" in filled("index", fails=True)
     filled("import", more)
     assert "Only 30 % of the library has vectors yet (`recollect index` makes the rest)." in filled("search", "roses")
-    assert "embedded 30 messages" in filled("index")
+    assert "embedded 30 passages" in filled("index")
     assert json.loads(filled("search", "roses", "--json"))["embedded"] == 1.0
 
 
@@ -264,7 +270,7 @@ def test_import_indexes_unless_it_is_told_not_to(run: Any, talks: str, monkeypat
     monkeypatch.setenv("RECOLLECT_INDEXING", "background")
     run("import", talks, "--no-index")
     assert json.loads(run("stats", "--json"))["vectors"] == []
-    assert "embedded 13 messages" in run("import", talks)
+    assert "embedded 13 passages" in run("import", talks)
     assert json.loads(run("stats", "--json"))["vectors"][0]["share"] == 1.0
     assert json.loads(run("import", talks, "--json"))["id"] == 4
 

@@ -248,6 +248,12 @@ class Server:
         return 200, {"data": data, "model": body["model"]}
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_observed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what is embedded can be counted; observing has tests of its own."""
+    monkeypatch.setenv("RECOLLECT_OBSERVER", "off")
+
+
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     served = Server()

@@ -102,7 +102,7 @@ def test_the_python_sdk_reads_conversations_and_prompts(home: Path, mode: str) -
         "prompts": ["recall"],
         "prompt": True,
         "structured": "plans",
-        "tools": 21,
+        "tools": 24,
     }
 
 

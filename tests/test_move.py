@@ -316,7 +316,7 @@ def test_any_library_is_moved_and_undone_alike(places: Places, here: str, there:
 def test_every_column_that_is_not_derived_is_moved(places: Places) -> None:
     postgres, sqlite = places("postgres").store(), places("sqlite").store()
     types = postgres._connections.server.types  # type: ignore[attr-defined]
-    both = {"media_type", "character_id"}
+    both = {"media_type", "character_id", "observed"}
     derived = both | {"folded_title", "folded_id", "title_words", "tags"}
     for part in transfer.PARTS:
         with sqlite._connections.read() as db:  # type: ignore[attr-defined]
@@ -763,7 +763,7 @@ def test_what_was_moved_is_indexed_unless_told_not_to(
     run: Any, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_INDEXING", "background")
-    assert "embedded 1 messages" in run("move", home, str(tmp_path / "one"))
+    assert "embedded 1 passages" in run("move", home, str(tmp_path / "one"))
     assert "embedded" not in run("move", home, str(tmp_path / "two"), "--no-index")
     found = json.loads(run("search", "valve", "--mode", "vector", "--json", "--home", str(tmp_path / "one")))
     assert found["total"] == 1

@@ -7,7 +7,22 @@ import sys
 from collections.abc import Callable, Sequence
 
 from recollect import __version__
-from recollect.cli import care, exporting, importing, indexing, keys, knowledge, moving, reading, searching, serving
+from recollect.cli import (
+    care,
+    exporting,
+    hooks,
+    importing,
+    indexing,
+    keys,
+    knowledge,
+    moving,
+    reading,
+    redacting,
+    remembering,
+    searching,
+    serving,
+    watching,
+)
 from recollect.cli.common import add_library
 from recollect.errors import RecollectError
 
@@ -19,6 +34,7 @@ examples:
   recollect search deadlock --role assistant --after 2025-06-01 --json
   recollect read CONVERSATION                          read a conversation
   recollect knowledge search tomatoes                  notes, media, chats, characters and prompts at once
+  recollect memory search 'event loop'                 what was done, decided and learned
   recollect mcp                                        serve agents over stdio
   recollect serve                                      the console and REST, at http://127.0.0.1:8765
 
@@ -36,7 +52,11 @@ def parser() -> argparse.ArgumentParser:
     add_library(top)
     top.add_argument("--version", action="version", version=f"recollect {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for group in (importing, searching, reading, exporting, knowledge, indexing, moving, care, serving, keys):
+    groups = (
+        importing, searching, reading, exporting, knowledge, remembering, watching, indexing, moving, care, redacting,
+        serving, keys, hooks,
+    )  # fmt: skip
+    for group in groups:
         group.register(commands)
     agents = commands.add_parser("mcp", help="serve agents over stdio (MCP)")
     agents.set_defaults(run=_serve_agents)

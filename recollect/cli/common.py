@@ -59,8 +59,9 @@ def add_filters(command: argparse.ArgumentParser) -> None:
         "--namespace", action="append", default=[], metavar="NAME", help="only this namespace or project"
     )
     command.add_argument(
-        "--origin", action="append", default=[], metavar="NAME", help="chatgpt, claude, claude-code, codex, recollect"
-    )
+        "--origin", action="append", default=[], metavar="NAME",
+        help="chatgpt, claude, claude-code, codex, gemini-cli, recollect",
+    )  # fmt: skip
     command.add_argument("--tag", action="append", default=[], metavar="NAME", help="only conversations with this tag")
     command.add_argument(
         "--conversation", action="append", default=[], metavar="ID", help="only inside this conversation"

@@ -86,10 +86,20 @@ def _show(receipt: Receipt) -> None:
     out.print(table)
     for file in receipt.files:
         _show_problems(file)
+    for kind, count in _redacted(receipt).items():
+        out.print(f"redacted {count:,} {kind}")
     for word, reasons in (("left out", receipt.left_out.skipped), ("[red]refused[/]", receipt.left_out.failed)):
         for reason, count in reasons.items():
             out.print(f"{word} {count:,} files: {safe(reason)}", soft_wrap=True)
     out.print(f"Take it back with: [bold]recollect import --undo {receipt.id}[/]")
+
+
+def _redacted(receipt: Receipt) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for file in receipt.files:
+        for kind, count in file.redacted.items():
+            found[kind] = found.get(kind, 0) + count
+    return found
 
 
 def _counts(counts: Counts) -> str:

@@ -104,7 +104,7 @@ def _told(done: dict[str, Any]) -> str:
         parts.append(f"sealed {done['sealed']:,} messages")
     if done["embedded"]:
         space = done["vectors"][-1]
-        parts.append(f"embedded {done['embedded']:,} messages with {_named(space)}")
+        parts.append(f"embedded {done['embedded']:,} passages with {_named(space)}")
     if parts:
         return f"Indexed: {', '.join(parts)}."
     off = " Vectors are off (RECOLLECT_EMBEDDINGS)." if models.configured() == models.OFF else ""

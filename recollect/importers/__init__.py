@@ -31,6 +31,7 @@ from recollect.importers import (
     claude,
     claude_code,
     codex,
+    gemini_cli,
     media,
     notes,
     own,
@@ -49,7 +50,7 @@ class Format(Protocol):
     def read(self, entry: Entry) -> Iterator[Document | Problem]: ...
 
 
-_CONVERSATIONS: tuple[Format, ...] = (own, chatgpt, claude, claude_code, codex, chatgpt_browser)
+_CONVERSATIONS: tuple[Format, ...] = (own, chatgpt, claude, claude_code, codex, gemini_cli, chatgpt_browser)
 KINDS: dict[str, tuple[Format, ...]] = {
     "conversations": _CONVERSATIONS,
     "notes": (notes,),

@@ -11,26 +11,32 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.importers import Format
 from recollect.importers.files import Entry
+from recollect.manage.exclusion import Exclusion, configured, is_agent
 from recollect.model import Document, FileReceipt, Problem, Receipt
 from recollect.store.base import Saved, Store
 
+EARLIER = "it was taken in earlier and stays until it is deleted"
 BATCH = 10_000  # messages a transaction: long enough to be cheap, short enough to let others write
 _SAMPLES = 3
 
 Progress = Callable[[str, int, int], None]
 """Called with (file, bytes read, bytes in all) while an import goes on."""
+Admission = Callable[[Document], Document | Problem]
+"""A document as it may be stored, or why it may not be."""
 
 
 def import_files(
-    store: Store, path: str, found: Iterable[tuple[Entry, Format] | Problem], progress: Progress | None = None
-) -> Receipt:
+    store: Store, path: str, found: Iterable[tuple[Entry, Format] | Problem], progress: Progress | None = None,
+    exclusion: Exclusion | None = None,
+) -> Receipt:  # fmt: skip
     """Import what was found and return the receipt, which is kept even when the import is cut short."""
-    run = _Run(store, store.begin(path), progress or (lambda file, done, total: None))
+    run = _Run(store, store.begin(path), admission(store, exclusion or configured()), progress or _silent)
     try:
         with _rare_collections():
             run.read_all(list(found))
@@ -39,6 +45,30 @@ def import_files(
         run.receipt.finished_at = datetime.now(UTC)
         store.finish(run.receipt)
     return run.receipt
+
+
+def take_in(store: Store, entry: Entry, format: Format, admitted: Admission) -> FileReceipt:
+    """Save what a file holds without a receipt: of files that are read again and again while they grow."""
+    run = _Run(store, None, admitted, _silent)
+    run.read_all([(entry, format)])
+    run.save()
+    return run.receipt.files[0]
+
+
+def _silent(file: str, done: int, total: int) -> None:
+    pass
+
+
+def admission(store: Store, exclusion: Exclusion) -> Admission:
+    """What is excluded is left out; where it was taken in earlier, that is said."""
+
+    def admitted(document: Document) -> Document | Problem:
+        given = exclusion.admitted(document)
+        if isinstance(given, Problem) and store.find(document.origin, document.origin_id) is not None:
+            return replace(given, reason=f"{given.reason}; {EARLIER}")
+        return given
+
+    return admitted
 
 
 @contextmanager
@@ -53,9 +83,11 @@ def _rare_collections() -> Iterator[None]:
 
 
 class _Run:
-    def __init__(self, store: Store, receipt: Receipt, progress: Progress) -> None:
-        self.receipt = receipt
+    def __init__(self, store: Store, receipt: Receipt | None, admitted: Admission, progress: Progress) -> None:
+        self.receipt = receipt or Receipt(0, "", datetime.now(UTC))
+        self._number = receipt.id if receipt else None
         self._store = store
+        self._admitted = admitted
         self._progress = progress
         self._pending: list[tuple[Document, FileReceipt]] = []
         self._size = 0
@@ -65,7 +97,7 @@ class _Run:
     def read_all(self, found: list[tuple[Entry, Format] | Problem]) -> None:
         total = sum(item[0].size for item in found if not isinstance(item, Problem))
         done = 0
-        for item in found:
+        for item in sorted(found, key=lambda item: not isinstance(item, Problem) and is_agent(item[0].place)):
             if isinstance(item, Problem):
                 self.receipt.left_out.note(item)
             else:
@@ -96,7 +128,11 @@ class _Run:
             if isinstance(item, Problem):
                 self._note(file, item)
             elif item.passages:
-                yield item
+                given = self._admitted(item)
+                if isinstance(given, Problem):
+                    self._note(file, given)
+                else:
+                    yield given
             else:
                 self._note(file, Problem("conversation without messages", item.title, unit="conversations"))
 
@@ -129,7 +165,7 @@ class _Run:
                 self._save_alone(document, file)
 
     def _saved(self, documents: list[Document]) -> list[Saved]:
-        return self._store.save(documents, self.receipt.id) if documents else []
+        return self._store.save(documents, self._number) if documents else []
 
     def _save_alone(self, document: Document, file: FileReceipt) -> None:
         try:
@@ -148,6 +184,8 @@ def _count(file: FileReceipt, saved: Saved) -> None:
     file.messages.new += saved.new
     file.messages.same += saved.same
     file.messages.changed += saved.changed
+    for kind, count in saved.redacted.items():
+        file.redacted[kind] = file.redacted.get(kind, 0) + count
     if saved.kept:
         file.messages.note(Problem("the library has a newer or fuller version", count=saved.kept))
     if saved.copies:

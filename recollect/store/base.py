@@ -38,6 +38,8 @@ class Saved:
     """What the origin says of the document itself (title, times, metadata) differs from before."""
     removed: int = 0
     """Passages that a rewritten document no longer has."""
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    """Secrets that were taken out before it was stored, by kind (see manage.redacting)."""
 
 
 class Placed(NamedTuple):
@@ -205,6 +207,22 @@ class Store(ABC):
         it back. Of metadata only the keys given change; a value of None removes one. Raises NotFound."""
 
     @abstractmethod
+    def revise(self, document: str, change: Callable[[Document], Document]) -> int:
+        """Let a document and its passages say what `change` makes of them; says how many passages changed. Which
+        passages there are, and where, stays. What they said is then nowhere: not in what imports would put back,
+        nor in what was observed. `change` may be called more than once. Raises NotFound."""
+
+    @abstractmethod
+    def forget_states(self, unwanted: Callable[[str], bool]) -> int:
+        """Forget those earlier states that taking back an import would put back, of which, as JSON, `unwanted`
+        says so; says how many. What they were of then stays as it is when the import is taken back."""
+
+    @abstractmethod
+    def cut(self, document: str, passage: str) -> Passage:
+        """Remove a passage of a document that no other one answers, and everything derived from it; gives what it
+        was. Raises NotFound, or Conflict where another passage answers it."""
+
+    @abstractmethod
     def delete(self, document: str) -> None:
         """Remove a document, its passages and everything derived from them. Raises NotFound."""
 
@@ -317,6 +335,22 @@ class Store(ABC):
     def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
         """The newest passages that contain `text` literally or all its words, or whose
         document's title does."""
+
+    # -- observations ---
+
+    @abstractmethod
+    def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
+        """Conversations that have changed since they were observed, with their versions, some of them; and how
+        many there are in all."""
+
+    @abstractmethod
+    def observe(self, conversation: str, version: int, given: Document | None, complete: bool = True) -> None:
+        """Keep what was observed in a version of a conversation, in place of what was observed before; None
+        where there is nothing. It goes when the conversation does. What is not `complete` can be tried again."""
+
+    @abstractmethod
+    def observe_again(self, incomplete: bool = False) -> None:
+        """Let every conversation be observed anew, or those of which not all was observed."""
 
     # -- vectors ---
 

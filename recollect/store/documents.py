@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain, count
 from typing import Any
 
 from recollect.errors import Conflict, InvalidInput, NotFound
-from recollect.model import Bone, Document, Filter, Passage, Summary, places
+from recollect.model import OBSERVATIONS, Bone, Document, Filter, Passage, Summary, places
 from recollect.query import Word
 from recollect.store import rewriting, selection
 from recollect.store.base import Placed, Saved
@@ -32,6 +32,7 @@ from recollect.store.passages import (
     give_opening,
     remove_passages,
     renumber,
+    replace_order,
     replace_passage,
     stored_bones,
 )
@@ -353,7 +354,7 @@ class _Saving:
         """Take over what the origin says of the document; returns what it said before, if that differs."""
         now = replace(given, id=stored.id, origin=stored.origin, origin_id=stored.origin_id, source=stored.source,
                       title=given.title or stored.title, head=given.head or stored.head,
-                      metadata=_with_tags(given.metadata, stored.metadata),
+                      metadata=_with_own(given.metadata, stored.metadata),
                       created_at=given.created_at or stored.created_at,
                       updated_at=given.updated_at or stored.updated_at)  # fmt: skip
         old_row, new_row = document_row(stored), document_row(now)
@@ -431,9 +432,10 @@ class _Saving:
         )  # fmt: skip
 
 
-def _with_tags(given: Mapping[str, Any], stored: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Tags are a person's own: they stay unless the origin has some of its own."""
-    return {**given, "tags": stored["tags"]} if "tags" in stored and "tags" not in given else given
+def _with_own(given: Mapping[str, Any], stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Tags, and what must not be observed again, are a person's own: they stay unless the origin has some itself."""
+    own = {name: stored[name] for name in ("tags", "forgotten") if name in stored and name not in given}
+    return {**given, **own} if own else given
 
 
 def _first_names(document: Document) -> tuple[str, str]:
@@ -609,6 +611,45 @@ def amend(
     count_up(db, key)
 
 
+def revise(db: Database, id: str, change: Callable[[Document], Document], index: TextIndex) -> int:
+    """See Store.revise."""
+    key = key_of(db, id)
+    stored = read(db, key)
+    given = change(stored)
+    keys = dict(db.rows("select id, key from passage where document = ?", (key,)))
+    changed = 0
+    for before, after in zip(stored.passages, given.passages, strict=True):
+        if after is not before and (row := passage_row(after, before.position, before.canonical))[0] != digest_of(
+            before
+        ):
+            replace_passage(db, keys[identifier(before.id)], row, index)
+            changed += 1
+    now = replace(stored, title=given.title, metadata=given.metadata)
+    if not changed and now == stored:
+        return 0
+    change_document(db, key, document_row(now), index)
+    count_up(db, key)
+    forget_observations(db, key, index)
+    rewriting.forget(db, key)
+    return changed
+
+
+def cut(db: Database, id: str, passage: str, index: TextIndex) -> Passage:
+    """See Store.cut."""
+    key, there = key_of(db, id), passage_key(db, id, passage)
+    (row,) = db.rows(_SELECT_PASSAGE, (there,))
+    removed = passage_of(row)
+    if db.get("select 1 from passage where document = ? and parent = ? limit 1", (key, identifier(passage))):
+        raise Conflict(f"Message {truncate(passage, 80)!r} has answers: remove these first.")
+    forget_observations(db, key, index)
+    db.run("update document set head = ? where key = ? and head = ?",
+           (removed.parent and identifier(removed.parent), key, identifier(passage)))  # fmt: skip
+    remove_passages(db, {key: [there]}, index)
+    replace_order(db, key, index)
+    count_up(db, key)
+    return removed
+
+
 def take(db: Database, id: str, index: TextIndex) -> Document:
     """See Store.take."""
     key = key_of(db, id)
@@ -618,6 +659,22 @@ def take(db: Database, id: str, index: TextIndex) -> Document:
 
 
 def delete(db: Database, document: int, index: TextIndex) -> None:
+    """Remove a document, and what was observed in it."""
+    forget_observations(db, document, index)
+    _remove(db, document, index)
+
+
+def forget_observations(db: Database, conversation: int, index: TextIndex) -> None:
+    """Remove what was observed in a conversation; what is left of it is observed anew."""
+    for (key,) in db.rows(
+        "select o.key from document o join document d on d.id = o.origin_id where d.key = ? and o.origin = ?",
+        (conversation, OBSERVATIONS),
+    ):
+        _remove(db, key, index)
+    db.run("update document set observed = 0 where key = ? and observed <> 0", (conversation,))
+
+
+def _remove(db: Database, document: int, index: TextIndex) -> None:
     passages = [k for (k,) in db.rows("select key from passage where document = ?", (document,))]
     remove_passages(db, {document: passages}, index)
     db.run("delete from document where key = ?", (document,))

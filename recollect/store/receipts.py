@@ -54,9 +54,10 @@ def _receipt(row: tuple[Any, ...]) -> Receipt:
     at = from_micros(started)
     assert at is not None
     read = [
-        FileReceipt(f["name"], f["format"], Counts(**f["conversations"]), Counts(**f["messages"]), f["samples"])
+        FileReceipt(f["name"], f["format"], Counts(**f["conversations"]), Counts(**f["messages"]), f["samples"],
+                    f.get("redacted", {}))
         for f in json.loads(files or "[]")
-    ]
+    ]  # fmt: skip
     unread = Counts(**json.loads(left_out or "{}"))
     return Receipt(id_, path, at, from_micros(finished), from_micros(undone), read, unread)
 
@@ -181,6 +182,8 @@ def _remove(db: Database, brought: dict[int, list[int]], index: TextIndex) -> No
             "from document d where d.key = ?",
             (document,),
         )
+        if some:
+            documents.forget_observations(db, document, index)
         if not left and not imports:
             db.run("delete from document where key = ?", (document,))
         elif some:

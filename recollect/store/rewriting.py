@@ -10,7 +10,7 @@ import that came before can be told from it any more.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,3 +119,29 @@ def claim(db: Database, key: int) -> None:
     db.run("update receipt_document set before = null where document = ? and before is not null", (key,))
     db.run("delete from receipt_revision where passage in (select key from passage where document = ?)", (key,))
     db.run("update passage set receipt = null where document = ? and receipt is not null", (key,))
+
+
+def forget(db: Database, key: int) -> None:
+    """Keep no earlier state of a document or its passages; what imports brought is still known."""
+    if db.get("select 1 from receipt_document where document = ? and before <> ? limit 1", (key, NEW)):
+        _forget_before(db, key)
+    db.run("delete from receipt_revision where passage in (select key from passage where document = ?)", (key,))
+
+
+def forget_states(db: Database, unwanted: Callable[[str], bool]) -> int:
+    """See Store.forget_states."""
+    states = db.rows("select document, before from receipt_document where before <> ?", (NEW,))
+    gone = [document for document, before in states if unwanted(before)]
+    for document in sorted(set(gone)):
+        _forget_before(db, document)
+    revisions = db.rows("select receipt, passage, before from receipt_revision")
+    said = [(receipt, passage) for receipt, passage, before in revisions if unwanted(before)]
+    db.run_many("delete from receipt_revision where receipt = ? and passage = ?", said)
+    return len(gone) + len(said)
+
+
+def _forget_before(db: Database, key: int) -> None:
+    """Imports of a document then have nothing to put back; one that brought it still takes it away."""
+    db.run("update receipt_document set before = null where document = ? and before <> ?", (key, NEW))
+    if is_rewritten(db.get("select source from document where key = ?", (key,))):
+        db.run("update passage set receipt = null where document = ? and receipt is not null", (key,))

@@ -32,10 +32,15 @@ class Offered(NamedTuple):
 
 
 class Model:
-    """A running stand-in. `offered` are the tools of the largest request, `results` what the called ones answered."""
+    """A running stand-in. `offered` are the tools of the largest request, `results` what the called ones answered,
+    `asked` the requests. Whoever offers `helped_by` is the agent; others are its helpers, who follow `helping`."""
 
-    def __init__(self, script: list[Call]) -> None:
+    def __init__(self, script: list[Call], helping: list[Call] | None = None, helped_by: str = "") -> None:
         self.script = script
+        self.helping = helping or []
+        self.helped_by = helped_by
+        self.asked: list[str] = []
+        self.helpers: list[tuple[list[Offered], list[str]]] = []
         self.offered: list[Offered] = []
         self.results: list[str] = []
         self.problems: list[str] = []
@@ -59,13 +64,17 @@ class Model:
     def next(self, offered: list[Offered], results: list[str]) -> tuple[Offered, Json] | None:
         """The call that is due, if the agent offers its tool."""
         self.requests += 1
-        if len(offered) > len(self.offered):
+        script = self.script
+        if self.helping and offered and not any(tool.name == self.helped_by for tool in offered):
+            script = self.helping
+            self.helpers.append((offered, results))
+        elif len(offered) > len(self.offered):
             self.offered = offered
-        if len(results) > len(self.results):
+        if script is self.script and len(results) > len(self.results):
             self.results = results
-        if not offered or len(results) >= len(self.script):
+        if not offered or len(results) >= len(script):
             return None
-        wanted = self.script[len(results)]
+        wanted = script[len(results)]
         for tool in offered:
             if tool.name == wanted.tool or tool.name.endswith(f"__{wanted.tool}"):
                 return tool, wanted.arguments
@@ -94,6 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._json({"input_tokens": 1} if path.endswith("/count_tokens") else {})
                 return
             asked = json.loads(body)
+            self.server.model.asked.append(body.decode())
             events = speaks(self.server.model, asked)
         except Exception as error:  # the test says what happened; the agent only sees that it did
             self.server.model.problems.append(f"{path}: {error!r}")

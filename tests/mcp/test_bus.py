@@ -71,7 +71,7 @@ def test_a_client_can_tell_what_writes(agent: Caller) -> None:
     hints = {tool["name"]: tool["annotations"] for tool in agent.catalog.listing()}
     writing = {name for name, hint in hints.items() if not hint["readOnlyHint"]}
     assert writing == {"bus_connect", "msg_post"}
-    assert not any(hint.get("destructiveHint") or hint["openWorldHint"] for hint in hints.values())
+    assert not any(hint.get("destructiveHint") or hint.get("openWorldHint") for hint in hints.values())
     assert hints["bus_connect"]["idempotentHint"] is True
     assert all(tool["inputSchema"]["additionalProperties"] is False for tool in agent.catalog.listing())
 

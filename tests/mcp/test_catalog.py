@@ -22,7 +22,7 @@ EMPTY = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 def tool(name: str, annotations: dict[str, bool] = READS_ONLY, dotted: str | None = None) -> Tool:
-    return Tool(name, "stand_in", name, "What it does.", EMPTY, annotations, None, dotted)
+    return Tool(name, "stand_in", "What it does.", EMPTY, annotations, None, dotted)
 
 
 class StandIn:
@@ -69,7 +69,6 @@ def test_every_tool_can_be_offered_to_every_client(defined: Tool) -> None:
     assert re.fullmatch(r"[a-z][a-z_]{1,39}", defined.name)  # clients put a prefix of their own before it
     assert defined.dotted is None or defined.dotted.replace(".", "_") == defined.name
     assert 20 < len(defined.description) < 600
-    assert 3 < len(defined.title) < 40
     assert set(defined.annotations) == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
     for schema in filter(None, (defined.input_schema, defined.output_schema)):
         assert schema["type"] == "object"
@@ -98,7 +97,7 @@ def test_no_tool_takes_a_user() -> None:
 
 
 def test_the_order_is_that_of_the_definitions() -> None:
-    assert names(Catalog(toolsets=["all"])) == [defined.name for defined in TOOLS]
+    assert names(Catalog(toolsets=["all"])) == list(dict.fromkeys(defined.name for defined in TOOLS))
     assert names(Catalog(tools=["msg_list", "conversation_search"])) == ["conversation_search", "msg_list"]
     assert set().union(*PROFILES.values()) <= set(TOOLSETS)
 
@@ -135,7 +134,7 @@ def test_a_prefix_and_a_new_name_take_the_old_ones_place() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"profile": "nothing"}, "no profile 'nothing'; profiles: default, research, letta"),
+        ({"profile": "nothing"}, "no profile 'nothing'; profiles: default, memory, research, letta"),
         ({"toolsets": ["nothing"]}, "no toolset 'nothing'; toolsets: conversations, bus"),
         ({"tools": ["nothing"]}, "no tool 'nothing'; tools: conversation_search"),
         ({"names": "spaced"}, "no 'spaced' names"),

@@ -45,9 +45,10 @@ from recollect.serve.app import make_app
 from recollect.serve.mcp import calls
 from recollect.serve.mcp import http as module
 from recollect.serve.mcp.conversations import Toolset
-from recollect.serve.mcp.definitions import PROFILES, TOOLS
+from recollect.serve.mcp.definitions import LEFT_OUT, PROFILES, TOOLS
 from recollect.serve.mcp.http import accepted
 from recollect.serve.mcp.streams import KeptStreams, Stream
+from recollect.serve.mcp.tool import Tool
 from recollect.serve.service import Service, ServiceConfig
 from recollect.settings import LIMITS
 
@@ -690,11 +691,16 @@ def test_nothing_that_is_sent_changes_who_asks(web: Web, probe: Probe, era: str)
     assert [tool["name"] for tool in listed.json()["result"]["tools"]] == ["conversation_search"]
 
 
-@pytest.mark.parametrize("tool", [tool.name for tool in TOOLS])
-def test_no_tool_shows_what_another_user_has(served: Web, tool: str) -> None:
+@pytest.mark.parametrize("offered", TOOLS, ids=lambda tool: f"{tool.toolset}.{tool.name}")
+def test_no_tool_shows_what_another_user_has(served: Web, offered: Tool) -> None:
+    tool = offered.name
     victim, mallory = served.someone(), served.someone()
     served.remember(victim.user, "the canary sings", "canary")
     with served.world.service.libraries.borrow(victim.user) as library:
+        said = {"role": "user", "content": "We decided that the canary sings at 7, because it likes the morning."}
+        library.add_conversation("perch", "The canary", messages=[said])
+        library.index()
+        observed = library.memory.search("canary").observations[0].observation.id
         items = {
             "chats": library.conversations()[0][0].id,
             "notes": library.knowledge.create("notes", {"content": "the canary sings"}).id,
@@ -703,14 +709,14 @@ def test_no_tool_shows_what_another_user_has(served: Web, tool: str) -> None:
             "prompts": library.knowledge.create("prompts", {"name": "canary", "user_prompt": "it sings"}).id,
         }
     source = next((source for source in items if tool.startswith(source)), "notes")
-    profile = "/mcp/research" if tool in ("search", "fetch") else "/mcp"
+    profile = {"research": "/mcp/research", "memory": "/mcp/memory"}.get(offered.toolset, "/mcp")
     honest = {"query": "canary", "thread_name": "canary", "thread_id": "canary", "content": "x", "author": "m",
               "after_seq": 0, "timeout_seconds": 0, "id": f"{source}://{items[source]}", "scope": "all",
-              "source": source, "retrieval": {"mode": "full"}}  # fmt: skip
+              "source": source, "retrieval": {"mode": "full"}, "ids": [observed], "path": "/default/perch.jsonl",
+              "anchor": observed, "confirm": True}  # fmt: skip
     for name in ("note_id", "media_id", "conversation_id", "character_id", "prompt_id_or_name"):
         honest[name] = items[source]
-    schema = next(each.input_schema for each in TOOLS if each.name == tool)
-    arguments = {name: value for name, value in honest.items() if name in schema["properties"]}
+    arguments = {name: value for name, value in honest.items() if name in offered.input_schema["properties"]}
     plain = mallory.ask(call(tool, **arguments), profile)
     assert "sings" not in plain.text
     for name, value in overrides(victim.user).items():
@@ -718,6 +724,8 @@ def test_no_tool_shows_what_another_user_has(served: Web, tool: str) -> None:
         assert answer.status_code == 200
         assert answer.json()["result"]["isError"] is True, "an argument that a tool does not have is refused"
         assert "sings" not in answer.text
+    with served.world.service.libraries.borrow(victim.user) as library:
+        assert library.conversation("perch").passages, "nobody forgets for somebody else"
 
 
 def test_many_clients_with_the_same_ids_get_their_own_answers(served: Web) -> None:
@@ -749,7 +757,9 @@ def test_a_key_sees_the_tools_that_it_may_use(web: Web) -> None:
     everybody = web.someone()
     for profile, toolsets in PROFILES.items():
         path = "/mcp" if profile == "default" else f"/mcp/{profile}"
-        assert tools(everybody, path) == [tool.name for tool in TOOLS if tool.toolset in toolsets]
+        left_out = LEFT_OUT.get(profile, ())
+        listed = [tool.name for tool in TOOLS if tool.toolset in toolsets and tool.name not in left_out]
+        assert tools(everybody, path) == listed
     reader = web.someone(("read",))
     assert "msg_post" in tools(everybody)
     assert "msg_post" not in tools(reader)

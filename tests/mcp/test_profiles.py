@@ -18,9 +18,11 @@ SOURCES = [
     "notes_search", "notes_get", "notes_write", "media_search", "media_get", "media_transcript", "chats_search",
     "chats_get", "characters_search", "characters_get", "prompts_search", "prompts_get",
 ]  # fmt: skip
-DEFAULT = ["conversation_search", *BUS, *KNOWLEDGE, *SOURCES]
+MEMORY = ["search", "get_observations", "read", "timeline", "forget"]
+EVERY = ["conversation_search", *BUS, *KNOWLEDGE, *SOURCES, *MEMORY]
+DEFAULT = [name for name in EVERY if name not in ("timeline", "forget")]
 RESEARCH = ["search", "fetch"]
-WRITERS = ["bus_connect", "msg_post", "notes_write"]
+WRITERS = ["bus_connect", "msg_post", "notes_write", "forget"]
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -49,8 +51,11 @@ def listed(dispatcher: Dispatcher, **params: Any) -> list[str]:
         ({"profile": "letta"}, ["conversation_search"]),
         ({"toolsets": ["bus"]}, BUS),
         ({"toolsets": ["research", "conversations"]}, ["conversation_search", *RESEARCH]),
-        ({"toolsets": ["default"]}, DEFAULT),
-        ({"toolsets": ["all"]}, [*DEFAULT, *RESEARCH]),
+        ({"toolsets": ["default"]}, EVERY),
+        ({"profile": "memory"}, MEMORY),
+        ({"toolsets": ["all"]}, [*EVERY, "fetch"]),
+        ({"tools": ["search"]}, ["search"]),
+        ({"tools": ["search", "fetch"]}, RESEARCH),
         ({"toolsets": ["bus"], "profile": "research"}, BUS),
         ({"tools": ["fetch", "msg_search"]}, ["msg_search", "fetch"]),
         ({"tools": ["fetch"], "toolsets": ["conversations"]}, ["conversation_search", "fetch"]),

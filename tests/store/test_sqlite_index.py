@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -850,3 +851,40 @@ def test_two_stores_that_copy_at_once_make_one_copy(store: SqliteStore, space: S
     assert numbers.stat().st_size == 46 * 2 * DIMENSIONS
     for other in others:
         other.close()
+
+
+def test_what_a_revision_takes_out_of_a_conversation_is_in_no_file(store: SqliteStore, path: Path) -> None:
+    fill(store)
+    receipt = store.begin("p")
+    store.save([conversation("gone", said("g1", "quixotic"), said("g2", "zugzwang"), title="obfuscated")], receipt.id)
+    store.finish(receipt)
+    changed(store, conversation("gone", said("g1", "quixotic"), said("g2", "walrus"), title="obfuscated"))
+    for n in range(45, 70):
+        store.append("c0", said(f"m{n}", f"walrus only{n}x"))
+    refresh(store, STATIC)
+    (space,) = store.spaces()
+    (vector,) = store.vectors(space, store.key("gone", "g1"))
+    gone = [b"quixotic", b"zugzwang", b"obfuscated", vectors.packed([vector])[0][4:]]
+    for known in gone:
+        assert files_with(path.parent, known)
+    assert volumes_with(store, "quixotic") and volumes_with(store, "obfuscated")
+    store.revise("gone", lambda document: replace(document, title="plain"))
+    assert volumes_with(store, "obfuscated") == [] and files_with(path.parent, b"obfuscated") == []
+    refresh(store, STATIC)
+    store.revise("gone", lambda document: replace(
+        document, passages=tuple(p._replace(content="plain") for p in document.passages)))  # fmt: skip
+    assert volumes_with(store, "quixotic") == []
+    for known in gone:
+        assert files_with(path.parent, known) == []
+    assert found(store, "plain") and found(store, "quixotic") == []
+
+
+def test_a_passage_that_is_cut_off_is_in_no_file(store: SqliteStore, path: Path) -> None:
+    fill(store)
+    store.save([conversation("gone", said("g1", "seal"), said("g2", "quixotic", parent="g1"))])
+    for n in range(45, 70):
+        store.append("c0", said(f"m{n}", f"walrus only{n}x"))
+    refresh(store, STATIC)
+    assert volumes_with(store, "quixotic")
+    store.cut("gone", "g2")
+    assert volumes_with(store, "quixotic") == [] and files_with(path.parent, b"quixotic") == []

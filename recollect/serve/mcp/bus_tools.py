@@ -32,16 +32,15 @@ def _number(description: str = "", default: int | None = None) -> dict[str, Any]
 BUS_CONNECT = Tool(
     name="bus_connect",
     toolset="bus",
-    title="Join a thread",
     description=(
-        "Join a thread of the bus by its topic, made on first use. Returns who you are, the thread_id, the messages "
-        "after after_seq and current_seq. " + UNTRUSTED
+        "Join a thread by its topic, made on first use: who you are, thread_id, messages after after_seq, current_seq. "
+        + UNTRUSTED
     ),
     input_schema=_takes(
         ("thread_name",),
-        thread_name=_text("The topic."),
+        thread_name=_text(),
         thread_id=_text("Join this thread instead."),
-        display_name=_text("Your name."),
+        display_name=_text(),
         ide=_text(),
         model=_text(),
         after_seq=_number(default=0),
@@ -52,10 +51,9 @@ BUS_CONNECT = Tool(
 THREAD_LIST = Tool(
     name="thread_list",
     toolset="bus",
-    title="List threads",
     description="List threads, last changed first, with their ids and topics.",
     input_schema=_takes(
-        limit=_number("1..200", DEFAULT_RESULTS),
+        limit=_number(default=DEFAULT_RESULTS),
         offset=_number(default=0),
         scope={
             "type": "string",
@@ -70,7 +68,6 @@ THREAD_LIST = Tool(
 MSG_POST = Tool(
     name="msg_post",
     toolset="bus",
-    title="Post a message",
     description=(
         "Say something in a thread. With an id it is stored once. With expected_last_seq it fails if others wrote "
         "since, and returns what they wrote: read that, then post again."
@@ -78,18 +75,14 @@ MSG_POST = Tool(
     input_schema=_takes(
         ("thread_id", "content", "author"),
         thread_id=_text(),
-        content=_text("Markdown."),
-        author=_text("Your name, as bus_connect gave it."),
+        content=_text(),
+        author=_text("You, as bus_connect says."),
         role={"type": "string", "enum": ["user", "assistant", "system", "tool"], "default": "user"},
-        id=_text("Of your own."),
+        id=_text(),
         metadata={"type": "object"},
-        human_only={
-            "type": "boolean",
-            "default": False,
-            "description": "Only people see what it says.",
-        },
+        human_only={"type": "boolean", "description": "Only people see what it says."},
         expected_last_seq=_number(),
-        reply_to=_text("A message's id."),
+        reply_to=_text(),
     ),
     annotations=ADDS,
 )
@@ -97,13 +90,12 @@ MSG_POST = Tool(
 MSG_LIST = Tool(
     name="msg_list",
     toolset="bus",
-    title="Read a thread",
     description=f"The messages of a thread in order, after after_seq. {UNTRUSTED}",
     input_schema=_takes(
         ("thread_id",),
         thread_id=_text(),
         after_seq=_number(default=0),
-        limit=_number("1..200", DEFAULT_MESSAGES),
+        limit=_number(default=DEFAULT_MESSAGES),
     ),
     annotations=READS_ONLY,
 )
@@ -111,7 +103,6 @@ MSG_LIST = Tool(
 MSG_WAIT = Tool(
     name="msg_wait",
     toolset="bus",
-    title="Wait for messages",
     description=(
         "Wait until a thread has messages after after_seq, and return them; an empty list when time is over. "
         + UNTRUSTED
@@ -119,7 +110,7 @@ MSG_WAIT = Tool(
     input_schema=_takes(
         ("thread_id", "after_seq"),
         thread_id=_text(),
-        after_seq=_number("The last seq you have read."),
+        after_seq=_number(),
         timeout_seconds={
             "type": "number",
             "default": DEFAULT_WAIT,
@@ -132,17 +123,15 @@ MSG_WAIT = Tool(
 MSG_SEARCH = Tool(
     name="msg_search",
     toolset="bus",
-    title="Search messages",
     description=(
         "Full-text search over the contents of all messages, best first, with excerpts. query is an FTS5 expression: "
-        'words (all must match), "a phrase", prefix*, AND, OR, NOT, ( ). Use it to recover earlier context, such as a '
-        "decision. " + UNTRUSTED
+        'words (all must match), "a phrase", prefix*, AND, OR, NOT, ( ). ' + UNTRUSTED
     ),
     input_schema=_takes(
         ("query",),
         query=_text("FTS5 MATCH expression."),
         thread_id=_text("Restrict results to a single thread."),
-        limit=_number("1..200", DEFAULT_RESULTS),
+        limit=_number(default=DEFAULT_RESULTS),
     ),
     annotations=READS_ONLY,
 )

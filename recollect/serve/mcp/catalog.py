@@ -12,7 +12,7 @@ import threading
 
 from recollect.errors import RecollectError
 from recollect.serve.mcp.context import READ, WRITE, Answer, Context, ToolError
-from recollect.serve.mcp.definitions import CONVERSATION_SEARCH, PROFILES, TOOLS, TOOLSETS
+from recollect.serve.mcp.definitions import CONVERSATION_SEARCH, LEFT_OUT, PROFILES, TOOLS, TOOLSETS
 from recollect.serve.mcp.tool import Tool
 
 TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
@@ -63,6 +63,9 @@ class Catalog:
             for tool in _chosen(profile, toolsets, tools)
             if (allowed is None or tool.toolset in allowed) and (tool.reads_only or not read_only)
         ]
+        if "all" in (toolsets or ()):  # of two that have one name, the first
+            firsts = {tool.name: tool for tool in reversed(chosen)}
+            chosen = [tool for tool in chosen if firsts[tool.name] is tool]
         self._tools = _named(chosen, names, prefix, rename or {})
         self._spellings = {_undotted(name): tool for name, tool in self._tools.items()}
         self._shared = _Shared(self)
@@ -174,7 +177,8 @@ def _chosen(profile: str, toolsets: Sequence[str] | None, tools: Sequence[str] |
     if profile not in PROFILES:
         raise ValueError(f"there is no profile {profile!r}; profiles: {', '.join(PROFILES)}")
     if toolsets is None and tools is None:
-        return [tool for tool in TOOLS if tool.toolset in PROFILES[profile]]
+        left_out = LEFT_OUT.get(profile, ())
+        return [tool for tool in TOOLS if tool.toolset in PROFILES[profile] and tool.name not in left_out]
     wanted: set[str] = set()
     for name in toolsets or ():
         if name not in ("all", "default", *TOOLSETS):
@@ -183,7 +187,16 @@ def _chosen(profile: str, toolsets: Sequence[str] | None, tools: Sequence[str] |
     named = {_undotted(name) for name in tools or ()}
     if unknown := sorted(named - {tool.name for tool in TOOLS}):
         raise ValueError(f"there is no tool {unknown[0]!r}; tools: {_tool_names()}")
-    return [tool for tool in TOOLS if tool.toolset in wanted or tool.name in named]
+    of_toolsets = [tool for tool in TOOLS if tool.toolset in wanted]
+    meant = [_meant(name, named) for name in named - {tool.name for tool in of_toolsets}]
+    return [tool for tool in TOOLS if tool in of_toolsets or tool in meant]
+
+
+def _meant(name: str, named: set[str]) -> Tool:
+    """The tool of a name; where there are two, the one whose neighbours are named as well, else the first."""
+    neighbours = {tool.toolset: sum(other.toolset == tool.toolset for other in TOOLS if other.name in named)
+                  for tool in TOOLS}  # fmt: skip
+    return max((tool for tool in TOOLS if tool.name == name), key=lambda tool: neighbours[tool.toolset])
 
 
 def _named(tools: list[Tool], names: str, prefix: str, rename: Mapping[str, str]) -> dict[str, Tool]:

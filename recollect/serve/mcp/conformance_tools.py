@@ -36,7 +36,6 @@ def _fixture(name: str, description: str, schema: dict[str, Any] | None = None) 
     return Tool(
         name=name,
         toolset="conformance",
-        title=description,
         description=f"For the conformance suite. {description}.",
         input_schema=schema or {"type": "object", "properties": {}, "additionalProperties": False},
         annotations=READS_ONLY,

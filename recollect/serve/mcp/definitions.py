@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 
-from recollect.serve.mcp import bus_tools, knowledge_tools, research_tools, source_tools
+from recollect.serve.mcp import bus_tools, knowledge_tools, memory_tools, research_tools, source_tools
 from recollect.serve.mcp.tool import READS_ONLY, Tool
 
 # Contract 0: the name, the description and the schema are its own words.
 CONVERSATION_SEARCH = Tool(
     name="conversation_search",
     toolset="conversations",
-    title="Search past conversations",
     description=(
         "Search prior conversation history (canonical ChatGPT export). Hybrid-style: text match on content and "
         "titles. Optional filters: roles (user/assistant/tool), start_date and end_date (ISO 8601 inclusive). "
@@ -60,7 +59,8 @@ CONVERSATION_SEARCH = Tool(
 )
 
 TOOLS: tuple[Tool, ...] = (
-    CONVERSATION_SEARCH, *bus_tools.TOOLS, *knowledge_tools.TOOLS, *source_tools.TOOLS, *research_tools.TOOLS,
+    CONVERSATION_SEARCH, *bus_tools.TOOLS, *knowledge_tools.TOOLS, *source_tools.TOOLS, *memory_tools.TOOLS,
+    *research_tools.TOOLS,
 )  # fmt: skip
 """In the order in which they are listed."""
 
@@ -68,10 +68,13 @@ TOOLSETS = tuple(dict.fromkeys(tool.toolset for tool in TOOLS))
 
 PROFILES: dict[str, tuple[str, ...]] = {
     "default": tuple(name for name in TOOLSETS if name != "research"),
+    "memory": ("memory",),
     "research": ("research", "knowledge"),
     "letta": ("conversations",),
 }
-"""The toolsets of each profile. `research` has a `search` of its own, so it is in no other."""
+"""The toolsets of each profile. `research` has a `search` of its own, and `memory` another: no profile has both."""
+LEFT_OUT: dict[str, tuple[str, ...]] = {"default": ("timeline", "forget")}
+"""Tools that a profile has not, though it has their toolset: every agent pays for those of `default` in tokens."""
 
 if os.environ.get("RECOLLECT_CONFORMANCE"):  # what the official conformance suite asks for; nobody else sees it
     from recollect.serve.mcp import conformance_tools

@@ -29,7 +29,6 @@ def _gives(*names: str, **others: dict[str, Any]) -> dict[str, Any]:
 SEARCH = Tool(
     name="search",
     toolset="research",
-    title="Search the library",
     description=(
         "Search everything that is remembered: conversations with AI assistants, threads of agents, notes, documents, "
         'recordings, characters and prompts. Takes a question or words; also "phrases", prefix*, AND, OR, NOT, and the '
@@ -43,7 +42,6 @@ SEARCH = Tool(
 FETCH = Tool(
     name="fetch",
     toolset="research",
-    title="Read a result",
     description=(
         "The text of a result of search: a note or document; or the message that was found, with what was said before "
         f"and after it. An id without a message gives the conversation from its beginning. {UNTRUSTED}"

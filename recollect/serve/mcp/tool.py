@@ -18,7 +18,6 @@ class Tool:
         self,
         name: str,
         toolset: str,
-        title: str,
         description: str,
         input_schema: dict[str, Any],
         annotations: dict[str, bool],
@@ -28,7 +27,6 @@ class Tool:
         self.name = name
         """As it is listed: letters, digits and underscores. The toolset's method of this name answers it."""
         self.toolset = toolset
-        self.title = title
         self.description = description
         self.input_schema = input_schema
         self.annotations = annotations
@@ -45,7 +43,6 @@ class Tool:
         """The tool as `tools/list` shows it."""
         shown = {
             "name": name,
-            "title": self.title,
             "description": self.description,
             "inputSchema": self.input_schema,
             "annotations": self._hints(),
@@ -56,5 +53,4 @@ class Tool:
 
     def _hints(self) -> dict[str, bool]:
         """Of a tool that only reads, the protocol gives the hints about how it writes no meaning: they only cost."""
-        of_reading = ("readOnlyHint", "openWorldHint")
-        return {name: self.annotations[name] for name in of_reading} if self.reads_only else self.annotations
+        return {"readOnlyHint": True} if self.reads_only else self.annotations

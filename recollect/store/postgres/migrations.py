@@ -232,11 +232,18 @@ alter table passage alter role set statistics 0, alter author set statistics 0;
 alter table document alter media_type set statistics 0, alter character_id set statistics 0;
 """
 
+M005_OBSERVATIONS = """
+alter table document add observed integer not null default 0;
+create index document_unobserved on document (owner, key)
+  where source = 'conversation' and observed <> version and observed <> -version;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
     ("m003_long_words", M003_LONG_WORDS),
     ("m004_knowledge", M004_KNOWLEDGE),
+    ("m005_observations", M005_OBSERVATIONS),
 )
 
 # What `recollect_search` owns. Each function names the owner; a filter that is null asks for nothing.

@@ -12,7 +12,7 @@ from recollect.errors import DamagedLibrary, InvalidInput, NotFound
 from recollect.model import CONVERSATION, Bone, Document, Filter, Passage, Receipt, Summary
 from recollect.query import Node, Word
 from recollect.settings import LIMITS
-from recollect.store import documents, receipts, spaces, statistics, transfer
+from recollect.store import documents, observing, receipts, rewriting, spaces, statistics, transfer
 from recollect.store.base import (
     Activity,
     Batch,
@@ -119,6 +119,15 @@ class PostgresStore(Store):
     def rewrite(self, document: str, given: Document, version: int | None = None) -> Saved:
         return self._write_words(lambda db, index: documents.rewrite(db, index, document, given, version))
 
+    def revise(self, document: str, change: Callable[[Document], Document]) -> int:
+        return self._write_words(lambda db, index: documents.revise(db, document, change, index))
+
+    def forget_states(self, unwanted: Callable[[str], bool]) -> int:
+        return self._write(lambda db: rewriting.forget_states(db, unwanted))
+
+    def cut(self, document: str, passage: str) -> Passage:
+        return self._write_words(lambda db, index: documents.cut(db, document, passage, index))
+
     def append(self, document: str, passage: Passage) -> Placed:
         return self._write_words(lambda db, index: documents.append(db, document, passage, index))
 
@@ -130,6 +139,15 @@ class PostgresStore(Store):
         metadata: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self._write_words(lambda db, index: documents.amend(db, document, index, title, namespace, metadata))
+
+    def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
+        return self._read(lambda db: observing.unobserved(db, limit))
+
+    def observe(self, conversation: str, version: int, given: Document | None, complete: bool = True) -> None:
+        self._write_words(lambda db, index: observing.observe(db, index, conversation, version, given, complete))
+
+    def observe_again(self, incomplete: bool = False) -> None:
+        self._write_words(lambda db, index: observing.begin_again(db, incomplete))
 
     def delete(self, document: str) -> None:
         self._write_words(lambda db, index: documents.delete(db, documents.key_of(db, document), index))

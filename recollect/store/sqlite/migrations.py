@@ -207,11 +207,19 @@ create index passage_role on passage (role)
 create index passage_author on passage (author) where author is not null and length(author) <= 200;
 """
 
+M005_OBSERVATIONS = """
+-- The version of a conversation that its observations are of; negative where something of it was not observed.
+alter table document add column observed integer not null default 0;
+create index document_unobserved on document (key)
+  where source = 'conversation' and observed <> version and observed <> -version;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
     ("m003_long_words", M003_LONG_WORDS),
     ("m004_knowledge", M004_KNOWLEDGE),
+    ("m005_observations", M005_OBSERVATIONS),
 )
 VERSION = len(MIGRATIONS)
 

@@ -16,7 +16,7 @@ from recollect.errors import DamagedLibrary, NotFound, StoreBusy
 from recollect.model import CONVERSATION, Bone, Document, Filter, Passage, Receipt, Summary
 from recollect.query import Node, Word, words
 from recollect.settings import LIMITS
-from recollect.store import documents, receipts, spaces, statistics, transfer
+from recollect.store import documents, observing, receipts, rewriting, spaces, statistics, transfer
 from recollect.store.base import (
     Activity,
     Batch,
@@ -110,17 +110,34 @@ class SqliteStore(Store):
     def rewrite(self, document: str, given: Document, version: int | None = None) -> Saved:
         def work(db: Connection) -> Saved:
             saved = documents.rewrite(db, text.Index(db, self._words), document, given, version)
-            db.run(  # what it said must be in no file, so volumes that still have it go
-                "delete from volume where exists (select 1 from stale s join passage p on p.key = s.passage "
-                "where s.passage between volume.first and volume.last "
-                "and p.document = (select key from document where id = ?))", (saved.id,),
-            )  # fmt: skip
+            _drop_volumes(db, documents.key_of(db, saved.id))
             return saved
 
         saved = self._write(work)
         self._list_words()
         self._purge()
         return saved
+
+    def revise(self, document: str, change: Callable[[Document], Document]) -> int:
+        def work(db: Connection) -> int:
+            changed = documents.revise(db, document, change, text.Index(db, self._words))
+            _drop_volumes(db, documents.key_of(db, document))
+            return changed
+
+        changed = self._write(work)
+        self._list_words()
+        self._purge()
+        return changed
+
+    def forget_states(self, unwanted: Callable[[str], bool]) -> int:
+        forgotten = self._write(lambda db: rewriting.forget_states(db, unwanted))
+        self._purge()
+        return forgotten
+
+    def cut(self, document: str, passage: str) -> Passage:
+        removed = self._write(lambda db: documents.cut(db, document, passage, text.Index(db, self._words)))
+        self._purge()
+        return removed
 
     def append(self, document: str, passage: Passage) -> Placed:
         return self._write(lambda db: documents.append(db, document, passage, text.Index(db, self._words)))
@@ -133,6 +150,18 @@ class SqliteStore(Store):
         metadata: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self._write(lambda db: documents.amend(db, document, text.Index(db, self._words), title, namespace, metadata))
+
+    def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
+        with self._connections.read() as db:
+            return observing.unobserved(db, limit)
+
+    def observe(self, conversation: str, version: int, given: Document | None, complete: bool = True) -> None:
+        self._write(
+            lambda db: observing.observe(db, text.Index(db, self._words), conversation, version, given, complete)
+        )
+
+    def observe_again(self, incomplete: bool = False) -> None:
+        self._write(lambda db: observing.begin_again(db, incomplete))
 
     def delete(self, document: str) -> None:
         self._write(lambda db: documents.delete(db, documents.key_of(db, document), text.Index(db, self._words)))
@@ -530,3 +559,11 @@ def _verify(db: Connection) -> Findings:
     except apsw.CorruptError as error:
         found.damaged_index.append(str(error))
     return found
+
+
+def _drop_volumes(db: Connection, document: int) -> None:
+    """What a document said must be in no file, so volumes that still have it go."""
+    db.run(
+        "delete from volume where exists (select 1 from stale s join passage p on p.key = s.passage "
+        "where s.passage between volume.first and volume.last and p.document = ?)", (document,),
+    )  # fmt: skip

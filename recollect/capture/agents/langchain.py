@@ -1,0 +1,81 @@
+"""Chat histories of LangChain: `RecollectChatMessageHistory("id", library)`, wherever it takes a history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    message_to_dict,
+    messages_from_dict,
+)
+
+from recollect.capture.agents import ITEM, Said, Session, text_of
+from recollect.library import Library
+from recollect.model import Passage
+
+ORIGIN = "langchain"
+_ROLES = {
+    "human": "user",
+    "ai": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+
+
+class RecollectChatMessageHistory(BaseChatMessageHistory):
+    """LangChain's history. A message that has an id is stored once, however often it is added."""
+
+    def __init__(self, session_id: str, library: Library, *, namespace: str = "default") -> None:
+        super().__init__()
+        self.session_id = session_id
+        self._session = Session(library, ORIGIN, session_id, namespace)
+
+    @property
+    def conversation_id(self) -> str | None:
+        """The conversation in the library; None as long as there is nothing in it."""
+        return self._session.conversation_id
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override]
+        return [_message(passage) for passage in self._session.passages()]
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        self._session.add(map(_said, messages))
+
+    def clear(self) -> None:
+        self._session.clear()
+
+
+def _said(message: BaseMessage) -> Said:
+    item: Any = json.loads(json.dumps(message_to_dict(message), default=str))
+    role = _ROLES.get(message.type.removesuffix("MessageChunk").lower(), str(getattr(message, "role", "user")))
+    text, kind, tool = text_of(message.content), "message", None
+    if isinstance(message, AIMessage) and message.tool_calls:
+        calls = [f"{call['name']} {json.dumps(call['args'], ensure_ascii=False)}" for call in message.tool_calls]
+        text, tool = "\n".join(filter(None, [text, *calls])), message.tool_calls[0]["name"]
+        kind = "message" if text_of(message.content) else "tool_call"
+    elif isinstance(message, ToolMessage):
+        kind, tool = "tool_result", message.name
+    model = message.response_metadata.get("model_name") if isinstance(message, AIMessage) else None
+    return Said(item, role, text, kind, tool, model if isinstance(model, str) else None, message.id or None)
+
+
+def _message(passage: Passage) -> BaseMessage:
+    """The message as it came in; of one that came another way, the plainest one."""
+    if ITEM in passage.metadata:
+        return messages_from_dict([passage.metadata[ITEM]])[0]
+    if passage.role == "assistant":
+        return AIMessage(content=passage.content, id=passage.id)
+    if passage.role == "system":
+        return SystemMessage(content=passage.content, id=passage.id)
+    return HumanMessage(content=passage.content, id=passage.id)

@@ -1,0 +1,166 @@
+"""Whole conversations of pydantic-ai, with usage, branches and forks: a store for those versions that have stores.
+
+`await store.save(await agent.run(question, conversation=await store.load(id) or Conversation(conversation_id=id)))`
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_ai.conversation_store import (
+    ConversationConflict,
+    ConversationEntry,
+    ConversationRecord,
+    ConversationStore,
+)
+
+from recollect.capture.agents import passage_of, title_of
+from recollect.capture.agents.pydantic_ai import items_of, message_of, said_of
+from recollect.errors import RecollectError
+from recollect.library import Library
+from recollect.model import Document, Filter, Passage
+
+ORIGIN = "pydantic-ai-store"
+_RECORD, _PARENT = "record", "parent"
+_PAGE = 200
+_records = TypeAdapter(ConversationRecord)
+
+
+class RecollectConversationStore(ConversationStore):
+    """Each conversation is one of the library. A fork has the messages before it, too, so that deleting a
+    conversation removes every message of it for good, and no fork loses any."""
+
+    def __init__(self, library: Library, *, namespace: str = "default") -> None:
+        self._library = library
+        self._store = library.store
+        self._namespace = namespace
+
+    async def read_record(self, conversation_id: str) -> ConversationRecord | None:
+        return await asyncio.to_thread(self._record, conversation_id)
+
+    async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
+        return (await asyncio.to_thread(self._every, scope))[:limit]
+
+    async def write_record(
+        self, record: ConversationRecord, *, new_entries: Sequence[ConversationEntry] = (),
+        expected_revision: str | None,
+    ) -> None:  # fmt: skip
+        await asyncio.to_thread(self._write, record, new_entries, expected_revision)
+
+    async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
+        await asyncio.to_thread(self._delete, conversation_id, expected_revision)
+
+    async def read_entry(self, entry_id: str) -> ConversationEntry:
+        return (await self.read_history(entry_id, limit=1))[0]
+
+    async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
+        return await asyncio.to_thread(self._history, head_id, limit)
+
+    # -- without waiting ---
+
+    def _record(self, conversation_id: str) -> ConversationRecord | None:
+        there = self._store.find(ORIGIN, conversation_id)
+        if there is None:
+            return None
+        with suppress(RecollectError):  # it may be deleted meanwhile
+            return _record_of(self._store.head(there).metadata)
+        return None
+
+    def _every(self, scope: str | None) -> list[ConversationRecord]:
+        found: list[ConversationRecord] = []
+        filter_, at, total = Filter(origins=(ORIGIN,)), 0, 1
+        while at < total:
+            some, total = self._store.documents(filter_, "", _PAGE, at)
+            found += [record for summary in some if (record := _record_of(summary.metadata)) is not None]
+            at += _PAGE
+        mine = [record for record in found if scope is None or record.scope == scope]
+        return sorted(mine, key=lambda record: record.updated_at, reverse=True)
+
+    def _write(self, record: ConversationRecord, new: Sequence[ConversationEntry], expected: str | None) -> None:
+        stored = self._record(record.conversation_id)
+        if (stored.revision if stored is not None else None) != expected:
+            raise ConversationConflict(record.conversation_id)
+        passages = [_passage(entry) for entry in (*self._missing(record, new), *new)]
+        conversation = self._made(record.conversation_id, passages)
+        known = {bone.id for bone in self._store.bones(conversation)}
+        added = [passage for passage in passages if passage.id not in known]
+        self._library.record(conversation, added)
+        try:
+            self._store.revise(conversation, lambda document: _with(document, record, expected))
+        except ConversationConflict:
+            for passage in reversed(added):  # another wrote it meanwhile, and these belong to nothing
+                with suppress(RecollectError):
+                    self._store.cut(conversation, passage.id)
+            raise
+
+    def _missing(self, record: ConversationRecord, new: Sequence[ConversationEntry]) -> list[ConversationEntry]:
+        """What lies in another conversation and this one needs: a fork has what was before it."""
+        before = new[0].parent_id if new else record.head_id
+        holding = {document for document, _ in self._store.holding(ORIGIN, [before] if before else [])}
+        if before is None or self._store.find(ORIGIN, record.conversation_id) in holding:
+            return []
+        try:
+            return self._history(before, None)
+        except LookupError:
+            raise ConversationConflict(record.conversation_id) from None
+
+    def _made(self, conversation_id: str, passages: Sequence[Passage]) -> str:
+        there = self._store.find(ORIGIN, conversation_id)
+        if there is None:
+            asked = next((p.content for p in passages if p.role == "user" and p.content.strip()), "")
+            now = datetime.now(UTC)
+            made = Document(ORIGIN, conversation_id, title_of(asked), namespace=self._namespace, created_at=now,
+                            updated_at=now, partial=True)  # fmt: skip
+            (saved,) = self._store.save([made])  # partial: if another made it meanwhile, that one stays
+            there = saved.id
+        return there
+
+    def _delete(self, conversation_id: str, expected: str) -> None:
+        stored, there = self._record(conversation_id), self._store.find(ORIGIN, conversation_id)
+        if stored is None or there is None or stored.revision != expected:
+            raise ConversationConflict(conversation_id)
+        self._library.delete_conversation(there)
+
+    def _history(self, head: str | None, limit: int | None) -> list[ConversationEntry]:
+        if head is None or limit == 0:
+            return []
+        for document, _ in self._store.holding(ORIGIN, [head]):
+            with suppress(RecollectError):
+                there = {passage.id: passage for passage in self._store.document(document).passages}
+                return _chain(there, head, limit)
+        raise LookupError(head)
+
+
+def _chain(there: dict[str, Passage], head: str, limit: int | None) -> list[ConversationEntry]:
+    entries: list[ConversationEntry] = []
+    at: str | None = head
+    while at is not None and (limit is None or len(entries) < limit):
+        passage = there[at]
+        parent = passage.metadata.get(_PARENT)
+        entries.append(ConversationEntry(id=passage.id, parent_id=parent, message=message_of(passage)))
+        at = parent
+    return entries[::-1]
+
+
+def _passage(entry: ConversationEntry) -> Passage:
+    (item,) = items_of([entry.message])
+    passage = passage_of(said_of(entry.message, item)._replace(id=entry.id), {})
+    return passage._replace(parent=entry.parent_id, metadata={**passage.metadata, _PARENT: entry.parent_id})
+
+
+def _record_of(metadata: Any) -> ConversationRecord | None:
+    return _records.validate_python(metadata[_RECORD]) if _RECORD in metadata else None
+
+
+def _with(document: Document, record: ConversationRecord, expected: str | None) -> Document:
+    """The document with its new record, if the one it has is the one that was expected."""
+    stored = document.metadata.get(_RECORD)
+    if (stored["revision"] if stored else None) != expected:
+        raise ConversationConflict(record.conversation_id)
+    return replace(document, metadata={**document.metadata, _RECORD: _records.dump_python(record, mode="json")})

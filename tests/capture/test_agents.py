@@ -1,0 +1,322 @@
+"""Sessions of agent programs, kept in a library: with the frameworks themselves, and no model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from pydantic_ai import Agent as PydanticAgent
+from pydantic_ai.conversation import Conversation
+from pydantic_ai.conversation_store import ConversationConflict
+from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
+from pydantic_ai.models.test import TestModel
+
+import recollect
+from recollect.capture.agents.langchain import RecollectChatMessageHistory
+from recollect.capture.agents.openai_agents import RecollectSession
+from recollect.capture.agents.pydantic_ai import RecollectHistory
+from recollect.capture.agents.pydantic_ai_store import RecollectConversationStore
+
+PERSON = {"role": "user", "content": "What is the weather in Kyoto?"}
+CALL = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city": "Kyoto"}', "id": "fc_1"}
+RESULT = {"type": "function_call_output", "call_id": "c1", "output": "rain, 12 degrees"}
+ANSWER = {"type": "message", "id": "m1", "role": "assistant", "status": "completed",
+          "content": [{"type": "output_text", "text": "It rains.", "annotations": []}]}  # fmt: skip
+THOUGHT = {"type": "reasoning", "id": "r1", "summary": [{"type": "summary_text", "text": "look it up"}]}
+PICTURE = {"role": "user", "content": [{"type": "input_text", "text": "and this?"},
+                                       {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]}  # fmt: skip
+ITEMS = [{"role": "developer", "content": "Be brief."}, PERSON, THOUGHT, CALL, RESULT, ANSWER, PICTURE]
+
+
+def ids(library: recollect.Library, words: str) -> list[str]:
+    return [hit.conversation_id for hit in library.search(words, mode="text").hits]
+
+
+# -- OpenAI Agents SDK -----------------------------------------------------------------
+
+
+def test_items_come_back_as_they_were(library: recollect.Library) -> None:
+    session = RecollectSession("s", library, namespace="work")
+    assert session.conversation_id is None
+    assert asyncio.run(session.get_items()) == [] and asyncio.run(session.pop_item()) is None
+    asyncio.run(session.add_items([]))
+    assert library.conversations(origins=["openai-agents"])[1] == 0
+    asyncio.run(session.add_items(ITEMS[:2]))  # type: ignore[arg-type]
+    asyncio.run(session.add_items(ITEMS[2:]))  # type: ignore[arg-type]
+    assert asyncio.run(RecollectSession("s", library).get_items()) == ITEMS
+    assert asyncio.run(session.get_items(3)) == ITEMS[-3:]
+    assert asyncio.run(session.get_items(0)) == [] and asyncio.run(session.get_items(99)) == ITEMS
+    assert asyncio.run(RecollectSession("another", library).get_items()) == []
+    (summary,) = library.conversations(namespaces=["work"])[0]
+    kinds = [(p.kind, p.content) for p in library.conversation(summary.id).passages]
+    assert kinds[2:6] == [("thinking", "look it up"), ("tool_call", 'weather\n{"city": "Kyoto"}'),
+                          ("tool_result", "rain, 12 degrees"), ("message", "It rains.")]  # fmt: skip
+    assert library.conversation(summary.id).passages[0].visibility == "hidden"
+
+
+def test_the_same_words_may_be_said_twice(library: recollect.Library) -> None:
+    session = RecollectSession("s", library)
+    for _ in range(2):
+        asyncio.run(session.add_items([PERSON]))  # type: ignore[list-item]
+    assert asyncio.run(session.get_items()) == [PERSON, PERSON]
+
+
+def test_popping_takes_the_last_item_out_of_the_library(library: recollect.Library) -> None:
+    session = RecollectSession("s", library)
+    asyncio.run(session.add_items(ITEMS))  # type: ignore[arg-type]
+    for item in reversed(ITEMS):
+        assert asyncio.run(session.pop_item()) == item
+    assert asyncio.run(session.pop_item()) is None
+    assert ids(library, "rains") == []
+    asyncio.run(session.add_items([PERSON]))  # type: ignore[list-item]
+    assert asyncio.run(session.get_items()) == [PERSON]
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_clearing_leaves_nothing_in_any_file(library: recollect.Library, place: str) -> None:
+    session = RecollectSession("s", library)
+    asyncio.run(session.add_items([{"role": "user", "content": "quixotic zugzwang"}]))
+    asyncio.run(session.clear_session())
+    asyncio.run(session.clear_session())
+    assert asyncio.run(session.get_items()) == [] and session.conversation_id is None
+    assert [f for f in Path(place).rglob("*") if f.is_file() and b"quixotic" in f.read_bytes()] == []
+
+
+def test_a_message_that_came_another_way_is_an_item_too(library: recollect.Library) -> None:
+    session = RecollectSession("s", library)
+    asyncio.run(session.add_items([PERSON]))  # type: ignore[list-item]
+    library.add_message(session.conversation_id or "", "assistant", "by hand")
+    assert asyncio.run(session.get_items())[-1] == {"role": "assistant", "content": "by hand"}
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[recollect.Library]:
+    with recollect.open(tmp_path_factory.mktemp("scratch"), "ann", background=False) as library:
+        yield library
+
+
+@given(st.lists(st.dictionaries(st.text(), JSON, max_size=4), max_size=4))
+def test_any_item_comes_back(scratch: recollect.Library, items: list[Any]) -> None:
+    session = RecollectSession("s", scratch)
+    asyncio.run(session.clear_session())
+    asyncio.run(session.add_items(items))
+    back = asyncio.run(session.get_items())
+    assert [one for one, item in zip(back, items, strict=True) if item] == [item for item in items if item]
+
+
+# -- LangChain ------------------------------------------------------------------------
+
+MESSAGES: list[BaseMessage] = [
+    SystemMessage("Be brief."),
+    HumanMessage("What is the weather in Kyoto?", name="Ann"),
+    AIMessage("", tool_calls=[{"name": "weather", "args": {"city": "Kyoto"}, "id": "c1", "type": "tool_call"}],
+              id="run-1", response_metadata={"model_name": "fake-1"}),
+    ToolMessage("rain, 12 degrees", tool_call_id="c1", name="weather", artifact={"raw": [1, 2]}),
+    AIMessage([{"type": "text", "text": "It rains."}, {"type": "text", "text": "Take an umbrella."}], id="run-2"),
+]  # fmt: skip
+
+
+def test_messages_of_langchain_come_back_as_they_were(library: recollect.Library) -> None:
+    history = RecollectChatMessageHistory("s", library, namespace="work")
+    assert isinstance(history, BaseChatMessageHistory) and history.messages == []
+    history.add_messages(MESSAGES[:2])
+    asyncio.run(history.aadd_messages(MESSAGES[2:]))
+    again = RecollectChatMessageHistory("s", library)
+    assert again.messages == MESSAGES == asyncio.run(again.aget_messages())
+    assert "It rains." in str(again)
+    stored = library.conversation(history.conversation_id or "")
+    assert stored.title == "What is the weather in Kyoto?" and stored.namespace == "work"
+    assert [(p.role, p.kind, p.tool, p.model) for p in stored.passages][1:] == [
+        ("user", "message", None, None), ("assistant", "tool_call", "weather", "fake-1"),
+        ("tool", "tool_result", "weather", None), ("assistant", "message", None, None)]  # fmt: skip
+    assert ids(library, "umbrella") == [stored.id]
+
+
+def test_a_message_of_langchain_with_an_id_is_stored_once(library: recollect.Library) -> None:
+    history = RecollectChatMessageHistory("s", library)
+    for _ in range(2):
+        history.add_messages([MESSAGES[2], MESSAGES[4]])
+    assert history.messages == [MESSAGES[2], MESSAGES[4]]
+    changed = AIMessage("Something else.", id="run-2")
+    history.add_message(changed)
+    assert history.messages == [MESSAGES[2], MESSAGES[4], changed]
+    history.add_user_message("hello")
+    history.add_user_message("hello")
+    assert [m.content for m in history.messages[-2:]] == ["hello", "hello"]
+
+
+def test_a_chat_of_langchain_is_kept_and_cleared(library: recollect.Library) -> None:
+    model = GenericFakeChatModel(messages=iter([AIMessage("Rain."), AIMessage("Dry.")]))
+    for question in ("How is the weather?", "And tomorrow?"):
+        history = RecollectChatMessageHistory("s", library)
+        history.add_user_message(question)
+        history.add_message(model.invoke(history.messages))
+    assert [m.content for m in history.messages] == ["How is the weather?", "Rain.", "And tomorrow?", "Dry."]
+    library.add_message(history.conversation_id or "", "assistant", "by hand", id="h")
+    assert history.messages[-1] == AIMessage("by hand", id="h")
+    history.clear()
+    assert history.messages == [] and library.conversations(origins=["langchain"])[1] == 0
+
+
+# -- pydantic-ai ----------------------------------------------------------------------
+
+
+def assistant() -> PydanticAgent[None, str]:
+    agent = PydanticAgent(TestModel(custom_output_text="It rains in Kyoto."), instructions="Be brief.",
+                          system_prompt="You know the weather.")  # fmt: skip
+
+    @agent.tool_plain
+    def weather(city: str) -> dict[str, Any]:
+        """The weather of a city."""
+        return {"city": city, "degrees": 12}
+
+    return agent
+
+
+def test_a_history_of_pydantic_ai_goes_on(library: recollect.Library) -> None:
+    agent = assistant()
+    history = RecollectHistory("s", library)
+    assert history.messages == []
+    result = asyncio.run(agent.run("How is the weather?", message_history=history.messages))
+    assert history.save(result) == len(result.all_messages()) == 4
+    assert history.messages == result.all_messages()
+    assert history.save(result) == 0
+    again = RecollectHistory("s", library)
+    more = asyncio.run(agent.run("And tomorrow?", message_history=again.messages))
+    assert more.all_messages()[:4] == result.all_messages()
+    assert again.save(more) == len(more.new_messages())
+    assert again.messages == more.all_messages()
+    stored = library.conversation(again.conversation_id or "")
+    assert stored.title == "How is the weather?"
+    assert [(p.role, p.kind, p.tool) for p in stored.passages][:4] == [
+        ("user", "message", None), ("assistant", "tool_call", "weather"), ("tool", "tool_result", "weather"),
+        ("assistant", "message", None)]  # fmt: skip
+    assert stored.passages[0].content == "How is the weather?"
+    assert ids(library, "degrees") == [stored.id]
+
+
+def test_a_history_of_pydantic_ai_that_was_rewritten_replaces_what_it_was(library: recollect.Library) -> None:
+    history = RecollectHistory("s", library)
+    asked: Sequence[ModelMessage] = [ModelRequest([UserPromptPart(text)]) for text in ("one", "two", "three")]
+    assert history.save(asked) == 3
+    assert history.save([asked[0], asked[2]]) == 1
+    assert history.messages == [asked[0], asked[2]]
+    assert history.save(asked[:1]) == 0
+    assert asyncio.run(history.aload()) == [asked[0]]
+    assert asyncio.run(history.asave(asked)) == 2
+    library.add_message(history.conversation_id or "", "assistant", "by hand")
+    assert history.messages[-1].parts[0].content == "by hand"  # type: ignore[union-attr]
+    history.clear()
+    assert history.messages == [] and history.conversation_id is None
+
+
+def test_a_history_with_secrets_is_saved_once(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_REDACT", "on")
+    with recollect.open(place) as library:
+        asked = [ModelRequest([UserPromptPart('my password = "correct-horse"')]), ModelRequest([UserPromptPart("so?")])]
+        history = RecollectHistory("s", library)
+        assert [history.save(asked), history.save(asked)] == [2, 0]
+        assert history.messages[0].parts[0].content == 'my password = "[redacted:password]"'  # type: ignore[union-attr]
+        chat = RecollectChatMessageHistory("s", library)
+        for _ in range(2):
+            chat.add_message(HumanMessage('my password = "correct-horse"', id="h"))
+        assert len(chat.messages) == 1
+
+
+def test_conversations_of_pydantic_ai_are_stored_whole(library: recollect.Library) -> None:
+    asyncio.run(_conversations(library))
+
+
+async def _conversations(library: recollect.Library) -> None:
+    agent, store = assistant(), RecollectConversationStore(library, namespace="work")
+    assert await store.load("c") is None and list(await store.list_conversations()) == []
+    result = await agent.run("How is the weather?", conversation=Conversation(conversation_id="c"))
+    entries = await store.save(result, scope="ann")
+    assert len(entries) == 4 and await store.save(result) == []
+    loaded = await store.load("c")
+    assert loaded is not None and loaded.messages == result.all_messages()
+    assert loaded.usage == result.conversation.usage and loaded.usage.requests == 2
+    more = await agent.run("And tomorrow?", conversation=loaded)
+    assert len(await store.save(more)) == len(more.new_messages())
+    late = await store.load("c", limit=2)
+    assert late is not None and late.messages == more.all_messages()[-2:]
+    assert await store.load("c", scope="bob") is None
+    with pytest.raises(ConversationConflict):
+        await store.save(Conversation(conversation_id="c", messages=result.all_messages()))
+
+    record = await store.read_record("c")
+    assert record is not None
+    branched = await store.branch("c", at=4, expected_revision=record.revision)
+    other = await agent.run("And yesterday?", conversation=branched)
+    await store.save(other)
+    now = await store.load("c")
+    assert now is not None and now.messages == other.all_messages()
+
+    forked = await store.fork("c", at=2, new_conversation_id="d")
+    assert forked.messages == result.all_messages()[:2]
+    assert [record.conversation_id for record in await store.list_conversations()] == ["d", "c"]
+    summaries, total = library.conversations(origins=["pydantic-ai-store"], namespaces=["work"])
+    assert total == 2 and {s.title for s in summaries} == {"How is the weather?"}
+    assert len(ids(library, "yesterday")) == 1
+    await store.delete("c")
+    assert await store.load("c") is None and ids(library, "yesterday") == []
+    kept = await store.load("d")
+    assert kept is not None and kept.messages == result.all_messages()[:2]
+    with pytest.raises(ConversationConflict):
+        await store.delete_record("c", expected_revision="none")
+    with pytest.raises(LookupError):
+        await store.read_entry("nothing")
+    assert (await store.read_entry(entries[1].id)).message == result.all_messages()[1]
+
+
+def test_of_two_who_save_at_once_one_is_told(library: recollect.Library) -> None:
+    async def both() -> None:
+        agent, store = assistant(), RecollectConversationStore(library)
+        await store.save(await agent.run("one", conversation=Conversation(conversation_id="c")))
+        first, second = await store.load("c"), await store.load("c")
+        await store.save(await agent.run("two", conversation=first))
+        with pytest.raises(ConversationConflict):
+            await store.save(await agent.run("three", conversation=second))
+        assert ids(library, "three") == [] and len(ids(library, "two")) == 1
+
+    asyncio.run(both())
+
+
+def test_what_was_written_for_nothing_is_taken_away(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two find the same record, and one is faster."""
+
+    async def late() -> None:
+        agent, store = assistant(), RecollectConversationStore(library)
+        await store.save(await agent.run("one", conversation=Conversation(conversation_id="c")))
+        before, first, second = await store.read_record("c"), await store.load("c"), await store.load("c")
+        await store.save(await agent.run("two", conversation=first))
+        monkeypatch.setattr(store, "_record", lambda conversation_id: before)
+        with pytest.raises(ConversationConflict):
+            await store.save(await agent.run("three", conversation=second))
+        monkeypatch.undo()
+        assert ids(library, "three") == []
+        kept = await store.load("c")
+        assert kept is not None and len(kept.messages) == len(library.conversation(ids(library, "two")[0]).passages)
+
+    asyncio.run(late())

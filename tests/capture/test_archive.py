@@ -1,0 +1,235 @@
+"""Copies of transcripts: they grow with the file, never shrink with it, and go when the conversation is deleted."""
+
+import gzip
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recollect
+from recollect.cli import main
+from recollect.errors import InvalidInput, NotFound
+from recollect.manage.archive import Archive, Archived, Stamp
+
+NAME = ("claude-code", "s1")
+
+
+def line(words: str) -> bytes:
+    return json.dumps({"said": words}).encode() + b"\n"
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return Archive(tmp_path / "archive")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return tmp_path / "s1.jsonl"
+
+
+def keep(archive: Archive, source: Path, data: bytes) -> bool:
+    source.write_bytes(data)
+    return archive.keep(source, "claude-code/p/s1.jsonl", [NAME])
+
+
+def only(archive: Archive) -> Archived:
+    (file,) = archive.files()
+    return file
+
+
+def test_nothing_is_created_before_there_is_something_to_keep(archive: Archive) -> None:
+    assert archive.files() == []
+    assert archive.forget(NAME) == 0
+    assert archive.deleted([NAME]) == set()
+    archive.welcome([NAME])
+    assert not archive.folder.exists()
+
+
+def test_a_copy_grows_with_its_file(archive: Archive, source: Path) -> None:
+    one, two = line("walrus"), line("penguin")
+    assert keep(archive, source, one)
+    assert not keep(archive, source, one)
+    assert keep(archive, source, one + two)
+    file = only(archive)
+    assert gzip.decompress(file.path.read_bytes()) == one + two
+    assert (file.copies, file.size, file.conversations) == (0, len(one + two), (NAME,))
+    assert file.path.stat().st_mode & 0o77 == 0
+
+
+def test_a_half_written_line_is_not_copied_before_it_is_whole(archive: Archive, source: Path) -> None:
+    one, two = line("walrus"), line("penguin")
+    keep(archive, source, one + two[:5])
+    assert gzip.decompress(only(archive).path.read_bytes()) == one
+    keep(archive, source, one + two)
+    assert gzip.decompress(only(archive).path.read_bytes()) == one + two
+    assert only(archive).copies == 0
+
+
+def test_a_truncated_file_leaves_the_fuller_copy_beside_the_new_one(archive: Archive, source: Path) -> None:
+    one, two = line("walrus"), line("penguin")
+    keep(archive, source, one + two)
+    keep(archive, source, one)
+    file = only(archive)
+    assert file.copies == 1
+    assert gzip.decompress(file.path.read_bytes()) == one
+    assert gzip.decompress(file.path.with_name("s1.jsonl.1.gz").read_bytes()) == one + two
+    keep(archive, source, b"")
+    assert gzip.decompress(only(archive).path.read_bytes()) == one
+
+
+def test_a_log_written_anew_leaves_the_older_copy_beside(archive: Archive, source: Path) -> None:
+    keep(archive, source, line("walrus"))
+    keep(archive, source, line("penguin") + line("seal"))
+    assert only(archive).copies == 1
+
+
+def test_an_object_that_is_always_written_anew_is_kept_once(archive: Archive, tmp_path: Path) -> None:
+    source = tmp_path / "s1.json"
+    keep(archive, source, b'{"messages": [1]}')
+    keep(archive, source, b'{"messages": [1, 2]}')
+    assert (only(archive).copies, gzip.decompress(only(archive).path.read_bytes())) == (0, b'{"messages": [1, 2]}')
+    keep(archive, source, b"{}")
+    assert only(archive).copies == 1
+
+
+def test_many_small_pieces_are_put_together(archive: Archive, source: Path) -> None:
+    data = b""
+    for number in range(70):
+        data += line(f"word {number}")
+        keep(archive, source, data)
+    file = only(archive)
+    assert gzip.decompress(file.path.read_bytes()) == data
+    assert file.path.read_bytes().count(b"\x1f\x8b\x08") < 10
+
+
+def test_what_a_broken_off_copy_left_is_written_over(archive: Archive, source: Path) -> None:
+    one, two = line("walrus"), line("penguin")
+    keep(archive, source, one)
+    with only(archive).path.open("ab") as file:
+        file.write(b"half a member")
+    keep(archive, source, one + two)
+    assert gzip.decompress(only(archive).path.read_bytes()) == one + two
+
+
+def test_a_copy_that_somebody_removed_is_made_anew(archive: Archive, source: Path) -> None:
+    keep(archive, source, line("walrus"))
+    only(archive).path.unlink()
+    keep(archive, source, line("walrus") + line("seal"))
+    assert gzip.decompress(only(archive).path.read_bytes()) == line("walrus") + line("seal")
+
+
+def test_forgetting_leaves_no_byte_of_it(archive: Archive, source: Path) -> None:
+    keep(archive, source, line("walrus") + line("seal"))
+    keep(archive, source, line("walrus"))
+    assert archive.forget(NAME) == 1
+    assert [p for p in archive.folder.rglob("*.gz*")] == []
+    assert archive.deleted([NAME, ("codex", "x")]) == {NAME}
+    assert not keep(archive, source, line("walrus") + line("otter"))
+    archive.welcome([NAME])
+    assert keep(archive, source, line("walrus") + line("otter"))
+
+
+def test_what_was_deleted_is_deleted_in_every_file_that_has_it(archive: Archive, source: Path, tmp_path: Path) -> None:
+    keep(archive, source, line("walrus"))
+    archive.forget(NAME)
+    moved = tmp_path / "archived_sessions" / "s1.jsonl"
+    moved.parent.mkdir()
+    moved.write_bytes(line("walrus"))
+    assert not archive.keep(moved, "claude-code/archived/s1.jsonl", [NAME])
+
+
+def test_two_files_never_share_a_copy(archive: Archive, source: Path, tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere.jsonl"
+    other.write_bytes(line("seal"))
+    keep(archive, source, line("walrus"))
+    archive.keep(other, "claude-code/p/s1.jsonl", [("claude-code", "s2")])
+    assert sorted(gzip.decompress(f.path.read_bytes()) for f in archive.files()) == [line("seal"), line("walrus")]
+
+
+def test_several_processes_may_keep_one_file(archive: Archive, source: Path) -> None:
+    archives = [archive, *(Archive(archive.folder) for _ in range(3))]
+    data = b""
+    for number in range(5):
+        data += line(f"word {number}")
+        source.write_bytes(data)
+        threads = [threading.Thread(target=a.keep, args=(source, "t/s1.jsonl", [NAME])) for a in archives]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert gzip.decompress(only(archive).path.read_bytes()) == data
+    for opened in archives:
+        opened.close()
+
+
+def test_files_come_back_to_where_they_were_or_elsewhere(archive: Archive, source: Path, tmp_path: Path) -> None:
+    keep(archive, source, line("walrus") + line("seal"))
+    keep(archive, source, line("walrus"))
+    (file,) = archive.find("s1")
+    with pytest.raises(InvalidInput, match="there already"):
+        archive.restore(file)
+    source.unlink()
+    assert archive.restore(file) == [source]
+    assert source.read_bytes() == line("walrus")
+    assert [p.name for p in archive.restore(file, tmp_path / "to")] == ["s1.jsonl", "s1.1.jsonl"]
+    with pytest.raises(NotFound, match="archive list"):
+        archive.find("nobody")
+
+
+def test_what_was_seen_is_remembered(archive: Archive, source: Path) -> None:
+    source.write_bytes(line("walrus"))
+    archive.note(source, Stamp.of(source), "t/s1.jsonl", [NAME])
+    assert archive.seen() == {str(source): (Stamp.of(source), (NAME,))}
+    archive.note(source, Stamp.of(source), "t/s1.jsonl", [NAME], "excluded by a pattern")
+    assert (archive.seen(), archive.left_out()) == ({}, [NAME])
+
+
+@given(st.lists(st.tuples(st.sampled_from(["grow", "cut", "anew"]), st.integers(0, 5)), max_size=12))
+def test_whatever_happens_to_a_file_all_of_it_is_in_some_copy(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
+) -> None:
+    folder = tmp_path_factory.mktemp("archive")
+    archive, source = Archive(folder / "archive"), folder / "s1.jsonl"
+    lines, every = [line("first")], {line("first")}
+    for number, (step, count) in enumerate(steps):
+        if step == "cut":
+            lines = lines[:count]
+        else:
+            lines = (lines if step == "grow" else []) + [line(f"{number} {n}") for n in range(count)]
+        keep(archive, source, b"".join(lines))
+        every |= set(lines) if lines else set()
+    keep(archive, source, b"".join(lines) or line("last"))
+    kept = b"".join(gzip.decompress(p.read_bytes()) for p in (folder / "archive").rglob("*.gz"))
+    archive.close()
+    assert {x for x in every if x != line("first")} <= set(kept.splitlines(keepends=True))
+
+
+# -- the command -----------------------------------------------------------------
+
+
+def test_the_archive_is_listed_and_restored(place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "transcripts"
+    folder.mkdir()
+    example = next((Path(__file__).parents[2] / "examples" / "claude-code").glob("*.jsonl"))
+    (folder / example.name).write_bytes(example.read_bytes())
+    assert main(["archive", "list"]) == 1
+    assert main(["watch", "--once", "--folder", str(folder), "--no-index"]) == 0
+    assert "new messages" in capsys.readouterr().out
+    assert main(["watch", "--once", "--folder", str(folder)]) == 0
+    assert "Nothing has changed" in capsys.readouterr().out
+    assert main(["archive", "list", "--json"]) == 0
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert file["source"] == str(folder / example.name)
+    assert main(["archive", "list"]) == 0
+    assert main(["archive", "restore"]) == 1
+    assert main(["archive", "restore", "1"]) == 1
+    assert main(["archive", "restore", "all", "--to", str(tmp_path / "to")]) == 0
+    assert (tmp_path / "to" / example.name).read_bytes() == example.read_bytes()
+    with recollect.open(place) as library:
+        library.delete(example.stem)
+        assert library.archive.files() == []
+    assert main(["watch", "--once", "--folder", str(tmp_path / "nowhere")]) == 1

@@ -1,0 +1,186 @@
+"""What is never taken in, by markers, files and patterns; and what is private."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recollect
+from recollect.manage.exclusion import (
+    Exclusion,
+    configured,
+    without_private,
+    without_private_json,
+    without_private_text,
+)
+from recollect.model import Document, Passage, Problem
+
+
+def conversation(*passages: Passage, project: str = "/home/me/loom", **more: object) -> Document:
+    return Document("codex", "s1", "A loom", namespace=project, passages=passages, **more)  # type: ignore[arg-type]
+
+
+def said(words: str, role: str = "user", **more: object) -> Passage:
+    return Passage("m1", role, words, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "DO NOT INDEX THIS CHAT",
+        "please: DO NOT INDEX THIS CONVERSATION.",
+        "<INSTRUCTIONS-TO-EPISODIC-MEMORY>DO NOT INDEX THIS CHAT</INSTRUCTIONS-TO-EPISODIC-MEMORY>",
+    ],
+)
+@pytest.mark.parametrize("role", ["user", "system"])
+def test_a_marker_of_the_person_or_the_system_excludes(words: str, role: str) -> None:
+    assert "marker" in Exclusion().reason(conversation(said("hello"), said(words, role)))
+
+
+def test_a_marker_that_a_tool_or_the_model_shows_does_not() -> None:
+    words = "DO NOT INDEX THIS CHAT"
+    assert Exclusion().reason(conversation(said(words, "tool"), said(words, "assistant"))) == ""
+    assert Exclusion().reason(conversation(said("do not index this chat"))) == ""
+
+
+@pytest.mark.parametrize("name", [".no-recollect", ".no-conversation-memory"])
+def test_a_file_in_the_project_or_above_it_excludes(tmp_path: Path, name: str) -> None:
+    project = tmp_path / "clients" / "loom"
+    project.mkdir(parents=True)
+    given = conversation(said("hello"), project=str(project))
+    assert Exclusion().reason(given) == ""
+    (tmp_path / "clients" / name).touch()
+    assert Exclusion().reason(given).endswith(name)
+    assert Exclusion().reason(conversation(said("hello"), project=str(tmp_path / "gone" / "loom"))) == ""
+    assert Exclusion().reason(conversation(said("hello"), project="loom")) == ""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "project", "excluded"),
+    [
+        ("loom", "/home/me/loom", True),
+        ("lo*", "/home/me/loom", True),
+        ("/home/me/*", "/home/me/loom", True),
+        ("/home/me", "/home/me/loom/deep", True),
+        ("/home/you/*", "/home/me/loom", False),
+        ("loo", "/home/me/loom", False),
+        ("~/loom", "/home/me/loom", True),
+        ("loom", r"C:\work\loom", True),
+        ("secret-*", "secret-plans", True),
+    ],
+)
+def test_patterns_name_projects(monkeypatch: pytest.MonkeyPatch, pattern: str, project: str, excluded: bool) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("RECOLLECT_EXCLUDE", f"other, {pattern},")
+    assert bool(configured().reason(conversation(said("hello"), project=project))) is excluded
+
+
+def test_patterns_may_be_in_a_file_of_the_home(tmp_path: Path) -> None:
+    (tmp_path / "exclude.txt").write_text("# clients\n\nsecret-*\n  loom  \n")
+    assert configured(tmp_path).patterns == ("secret-*", "loom")
+    assert configured(tmp_path / "nowhere").patterns == ()
+
+
+def test_sub_agents_are_excluded_with_their_session() -> None:
+    exclusion = Exclusion()
+    agent = Document("codex", "a1", passages=(said("look"),), metadata={"parent_thread_id": "s1"})
+    assert exclusion.reason(agent) == ""
+    assert isinstance(exclusion.admitted(conversation(said("DO NOT INDEX THIS CHAT"))), Problem)
+    assert exclusion.reason(agent)
+    fresh = Exclusion()
+    fresh.remember([("codex", "s1")])
+    assert fresh.reason(agent)
+
+
+def test_only_conversations_are_excluded() -> None:
+    note = Document("notes", "n", source="note", passages=(said("DO NOT INDEX THIS CHAT <private>x</private>"),))
+    assert Exclusion(("*",)).admitted(note) is note
+
+
+# -- private spans ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a <private>b</private> c", "a [private] c"),
+        ("<private>\nmany\nlines\n</private>", "[private]"),
+        ("<private>a</private> b <private>c</private>", "[private] b [private]"),
+        ("<private>a <private>b</private> c</private> d", "[private] d"),
+        ("a <private> without an end", "a <private> without an end"),
+        ("</private> a <private>b</private>", "</private> a [private]"),
+    ],
+)
+def test_private_spans_are_replaced(text: str, expected: str) -> None:
+    assert without_private_text(text) == expected
+    line = json.dumps({"said": text, "then": [text, 7]}).encode()
+    assert json.loads(without_private_json(line)) == {"said": expected, "then": [expected, 7]}
+
+
+def test_private_spans_are_replaced_wherever_they_are_written() -> None:
+    secret = "<private>walrus</private>"
+    given = Document(
+        "codex", "s1", "my <private>wal", metadata={"note": [secret]},
+        passages=(said(f"a {secret}", metadata={"x": {"y": secret}}, attachments=({"name": secret},)), said("b")),
+    )  # fmt: skip
+    cleaned = without_private(given)
+    assert "wal" not in repr(cleaned)
+    assert cleaned.passages[1] is given.passages[1]
+    assert cleaned.title == "my [private]"
+    plain = conversation(said("nothing"))
+    assert without_private(plain) is plain
+
+
+@given(st.lists(st.sampled_from(["<private>", "</private>", "a", '"', "\\", "\n", "é", "<", "private"])))
+def test_a_file_and_its_text_are_cleaned_alike_and_json_stays_json(parts: list[str]) -> None:
+    text = "".join(parts)
+    for ascii_ in (True, False):
+        line = json.dumps({"said": text, "more": "<private>"}, ensure_ascii=ascii_).encode()
+        assert json.loads(without_private_json(line)) == {"said": without_private_text(text), "more": "<private>"}
+    escaped = json.dumps({"said": text}).replace("<", "\\u003c").replace(">", "\\u003E").encode()
+    assert json.loads(without_private_json(escaped)) == {"said": without_private_text(text)}
+
+
+# -- importing -------------------------------------------------------------------
+
+
+def write(file: Path, *words: str, project: str = "/nowhere/loom") -> Path:
+    messages = [{"id": f"m{n}", "role": "user", "content": text} for n, text in enumerate(words)]
+    conversation_ = {"id": "c1", "title": "A loom", "namespace": project, "messages": messages}
+    file.write_text(json.dumps({"conversations": [conversation_]}))
+    return file
+
+
+def test_imports_leave_out_what_is_excluded_and_say_so(tmp_path: Path, library: recollect.Library) -> None:
+    receipt = library.import_path(write(tmp_path / "c.json", "walrus", "DO NOT INDEX THIS CHAT"))
+    assert receipt.files[0].conversations.skipped == {"excluded by the marker DO NOT INDEX THIS CHAT": 1}
+    assert library.search("walrus").total == 0
+
+
+def test_imports_report_what_was_taken_in_before_it_was_excluded(
+    tmp_path: Path, library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path / "c.json", "walrus <private>seal</private>")
+    library.import_path(file)
+    monkeypatch.setenv("RECOLLECT_EXCLUDE", "loom")
+    (reason,) = library.import_path(file).files[0].conversations.skipped
+    assert reason == "excluded by the pattern loom; it was taken in earlier and stays until it is deleted"
+    assert [p.content for p in library.conversation("c1").passages] == ["walrus [private]"]
+
+
+def test_sub_agents_are_imported_after_the_session_that_excludes_them(
+    tmp_path: Path, library: recollect.Library
+) -> None:
+    def record(number: int, words: str, **more: object) -> str:
+        message = {"role": "user", "content": words}
+        return json.dumps({"type": "user", "uuid": f"u{number}", "sessionId": "s1", "message": message, **more})
+
+    (tmp_path / "agent-7.jsonl").write_text(record(1, "look for walruses", isSidechain=True, agentId="7"))
+    (tmp_path / "s1.jsonl").write_text(record(2, "DO NOT INDEX THIS CHAT"))
+    os.utime(tmp_path / "agent-7.jsonl", (1, 1))
+    receipt = library.import_path(tmp_path)
+    assert [file.name for file in receipt.files] == ["s1.jsonl", "agent-7.jsonl"]
+    assert library.conversations()[1] == 0

@@ -1,0 +1,83 @@
+"""Sessions of the OpenAI Agents SDK with the SDK itself, and no model.
+
+It is no development dependency: it wants an older `websockets` than the server is tested with. To run these:
+`pip install --no-deps openai-agents griffelib distro`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+import recollect
+from recollect.capture.agents.openai_agents import RecollectSession
+
+pytest.importorskip("agents", reason="openai-agents is not installed")
+
+from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, function_tool
+from agents.memory import Session, SessionSettings
+
+
+class Scripted(Model):
+    """Answers what it was told to, one after the other."""
+
+    def __init__(self, *outputs: Any) -> None:
+        self.outputs = list(outputs)
+        self.asked: list[Any] = []
+
+    async def get_response(self, system_instructions: str | None, input: Any, *rest: Any, **more: Any) -> ModelResponse:
+        self.asked.append(input)
+        return ModelResponse([self.outputs.pop(0)], Usage(), None)
+
+    def stream_response(self, *given: Any, **more: Any) -> Any:
+        raise NotImplementedError
+
+
+def answer(text: str) -> ResponseOutputMessage:
+    part = ResponseOutputText(type="output_text", text=text, annotations=[])
+    return ResponseOutputMessage(
+        id=f"m-{text[:8]}", type="message", role="assistant", status="completed", content=[part]
+    )
+
+
+@function_tool
+def weather(city: str) -> str:
+    """The weather of a city."""
+    return f"rain in {city}"
+
+
+def test_a_run_of_an_agent_is_saved_by_one_line(library: recollect.Library) -> None:
+    call = ResponseFunctionToolCall(type="function_call", call_id="c1", name="weather", arguments='{"city": "Kyoto"}')
+    model = Scripted(call, answer("Take an umbrella."), answer("Tomorrow it is dry."))
+    agent = Agent(name="helper", model=model, tools=[weather])
+    session = RecollectSession("trip", library)
+    assert isinstance(session, Session)
+    quiet = RunConfig(tracing_disabled=True)
+    first = asyncio.run(Runner.run(agent, "How is the weather in Kyoto?", session=session, run_config=quiet))
+    asyncio.run(Runner.run(agent, "And tomorrow?", session=RecollectSession("trip", library), run_config=quiet))
+    assert first.final_output == "Take an umbrella."
+    texts = [str(item) for item in model.asked[-1]]
+    assert "Kyoto" in texts[0] and "umbrella" in texts[-2] and "tomorrow" in texts[-1]
+    items = asyncio.run(session.get_items())
+    assert [i.get("type", "message") for i in items] == [
+        "message", "function_call", "function_call_output", "message", "message", "message"]  # fmt: skip
+    (conversation,) = library.conversations(origins=["openai-agents"])[0]
+    assert (conversation.title, conversation.id) == ("How is the weather in Kyoto?", session.conversation_id)
+    stored = library.conversation(conversation.id)
+    assert [(p.role, p.kind, p.tool) for p in stored.canonical] == [
+        ("user", "message", None), ("assistant", "tool_call", "weather"), ("tool", "tool_result", None),
+        ("assistant", "message", None), ("user", "message", None), ("assistant", "message", None)]  # fmt: skip
+    assert all(
+        library.search(word, mode="text").hits[0].conversation_id == conversation.id for word in ("umbrella", "rain")
+    )
+
+
+def test_the_settings_of_a_session_say_how_many_items_it_gives(library: recollect.Library) -> None:
+    items: list[Any] = [{"role": "user", "content": text} for text in ("one", "two", "three")]
+    asyncio.run(RecollectSession("s", library).add_items(items))
+    limited = RecollectSession("s", library, session_settings=SessionSettings(limit=2))
+    assert asyncio.run(limited.get_items()) == items[-2:]
+    assert asyncio.run(limited.get_items(1)) == items[-1:]

@@ -1,0 +1,308 @@
+"""Observations by rules: what is remembered, and that none of it is invented."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conversations import called, conversation, edited, said, talk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.model import Document, Observation, Passage
+from recollect.observe import MAKER, TYPES, as_document, from_passage, observe, reading, type_of
+from recollect.observe.exchanges import asked, exchanges
+from recollect.observe.prose import folded, plain
+from recollect.observe.rules import FACTS, TITLE, derived
+from recollect.observe.work import work
+
+
+def only(document: Document) -> Observation:
+    (found,) = observe(document)
+    return found
+
+
+def assert_from_source(document: Document) -> None:
+    """Every fact and every sentence told is in the source, or has a form that the structure fills."""
+    sources = {p.id: p for e in exchanges(document) for p in e.told}
+    for observation in observe(document):
+        passages = [sources[id_] for id_ in observation.passages]
+        source = folded("\n".join(plain(asked(p)) for p in passages))
+        raw = folded("\n".join(p.content for p in passages))
+        for text in (*observation.facts, *filter(None, observation.narrative.split("\n"))):
+            if text in source or text in raw:
+                continue
+            assert derived(text), text
+            kind, _, told = text.partition(": ")
+            if kind == "Listed":
+                assert all(head in source for head in told.split("; "))
+            elif kind not in ("Committed", "Searched the web for") and any(p.author == kind for p in passages):
+                assert told in source
+
+
+# -- talk ------------------------------------------------------------------------
+
+
+def test_what_a_person_says_of_themselves_is_a_fact_and_what_they_ask_for_the_title() -> None:
+    found = only(
+        talk(
+            (
+                "user",
+                "Can you recommend a few wing sauces for the party?"
+                " By the way, I've got 1250 followers on Instagram now.",
+            ),
+            ("assistant", "Sure! Buffalo sauce made with Frank's RedHot is the classic choice for wings."),
+        )
+    )
+    assert found.title == "Recommend a few wing sauces for the party"
+    assert "I've got 1250 followers on Instagram now." in found.facts
+    assert found.maker == MAKER
+    assert found.type in TYPES
+
+
+@pytest.mark.parametrize("words", ["ok", "Thanks!", "continue", "Yes please", "hello", "weiter", "好的"])
+def test_what_holds_nothing_gives_nothing(words: str) -> None:
+    assert observe(talk(("user", words), ("assistant", "You're welcome! Let me know if you need anything else."))) == []
+
+
+def test_an_answer_after_a_mere_yes_is_remembered() -> None:
+    plan = "1. **Tokyo**: five days in Shinjuku\n2. **Kyoto**: three days near Gion\n3. **Osaka**: two days of food"
+    found = only(talk(("user", "Yes please"), ("assistant", f"Here is the plan:\n\n{plan}")))
+    assert "Listed: Tokyo; Kyoto; Osaka" in found.facts
+
+
+def test_the_heads_of_a_list_stand_for_it() -> None:
+    found = only(
+        talk(
+            ("user", "Where can I buy fabrics for Indian embroidery?"),
+            (
+                "assistant",
+                "1. Dharma Trading Co. - natural dyes\n2. Fabriclore - cotton, sold in India\n3. Etsy - crafts",
+            ),
+        )
+    )
+    assert "Listed: Dharma Trading Co; Fabriclore; Etsy" in found.facts
+
+
+@pytest.mark.parametrize(
+    ("words", "type_"),
+    [
+        ("We decided to use PostgreSQL instead of MySQL because of row level security.", "decision"),
+        ("I prefer tabs over spaces in every Go project of mine.", "preference"),
+        ("Our convention is that every module of the shop has one noun.", "pattern"),
+        ("There is a SQL injection in the login form of the shop.", "security"),
+        ("My sister Rachel moved to Lisbon in March.", "discovery"),
+        ("What does the GIL of Python protect?", "learning"),
+    ],
+)
+def test_cue_phrases_tell_the_type_of_talk(words: str, type_: str) -> None:
+    assert only(talk(("user", words), ("assistant", "Understood, that is a clear statement."))).type == type_
+
+
+def test_among_people_facts_say_who_speaks() -> None:
+    document = conversation(
+        said("user", "What did you do last weekend, Caroline?", author="Melanie"),
+        said("user", "I joined a mentorship program for LGBTQ youth in Boston.", author="Caroline"),
+        said("user", "That is wonderful news about the mentorship!", author="Melanie"),
+    )
+    assert [len(e.passages) for e in exchanges(document)] == [2, 1]
+    assert observe(document)[0].title.startswith("Caroline: I joined a mentorship program")
+    assert_from_source(document)
+
+
+def test_a_pasted_log_is_no_fact() -> None:
+    log = "\n".join(f"2026-03-01T09:00:{n:02} │ GET /api/{n} => 200;" for n in range(60))
+    found = only(talk(("user", f"Why is the checkout so slow?\n\n{log}"), ("assistant", "The database has no index.")))
+    assert not any("GET /api" in fact for fact in found.facts)
+    assert found.title == "Why is the checkout so slow?"
+
+
+# -- work --------------------------------------------------------------------------
+
+
+def fixing() -> Document:
+    return conversation(
+        said("user", "The login fails for expired tokens, please fix it"),
+        *called("Read", "file_path: /work/shop/auth.ts", "1→export function check() {}"),
+        *called("Bash", "command: npm test", "TypeError: token is undefined\n1 failed", is_error=True),
+        said("assistant", "The root cause is that check() never looks at the expiry of a token."),
+        *edited("/work/shop/auth.ts", "return true", "return token.expiry > now\n// expired tokens are refused"),
+        *called("Bash", "command: npm test", "12 passed"),
+        said("assistant", "Expired tokens are refused now and all tests pass."),
+    )
+
+
+def test_work_is_told_by_its_structure() -> None:
+    found = only(fixing())
+    assert found.type == "bugfix"
+    assert found.title == "Edit auth.ts: The login fails for expired tokens, please fix it"
+    assert "Ran `npm test`: failed, then passed" in found.facts
+    assert "Modified auth.ts (+2 −1)" in found.facts
+    assert "TypeError: token is undefined" in found.facts
+    assert found.files_modified == ("auth.ts",)
+    assert found.files_read == ()
+    assert found.subtitle == "Expired tokens are refused now and all tests pass."
+    assert_from_source(fixing())
+
+
+@pytest.mark.parametrize(
+    ("request_", "calls", "type_"),
+    [
+        ("Write a parser for dates", called("Write", "file_path: dates.py\ncontent:\nA = 1\nB = 2"), "feature"),
+        ("More cases for dates", edited("tests/test_dates.py", "a", "b"), "test"),
+        ("Use port 9000", edited("Dockerfile", "EXPOSE 80", "EXPOSE 9000"), "config"),
+        ("Rename Shop to Store everywhere", edited("shop.py", "Shop", "Store"), "refactor"),
+        ("Put the new logo there", edited("page.html", "a", "b"), "change"),
+        ("Where is the session kept?", called("Grep", "pattern: session", "auth.ts:3"), "discovery"),
+        ("Why is it slow?", called("Bash", "command: make run", "fatal: no such target", is_error=True), "debug"),
+        (
+            "Move it",
+            called("Bash", 'command: git mv a.py b.py && git commit -m "refactor: a is b now"', "1 file changed"),
+            "refactor",
+        ),
+        ("Patch it", called("shell", "command: apply_patch\n*** Begin Patch\n*** Add File: new.py\n+a\n"), "feature"),
+    ],
+)
+def test_the_structure_tells_the_type_of_work(request_: str, calls: tuple[Passage, Passage], type_: str) -> None:
+    document = conversation(said("user", request_), *calls, said("assistant", "That is how it stands in the project."))
+    assert observe(document)[0].type == type_
+    assert_from_source(document)
+
+
+def test_a_commit_ends_a_stretch_and_names_it() -> None:
+    commit = 'command: git add . && git commit -m "feat: carts can be shared"'
+    document = conversation(
+        said("user", "Build shared carts and then look at the checkout"),
+        *edited("cart.py", "a", "b\nc"),
+        *called("Bash", commit, "[main 1234567] feat: carts can be shared"),
+        said("assistant", "Now the checkout, which has a problem with rounding of prices."),
+        *called("Read", "file_path: checkout.py", "1→x"),
+        said("assistant", "The issue is that prices are floats, so 0.1 + 0.2 is rounded wrongly."),
+    )
+    first, second = observe(document)
+    assert first.title == "Feat: carts can be shared"
+    assert first.type == "feature"
+    assert not set(first.passages) & set(second.passages)
+    assert second.files_read == ("checkout.py",)
+
+
+def test_what_is_decided_on_the_way_is_remembered_by_itself() -> None:
+    document = conversation(
+        said("user", "Let's go with SQLite for the cache. Add it to the store module."),
+        *edited("store.py", "a", "b"),
+        said("assistant", "Added a cache to the store."),
+    )
+    assert [o.type for o in observe(document)] == ["feature", "decision"]
+
+
+def test_an_edit_that_was_refused_changed_nothing() -> None:
+    passages = (
+        said("user", "Change it"),
+        Passage("x", "assistant", "file_path: a.py\nold_string: b\nnew_string: c", kind="tool_call", tool="Edit"),
+        Passage("y", "tool", "String not found", kind="tool_result", tool="Edit", metadata={"is_error": True}),
+    )
+    assert work(passages).modified == ()
+
+
+def test_the_edits_of_one_call_are_counted_together() -> None:
+    first = "old_string: a\nnew_string:\nb\nc\nreplace_all: false"
+    content = f"file_path: a.py\nedits:\n{first}\nold_string:\nd\ne\nnew_string: f"
+    (change,) = work(called("MultiEdit", content)).changes.values()
+    assert (change.added, change.removed) == (3, 3)
+
+
+# -- what may be told --------------------------------------------------------------
+
+
+def test_hidden_messages_and_those_for_people_never_enter() -> None:
+    secret = "The launch code of the Zanzibar project is 4711."
+    document = conversation(
+        said("system", f"Remember: {secret}", kind="context", visibility="hidden"),
+        said("user", f"For people alone: {secret}", visibility="human_only"),
+        said("user", f"I say it again: {secret}", metadata={"audience": "human"}),
+        said("user", "I bought 20 pounds of organic scratch grains for my chickens."),
+        said("assistant", "Scratch grains are a treat, so ten percent of the feed is enough for chickens."),
+    )
+    found = observe(document)
+    assert len(found) == 1
+    assert "Zanzibar" not in json.dumps(as_document(document, found).passages, default=str)
+    assert "Zanzibar" not in "\n".join(reading(document).lines)
+
+
+@pytest.mark.parametrize("end", ["</private>", ""])
+def test_a_private_span_is_not_told(end: str) -> None:
+    document = talk(("user", f"I bought a red boat in Lisbon. <private>My PIN is 4711, the boat's is 4712.{end}"))
+    assert only(document).title == "I bought a red boat in Lisbon"
+    assert "4711" not in str(observe(document))
+
+
+def test_observations_are_bounded_and_point_to_their_lines() -> None:
+    document = fixing()
+    found = only(document)
+    lines = reading(document).lines
+    first, last = found.lines
+    assert len(found.title) <= TITLE
+    assert len(found.facts) <= FACTS
+    assert lines[first - 1] == "**User:**"
+    assert lines[first] == "The login fails for expired tokens, please fix it"
+    assert lines[last - 1] == "Expired tokens are refused now and all tests pass."
+
+
+def test_the_same_words_give_the_same_ids_and_a_grown_conversation_keeps_them() -> None:
+    document = fixing()
+    more = conversation(*document.passages, said("user", "I prefer short commit messages without a scope."))
+    assert observe(document) == observe(document)
+    assert observe(more)[0].id == only(document).id
+    assert len(observe(more)) == 2
+
+
+def test_they_are_stored_as_a_document_and_read_back() -> None:
+    document = fixing()
+    found = observe(document)
+    stored = as_document(document, found)
+    assert (stored.source, stored.origin, stored.origin_id) == ("observation", "observations", "c1")
+    assert {(p.kind, p.visibility, p.role) for p in stored.passages} == {("observation", "hidden", "bugfix")}
+    assert json.loads(json.dumps(stored.passages[0].metadata)) == stored.passages[0].metadata
+    assert [from_passage(p, stored.namespace) for p in stored.passages] == found
+
+
+@pytest.mark.parametrize(
+    ("name", "type_"),
+    [("bug-fix", "bugfix"), ("Bug_Fix", "bugfix"), ("fix", "bugfix"), ("refactoring", "refactor"), ("TEST", "test")],
+)
+def test_types_have_aliases(name: str, type_: str) -> None:
+    assert type_of(name) == type_
+
+
+def test_an_unknown_type_is_none() -> None:
+    assert type_of("poem") is None
+
+
+WORDS = st.text(st.sampled_from("ab cdI'm 12.,:;-?!\n*`#>|_()[]<{é日。\u3000\ud800"), max_size=200)
+ROLES = st.sampled_from(["user", "assistant"])
+KINDS = st.sampled_from(["message", "message", "tool_call", "tool_result", "thinking", "context"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(ROLES, KINDS, WORDS, st.sampled_from([None, "Edit", "Bash", "apply_patch"])), max_size=8))
+def test_any_conversation_is_observed_without_inventing(parts: list[tuple[str, str, str, str | None]]) -> None:
+    document = conversation(*(said(role, words, kind=kind, tool=tool) for role, kind, words, tool in parts))
+    assert_from_source(document)
+
+
+SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "claude_code"
+
+
+@pytest.mark.skipif(not SAMPLES.exists(), reason="the samples are not here")
+def test_real_sessions_are_observed_without_inventing() -> None:
+    from recollect.importers import claude_code, files
+
+    found = 0
+    for entry in files.entries(SAMPLES):
+        if isinstance(entry, files.Entry) and claude_code.claims(entry):
+            for document in claude_code.read(entry):
+                if isinstance(document, Document):
+                    assert_from_source(document)
+                    found += len(observe(document))
+    assert found > 20
