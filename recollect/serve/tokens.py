@@ -195,14 +195,13 @@ class _FetchedKeys:
         self._fetching = threading.Lock()
 
     def find(self, kid: str | None, algorithm: str) -> list[PublicKey]:
-        found = _fitting(self._keys, kid, algorithm)
-        age = self._clock() - self._fetched
-        if (not found or age > KEEP_SECONDS) and self._clock() - self._tried > REFETCH_SECONDS:
+        wanted = not _fitting(self._keys, kid, algorithm) or self._clock() - self._fetched > KEEP_SECONDS
+        due = self._clock() - self._tried > REFETCH_SECONDS
+        if not self._keys or (wanted and due):  # without any, whoever fetches them is waited for
             self._refresh()
-            found = _fitting(self._keys, kid, algorithm)
         if not self._keys:
             raise StoreUnavailable("The keys of tokens cannot be fetched.")
-        return found
+        return _fitting(self._keys, kid, algorithm)
 
     def _refresh(self) -> None:
         """Fetch, unless somebody is at it: then wait for that only where there is nothing to go on with."""
