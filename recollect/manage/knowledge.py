@@ -184,12 +184,20 @@ class Knowledge:
                 return found
         except NotFound:
             pass
-        if kind in (PROMPT, CHARACTER):
-            listed, _ = self._store.documents(Filter(sources=(kind,)), storable(str(id)), LIMITS.page_size, 0)
-            named = [s for s in listed if s.title.casefold() == str(id).casefold()]
-            if named:
-                return named[0]
+        if kind in (PROMPT, CHARACTER) and (named := self._named(kind, str(id))) is not None:
+            return named
         raise NotFound(f"{_SINGULAR[source]} not found: {truncate(str(id), 80)}")
+
+    def _named(self, kind: str, name: str) -> Summary | None:
+        """The one of this name that changed last; any number of others may have the name in theirs."""
+        wanted, start, total = storable(name), 0, 1
+        while wanted.strip() and start < total:
+            listed, total = self._store.documents(Filter(sources=(kind,)), wanted, LIMITS.page_size, start)
+            for summary in listed:
+                if summary.title.casefold() == name.casefold():
+                    return summary
+            start += LIMITS.page_size
+        return None
 
     def _units(self, about: Summary, wanted: Retrieval, sight: str) -> Units:
         if about.source == CONVERSATION:

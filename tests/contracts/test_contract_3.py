@@ -395,6 +395,14 @@ def test_characters_and_prompts_come_as_their_fields(world: Library) -> None:
     assert world.knowledge.get("prompts", made.id)["meta"] == world.knowledge.get("prompts", "by number")["meta"]
 
 
+@proves("C3-26")
+def test_a_name_is_found_among_any_number_that_hold_it(library: Library) -> None:
+    keep(library, prompt("a", details="The one."))
+    keep(library, *(prompt(f"a {n}", details="Another.") for n in range(210)))
+    library.knowledge.edit("prompts", "a 3", {"details": "Changed since."})
+    assert library.knowledge.get("prompts", "A")["content"]["details"] == "The one."
+
+
 @proves("C3-27")
 def test_a_transcript_comes_in_every_form(world: Library) -> None:
     knowledge = world.knowledge
