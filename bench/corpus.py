@@ -90,7 +90,9 @@ def vocabulary() -> tuple[str, ...]:
     invented: dict[str, None] = {}
     while len(known) + len(invented) < VOCABULARY_SIZE:
         syllables = rng.choices((2, 3, 4), (6, 3, 1))[0]
-        word = "".join(rng.choice(onsets) + rng.choice(vowels) + rng.choice(codas) for _ in range(syllables))
+        word = "".join(
+            rng.choice(onsets) + rng.choice(vowels) + rng.choice(codas) for _ in range(syllables)
+        )
         if word not in known:
             invented[word] = None
     return *known, *sorted(invented, key=len)  # frequent words are short
@@ -101,7 +103,9 @@ def _bag() -> list[str]:
     """Words as often as Zipf's law has them: a fair draw from here is fast and rightly distributed."""
     weights = [1 / (rank + 2.7) ** 1.05 for rank in range(VOCABULARY_SIZE)]
     scale = _BAG_SIZE / sum(weights)
-    copies = ([word] * max(1, round(w * scale)) for word, w in zip(vocabulary(), weights, strict=True))
+    copies = (
+        [word] * max(1, round(w * scale)) for word, w in zip(vocabulary(), weights, strict=True)
+    )
     return list(chain.from_iterable(copies))
 
 
@@ -119,7 +123,8 @@ def _prose(rng: Random, length: int) -> str:
 def _code(rng: Random) -> str:
     noun, verb, other = rng.choices(_TOPIC_WORDS, k=3)
     body = "\n".join(
-        f"    {w} = self.{rng.choice(_TOPIC_WORDS)}[{rng.randint(0, 99)}]" for w in rng.choices(_bag(), k=4)
+        f"    {w} = self.{rng.choice(_TOPIC_WORDS)}[{rng.randint(0, 99)}]"
+        for w in rng.choices(_bag(), k=4)
     )
     return f"```python\ndef {verb}_{noun}({other}: dict[str, int]) -> None:\n{body}\n```"
 
@@ -216,7 +221,14 @@ def documents(messages: int, seed: int = 0) -> Iterator[Document]:
     """The same conversations as an importer would yield them."""
     for chat in chats(messages, seed):
         passages = tuple(
-            Passage(t.id, t.role, t.text, parent=t.parent, created_at=_moment(t.at), metadata={"status": "finished"})
+            Passage(
+                t.id,
+                t.role,
+                t.text,
+                parent=t.parent,
+                created_at=_moment(t.at),
+                metadata={"status": "finished"},
+            )
             for t in chat.turns
         )
         yield arrange(
@@ -256,7 +268,11 @@ def write_chatgpt_export(path: Path, messages: int = 180_000, seed: int = 0) -> 
 def _chatgpt_conversation(chat: Chat) -> dict[str, Any]:
     root, system = "client-created-root", f"system-{chat.id}"
     hidden = _chatgpt_message(Turn(system, root, "system", "", 0.0))
-    hidden |= {"create_time": None, "weight": 0.0, "metadata": {"is_visually_hidden_from_conversation": True}}
+    hidden |= {
+        "create_time": None,
+        "weight": 0.0,
+        "metadata": {"is_visually_hidden_from_conversation": True},
+    }
     mapping: dict[str, dict[str, Any]] = {
         root: {"id": root, "message": None, "parent": None, "children": [system]},
         system: {"id": system, "message": hidden, "parent": root, "children": []},
@@ -264,7 +280,12 @@ def _chatgpt_conversation(chat: Chat) -> dict[str, Any]:
     for turn in chat.turns:
         parent = turn.parent or system
         mapping[parent]["children"].append(turn.id)
-        mapping[turn.id] = {"id": turn.id, "message": _chatgpt_message(turn), "parent": parent, "children": []}
+        mapping[turn.id] = {
+            "id": turn.id,
+            "message": _chatgpt_message(turn),
+            "parent": parent,
+            "children": [],
+        }
     return {
         "title": chat.title,
         "create_time": chat.turns[0].at,
@@ -287,7 +308,11 @@ def _chatgpt_conversation(chat: Chat) -> dict[str, Any]:
 
 
 def _chatgpt_message(turn: Turn) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"request_id": turn.id[:18], "timestamp_": "absolute", "message_type": None}
+    metadata: dict[str, Any] = {
+        "request_id": turn.id[:18],
+        "timestamp_": "absolute",
+        "message_type": None,
+    }
     if turn.role == "assistant":
         metadata |= {
             "finish_details": {"type": "stop", "stop_tokens": [200002]},
@@ -361,12 +386,17 @@ def many_queries(count: int, seed: int = 0) -> dict[str, list[Asked]]:
         "question": lambda: rng.choice(_QUESTIONS).format(*_subjects(rng)),
         "common word": lambda: rng.choice(common),
         "prefix": lambda: rng.choice(_TOPIC_WORDS)[: rng.randint(3, 5)],
-        "phrase": lambda: rng.choice(_PHRASES) if rng.random() < 0.25 else _run_of_words(rng, texts),
+        "phrase": lambda: (
+            rng.choice(_PHRASES) if rng.random() < 0.25 else _run_of_words(rng, texts)
+        ),
         "rare word": lambda: rng.choice(rare),
         "two words, AND": lambda: " ".join(rng.sample(_TOPIC_WORDS, 2)),
         "three words, OR": lambda: " ".join(_subjects(rng)),
     }
-    return {kind: [Asked(kind, tuple(q.split())) for q in _different(make, count)] for kind, make in makers.items()}
+    return {
+        kind: [Asked(kind, tuple(q.split())) for q in _different(make, count)]
+        for kind, make in makers.items()
+    }
 
 
 def _different(make: Callable[[], str], count: int) -> list[str]:
@@ -381,18 +411,24 @@ def _different(make: Callable[[], str], count: int) -> list[str]:
 def _subjects(rng: Random) -> list[str]:
     """Three things to ask about: most often words of computing, now and then a rarer one."""
     words = rng.sample(_TOPIC_WORDS, 3)
-    return [word if rng.random() < 0.75 else vocabulary()[rng.randint(300, 20_000)] for word in words]
+    return [
+        word if rng.random() < 0.75 else vocabulary()[rng.randint(300, 20_000)] for word in words
+    ]
 
 
 def _common_words(texts: list[str]) -> list[str]:
     """The words of three letters or more that a tenth of the texts have."""
-    having = Counter(chain.from_iterable(set(re.findall(r"[a-z]{3,}", text.lower())) for text in texts))
+    having = Counter(
+        chain.from_iterable(set(re.findall(r"[a-z]{3,}", text.lower())) for text in texts)
+    )
     return sorted(word for word, number in having.items() if number >= len(texts) / 10)
 
 
 def _run_of_words(rng: Random, texts: list[str]) -> str:
     """Two or three words that stand together in some text."""
     while True:
-        words = re.findall(rf"[a-z]{{2,}}(?: [a-z]{{2,}}){{{rng.randint(1, 2)}}}(?= )", rng.choice(texts))
+        words = re.findall(
+            rf"[a-z]{{2,}}(?: [a-z]{{2,}}){{{rng.randint(1, 2)}}}(?= )", rng.choice(texts)
+        )
         if words:
             return str(rng.choice(words))

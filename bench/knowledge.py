@@ -50,12 +50,16 @@ def documents(items: int) -> Iterator[Document]:
     texts = (turn.text for turn in corpus.messages(items * 4, seed=1))
     for number in range(counts[NOTE]):
         at = START + timedelta(hours=number)
-        new = Document("notes", f"note {number}", f"Note {number}", NOTE, created_at=at, updated_at=at)
+        new = Document(
+            "notes", f"note {number}", f"Note {number}", NOTE, created_at=at, updated_at=at
+        )
         yield with_text(new, "\n\n".join(islice(texts, 3)))
     for number in range(counts[MEDIA]):
         at = START + timedelta(hours=number)
         about = {"media_type": ("video", "pdf", "article")[number % 3]}
-        new = Document("media", f"media {number}", f"Media {number}", MEDIA, created_at=at, metadata=about)
+        new = Document(
+            "media", f"media {number}", f"Media {number}", MEDIA, created_at=at, metadata=about
+        )
         said = list(islice(texts, 5))
         if number % 3:
             yield with_text(new, "\n\n".join(said))
@@ -63,11 +67,19 @@ def documents(items: int) -> Iterator[Document]:
             yield with_cues(new, [Cue(n * 5.0, n * 5.0 + 5, text) for n, text in enumerate(said)])
     for number in range(counts[PROMPT]):
         name = f"Prompt {number}"
-        fields = {"name": name, "details": next(texts)[:200], "system_prompt": next(texts), "user_prompt": next(texts)}
+        fields = {
+            "name": name,
+            "details": next(texts)[:200],
+            "system_prompt": next(texts),
+            "user_prompt": next(texts),
+        }
         yield with_fields(Document("prompts", name, source=PROMPT), fields)
     for number in range(counts[CHARACTER]):
         name = f"Character {number}"
-        yield with_fields(Document("characters", name, source=CHARACTER), {"name": name, "description": next(texts)})
+        yield with_fields(
+            Document("characters", name, source=CHARACTER),
+            {"name": name, "description": next(texts)},
+        )
 
 
 def build(items: int, folder: Path) -> tuple[Library, apsw.Connection]:
@@ -86,9 +98,13 @@ def build(items: int, folder: Path) -> tuple[Library, apsw.Connection]:
             library.store.save(batch)
             with plain:
                 for each in batch:
-                    whole = [(each.title, "".join(p.content for p in each.passages), each.origin_id)]
+                    whole = [
+                        (each.title, "".join(p.content for p in each.passages), each.origin_id)
+                    ]
                     rows = (
-                        [(each.title, p.content, p.id) for p in each.passages] if each.source == CONVERSATION else whole
+                        [(each.title, p.content, p.id) for p in each.passages]
+                        if each.source == CONVERSATION
+                        else whole
                     )
                     plain.executemany(f"insert into {each.source} values (?, ?, ?)", rows)
             batch = []
@@ -106,8 +122,9 @@ def plainly(plain: apsw.Connection, words: tuple[str, ...]) -> list[Any]:
     for kind in SHARES:
         rows = plain.execute(
             f"select id, title, snippet({kind}, 1, '', '', '…', 40), bm25({kind}) from {kind} where {kind} match ? "
-            f"order by rank limit {LIMIT}", (asked,),
-        ).fetchall()  # fmt: skip
+            f"order by rank limit {LIMIT}",
+            (asked,),
+        ).fetchall()
         scores = [row[3] for row in rows]
         spread = max(scores, default=0.0) - min(scores, default=0.0) + 1e-9
         merged += [(row, (max(scores) - row[3]) / spread) for row in rows]
@@ -122,23 +139,30 @@ def cpu(work: Callable[[], Any]) -> float:
 
 def typical(work: Callable[[corpus.Asked], Any], asked: list[corpus.Asked]) -> tuple[float, float]:
     """Median and 95th percentile in ms."""
-    times = sorted(statistics.median(cpu(lambda q=query: work(q)) for _ in range(ROUNDS)) for query in asked)
+    times = sorted(
+        statistics.median(cpu(lambda q=query: work(q)) for _ in range(ROUNDS)) for query in asked
+    )
     return statistics.median(times), times[int(len(times) * 0.95) - 1]
 
 
 def search(items: int, keep: Path | None) -> None:
     folder = keep or Path(tempfile.mkdtemp(prefix="recollect-bench-"))
     library, plain = build(items, folder)
-    print(f"{items:,} items, {library.store.size():,} passages; ms of CPU, median and 95th percentile\n")
-    print("| query | knowledge.search, words | words and meaning | by time | page 26 | plain, merged | plain / words |")
+    print(
+        f"{items:,} items, {library.store.size():,} passages; ms of CPU, median and 95th percentile\n"
+    )
+    print(
+        "| query | knowledge.search, words | words and meaning | by time | page 26 | plain, merged | plain / words |"
+    )
     print("|---|---|---|---|---|---|---|")
     find = library.knowledge.search
     for kind, asked in corpus.many_queries(QUERIES).items():
         if kind not in ("question", "common word", "phrase", "prefix", "rare word"):
             continue
-        text = {"phrase": lambda q: f'"{" ".join(q.words)}"', "prefix": lambda q: f"{q.words[0]}*"}.get(
-            kind, lambda q: " ".join(q.words)
-        )
+        text = {
+            "phrase": lambda q: f'"{" ".join(q.words)}"',
+            "prefix": lambda q: f"{q.words[0]}*",
+        }.get(kind, lambda q: " ".join(q.words))
         ways: list[Callable[[corpus.Asked], Any]] = [
             lambda q, t=text: find(t(q), limit=LIMIT, mode="text"),
             lambda q, t=text: find(t(q), limit=LIMIT),
@@ -154,7 +178,9 @@ def search(items: int, keep: Path | None) -> None:
 
     for mode in ("snippet", "chunk", "chunk_with_siblings", "full"):
         wanted = retrieval({"mode": mode, "loc": anchor["loc"], "max_tokens": 2_000}, {})
-        times = sorted(cpu(lambda w=wanted: library.knowledge.get("notes", anchor["id"], w)) for _ in range(50))
+        times = sorted(
+            cpu(lambda w=wanted: library.knowledge.get("notes", anchor["id"], w)) for _ in range(50)
+        )
         print(f"\nget, {mode}: {statistics.median(times):.2f} ms", end="")
     print()
     library.close()
@@ -169,7 +195,8 @@ def notes(folder: Path, count: int, texts: Iterator[str]) -> None:
     for number in range(count):
         body = "\n\n".join(islice(texts, 3))
         (folder / f"note {number}.md").write_text(
-            f"---\ntags: [a, b{number % 7}]\n---\n# Note {number}\n\n{body} [[note {number + 1}]]\n", encoding="utf-8"
+            f"---\ntags: [a, b{number % 7}]\n---\n# Note {number}\n\n{body} [[note {number + 1}]]\n",
+            encoding="utf-8",
         )
 
 
@@ -184,7 +211,10 @@ def pages(folder: Path, count: int, texts: Iterator[str]) -> None:
 
 def subtitles(folder: Path, count: int, texts: Iterator[str]) -> None:
     for number in range(count):
-        cues = [Cue(n * 4.0, n * 4.0 + 4, text[:80].replace("\n", " ")) for n, text in enumerate(islice(texts, 60))]
+        cues = [
+            Cue(n * 4.0, n * 4.0 + 4, text[:80].replace("\n", " "))
+            for n, text in enumerate(islice(texts, 60))
+        ]
         (folder / f"talk {number}.srt").write_text(str(write(cues, "srt")), encoding="utf-8")
 
 
@@ -207,7 +237,12 @@ def prompts(folder: Path, count: int, texts: Iterator[str]) -> None:
 
 def characters(folder: Path, count: int, texts: Iterator[str]) -> None:
     for number in range(count):
-        data = {"name": f"Character {number}", "description": next(texts), "first_mes": next(texts), "tags": ["x"]}
+        data = {
+            "name": f"Character {number}",
+            "description": next(texts),
+            "first_mes": next(texts),
+            "tags": ["x"],
+        }
         card = {"spec": "chara_card_v2", "spec_version": "2.0", "data": data}
         (folder / f"{number}.json").write_text(json.dumps(card), encoding="utf-8")
 
@@ -229,7 +264,14 @@ def importing() -> None:
         with tempfile.TemporaryDirectory() as place:
             files = Path(place, "files")
             files.mkdir()
-            make(files, count, (turn.text for turn in corpus.messages(10_000_000, seed=Random(kind).randrange(99))))
+            make(
+                files,
+                count,
+                (
+                    turn.text
+                    for turn in corpus.messages(10_000_000, seed=Random(kind).randrange(99))
+                ),
+            )
             size = sum(f.stat().st_size for f in files.iterdir()) / 1e6
             with recollect.open(Path(place, "home"), background=False) as library:
                 began = time.perf_counter()
@@ -249,7 +291,9 @@ def importing() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--only", choices=("search", "import"))
     parser.add_argument("--keep", type=Path)

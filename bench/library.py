@@ -49,7 +49,10 @@ def export_of(messages: int) -> Path:
 
 def imported(home: Path, export: Path) -> tuple[int, float, float, float]:
     done = subprocess.run(
-        [sys.executable, "-c", IMPORT, str(home), str(export)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", IMPORT, str(home), str(export)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     count, wall, cpu, memory = map(float, done.stdout.split())
     return int(count), wall, cpu, memory
@@ -70,7 +73,8 @@ def like_scan(db: apsw.Connection, query: str) -> list[tuple[object, ...]]:
     The plus sign keeps SQLite from using the library's index on time.
     """
     return db.execute(
-        "select id from passage where content like ? order by +created_at desc limit 50", (f"%{query}%",)
+        "select id from passage where content like ? order by +created_at desc limit 50",
+        (f"%{query}%",),
     ).fetchall()
 
 
@@ -79,16 +83,24 @@ def show_import(home: Path, messages: int) -> None:
     first = imported(home, export)
     again = imported(home, export)
     library = next(home.rglob("library.db"))
-    print(f"Export: {export.stat().st_size / 1e6:,.0f} MB. Library: {library.stat().st_size / 1e6:,.0f} MB.\n")
-    print("| import | messages | wall s | CPU s | messages/s | peak MiB |\n|---|---|---|---|---|---|")
+    print(
+        f"Export: {export.stat().st_size / 1e6:,.0f} MB. Library: {library.stat().st_size / 1e6:,.0f} MB.\n"
+    )
+    print(
+        "| import | messages | wall s | CPU s | messages/s | peak MiB |\n|---|---|---|---|---|---|"
+    )
     for name, (count, wall, cpu, memory) in (("first", first), ("the same again", again)):
-        print(f"| {name} | {count:,} | {wall:.1f} | {cpu:.1f} | {count / wall:,.0f} | {memory:.0f} |")
+        print(
+            f"| {name} | {count:,} | {wall:.1f} | {cpu:.1f} | {count / wall:,.0f} | {memory:.0f} |"
+        )
 
 
 def show_queries(home: Path) -> None:
     with recollect.open(home) as library:
         db = apsw.Connection(str(library.store.path))  # type: ignore[attr-defined]
-        print("\n| query | matches | search ms | conversation_search ms | LIKE scan ms | scan / conversation_search |")
+        print(
+            "\n| query | matches | search ms | conversation_search ms | LIKE scan ms | scan / conversation_search |"
+        )
         print("|---|---|---|---|---|---|")
         for kind, query in corpus.queries().items():
             plain = query.strip('"*')
@@ -111,7 +123,9 @@ def show_appends(home: Path) -> None:
             times.append((time.perf_counter() - started) * 1000)
             assert library.search(f"needle{n}").total == 1
     times.sort()
-    print(f"\nAppend until durable and searchable: p50 {times[100]:.1f} ms, p99 {times[197]:.1f} ms (wall).")
+    print(
+        f"\nAppend until durable and searchable: p50 {times[100]:.1f} ms, p99 {times[197]:.1f} ms (wall)."
+    )
 
 
 def main(messages: int = 180_000) -> None:
@@ -122,7 +136,9 @@ def main(messages: int = 180_000) -> None:
         show_import(home, messages)
         show_queries(home)
         show_appends(home)
-    print(f"Peak memory while searching: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB.")
+    print(
+        f"Peak memory while searching: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB."
+    )
 
 
 if __name__ == "__main__":

@@ -70,7 +70,11 @@ def search(query: str, number: int, version: str = HANDSHAKE) -> dict[str, Any]:
 
 def started(command: list[str], query: str) -> tuple[Cost, Cost]:
     """What a server has cost when it has answered `initialize`, and when it has answered its first search."""
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.DEVNULL,
+    }
     with subprocess.Popen(command, **pipes) as process:
         assert process.stdin and process.stdout
         costs = []
@@ -90,8 +94,14 @@ def show_starting(home: Path, runs: int) -> None:
     query = _questions()[0]
     recollect_mcp = [sys.executable, "-m", "recollect", "mcp"]
     os.environ["RECOLLECT_HOME"] = str(home)
-    programs = {"`recollect mcp`": recollect_mcp, "`recollect mcp --home …`": [*recollect_mcp, "--home", str(home)]}
-    programs |= {name: [sys.executable, "-m", "bench.plain_mcp", kind, str(home)] for kind, name in SDK.items()}
+    programs = {
+        "`recollect mcp`": recollect_mcp,
+        "`recollect mcp --home …`": [*recollect_mcp, "--home", str(home)],
+    }
+    programs |= {
+        name: [sys.executable, "-m", "bench.plain_mcp", kind, str(home)]
+        for kind, name in SDK.items()
+    }
     costs: dict[str, list[tuple[Cost, Cost]]] = {name: [] for name in programs}
     idle = []
     for command in programs.values():  # from here on everything is compiled
@@ -101,9 +111,19 @@ def show_starting(home: Path, runs: int) -> None:
         for name, command in programs.items():
             costs[name].append(started(command, query))
     print(f"\n## Starting over stdio, medians of {runs}")
-    _head("program", "CPU ms to `initialize`", "times", "MiB", "CPU ms to the first search answer", "times", "MiB")
+    _head(
+        "program",
+        "CPU ms to `initialize`",
+        "times",
+        "MiB",
+        "CPU ms to the first search answer",
+        "times",
+        "MiB",
+    )
     _row("`python -c pass`", _ms(statistics.median(idle)), "", "", "", "", "")
-    ours = [statistics.median(cost[at].cpu_ms for cost in costs["`recollect mcp`"]) for at in (0, 1)]
+    ours = [
+        statistics.median(cost[at].cpu_ms for cost in costs["`recollect mcp`"]) for at in (0, 1)
+    ]
     for name, measured in costs.items():
         cells = []
         for at in (0, 1):
@@ -131,7 +151,9 @@ class Connection(asyncio.Protocol):
 
     async def open(self) -> None:
         self._received = b""
-        self._transport, _ = await asyncio.get_running_loop().create_connection(lambda: self, "127.0.0.1", self.port)
+        self._transport, _ = await asyncio.get_running_loop().create_connection(
+            lambda: self, "127.0.0.1", self.port
+        )
         if self.version == HANDSHAKE:
             await self.begin()
 
@@ -158,10 +180,15 @@ class Connection(asyncio.Protocol):
         if self.session or self.version == STATELESS:
             headers["MCP-Protocol-Version"] = self.version
         if self.version == STATELESS:
-            headers |= {"Mcp-Method": message["method"], "Mcp-Name": message["params"].get("name", "")}
+            headers |= {
+                "Mcp-Method": message["method"],
+                "Mcp-Name": message["params"].get("name", ""),
+            }
         return await self.send("POST", orjson.dumps(message), headers)
 
-    async def send(self, method: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes, bytes]:
+    async def send(
+        self, method: str, body: bytes, headers: dict[str, str]
+    ) -> tuple[int, bytes, bytes]:
         told = {
             "Host": f"127.0.0.1:{self.port}",
             "Content-Type": "application/json",
@@ -207,7 +234,9 @@ def _unchunked(body: bytes) -> bytes:
 @contextmanager
 def running(command: list[str], port: int) -> Iterator[int]:
     environment = os.environ | {"RECOLLECT_INDEXING": "manual"}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         _until_open(port, process)
         yield process.pid
@@ -221,7 +250,18 @@ def running(command: list[str], port: int) -> Iterator[int]:
 
 
 def ours(home: Path, port: int) -> list[str]:
-    return [sys.executable, "-m", "recollect", "--home", str(home), "serve", "--port", str(port), "--rate-limit", "0"]
+    return [
+        sys.executable,
+        "-m",
+        "recollect",
+        "--home",
+        str(home),
+        "serve",
+        "--port",
+        str(port),
+        "--rate-limit",
+        "0",
+    ]
 
 
 async def asking(connections: list[Connection], seconds: float, questions: list[str]) -> Load:
@@ -251,13 +291,30 @@ def _questions(kind: str = "rare word") -> list[str]:
 
 def show_calls(folder: Path, messages: int, seconds: float) -> None:
     home = library_of(folder, messages)
-    print(f"\n## Calls over Streamable HTTP, {CLIENTS} connections, {seconds:g} s each, {messages:,} messages")
-    _head("call", "era", "server", "calls / s", "Recollect is", "p50 ms", "p99 ms", "failed", "server CPU ms a call",
-          "clients' CPU", "MiB")  # fmt: skip
+    print(
+        f"\n## Calls over Streamable HTTP, {CLIENTS} connections, {seconds:g} s each, {messages:,} messages"
+    )
+    _head(
+        "call",
+        "era",
+        "server",
+        "calls / s",
+        "Recollect is",
+        "p50 ms",
+        "p99 ms",
+        "failed",
+        "server CPU ms a call",
+        "clients' CPU",
+        "MiB",
+    )
     json_answers = {"lowlevel-json": "official SDK, lowlevel, JSON answers"}
     works: list[tuple[str, list[str], dict[str, str]]] = [
         ("refused by the tool", [""], SDK | json_answers),
-        ("search", _questions(), SDK | json_answers | {"lowlevel-like": "official SDK, lowlevel, LIKE scan"}),
+        (
+            "search",
+            _questions(),
+            SDK | json_answers | {"lowlevel-like": "official SDK, lowlevel, LIKE scan"},
+        ),
     ]
     for work, questions, others in works:
         for era in (HANDSHAKE, STATELESS):
@@ -267,14 +324,27 @@ def show_calls(folder: Path, messages: int, seconds: float) -> None:
                 command = [sys.executable, "-m", "bench.plain_mcp", kind, str(home), str(port)]
                 with running(command if kind else ours(home, port), port) as pid:
                     before, own = cpu(pid), time.process_time()
-                    load = uvloop.run(asking([Connection(port, era) for _ in range(CLIENTS)], seconds, questions))
+                    load = uvloop.run(
+                        asking([Connection(port, era) for _ in range(CLIENTS)], seconds, questions)
+                    )
                     spent, own, held = cpu(pid) - before, time.process_time() - own, memory(pid)
                 rate = len(load.walls) / load.seconds
                 best = best if kind else rate
                 each = spent * 1000 / max(len(load.walls), 1) * seconds / (seconds + WARMING)
                 times = f"{best / rate:.1f} times" if kind and rate else ""
-                _row(work, era, name, f"{rate:,.0f}", times, _ms(load.at(50)), _ms(load.at(99)), load.failed.total(),
-                     f"{each:.2f}", f"{own / (seconds + WARMING):.0%}", f"{held:.0f}")  # fmt: skip
+                _row(
+                    work,
+                    era,
+                    name,
+                    f"{rate:,.0f}",
+                    times,
+                    _ms(load.at(50)),
+                    _ms(load.at(99)),
+                    load.failed.total(),
+                    f"{each:.2f}",
+                    f"{own / (seconds + WARMING):.0%}",
+                    f"{held:.0f}",
+                )
                 _tell(load.failed)
 
 
@@ -321,7 +391,8 @@ async def refusals(port: int, key: str, number: int) -> Counter[str]:
             wanted, body, headers = REFUSED[at % len(REFUSED)]
             # Each is another one, as a stranger would try them: what is kept of them would add up.
             headers = {
-                name: value.replace("evil", f"evil{at}").replace("0000", f"{at:04}") for name, value in headers.items()
+                name: value.replace("evil", f"evil{at}").replace("0000", f"{at:04}")
+                for name, value in headers.items()
             }
             status, head, _ = await connection.send("POST", body, headers)
             seen["as wanted" if status in (wanted, 429) else f"{status} instead of {wanted}"] += 1
@@ -348,7 +419,12 @@ def show_memory(home: Path, number: int) -> None:
             began = time.perf_counter()
             result = work()
             before, held = held, memory(pid)
-            _row(what, f"{held:.1f}", f"{held - before:+.1f}" if before else "", f"{time.perf_counter() - began:.0f}")
+            _row(
+                what,
+                f"{held:.1f}",
+                f"{held - before:+.1f}" if before else "",
+                f"{time.perf_counter() - began:.0f}",
+            )
             return result
 
         few = number // 5
@@ -369,14 +445,23 @@ def show_memory(home: Path, number: int) -> None:
 
 def show_agents(folder: Path, messages: int, seconds: float) -> None:
     home = library_of(folder, messages)
-    print(f"\n## {AGENTS} agents searching {messages:,} messages over HTTP, {seconds:g} s, half of them in each era")
+    print(
+        f"\n## {AGENTS} agents searching {messages:,} messages over HTTP, {seconds:g} s, half of them in each era"
+    )
     _head("agents", "searches / s", "p50 ms", "p99 ms", "max ms", "errors", "server MiB")
     port = free_port()
     with running(ours(home, port), port) as pid:
         connections = [Connection(port, (HANDSHAKE, STATELESS)[n % 2]) for n in range(AGENTS)]
         load = uvloop.run(asking(connections, seconds, _questions("question")))
-        _row(AGENTS, f"{len(load.walls) / seconds:,.0f}", _ms(load.at(50)), _ms(load.at(99)), _ms(load.at(100)),
-             load.failed.total(), f"{memory(pid):.0f}")  # fmt: skip
+        _row(
+            AGENTS,
+            f"{len(load.walls) / seconds:,.0f}",
+            _ms(load.at(50)),
+            _ms(load.at(99)),
+            _ms(load.at(100)),
+            load.failed.total(),
+            f"{memory(pid):.0f}",
+        )
     _tell(load.failed)
 
 
@@ -415,7 +500,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="MCP, beside the official SDK.")
     parser.add_argument("--runs", type=int, default=7, help="of every program that is started")
     parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--messages", type=int, default=20_000, help="in the library that is searched over HTTP")
-    parser.add_argument("--requests", type=int, default=10_000, help="sessions, and refused requests")
-    parser.add_argument("--only", action="append", choices=("start", "calls", "memory", "agents", "tokens"))
+    parser.add_argument(
+        "--messages", type=int, default=20_000, help="in the library that is searched over HTTP"
+    )
+    parser.add_argument(
+        "--requests", type=int, default=10_000, help="sessions, and refused requests"
+    )
+    parser.add_argument(
+        "--only", action="append", choices=("start", "calls", "memory", "agents", "tokens")
+    )
     main(parser.parse_args())

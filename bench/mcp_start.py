@@ -77,7 +77,9 @@ def server(command: list[str]) -> Cost:
 
 def _cost(process: Path) -> Cost:
     nanoseconds = sum(int(path.read_text().split()[0]) for path in process.glob("task/*/schedstat"))
-    highest = next(line for line in (process / "status").read_text().splitlines() if line.startswith("VmHWM"))
+    highest = next(
+        line for line in (process / "status").read_text().splitlines() if line.startswith("VmHWM")
+    )
     return Cost(nanoseconds / 1e6, int(highest.split()[1]) / 1024)
 
 
@@ -86,7 +88,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         programs = {
             "`python -c pass`": bare,
-            "`recollect mcp`": lambda: server([sys.executable, "-m", "recollect", "mcp", "--home", home]),
+            "`recollect mcp`": lambda: server(
+                [sys.executable, "-m", "recollect", "mcp", "--home", home]
+            ),
             "official SDK, one tool": lambda: server([sys.executable, "-c", OFFICIAL]),
         }
         costs: dict[str, list[Cost]] = {name: [] for name in programs}
@@ -100,7 +104,9 @@ def main() -> None:
     for name, measured in costs.items():
         cpu = statistics.median(cost.cpu_ms for cost in measured)
         rss = statistics.median(cost.rss_mib for cost in measured)
-        print(f"| {name} | {cpu:.0f} | {cpu - idle:.0f} | {'–' if math.isnan(rss) else f'{rss:.0f}'} |")
+        print(
+            f"| {name} | {cpu:.0f} | {cpu - idle:.0f} | {'–' if math.isnan(rss) else f'{rss:.0f}'} |"
+        )
 
 
 if __name__ == "__main__":

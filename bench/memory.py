@@ -100,7 +100,9 @@ def by_layers(library: Library, question: Question, wanted: dict[str, str], at_o
         answer = library.memory.search(question.text, limit=limit, now=moment(question))
         if context.take(search_text(answer, question.text), 0):
             break
-        new = [each.observation.id for each in answer.observations if each.observation.id not in known]
+        new = [
+            each.observation.id for each in answer.observations if each.observation.id not in known
+        ]
         if down(library, new, context, read, at_once):
             break
         known |= {*new}
@@ -108,8 +110,12 @@ def by_layers(library: Library, question: Question, wanted: dict[str, str], at_o
 
 
 def down(
-    library: Library, ids: list[str], context: Context, read: set[tuple[str, tuple[int, int]]], at_once: int
-) -> bool:  # fmt: skip
+    library: Library,
+    ids: list[str],
+    context: Context,
+    read: set[tuple[str, tuple[int, int]]],
+    at_once: int,
+) -> bool:
     """Go down a list of observations, some at once; whether nothing is missing any more."""
     for start in range(0, len(ids), at_once):
         details = library.memory.get(ids[start : start + at_once])
@@ -138,7 +144,9 @@ def rest_of(one: Recalled) -> Place | None:
     return None if first > last else (one.path, (first, last))
 
 
-def by_raw_search(library: Library, question: Question, texts: dict[str, str], at_once: int) -> Taken:
+def by_raw_search(
+    library: Library, question: Question, texts: dict[str, str], at_once: int
+) -> Taken:
     missing, took = set(question.messages), 0
     hits = library.search(question.text, limit=MOST_MESSAGES, now=question.asked_at).hits
     for start in range(0, len(hits), at_once):
@@ -164,7 +172,9 @@ def moment(question: Question) -> Any:
 # -- what is reached ------------------------------------------------------------------
 
 
-def reached(library: Library, question: Question, wanted: dict[str, str]) -> tuple[list[bool], list[bool]]:
+def reached(
+    library: Library, question: Question, wanted: dict[str, str]
+) -> tuple[list[bool], list[bool]]:
     """Whether any and all right conversations are among the first page, the details that are asked for first, and
     what is read first; and last, whether the right messages are in that."""
     found = library.memory.search(question.text, limit=FIRST, now=moment(question)).observations
@@ -211,7 +221,9 @@ def measure(path: Path, most: int | None) -> None:
                 library.index()
                 spent = time.process_time() - began
                 observations = count(library)
-                print(f"{len(texts):,} messages, {observations:,} observations; indexed in {spent:.0f} s of CPU\n")
+                print(
+                    f"{len(texts):,} messages, {observations:,} observations; indexed in {spent:.0f} s of CPU\n"
+                )
                 for question in islice(questions, most):
                     wanted = {id_: texts[id_] for id_ in question.messages}
                     for way, taken in every_way(library, question, wanted, texts):
@@ -223,7 +235,9 @@ def measure(path: Path, most: int | None) -> None:
 def tell(ways: dict[str, list[Taken]], layers: list[tuple[list[bool], list[bool]]]) -> None:
     asked = len(layers)
     print(f"### Tokens until every right message is in the context, {asked} questions\n")
-    print("| way | it comes to that | median | mean | 90 % need at most | where it does: median | mean |")
+    print(
+        "| way | it comes to that | median | mean | 90 % need at most | where it does: median | mean |"
+    )
     print("|---|---|---|---|---|---|---|")
     both = [all(ways[way][n].whole for way in ways) for n in range(asked)]
     for way, taken in ways.items():
@@ -246,9 +260,11 @@ def tell(ways: dict[str, list[Taken]], layers: list[tuple[list[bool], list[bool]
     print("### What is reached in each layer\n")
     print("| layer | any right conversation | all of them |\n|---|---|---|")
     names = (
-        f"1, search: the first {FIRST} observations", f"2, get_observations: the first {DETAILED}",
-        f"3, read: the lines of the first {READ_SOON}", f"right messages in those {READ_SOON}",
-    )  # fmt: skip
+        f"1, search: the first {FIRST} observations",
+        f"2, get_observations: the first {DETAILED}",
+        f"3, read: the lines of the first {READ_SOON}",
+        f"right messages in those {READ_SOON}",
+    )
     for number, name in enumerate(names):
         shares = (sum(each[way][number] for each in layers) / asked for way in (0, 1))
         print(f"| {name} | {' | '.join(f'{share:.1%}' for share in shares)} |")
@@ -283,7 +299,9 @@ def timed(work: Callable[[], Any]) -> tuple[float, float]:
 def latency(observations: int, keep: Path | None) -> None:
     folder = keep or Path(tempfile.mkdtemp(prefix="recollect-bench-"))
     library = build(observations, folder)
-    print(f"\n### Latency at {count(library):,} observations, {library.store.size():,} passages in all\n")
+    print(
+        f"\n### Latency at {count(library):,} observations, {library.store.size():,} passages in all\n"
+    )
     print("| layer | median ms | 95 % | CPU, median ms | 95 % |\n|---|---|---|---|---|")
     for name, works in calls(library.memory).items():
         works[0]()  # what is loaded once is loaded
@@ -291,7 +309,10 @@ def latency(observations: int, keep: Path | None) -> None:
         cells = []
         for column in zip(*times, strict=True):
             ordered = sorted(column)
-            cells += [f"{statistics.median(ordered):.1f}", f"{ordered[int(0.95 * (len(ordered) - 1))]:.1f}"]
+            cells += [
+                f"{statistics.median(ordered):.1f}",
+                f"{ordered[int(0.95 * (len(ordered) - 1))]:.1f}",
+            ]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
     library.close()
     if keep is None:
@@ -301,7 +322,11 @@ def latency(observations: int, keep: Path | None) -> None:
 def calls(memory: Memory) -> dict[str, list[Callable[[], Any]]]:
     """What is timed: the same texts that the tools answer."""
     kinds = corpus.many_queries(QUERIES)
-    asked = [" ".join(each.words) for kind in ("question", "common word", "rare word") for each in kinds[kind]]
+    asked = [
+        " ".join(each.words)
+        for kind in ("question", "common word", "rare word")
+        for each in kinds[kind]
+    ]
     found = [each for text in asked[:QUERIES] for each in memory.search(text).observations]
     if not found:
         sys.exit("Nothing was observed in the synthetic conversations.")
@@ -318,7 +343,9 @@ def calls(memory: Memory) -> dict[str, list[Callable[[], Any]]]:
         "search, one type and one month": search(**month),
         "get_observations, 5": [partial(_get, memory, ids[n : n + 5]) for n in range(0, 200, 5)],
         "get_observations, 20": [partial(_get, memory, ids[n : n + 20]) for n in range(0, 200, 20)],
-        "read, the lines of one": [partial(memory.read, r.path, *r.observation.lines) for r in memory.get(ids[:20])],
+        "read, the lines of one": [
+            partial(memory.read, r.path, *r.observation.lines) for r in memory.get(ids[:20])
+        ],
         "timeline": [partial(memory.timeline, id_) for id_ in ids[:QUERIES]],
     }
 
@@ -332,12 +359,21 @@ def _get(memory: Memory, ids: list[str]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="where the questions are")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=FOLDER, help="where the questions are"
+    )
     parser.add_argument("--only", choices=("tokens", "latency"))
     parser.add_argument("--questions", type=int, help="only so many")
     parser.add_argument("--observations", type=int, default=100_000)
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the synthetic library there, or use it again")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="FOLDER",
+        help="keep the synthetic library there, or use it again",
+    )
     given = parser.parse_args()
     if given.only != "latency":
         if (given.folder / FILE).exists():

@@ -50,14 +50,19 @@ def like(home: str) -> Search:
             "select created_at, role, content from passage where content like ? order by +created_at desc limit ?",
             (f"%{arguments['query']}%", arguments["limit"]),
         )
-        return "\n\n---\n\n".join(f"[{at}] {role}\n{content}" for at, role, content in found) or "No matching messages."
+        return (
+            "\n\n---\n\n".join(f"[{at}] {role}\n{content}" for at, role, content in found)
+            or "No matching messages."
+        )
 
     return search
 
 
 def lowlevel(search: Search) -> Server[Any]:
     async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
-        listed = types.Tool(name=TOOL.name, description=TOOL.description, input_schema=TOOL.input_schema)
+        listed = types.Tool(
+            name=TOOL.name, description=TOOL.description, input_schema=TOOL.input_schema
+        )
         return types.ListToolsResult(tools=[listed])
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -66,7 +71,9 @@ def lowlevel(search: Search) -> Server[Any]:
             text = await anyio.to_thread.run_sync(search, dict(params.arguments or {}))
         except ToolError as error:
             text, failed = str(error), True
-        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=text)], is_error=failed
+        )
 
     return Server("plain", on_list_tools=list_tools, on_call_tool=call_tool)
 
@@ -81,7 +88,13 @@ def mcpserver(search: Search) -> MCPServer[Any]:
         end_date: str | None = None,
         limit: int = 50,
     ) -> str:
-        given = {"query": query, "roles": roles, "start_date": start_date, "end_date": end_date, "limit": limit}
+        given = {
+            "query": query,
+            "roles": roles,
+            "start_date": start_date,
+            "end_date": end_date,
+            "limit": limit,
+        }
         try:
             return search(given)
         except ToolError as error:

@@ -52,7 +52,12 @@ def made(path: str) -> FastAPI:
     @app.get("/search")
     def search(q: str) -> dict[str, Any]:
         rows = db().execute(SEARCH, [" OR ".join(f'"{word}"' for word in q.split())]).fetchall()
-        return {"hits": [dict(zip(("id", "conversation", "title", "role", "snippet"), r, strict=True)) for r in rows]}
+        return {
+            "hits": [
+                dict(zip(("id", "conversation", "title", "role", "snippet"), r, strict=True))
+                for r in rows
+            ]
+        }
 
     @app.get("/conversations")
     def conversations(offset: int = 0) -> dict[str, Any]:
@@ -65,8 +70,12 @@ def made(path: str) -> FastAPI:
             .fetchall()
         )
         total = db().execute("select count(*) from conversation").fetchone()[0]
-        return {"conversations": [dict(zip(("id", "title", "updated_at", "messages"), r, strict=True)) for r in rows],
-                "total": total}  # fmt: skip
+        return {
+            "conversations": [
+                dict(zip(("id", "title", "updated_at", "messages"), r, strict=True)) for r in rows
+            ],
+            "total": total,
+        }
 
     @app.post("/conversations/{conversation}/messages")
     def append(conversation: str, message: Message) -> dict[str, str]:
@@ -78,7 +87,9 @@ def made(path: str) -> FastAPI:
                 "insert into message (id, conversation, role, content, at) values (?, ?, ?, ?, unixepoch('subsec'))",
                 [id_, conversation, message.role, message.content],
             ).lastrowid
-            connection.execute("insert into words (rowid, content) values (?, ?)", [key, message.content])
+            connection.execute(
+                "insert into words (rowid, content) values (?, ?)", [key, message.content]
+            )
             connection.execute(
                 "update conversation set updated_at = unixepoch('subsec'), messages = messages + 1 where id = ?",
                 [conversation],
@@ -89,4 +100,10 @@ def made(path: str) -> FastAPI:
 
 
 if __name__ == "__main__":
-    uvicorn.run(made(sys.argv[1]), host="127.0.0.1", port=int(sys.argv[2]), log_level="warning", access_log=False)
+    uvicorn.run(
+        made(sys.argv[1]),
+        host="127.0.0.1",
+        port=int(sys.argv[2]),
+        log_level="warning",
+        access_log=False,
+    )

@@ -59,13 +59,21 @@ class Scores:
     def add(self, ranked: list[str], right: frozenset[str]) -> None:
         found = [n for n, id_ in enumerate(ranked[:DEPTH], 1) if id_ in right]
         in_five = sum(n <= 5 for n in found)
-        self.rows.append((
-            bool(in_five), in_five == len(right), in_five / len(right), bool(found), 1 in found,
-            1 / found[0] if found else 0.0,
-        ))  # fmt: skip
+        self.rows.append(
+            (
+                bool(in_five),
+                in_five == len(right),
+                in_five / len(right),
+                bool(found),
+                1 in found,
+                1 / found[0] if found else 0.0,
+            )
+        )
 
     def row(self) -> str:
-        return " | ".join(f"{sum(column) / len(self.rows):.3f}" for column in zip(*self.rows, strict=True))
+        return " | ".join(
+            f"{sum(column) / len(self.rows):.3f}" for column in zip(*self.rows, strict=True)
+        )
 
 
 def libraries(path: Path) -> Iterator[tuple[list[dict[str, Any]], list[Question]]]:
@@ -73,7 +81,12 @@ def libraries(path: Path) -> Iterator[tuple[list[dict[str, Any]], list[Question]
         data = json.load(file)
     for library in data["libraries"]:
         questions = [
-            Question(q["text"], q["asked_at"], frozenset(q["gold_messages"]), frozenset(q["gold_conversations"]))
+            Question(
+                q["text"],
+                q["asked_at"],
+                frozenset(q["gold_messages"]),
+                frozenset(q["gold_conversations"]),
+            )
             for q in library["queries"]
         ]
         yield library["conversations"], questions
@@ -88,7 +101,9 @@ def ours(library: recollect.Library, mode: str) -> tuple[Ranking, Ranking]:
         return [h.message_id for h in page.hits]
 
     def conversations(question: Question) -> list[str]:
-        page = library.search(question.text, mode=mode, limit=DEPTH, now=question.asked_at, group="conversation")
+        page = library.search(
+            question.text, mode=mode, limit=DEPTH, now=question.asked_at, group="conversation"
+        )
         return [h.conversation_id for h in page.hits]
 
     return messages, conversations
@@ -98,12 +113,17 @@ def plain_fts5(conversations: list[dict[str, Any]]) -> tuple[Ranking, Ranking]:
     db = apsw.Connection(":memory:")
 
     def ranking(table: str, rows: list[tuple[str, str]]) -> Ranking:
-        db.execute(f"create virtual table {table} using fts5(id unindexed, content, tokenize='porter unicode61')")
+        db.execute(
+            f"create virtual table {table} using fts5(id unindexed, content, tokenize='porter unicode61')"
+        )
         db.executemany(f"insert into {table} values (?, ?)", rows)
 
         def ranked(question: Question) -> list[str]:
             words = " OR ".join(f'"{w}"' for w in re.findall(r"\w+", question.text))
-            found = db.execute(f"select id from {table} where {table} match ? order by rank limit ?", (words, DEPTH))
+            found = db.execute(
+                f"select id from {table} where {table} match ? order by rank limit ?",
+                (words, DEPTH),
+            )
             return [str(id_) for (id_,) in found]
 
         return ranked
@@ -158,13 +178,19 @@ def measure(path: Path, places: Mapping[str, Place]) -> None:
 def main(folder: Path, store: str) -> None:
     files = sorted(folder.glob("*.json.gz"))
     if not files:
-        sys.exit(f"There are no question files (*.json.gz) in {folder}. Name a folder that has some.")
+        sys.exit(
+            f"There are no question files (*.json.gz) in {folder}. Name a folder that has some."
+        )
     places: dict[str, Place] = {} if store == "postgres" else {SQLITE: on_sqlite}
     with ExitStack() as stack:
         if store != "sqlite":
-            data = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+            data = Path(
+                stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+            )
             try:
-                places[POSTGRES] = on_postgres(stack.enter_context(Server(data, QUICK)).database("quality"))
+                places[POSTGRES] = on_postgres(
+                    stack.enter_context(Server(data, QUICK)).database("quality")
+                )
             except Exception as error:  # what can go wrong is up to the machine
                 if store == "postgres":
                     raise
@@ -175,7 +201,9 @@ def main(folder: Path, store: str) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="How often the right moment is found.")
-    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="where the questions are")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=FOLDER, help="where the questions are"
+    )
     parser.add_argument("--store", choices=("both", "sqlite", "postgres"), default="both")
     given = parser.parse_args()
     main(given.folder, given.store)

@@ -63,7 +63,11 @@ class Server:
 
         socket = conninfo_to_dict(self.url)["host"]
         options = ["-o", '-h ""', "-o", f"-k {socket}", "-l", str(self.folder / "log")]
-        pg_ctl(["-w", "-t", "600", *options, *arguments], pgdata=self.folder, user=self._server.system_user)
+        pg_ctl(
+            ["-w", "-t", "600", *options, *arguments],
+            pgdata=self.folder,
+            user=self._server.system_user,
+        )
 
     def stop(self) -> None:
         """All is written before it ends, so that the next start is quick."""
@@ -72,7 +76,10 @@ class Server:
     def database(self, name: str) -> str:
         """The address of a database, made on first use."""
         with psycopg.connect(self.url, autocommit=True) as db:
-            if db.execute("select 1 from pg_database where datname = %s", [name]).fetchone() is None:
+            if (
+                db.execute("select 1 from pg_database where datname = %s", [name]).fetchone()
+                is None
+            ):
                 db.execute(f"create database \"{name}\" encoding 'UTF8' template template0")
         parts = conninfo_to_dict(self.url)
         return f"postgresql://{parts['user']}@/{name}?host={parts['host']}"

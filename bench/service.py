@@ -63,8 +63,10 @@ def build_plain(path: Path, messages: int) -> None:
         db.executescript(plain_service.SCHEMA)
         for document in corpus.documents(messages):
             at = document.updated_at.timestamp() if document.updated_at else 0.0
-            db.execute("insert into conversation values (?, ?, ?, ?)",
-                       [document.origin_id, document.title, at, len(document.passages)])  # fmt: skip
+            db.execute(
+                "insert into conversation values (?, ?, ?, ?)",
+                [document.origin_id, document.title, at, len(document.passages)],
+            )
             db.executemany(
                 "insert into message (id, conversation, role, content, at) values (?, ?, ?, ?, ?)",
                 [(p.id, document.origin_id, p.role, p.content, at) for p in document.passages],
@@ -77,7 +79,9 @@ def build_plain(path: Path, messages: int) -> None:
 
 
 @contextmanager
-def running(command: list[str], port: int, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    command: list[str], port: int, environment: dict[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         command, env=os.environ | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -158,7 +162,11 @@ class Load:
 
     def at(self, percent: float) -> float:
         ordered = sorted(self.walls)
-        return ordered[min(len(ordered) - 1, round(percent / 100 * (len(ordered) - 1)))] * 1000 if ordered else 0.0
+        return (
+            ordered[min(len(ordered) - 1, round(percent / 100 * (len(ordered) - 1)))] * 1000
+            if ordered
+            else 0.0
+        )
 
 
 @cache
@@ -172,7 +180,9 @@ def requests(asking: Asking, kind: str, seed: int) -> Iterator[bytes]:
     rng = random.Random(f"{kind} {seed}")
     questions, texts = said()
     while True:
-        wanted = kind if kind in KINDS[:3] else rng.choices(("search", "append", "list"), (80, 15, 5))[0]
+        wanted = (
+            kind if kind in KINDS[:3] else rng.choices(("search", "append", "list"), (80, 15, 5))[0]
+        )
         body = b""
         if wanted == "search":
             line = asking.search(rng.choice(questions))
@@ -182,12 +192,15 @@ def requests(asking: Asking, kind: str, seed: int) -> Iterator[bytes]:
             line = asking.append(rng.choice(asking.conversations))
             body = json.dumps({"role": "user", "content": rng.choice(texts)}).encode()
         head = (
-            f"{line}Host: 127.0.0.1:{{port}}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            f"{line}Host: 127.0.0.1:{{port}}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
         )
         yield head.encode() + body
 
 
-async def client(asking: Asking, kind: str, seed: int, port: int, began: float, end: float, load: Load) -> None:
+async def client(
+    asking: Asking, kind: str, seed: int, port: int, began: float, end: float, load: Load
+) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for request in requests(asking, kind, seed):
         asked = time.perf_counter()
@@ -209,24 +222,41 @@ async def client(asking: Asking, kind: str, seed: int, port: int, began: float, 
 async def loaded(asking: Asking, kind: str, port: int, clients: int, seconds: float) -> Load:
     load = Load(seconds=seconds)
     began = time.perf_counter() + WARMING
-    await asyncio.gather(*(client(asking, kind, n, port, began, began + seconds, load) for n in range(clients)))
+    await asyncio.gather(
+        *(client(asking, kind, n, port, began, began + seconds, load) for n in range(clients))
+    )
     return load
 
 
 # -- all of it -------------------------------------------------------------------------------
 
 
-def show(name: str, asking: Asking, command: list[str], port: int, environment: dict[str, str],
-         clients: int, seconds: float) -> None:  # fmt: skip
+def show(
+    name: str,
+    asking: Asking,
+    command: list[str],
+    port: int,
+    environment: dict[str, str],
+    clients: int,
+    seconds: float,
+) -> None:
     for kind in KINDS:
         with running(command, port, environment) as process:
             before = cpu(process.pid)
             load = asyncio.run(loaded(asking, kind, port, clients, seconds))
             spent = cpu(process.pid) - before
             rate = len(load.walls) / load.seconds
-            _row(kind, name, f"{rate:,.0f}", _ms(load.at(50)), _ms(load.at(99)), _ms(load.at(100)),
-                 load.failed.total(), f"{spent * 1000 / max(len(load.walls), 1):.1f}",
-                 f"{memory(process.pid):.0f}")  # fmt: skip
+            _row(
+                kind,
+                name,
+                f"{rate:,.0f}",
+                _ms(load.at(50)),
+                _ms(load.at(99)),
+                _ms(load.at(100)),
+                load.failed.total(),
+                f"{spent * 1000 / max(len(load.walls), 1):.1f}",
+                f"{memory(process.pid):.0f}",
+            )
         for what, count in load.failed.most_common(3):
             print(f"\nFailed {count} times: {what}\n")
 
@@ -246,13 +276,42 @@ def main(messages: int, clients: int, seconds: float, keep: Path | None) -> None
             said()
             RECOLLECT.conversations = PLAIN.conversations = documents
             print(f"\n## {clients} clients on {messages:,} messages, {seconds:g} s each\n")
-            _head("requests", "service", "requests / s", "p50 ms", "p99 ms", "max ms", "failed",
-                  "server CPU ms a request", "server MiB")  # fmt: skip
+            _head(
+                "requests",
+                "service",
+                "requests / s",
+                "p50 ms",
+                "p99 ms",
+                "max ms",
+                "failed",
+                "server CPU ms a request",
+                "server MiB",
+            )
             for name, place in (("Recollect, SQLite", str(home)), ("Recollect, PostgreSQL", url)):
                 port = free_port()
-                serve = [sys.executable, "-m", "recollect", "--home", place, "--user", "bench", "serve", "--port",
-                         str(port), "--rate-limit", "0"]  # fmt: skip
-                show(name, RECOLLECT, serve, port, {"RECOLLECT_INDEXING": "background"}, clients, seconds)
+                serve = [
+                    sys.executable,
+                    "-m",
+                    "recollect",
+                    "--home",
+                    place,
+                    "--user",
+                    "bench",
+                    "serve",
+                    "--port",
+                    str(port),
+                    "--rate-limit",
+                    "0",
+                ]
+                show(
+                    name,
+                    RECOLLECT,
+                    serve,
+                    port,
+                    {"RECOLLECT_INDEXING": "background"},
+                    clients,
+                    seconds,
+                )
             port = free_port()
             command = [sys.executable, "-m", "bench.plain_service", str(plain), str(port)]
             show(PLAIN.name, PLAIN, command, port, {}, clients, seconds)
@@ -263,6 +322,8 @@ if __name__ == "__main__":
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="build the libraries here, or use them again")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="build the libraries here, or use them again"
+    )
     given = parser.parse_args()
     main(given.messages, given.clients, given.seconds, given.keep)

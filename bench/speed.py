@@ -79,7 +79,11 @@ class Only:
 ONLY = (
     Only("all"),
     Only("role", role="user"),
-    Only("30 days", after=datetime(2025, 6, 1, tzinfo=UTC), before=datetime(2025, 6, 30, 23, 59, 59, tzinfo=UTC)),
+    Only(
+        "30 days",
+        after=datetime(2025, 6, 1, tzinfo=UTC),
+        before=datetime(2025, 6, 30, 23, 59, 59, tzinfo=UTC),
+    ),
 )
 
 
@@ -206,12 +210,16 @@ def built_fts5(data: Data, name: str, tokenizer: str) -> Cost:
     db.execute("pragma journal_mode = off; pragma synchronous = off").fetchall()
     with db:
         if not db.execute("select count(*) from sqlite_schema where name = 'message'").get:
-            db.execute("create table message (key integer primary key, role text, created_at integer, content text)")
+            db.execute(
+                "create table message (key integer primary key, role text, created_at integer, content text)"
+            )
             db.executemany("insert into message values (?, ?, ?, ?)", _messages(data))
     clock = Clock()
     with db:
-        db.execute(f'create virtual table "{name}" using fts5(content, content=message, content_rowid=key, '
-                   f"tokenize='{tokenizer}')")  # fmt: skip
+        db.execute(
+            f'create virtual table "{name}" using fts5(content, content=message, content_rowid=key, '
+            f"tokenize='{tokenizer}')"
+        )
         db.execute(f'insert into "{name}" (rowid, content) select key, content from message')
     db.close()
     return clock.end()
@@ -300,7 +308,9 @@ def fts5(db: apsw.Connection, table: str) -> Engine:
                 match = " OR ".join(words)
         where, values = _conditions(only)
         source = f'"{table}" t join message m on m.key = t.rowid' if where else f'"{table}" t'
-        sql = f'select t.rowid from {source} where "{table}" match ? {where} order by t.rank limit ?'
+        sql = (
+            f'select t.rowid from {source} where "{table}" match ? {where} order by t.rank limit ?'
+        )
         return len(db.execute(sql, (match, *values, LIMIT)).fetchall())
 
     return answer
@@ -309,9 +319,13 @@ def fts5(db: apsw.Connection, table: str) -> Engine:
 def like(db: apsw.Connection) -> Engine:
     def answer(asked: Asked, only: Only) -> int:
         sought = (
-            [f"%{w}%" for w in asked.words] if asked.kind[-3:] in ("AND", " OR") else [f"%{' '.join(asked.words)}%"]
+            [f"%{w}%" for w in asked.words]
+            if asked.kind[-3:] in ("AND", " OR")
+            else [f"%{' '.join(asked.words)}%"]
         )
-        match = (" or " if asked.kind.endswith("OR") else " and ").join(["m.content like ?"] * len(sought))
+        match = (" or " if asked.kind.endswith("OR") else " and ").join(
+            ["m.content like ?"] * len(sought)
+        )
         where, values = _conditions(only)
         sql = f"select m.key from message m where ({match}) {where} order by m.created_at desc limit ?"
         return len(db.execute(sql, (*sought, *values, LIMIT)).fetchall())
@@ -331,11 +345,21 @@ def bare_tantivy(index: tantivy.Index) -> Engine:
         if only.role:
             filters.append(Query.term_query(schema, "role", only.role, "basic"))
         if only.after and only.before:
-            filters.append(Query.range_query(schema, "created_at", FieldType.Integer, _micros(only.after),
-                                             _micros(only.before)))  # fmt: skip
+            filters.append(
+                Query.range_query(
+                    schema,
+                    "created_at",
+                    FieldType.Integer,
+                    _micros(only.after),
+                    _micros(only.before),
+                )
+            )
         if filters:
             query = Query.boolean_query(
-                [(Occur.Must, query), *((Occur.Must, Query.const_score_query(f, 0.0)) for f in filters)]
+                [
+                    (Occur.Must, query),
+                    *((Occur.Must, Query.const_score_query(f, 0.0)) for f in filters),
+                ]
             )
         hits = searcher.search(query, LIMIT, count=False).hits
         return len(searcher.fast_field_values("key", [address for _, address in hits]))
@@ -378,7 +402,9 @@ def measured(answer: Engine, queries: Sequence[Asked], only: Only) -> Times:
             lap = clock.lap()
             cpu.setdefault(asked, []).append(lap.cpu * 1000)
             wall.setdefault(asked, []).append(lap.wall * 1000)
-    return Times([statistics.median(t) for t in cpu.values()], [statistics.median(t) for t in wall.values()])
+    return Times(
+        [statistics.median(t) for t in cpu.values()], [statistics.median(t) for t in wall.values()]
+    )
 
 
 START = """
@@ -397,8 +423,18 @@ def started(data: Data, mode: str, queries: Sequence[Asked], cold: bool) -> Cost
     for asked in queries[: 1 + STARTS]:
         if cold:
             _leave_memory(data.home)
-        program = [sys.executable, "-c", START, str(data.home), typed(asked), mode, str(time.monotonic())]
-        done = subprocess.run(program, env=os.environ | compiled, capture_output=True, text=True, check=True)
+        program = [
+            sys.executable,
+            "-c",
+            START,
+            str(data.home),
+            typed(asked),
+            mode,
+            str(time.monotonic()),
+        ]
+        done = subprocess.run(
+            program, env=os.environ | compiled, capture_output=True, text=True, check=True
+        )
         costs.append(tuple(map(float, done.stdout.split())))
     return Cost(*map(statistics.median, zip(*costs[1:], strict=True)))
 
@@ -448,8 +484,13 @@ def show_building(data: Data, costs: dict[str, Cost]) -> None:
         _row(name, f"{cost.cpu:.1f}", f"{cost.wall:.1f}", rate, f"{cost.peak:.0f}")
     ours = [cost for name, cost in costs.items() if name in ("import", "sealing", "embedding")]
     cpu = sum(c.cpu for c in ours)
-    _row("**Recollect in all**", f"{cpu:.1f}", f"{sum(c.wall for c in ours):.1f}", f"{data.messages / cpu:,.0f}",
-         f"{max(c.peak for c in ours):.0f}")  # fmt: skip
+    _row(
+        "**Recollect in all**",
+        f"{cpu:.1f}",
+        f"{sum(c.wall for c in ours):.1f}",
+        f"{data.messages / cpu:,.0f}",
+        f"{max(c.peak for c in ours):.0f}",
+    )
 
 
 PARTS = {
@@ -465,7 +506,10 @@ def show_sizes(data: Data) -> None:
     sizes: dict[str, int] = {}
     tables = "select s.tbl_name, s.type, d.pages from (select name, sum(pgsize) as pages from dbstat group by name) d"
     for table, type_, size in db.execute(f"{tables} join sqlite_schema s on s.name = d.name"):
-        part = next((p for start, p in reversed(PARTS.items()) if table.startswith(start)), "everything else in it")
+        part = next(
+            (p for start, p in reversed(PARTS.items()) if table.startswith(start)),
+            "everything else in it",
+        )
         if part == "messages" and type_ == "index":
             part = "indexes of messages"
         sizes[part] = sizes.get(part, 0) + size
@@ -483,8 +527,10 @@ def show_sizes(data: Data) -> None:
 def _bare_sizes(data: Data) -> dict[str, int]:
     db = apsw.Connection(str(data.bare))
     counted = "select sum(pgsize) from dbstat where name = ?1 or name glob ?1 || '_*'"
-    return {f"plain {name}" if name in TOKENIZERS else "its messages": db.execute(counted, (name,)).get
-            for name in (*TOKENIZERS, "message")}  # fmt: skip
+    return {
+        f"plain {name}" if name in TOKENIZERS else "its messages": db.execute(counted, (name,)).get
+        for name in (*TOKENIZERS, "message")
+    }
 
 
 def _bytes(folder: Path) -> int:
@@ -507,22 +553,34 @@ def ask(data: Data, queries: dict[str, list[Asked]]) -> Results:
             "LIKE": like(db),
             "Tantivy": bare_tantivy(index),
         }
-        _head("query", "of", "matches", *(f"{e} ms" for e in engines), "FTS5 / text", "text / Tantivy")
+        _head(
+            "query", "of", "matches", *(f"{e} ms" for e in engines), "FTS5 / text", "text / Tantivy"
+        )
         for kind, some in queries.items():
             for only in ONLY:
-                matches = statistics.median(engines["text"](asked, only) for asked in some[WARMING:])
+                matches = statistics.median(
+                    engines["text"](asked, only) for asked in some[WARMING:]
+                )
                 times = {name: measured(engine, some, only) for name, engine in engines.items()}
                 results |= {(name, kind, only.name): t for name, t in times.items()}
                 p50 = {name: t.p50 for name, t in times.items()}
-                _row(kind, only.name, f"{matches:,.0f}", *map(_ms, p50.values()),
-                     _ms(p50["FTS5"] / p50["text"]), _ms(p50["text"] / p50["Tantivy"]))  # fmt: skip
+                _row(
+                    kind,
+                    only.name,
+                    f"{matches:,.0f}",
+                    *map(_ms, p50.values()),
+                    _ms(p50["FTS5"] / p50["text"]),
+                    _ms(p50["text"] / p50["Tantivy"]),
+                )
         db.close()
         print(f"\nSegments of bare Tantivy: {index.searcher().num_segments}.")
     return results
 
 
 def show_spread(results: Results) -> None:
-    columns = [f"{mode} {what}" for mode in ("text", "both") for what in ("p50", "p95", "p99", "wall p50")]
+    columns = [
+        f"{mode} {what}" for mode in ("text", "both") for what in ("p50", "p95", "p99", "wall p50")
+    ]
     _head("Recollect, ms", "of", *columns)
     for kind, only in dict.fromkeys((kind, only) for _, kind, only in results):
         each = [results[mode, kind, only] for mode in ("text", "both")]
@@ -562,9 +620,17 @@ def show_appends(data: Data) -> None:
             assert total == 1, f"needle{n}live was found {total} times"
         library.delete(chat.id)
     _head("one append", "CPU ms p50", "wall ms p50", "wall ms p99")
-    for name, costs in (("until durable and searchable", appended), ("then searched for by its word", found)):
+    for name, costs in (
+        ("until durable and searchable", appended),
+        ("then searched for by its word", found),
+    ):
         cpu, wall = (sorted(c[n] * 1000 for c in costs) for n in (0, 1))
-        _row(name, *map(_ms, (statistics.median(cpu), statistics.median(wall), wall[int(len(wall) * 0.99)])))
+        _row(
+            name,
+            *map(
+                _ms, (statistics.median(cpu), statistics.median(wall), wall[int(len(wall) * 0.99)])
+            ),
+        )
 
 
 def embedding(data: Data, queries: Sequence[Asked]) -> float:
@@ -582,16 +648,34 @@ def embedding(data: Data, queries: Sequence[Asked]) -> float:
 
 
 def show_goals(results: Results, embedded: float) -> None:
-    question = {engine: results[engine, "question", "all"].p50 for engine in ("text", "both", "FTS5", "Tantivy")}
+    question = {
+        engine: results[engine, "question", "all"].p50
+        for engine in ("text", "both", "FTS5", "Tantivy")
+    }
     faster = question["FTS5"] / question["text"]
     slower = question["text"] / question["Tantivy"]
     both = question["both"] - embedded
-    slowest = max((t.p50 - embedded, kind, only) for (engine, kind, only), t in results.items() if engine == "both")
+    slowest = max(
+        (t.p50 - embedded, kind, only)
+        for (engine, kind, only), t in results.items()
+        if engine == "both"
+    )
     _head("goal at 1,000,000", "here", "met")
-    _row("a question in `text` is 50 times faster than plain FTS5", f"{faster:.0f} times", _met(faster >= 50))
-    _row("and takes at most 3 times as long as in bare Tantivy", f"{slower:.1f} times", _met(slower <= 3))
-    _row("a question in `both` takes under 60 ms beyond its embedding", f"{both:.1f} ms (embedding {embedded:.2f})",
-         _met(both < 60))  # fmt: skip
+    _row(
+        "a question in `text` is 50 times faster than plain FTS5",
+        f"{faster:.0f} times",
+        _met(faster >= 50),
+    )
+    _row(
+        "and takes at most 3 times as long as in bare Tantivy",
+        f"{slower:.1f} times",
+        _met(slower <= 3),
+    )
+    _row(
+        "a question in `both` takes under 60 ms beyond its embedding",
+        f"{both:.1f} ms (embedding {embedded:.2f})",
+        _met(both < 60),
+    )
     _row(
         "and so does every other kind, filtered or not",
         f"{slowest[0]:.1f} ms ({slowest[1]}, {slowest[2]})",
@@ -640,8 +724,14 @@ def main(sizes: Sequence[int], keep: Path | None = None) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="How fast a large library is searched, and what it costs.")
-    parser.add_argument("--messages", default="100000,1000000", help="sizes of libraries, with commas between them")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="build the libraries here, or use them again")
+    parser = argparse.ArgumentParser(
+        description="How fast a large library is searched, and what it costs."
+    )
+    parser.add_argument(
+        "--messages", default="100000,1000000", help="sizes of libraries, with commas between them"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="build the libraries here, or use them again"
+    )
     given = parser.parse_args()
     main([int(size) for size in given.messages.split(",")], given.keep)

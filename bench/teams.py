@@ -162,7 +162,9 @@ class Built:
         self._file = folder / "built.json"
         self.costs: dict[str, Cost] = {}
         if self._file.exists():
-            self.costs = {name: Cost(*cost) for name, cost in json.loads(self._file.read_text()).items()}
+            self.costs = {
+                name: Cost(*cost) for name, cost in json.loads(self._file.read_text()).items()
+            }
 
     def step(self, name: str, work: Callable[[], dict[str, Cost]]) -> None:
         if name in self.costs:
@@ -179,11 +181,14 @@ def build(team: Team, built: Built) -> None:
     built.step("Saving the others", lambda: alone(saved, team))
     for name, place in team.places.items():
         others = tuple(p for p in team.people if p not in team.embedded)
-        built.step(f"Indexing, {name}, {team.embedding}", lambda name=name, place=place, others=others: {  # type: ignore[misc]
-            f"{what}, {name}": cost
-            for some, embed in ((others, False), (team.embedded, True))
-            for what, cost in alone(indexed, place, some, embed).items()
-        })  # fmt: skip
+        built.step(
+            f"Indexing, {name}, {team.embedding}",
+            lambda name=name, place=place, others=others: {  # type: ignore[misc]
+                f"{what}, {name}": cost
+                for some, embed in ((others, False), (team.embedded, True))
+                for what, cost in alone(indexed, place, some, embed).items()
+            },
+        )
     built.step("Filling the plain table", lambda: _plain_table(team))
     built.step(f"VACUUM (ANALYZE), {team.embedding}", lambda: _analyze(team))
 
@@ -191,7 +196,10 @@ def build(team: Team, built: Built) -> None:
 def _import(team: Team) -> dict[str, Cost]:
     export = team.folder / "conversations.json"
     corpus.write_chatgpt_export(export, team.largest.messages, team.largest.seed)
-    costs = {f"import, {name}": alone(imported, place, team.largest, export) for name, place in team.places.items()}
+    costs = {
+        f"import, {name}": alone(imported, place, team.largest, export)
+        for name, place in team.places.items()
+    }
     export.unlink()
     return costs
 
@@ -208,8 +216,12 @@ def saved(team: Team) -> dict[str, Cost]:
     spent = {name: Cost(0, 0) for name in team.places}
     for person in team.people[1:]:
         with ExitStack() as stack:
-            stores = {name: stack.enter_context(recollect.open(place, person.name, background=False)).store
-                      for name, place in team.places.items()}  # fmt: skip
+            stores = {
+                name: stack.enter_context(
+                    recollect.open(place, person.name, background=False)
+                ).store
+                for name, place in team.places.items()
+            }
             for batch in _batches(person):
                 for name, store in stores.items():
                     clock = Clock()
@@ -248,7 +260,10 @@ def indexed(place: str | Path, some: Sequence[Person], embed: bool) -> dict[str,
 
             library.index(report)
             report("Embedding" if embed else "Sealing", 0, 0)
-    return {what.lower() if embed else f"{what.lower()} the others": cost for what, cost in costs.items()}
+    return {
+        what.lower() if embed else f"{what.lower()} the others": cost
+        for what, cost in costs.items()
+    }
 
 
 PLAIN = """
@@ -355,7 +370,8 @@ def timed(answer: Answer, queries: Sequence[Asked], server: Server) -> Timed:
 
 def _times(laps: Any, one: Callable[[Any], float]) -> Times:
     return Times(
-        [one(c.cpu * 1000 for c in each) for each in laps], [one(c.wall * 1000 for c in each) for each in laps]
+        [one(c.cpu * 1000 for c in each) for each in laps],
+        [one(c.wall * 1000 for c in each) for each in laps],
     )
 
 
@@ -368,10 +384,14 @@ def recollected(library: recollect.Library, mode: str) -> Answer:
 
 
 @contextmanager
-def plain(team: Team, person: Person, without: str, telling: bool, secure: bool = True) -> Iterator[Answer]:
+def plain(
+    team: Team, person: Person, without: str, telling: bool, secure: bool = True
+) -> Iterator[Answer]:
     """The statement, with one of the two indexes: the other is dropped in a transaction that is taken back."""
     with psycopg.connect(team.url) as db:
-        (owner,) = db.execute("select id from recollect.account where name = %s", [person.name]).fetchone() or (0,)
+        (owner,) = db.execute(
+            "select id from recollect.account where name = %s", [person.name]
+        ).fetchone() or (0,)
         db.execute(f"drop index plain.{without}")
         if secure:
             db.execute("set local role plain_reader")
@@ -384,7 +404,9 @@ def plain(team: Team, person: Person, without: str, telling: bool, secure: bool 
 
         def answer(asked: Asked) -> object:
             words = _telling(asked) if telling else asked.words
-            return db.execute(sql, {"words": " | ".join(f"'{w}'" for w in words)}, prepare=False).fetchall()
+            return db.execute(
+                sql, {"words": " | ".join(f"'{w}'" for w in words)}, prepare=False
+            ).fetchall()
 
         yield answer
         db.rollback()
@@ -403,7 +425,16 @@ def _telling(asked: Asked) -> list[str]:
 def show_building(team: Team, built: Built) -> None:
     others = team.messages - team.largest.messages
     embedded = sum(p.messages for p in team.embedded)
-    _head("build", "messages", "place", "wall s", "our CPU s", "messages / s", "messages / our CPU s", "peak MiB")
+    _head(
+        "build",
+        "messages",
+        "place",
+        "wall s",
+        "our CPU s",
+        "messages / s",
+        "messages / our CPU s",
+        "peak MiB",
+    )
     for what, name, messages in (
         ("import of an export (the largest)", "import", team.largest.messages),
         ("saving, no file (the others)", "saving", others),
@@ -414,9 +445,19 @@ def show_building(team: Team, built: Built) -> None:
         for place in team.places:
             cost = built.costs.get(f"{name}, {place}")
             if cost is not None and cost.wall > 0.1:
-                rates = (f"{messages / max(seconds, 0.001):,.0f}" for seconds in (cost.wall, cost.cpu))
+                rates = (
+                    f"{messages / max(seconds, 0.001):,.0f}" for seconds in (cost.wall, cost.cpu)
+                )
                 most = f"{cost.peak:.0f}" if cost.peak else "–"
-                _row(what, f"{messages:,}", place, f"{cost.wall:.1f}", f"{cost.cpu:.1f}", *rates, most)
+                _row(
+                    what,
+                    f"{messages:,}",
+                    place,
+                    f"{cost.wall:.1f}",
+                    f"{cost.cpu:.1f}",
+                    *rates,
+                    most,
+                )
 
 
 Results = dict[tuple[str, str, str, str], Timed]
@@ -425,7 +466,10 @@ Results = dict[tuple[str, str, str, str], Timed]
 
 def show_searches(team: Team, server: Server) -> Results:
     results: Results = {}
-    columns = [f"{POSTGRES} {what}" for what in ("p50", "p95", "first p50", "CPU p50", "CPU p95", "server CPU")]
+    columns = [
+        f"{POSTGRES} {what}"
+        for what in ("p50", "p95", "first p50", "CPU p50", "CPU p95", "server CPU")
+    ]
     columns += [f"{SQLITE} {what}" for what in ("p50", "p95", "CPU p50", "CPU p95")]
     _head("within", "query", "mode", *columns, f"{POSTGRES} / {SQLITE}")
     for person in (team.largest, team.small):
@@ -439,9 +483,19 @@ def show_searches(team: Team, server: Server) -> Results:
                     each[name] = timed(recollected(library, mode), queries[kind], server)
                 results[person.name, kind, mode, name] = each[name]
             there, here = each.values()
-            cells = (there.wall, at(there.usual.wall, 95), statistics.median(there.first.wall), there.usual.p50,
-                     there.usual.at(95), there.server, here.wall, at(here.usual.wall, 95), here.usual.p50,
-                     here.usual.at(95), there.wall / here.wall)  # fmt: skip
+            cells = (
+                there.wall,
+                at(there.usual.wall, 95),
+                statistics.median(there.first.wall),
+                there.usual.p50,
+                there.usual.at(95),
+                there.server,
+                here.wall,
+                at(here.usual.wall, 95),
+                here.usual.p50,
+                here.usual.at(95),
+                there.wall / here.wall,
+            )
             _row(f"{person.messages:,}", kind, mode, *map(_ms, cells))
     if stopped := sum(each.stopped for each in results.values()):
         print(f"\n{stopped} searches took so long that they were stopped; they are not counted.")
@@ -453,28 +507,55 @@ def show_agreement(team: Team) -> None:
     same, first, count = 0.0, 0, 0
     queries = corpus.many_queries(WARMING + QUERIES, team.largest.seed)["question"][WARMING:]
     with ExitStack() as stack:
-        libraries = [stack.enter_context(recollect.open(place, team.largest.name, background=False))
-                     for place in team.places.values()]  # fmt: skip
+        libraries = [
+            stack.enter_context(recollect.open(place, team.largest.name, background=False))
+            for place in team.places.values()
+        ]
         for asked in queries:
-            one, other = ([h.message_id for h in library.search(typed(asked), mode="text", limit=LIMIT).hits]
-                          for library in libraries)  # fmt: skip
+            one, other = (
+                [h.message_id for h in library.search(typed(asked), mode="text", limit=LIMIT).hits]
+                for library in libraries
+            )
             count += 1
             first += one[:1] == other[:1]
             same += len(set(one) & set(other)) / max(len(one), 1)
-    print(f"\nOf {count} questions within the largest, both places have the same first hit in {first}, and "
-          f"{100 * same / count:.0f} % of the first {LIMIT} in common.")  # fmt: skip
+    print(
+        f"\nOf {count} questions within the largest, both places have the same first hit in {first}, and "
+        f"{100 * same / count:.0f} % of the first {LIMIT} in common."
+    )
 
 
 def show_goal(team: Team, server: Server, results: Results) -> None:
     queries = corpus.many_queries(WARMING + QUERIES, team.largest.seed)["question"]
     mine = results[team.largest.name, "question", "text", POSTGRES]
     first = statistics.median(mine.first.wall)
-    _head("a question within the largest", "p50", "p95", "/ Recollect", "/ Recollect, first time",
-          "CPU, ours and the server's", "/ Recollect")  # fmt: skip
-    _row("Recollect: ranked, with snippets and totals", _ms(mine.wall), _ms(at(mine.usual.wall, 95)), "1",
-         _ms(mine.wall / first), _ms(mine.cpu), "1")  # fmt: skip
-    _row("Recollect, asked for the first time", _ms(first), _ms(at(mine.first.wall, 95)), _ms(first / mine.wall), "1",
-         "–", "–")  # fmt: skip
+    _head(
+        "a question within the largest",
+        "p50",
+        "p95",
+        "/ Recollect",
+        "/ Recollect, first time",
+        "CPU, ours and the server's",
+        "/ Recollect",
+    )
+    _row(
+        "Recollect: ranked, with snippets and totals",
+        _ms(mine.wall),
+        _ms(at(mine.usual.wall, 95)),
+        "1",
+        _ms(mine.wall / first),
+        _ms(mine.cpu),
+        "1",
+    )
+    _row(
+        "Recollect, asked for the first time",
+        _ms(first),
+        _ms(at(mine.first.wall, 95)),
+        _ms(first / mine.wall),
+        "1",
+        "–",
+        "–",
+    )
     ratios: list[float] = []
     for words, telling in (("all words", False), ("telling words", True)):
         for index, without, secure in (
@@ -487,11 +568,21 @@ def show_goal(team: Team, server: Server, results: Results) -> None:
             ratio = each.wall / mine.wall
             if secure and not telling:
                 ratios.append(ratio)
-            cells = (each.wall, at(each.usual.wall, 95), ratio, each.wall / first, each.cpu, each.cpu / mine.cpu)
+            cells = (
+                each.wall,
+                at(each.usual.wall, 95),
+                ratio,
+                each.wall / first,
+                each.cpu,
+                each.cpu / mine.cpu,
+            )
             _row(f"ts_rank, {words}, {index}", *map(_ms, cells))
     _head("goal", "here", "met")
-    _row(f"a question within the largest is {GOAL} times faster than ts_rank over GIN, under row-level security",
-         f"{min(ratios):.1f} and {max(ratios):.1f} times", _met(min(ratios) >= GOAL))  # fmt: skip
+    _row(
+        f"a question within the largest is {GOAL} times faster than ts_rank over GIN, under row-level security",
+        f"{min(ratios):.1f} and {max(ratios):.1f} times",
+        _met(min(ratios) >= GOAL),
+    )
 
 
 def show_appends(team: Team) -> None:
@@ -510,10 +601,18 @@ def show_appends(team: Team) -> None:
                 found.append(clock.lap())
                 assert total == 1, f"needle{n}live was found {total} times"
             library.delete(chat.id)
-        for what, costs in (("until durable and searchable", appended), ("then searched for by its word", found)):
+        for what, costs in (
+            ("until durable and searchable", appended),
+            ("then searched for by its word", found),
+        ):
             cpu, wall = (sorted(c[n] * 1000 for c in costs) for n in (0, 1))
             _row(
-                what, name, _ms(statistics.median(wall)), _ms(at(wall, 95)), _ms(wall[-1]), _ms(statistics.median(cpu))
+                what,
+                name,
+                _ms(statistics.median(wall)),
+                _ms(at(wall, 95)),
+                _ms(wall[-1]),
+                _ms(statistics.median(cpu)),
             )
 
 
@@ -544,7 +643,9 @@ def reading(place: str | Path, names: Sequence[str], threads: int, seed: int, re
                 errors[f"{type(error).__name__}: {error}"] += 1
 
     with ExitStack() as stack:
-        libraries = [stack.enter_context(recollect.open(place, name, background=False)) for name in names]
+        libraries = [
+            stack.enter_context(recollect.open(place, name, background=False)) for name in names
+        ]
         for library in libraries:
             library.search(typed(queries[0]), mode="text", limit=LIMIT)
         ready.wait(READY)
@@ -554,7 +655,9 @@ def reading(place: str | Path, names: Sequence[str], threads: int, seed: int, re
         return Read(walls, errors, time.process_time() - cpu, peak())
 
 
-def read_at_once(place: str | Path, names: Sequence[str], processes: int, threads: int) -> list[Read]:
+def read_at_once(
+    place: str | Path, names: Sequence[str], processes: int, threads: int
+) -> list[Read]:
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager, ProcessPoolExecutor(processes, context) as pool:
         ready = manager.Barrier(processes)
@@ -564,8 +667,18 @@ def read_at_once(place: str | Path, names: Sequence[str], processes: int, thread
 
 def show_readers(team: Team) -> None:
     names = [p.name for p in team.people]
-    _head("32 readers, questions in `text`, random people", "place", "searches / s", "p50", "p95", "p99", "max",
-          "errors", "our CPU ms a search", "peak MiB a process")  # fmt: skip
+    _head(
+        "32 readers, questions in `text`, random people",
+        "place",
+        "searches / s",
+        "p50",
+        "p95",
+        "p99",
+        "max",
+        "errors",
+        "our CPU ms a search",
+        "peak MiB a process",
+    )
     said: Counter[str] = Counter()
     for processes, threads in READERS:
         for name, place in team.places.items():
@@ -574,9 +687,15 @@ def show_readers(team: Team) -> None:
             errors = sum((each.errors for each in found), Counter())
             said.update({f"{name}: {what}": number for what, number in errors.items()})
             cpu = sum(each.cpu for each in found) * 1000 / max(len(walls), 1)
-            _row(f"{processes} process{'es' * (processes > 1)} of {threads} threads", name,
-                 f"{len(walls) / READING:.0f}", *(_ms(at(walls, p)) for p in (50, 95, 99, 100)),
-                 errors.total(), _ms(cpu), f"{max(each.peak for each in found):.0f}")  # fmt: skip
+            _row(
+                f"{processes} process{'es' * (processes > 1)} of {threads} threads",
+                name,
+                f"{len(walls) / READING:.0f}",
+                *(_ms(at(walls, p)) for p in (50, 95, 99, 100)),
+                errors.total(),
+                _ms(cpu),
+                f"{max(each.peak for each in found):.0f}",
+            )
     for what, number in said.most_common(10):
         print(f"\nError, {number} times: {what}")
 
@@ -601,9 +720,19 @@ def show_sizes(team: Team) -> None:
         for table, *parts in db.execute(SIZES).fetchall():
             of = embedded if table == "vector" else team.messages
             total += sum(parts)
-            _row(f"{POSTGRES}: {table}", *(f"{size / 1e6:,.1f}" for size in (sum(parts), *parts)),
-                 f"{sum(parts) / of:,.0f}{' with vectors' if table == 'vector' else ''}")  # fmt: skip
-        _row(f"**{POSTGRES} in all**", f"{total / 1e6:,.1f}", "", "", "", f"{total / team.messages:,.0f}")
+            _row(
+                f"{POSTGRES}: {table}",
+                *(f"{size / 1e6:,.1f}" for size in (sum(parts), *parts)),
+                f"{sum(parts) / of:,.0f}{' with vectors' if table == 'vector' else ''}",
+            )
+        _row(
+            f"**{POSTGRES} in all**",
+            f"{total / 1e6:,.1f}",
+            "",
+            "",
+            "",
+            f"{total / team.messages:,.0f}",
+        )
         (bare, words, both) = db.execute(
             "select pg_table_size('plain.message'), pg_relation_size('plain.message_words'), "
             "pg_relation_size('plain.message_owner_words')"
@@ -615,15 +744,27 @@ def show_sizes(team: Team) -> None:
         found["vectors"] += _bytes(user / "index" / "vectors")
     for part, size in found.items():
         of = embedded if part == "vectors" else team.messages
-        _row(f"{SQLITE}: {part}", f"{size / 1e6:,.1f}", "", "", "",
-             f"{size / of:,.0f}{' with vectors' if part == 'vectors' else ''}")  # fmt: skip
+        _row(
+            f"{SQLITE}: {part}",
+            f"{size / 1e6:,.1f}",
+            "",
+            "",
+            "",
+            f"{size / of:,.0f}{' with vectors' if part == 'vectors' else ''}",
+        )
     total = sum(found.values())
     _row(f"**{SQLITE} in all**", f"{total / 1e6:,.1f}", "", "", "", f"{total / team.messages:,.0f}")
-    for name, size in (("the plain table", bare), ("gin (words)", words), ("gin (owner, words)", both)):
+    for name, size in (
+        ("the plain table", bare),
+        ("gin (words)", words),
+        ("gin (owner, words)", both),
+    ):
         _row(f"beside it: {name}", f"{size / 1e6:,.1f}", "", "", "", f"{size / team.messages:,.0f}")
 
 
-def memory(place: str | Path, person: Person, mode: str, queries: Sequence[Asked]) -> tuple[float, float]:
+def memory(
+    place: str | Path, person: Person, mode: str, queries: Sequence[Asked]
+) -> tuple[float, float]:
     """The peak of a process that only searches, and what of its memory is not files, in MiB."""
     with recollect.open(place, person.name, background=False) as library:
         answer = recollected(library, mode)
@@ -633,7 +774,11 @@ def memory(place: str | Path, person: Person, mode: str, queries: Sequence[Asked
 
 
 def show_memory(team: Team) -> None:
-    every = [a for some in corpus.many_queries(WARMING + QUERIES, team.largest.seed).values() for a in some]
+    every = [
+        a
+        for some in corpus.many_queries(WARMING + QUERIES, team.largest.seed).values()
+        for a in some
+    ]
     _head("memory while searching the largest", "place", "peak MiB", "of that its own, not files")
     for mode in ("text", "both"):
         for name, place in team.places.items():
@@ -647,11 +792,15 @@ def show_memory(team: Team) -> None:
 def show(team: Team, server: Server) -> None:
     print(f"\n## {team.messages:,} messages of {len(team.people)} people\n")
     said = server.says("server_version", *SETTINGS)
-    print(f"PostgreSQL {said.pop('server_version')}, on a socket: {', '.join(f'{n} {v}' for n, v in said.items())}. "
-          "VACUUM (ANALYZE) after loading.")  # fmt: skip
+    print(
+        f"PostgreSQL {said.pop('server_version')}, on a socket: {', '.join(f'{n} {v}' for n, v in said.items())}. "
+        "VACUUM (ANALYZE) after loading."
+    )
     sizes = [p.messages for p in team.people]
-    print(f"The largest has {sizes[0]:,} messages, the tenth {sizes[min(9, len(sizes) - 1)]:,}, the small one "
-          f"{team.small.messages:,}, the last {sizes[-1]:,}; {len(team.embedded)} have vectors.")  # fmt: skip
+    print(
+        f"The largest has {sizes[0]:,} messages, the tenth {sizes[min(9, len(sizes) - 1)]:,}, the small one "
+        f"{team.small.messages:,}, the last {sizes[-1]:,}; {len(team.embedded)} have vectors."
+    )
     built = Built(team.folder)
     build(team, built)
     show_building(team, built)
@@ -689,11 +838,17 @@ def main(messages: int, users: int, embedding: int, keep: Path | None = None) ->
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="A team on PostgreSQL, beside the same people on SQLite.")
+    parser = argparse.ArgumentParser(
+        description="A team on PostgreSQL, beside the same people on SQLite."
+    )
     parser.add_argument("--messages", type=int, default=1_000_000, help="of all people together")
     parser.add_argument("--users", type=int, default=50, help="how many people")
-    parser.add_argument("--embed-users", type=int, default=3, metavar="N", help="how many of them get vectors")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="build the libraries here, or use them again")
+    parser.add_argument(
+        "--embed-users", type=int, default=3, metavar="N", help="how many of them get vectors"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="build the libraries here, or use them again"
+    )
     given = parser.parse_args()
     if given.messages < given.users:
         sys.exit("There must be a message for every person.")

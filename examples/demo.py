@@ -43,7 +43,9 @@ def step(*arguments: str) -> None:
 
 def demo() -> None:
     shutil.rmtree(HOME, ignore_errors=True)
-    formats = sorted(str(p) for p in EXAMPLES.iterdir() if p.is_dir() and not p.name.startswith("_"))
+    formats = sorted(
+        str(p) for p in EXAMPLES.iterdir() if p.is_dir() and not p.name.startswith("_")
+    )
     step("import", *formats)
     step("search", "who waters the tomatoes while I am away?", "--limit", "2", "--explain")
     step("search", "valve NOT sensor role:assistant", "--limit", "2")

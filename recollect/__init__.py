@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from recollect.model import Document, Filter, Hit, Page, Passage, Receipt, Summary
 
 __version__ = "0.1.0"
-__all__ = ["Document", "Filter", "Hit", "Library", "Page", "Passage", "Receipt", "RecollectError", "Summary", "open"]
+__all__ = [
+    "Document",
+    "Filter",
+    "Hit",
+    "Library",
+    "Page",
+    "Passage",
+    "Receipt",
+    "RecollectError",
+    "Summary",
+    "open",
+]
 
 _HOMES = {"RecollectError": "errors", "Library": "library", "open": "library"}
 

@@ -38,7 +38,11 @@ def tokens(text: str | int, per_token: float = CHARACTERS_PER_TOKEN) -> int:
 
 
 def chunks(
-    text: str, size: int = SIZE, overlap: int = OVERLAP, per_token: float = CHARACTERS_PER_TOKEN, language: str = "en"
+    text: str,
+    size: int = SIZE,
+    overlap: int = OVERLAP,
+    per_token: float = CHARACTERS_PER_TOKEN,
+    language: str = "en",
 ) -> list[Chunk]:
     """The text in chunks of at most `size` tokens, each beginning at most `overlap` tokens before the last one ended.
 
@@ -47,7 +51,9 @@ def chunks(
     """
     room = max(1, int(size * per_token))
     shared = min(max(0, int(overlap * per_token)), room - 1)
-    pieces = [piece for start, end in sentences(text, language) for piece in _cut(text, start, end, room)]
+    pieces = [
+        piece for start, end in sentences(text, language) for piece in _cut(text, start, end, room)
+    ]
     return list(_packed(text, pieces, room, shared))
 
 
@@ -71,7 +77,9 @@ def chunk_ids(document: str, contents: Iterable[str]) -> Iterator[str]:
     times: dict[str, int] = {}
     for content in contents:
         number = times[content] = times.get(content, 0) + 1
-        yield str(uuid5(_NAMES, f"{document}\0{number}\0{content}".encode("utf-8", "surrogatepass").hex()))
+        yield str(
+            uuid5(_NAMES, f"{document}\0{number}\0{content}".encode("utf-8", "surrogatepass").hex())
+        )
 
 
 def _cut(text: str, start: int, end: int, room: int) -> Iterator[Chunk]:
@@ -79,7 +87,12 @@ def _cut(text: str, start: int, end: int, room: int) -> Iterator[Chunk]:
     while end - start > room:
         limit = start + room
         space = next(
-            (at for at in range(limit, max(start, limit - room // 4), -1) if _SPACE.match(text, at - 1)), limit
+            (
+                at
+                for at in range(limit, max(start, limit - room // 4), -1)
+                if _SPACE.match(text, at - 1)
+            ),
+            limit,
         )
         yield Chunk(start, space)
         start = space
@@ -92,13 +105,18 @@ def _packed(text: str, pieces: Sequence[Chunk], room: int, shared: int) -> Itera
     while first < len(pieces):
         last = first
         while last + 1 < len(pieces) and pieces[last + 1].end - pieces[first].start <= room:
-            if _is_break(text, pieces, last) and 2 * (pieces[last].end - pieces[first].start) >= room:
+            if (
+                _is_break(text, pieces, last)
+                and 2 * (pieces[last].end - pieces[first].start) >= room
+            ):
                 break
             last += 1
         yield Chunk(pieces[first].start, pieces[last].end)
         following = last + 1
         if following < len(pieces):
-            while following > first + 1 and pieces[last].end - pieces[following - 1].start <= shared:
+            while (
+                following > first + 1 and pieces[last].end - pieces[following - 1].start <= shared
+            ):
                 following -= 1
             while following <= last and pieces[last + 1].end - pieces[following].start > room:
                 following += 1  # what is shared must leave room for something new

@@ -20,11 +20,22 @@ from recollect.model import CHARACTER, PROMPT, Document, Json, Passage
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     CHARACTER: (
-        "name", "description", "personality", "scenario", "system_prompt", "first_message", "message_example",
-        "post_history_instructions", "creator_notes", "alternate_greetings", "character_book", "creator", "tags",
+        "name",
+        "description",
+        "personality",
+        "scenario",
+        "system_prompt",
+        "first_message",
+        "message_example",
+        "post_history_instructions",
+        "creator_notes",
+        "alternate_greetings",
+        "character_book",
+        "creator",
+        "tags",
     ),
     PROMPT: ("name", "details", "system_prompt", "user_prompt", "author", "keywords"),
-}  # fmt: skip
+}
 """The fields that can be searched, in the order in which they are kept; the first one is the title."""
 
 
@@ -60,11 +71,15 @@ def with_cues(document: Document, cues: Iterable[Cue]) -> Document:
         at += len(parts[-1])
     passages = []
     for chunk, passage in _chunked(document, "".join(parts)):
-        inside = range(max(0, bisect_right(starts, chunk.start) - 1), bisect_right(starts, chunk.end - 1))
+        inside = range(
+            max(0, bisect_right(starts, chunk.start) - 1), bisect_right(starts, chunk.end - 1)
+        )
         times = [_timed(said[n], max(0, starts[n] - chunk.start)) for n in inside]
         speakers = {said[n].speaker for n in inside}
         about = {"start": chunk.start, "end": chunk.end, "cues": times}
-        passages.append(passage._replace(metadata=about, author=speakers.pop() if len(speakers) == 1 else None))
+        passages.append(
+            passage._replace(metadata=about, author=speakers.pop() if len(speakers) == 1 else None)
+        )
     return replace(document, passages=tuple(passages))
 
 
@@ -76,7 +91,9 @@ def with_fields(document: Document, fields: Mapping[str, str]) -> Document:
         text = fields.get(name) or ""
         if text or name == names[0]:
             passages += [
-                passage._replace(role=name, kind="field", metadata={"start": chunk.start, "end": chunk.end})
+                passage._replace(
+                    role=name, kind="field", metadata={"start": chunk.start, "end": chunk.end}
+                )
                 for chunk, passage in _chunked(document, text)
             ]
     ids = chunk_ids(_name(document), (f"{p.role}\0{p.content}" for p in passages))
@@ -98,7 +115,10 @@ def text_of(passages: Iterable[Passage]) -> str:
 
 
 def fields_of(passages: Iterable[Passage]) -> dict[str, str]:
-    return {role or "": text_of(parts) for role, parts in groupby(passages, key=lambda passage: passage.role)}
+    return {
+        role or "": text_of(parts)
+        for role, parts in groupby(passages, key=lambda passage: passage.role)
+    }
 
 
 def cues_of(passages: Iterable[Passage]) -> Iterator[Cue]:
@@ -131,7 +151,9 @@ def seconds_at(passage: Passage, offset: int) -> float | None:
 def _chunked(document: Document, text: str) -> list[tuple[Chunk, Passage]]:
     """At least one, so that a document without a text is still found by its title."""
     language = document.metadata.get("language")
-    places = chunks(text, language=language if isinstance(language, str) and language else "en") or [Chunk(0, 0)]
+    places = chunks(
+        text, language=language if isinstance(language, str) and language else "en"
+    ) or [Chunk(0, 0)]
     contents = [text[start:end] for start, end in places]
     ids = chunk_ids(_name(document), contents)
     return [
@@ -158,9 +180,16 @@ def _sound(passage: Passage) -> dict[str, Json]:
 
 def _is_time(value: Json, length: int) -> bool:
     """Whether it is written as `_timed` writes it."""
-    if not isinstance(value, list) or len(value) not in (3, 4) or not _whole(value[0]) or value[0] > length:
+    if (
+        not isinstance(value, list)
+        or len(value) not in (3, 4)
+        or not _whole(value[0])
+        or value[0] > length
+    ):
         return False
-    seconds = all(isinstance(v, (int, float)) and not isinstance(v, bool) and 0 <= v < 1e9 for v in value[1:3])
+    seconds = all(
+        isinstance(v, (int, float)) and not isinstance(v, bool) and 0 <= v < 1e9 for v in value[1:3]
+    )
     return seconds and all(isinstance(speaker, str) for speaker in value[3:])
 
 

@@ -75,7 +75,12 @@ MoveProgress = Callable[[str, int, int], None]
 """Called with ("Copying" or "Verifying", messages done, messages in all) while a move goes on."""
 
 
-def open(path_or_url: str | Path | None = None, user: str | None = None, *, background: bool | None = None) -> Library:
+def open(
+    path_or_url: str | Path | None = None,
+    user: str | None = None,
+    *,
+    background: bool | None = None,
+) -> Library:
     """Open a user's library, made on first use.
 
     `path_or_url` is the folder that holds the libraries, or the address of a
@@ -90,7 +95,10 @@ def open(path_or_url: str | Path | None = None, user: str | None = None, *, back
 
 
 def open_existing(
-    path_or_url: str | Path | None = None, user: str | None = None, *, background: bool | None = None
+    path_or_url: str | Path | None = None,
+    user: str | None = None,
+    *,
+    background: bool | None = None,
 ) -> Library | None:
     """The user's library if there is one; nothing is created."""
     where, user = place(path_or_url), _checked(default_user() if user is None else user)
@@ -98,9 +106,14 @@ def open_existing(
 
 
 def move(
-    source: str | Path, target: str | Path, user: str | None = None, to_user: str | None = None, *,
-    remove: bool = False, progress: MoveProgress | None = None,
-) -> Moved:  # fmt: skip
+    source: str | Path,
+    target: str | Path,
+    user: str | None = None,
+    to_user: str | None = None,
+    *,
+    remove: bool = False,
+    progress: MoveProgress | None = None,
+) -> Moved:
     """Copy a user's library to another place, or go on with that where it was broken off.
 
     Both places are as for `open`. Everything is compared in the end; only with `remove` the
@@ -146,7 +159,11 @@ def keys(path_or_url: str | Path | None = None) -> Keys:
 
 
 def _exists(where: Path | str, user: str) -> bool:
-    return library_file(where, user).exists() if isinstance(where, Path) else _postgres(where).exists(where, user)
+    return (
+        library_file(where, user).exists()
+        if isinstance(where, Path)
+        else _postgres(where).exists(where, user)
+    )
 
 
 def _nothing(where: Path | str, user: str) -> str:
@@ -195,7 +212,9 @@ def _store(where: Path | str, user: str) -> Store:
 
 def _postgres(url: str) -> type[PostgresStore]:
     if not url.startswith(("postgresql://", "postgres://")):
-        raise InvalidInput(f"{url.split(':')[0]}:// libraries are not supported; give a folder, or postgresql://…")
+        raise InvalidInput(
+            f"{url.split(':')[0]}:// libraries are not supported; give a folder, or postgresql://…"
+        )
     try:
         from recollect.store.postgres import PostgresStore
     except ImportError as error:
@@ -333,7 +352,12 @@ class Library:
     def __enter__(self) -> Library:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -346,9 +370,12 @@ class Library:
     # -- importing ---
 
     def import_path(
-        self, *paths: str | Path, kind: str | None = None, within: Path | None = None,
+        self,
+        *paths: str | Path,
+        kind: str | None = None,
+        within: Path | None = None,
         progress: ImportProgress | None = None,
-    ) -> Receipt:  # fmt: skip
+    ) -> Receipt:
         """Import files or folders of any known format; the format is detected, or is of the `kind` that is said:
         conversations, notes, media, characters or prompts.
 
@@ -360,7 +387,9 @@ class Library:
         from recollect.manage.importing import import_files
 
         found = [item for path in paths for item in find(Path(path).expanduser(), kind, within)]
-        receipt = import_files(self.store, ", ".join(map(str, paths)), found, progress, self.exclusion())
+        receipt = import_files(
+            self.store, ", ".join(map(str, paths)), found, progress, self.exclusion()
+        )
         self._catch_up()
         return receipt
 
@@ -400,7 +429,9 @@ class Library:
             given.setdefault("id", f"{conversation}:{number}")
             given.setdefault("parent", passages[-1].id if passages else None)
             passages.append(_passage(given))
-        started = _moment(created_at, "created_at") or (passages[0].created_at if passages else None)
+        started = _moment(created_at, "created_at") or (
+            passages[0].created_at if passages else None
+        )
         times = [p.created_at for p in passages if p.created_at]
         document = Document(
             origin=ORIGIN,
@@ -468,19 +499,37 @@ class Library:
         session = session_id or id_
         there = self.store.find(origin, session)
         if there is None and conversation_id is not None and self._has(id_):
-            there = id_ if session_id is None else self.store.find(origin, session)  # it may be just made
+            there = (
+                id_ if session_id is None else self.store.find(origin, session)
+            )  # it may be just made
             if there is None:
-                raise Conflict(f"Conversation id {id_[:80]!r} is already used by another conversation.")
+                raise Conflict(
+                    f"Conversation id {id_[:80]!r} is already used by another conversation."
+                )
         if there is None:
             now = datetime.now(UTC)
-            (saved,) = self.store.save([Document(
-                origin, session, title, namespace=namespace, created_at=now, updated_at=now,
-                metadata=dict(metadata or {}), id=id_,
-            )])  # fmt: skip
+            (saved,) = self.store.save(
+                [
+                    Document(
+                        origin,
+                        session,
+                        title,
+                        namespace=namespace,
+                        created_at=now,
+                        updated_at=now,
+                        metadata=dict(metadata or {}),
+                        id=id_,
+                    )
+                ]
+            )
             there = saved.id
-            if saved.created and identifier(there) != identifier(id_):  # another took the name meanwhile
+            if saved.created and identifier(there) != identifier(
+                id_
+            ):  # another took the name meanwhile
                 self.store.delete(there)
-                raise Conflict(f"Conversation id {id_[:80]!r} is already used by another conversation.")
+                raise Conflict(
+                    f"Conversation id {id_[:80]!r} is already used by another conversation."
+                )
         if conversation_id is not None and identifier(there) != identifier(conversation_id):
             raise Conflict(f"Session {session[:80]!r} already has the conversation {there[:80]!r}.")
         return conversation_shape(self.store.summary(there))
@@ -506,11 +555,15 @@ class Library:
         found = self.store.find(ORIGIN, session_id) or self.store.find(PROXY, session_id)
         return None if found is None else conversation_shape(self.store.summary(found))
 
-    def get_messages(self, conversation_id: str, limit: int | None = None, offset: int = 0) -> list[dict[str, Json]]:
+    def get_messages(
+        self, conversation_id: str, limit: int | None = None, offset: int = 0
+    ) -> list[dict[str, Json]]:
         """The messages of a conversation in reading order. Raises NotFound."""
         from recollect.manage.shapes import message_shape
 
-        found, _ = self.store.part(conversation_id, max(offset, 0), _EVERYTHING if limit is None else max(limit, 0))
+        found, _ = self.store.part(
+            conversation_id, max(offset, 0), _EVERYTHING if limit is None else max(limit, 0)
+        )
         return [message_shape(passage, conversation_id) for passage in found]
 
     def search_messages(
@@ -538,7 +591,10 @@ class Library:
         check_size(query)
         within = () if conversation_id is None else (self.store.head(conversation_id).id,)
         filter_ = Filter(sources=(CONVERSATION,), conversations=tuple(map(identifier, within)))
-        limit, offset = max(1, min(limit, LIMITS.page_size)), max(0, min(offset, LIMITS.page_offset))
+        limit, offset = (
+            max(1, min(limit, LIMITS.page_size)),
+            max(0, min(offset, LIMITS.page_offset)),
+        )
         candidates, total = self.store.find_literal(storable(query), filter_, limit, offset)
         read = self.store.contents([c.key for c in candidates])
         return [read[c.key] for c in candidates if c.key in read], total
@@ -554,7 +610,9 @@ class Library:
         """Change what is said of a conversation; of metadata only the keys given. Raises NotFound."""
         changes = dict(metadata or {})
         if tags is not None:
-            changes["tags"] = list(dict.fromkeys(t.strip() for t in _names(tags, "tags") if t.strip())) or None
+            changes["tags"] = (
+                list(dict.fromkeys(t.strip() for t in _names(tags, "tags") if t.strip())) or None
+            )
         self.store.amend(conversation_id, title, namespace, changes or None)
         self._catch_up()
 
@@ -573,28 +631,52 @@ class Library:
         there = self.store.find(BUS, topic)
         if there is None:
             now = datetime.now(UTC)
-            thread = Document(BUS, topic, topic, created_at=now, updated_at=now, metadata=dict(metadata or {}),
-                              id=str(uuid.uuid4()))  # fmt: skip
+            thread = Document(
+                BUS,
+                topic,
+                topic,
+                created_at=now,
+                updated_at=now,
+                metadata=dict(metadata or {}),
+                id=str(uuid.uuid4()),
+            )
             (saved,) = self.store.save([thread])
             there = saved.id
         return self.store.head(there)
 
     def post(
-        self, thread_id: str, author: str, content: str, *, role: str = "user", id: str | None = None,
-        metadata: Mapping[str, Json] | None = None, human_only: bool = False, created_at: Moment = None,
-    ) -> tuple[Passage, bool]:  # fmt: skip
+        self,
+        thread_id: str,
+        author: str,
+        content: str,
+        *,
+        role: str = "user",
+        id: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        human_only: bool = False,
+        created_at: Moment = None,
+    ) -> tuple[Passage, bool]:
         """Write into a thread; gives the message with its place (`position` + 1 is its number in the
         thread) and whether it was new."""
-        passage = _passage({
-            "id": id or str(uuid.uuid4()), "role": role, "content": content, "author": author,
-            "metadata": metadata, "visibility": "human_only" if human_only else "all", "created_at": created_at,
-        })  # fmt: skip
+        passage = _passage(
+            {
+                "id": id or str(uuid.uuid4()),
+                "role": role,
+                "content": content,
+                "author": author,
+                "metadata": metadata,
+                "visibility": "human_only" if human_only else "all",
+                "created_at": created_at,
+            }
+        )
         placed = self.store.append(thread_id, passage)
         self._catch_up()
         ((stored,), _) = self.store.part(thread_id, placed.position, 1)
         return stored, placed.new
 
-    def messages_after(self, conversation_id: str, after: int = 0, limit: int = 100) -> tuple[list[Passage], int]:
+    def messages_after(
+        self, conversation_id: str, after: int = 0, limit: int = 100
+    ) -> tuple[list[Passage], int]:
         """Messages that follow number `after` in order, and the number of the last. Raises NotFound."""
         limit = max(1, min(limit, LIMITS.page_size))
         return self.store.part(conversation_id, max(0, min(after, _EVERYTHING)), limit)
@@ -645,16 +727,27 @@ class Library:
             sources=_names(sources, "sources"),
         )
         limit = max(1, min(limit, LIMITS.page_size))
-        return self.store.documents(filter_, storable(search), limit, max(0, min(offset, LIMITS.page_offset)))
+        return self.store.documents(
+            filter_, storable(search), limit, max(0, min(offset, LIMITS.page_offset))
+        )
 
-    def every(self, *, sources: Sequence[str] = SOURCES, namespaces: Sequence[str] = ()) -> Iterator[Document]:
+    def every(
+        self, *, sources: Sequence[str] = SOURCES, namespaces: Sequence[str] = ()
+    ) -> Iterator[Document]:
         """Every document, one in memory at a time."""
-        return self.store.every(Filter(sources=_names(sources, "sources"), namespaces=_names(namespaces, "namespaces")))
+        return self.store.every(
+            Filter(sources=_names(sources, "sources"), namespaces=_names(namespaces, "namespaces"))
+        )
 
     def view(
-        self, conversation_id: str, *, through: str | None = None, around: str | None = None,
-        start: int | None = None, limit: int = 50,
-    ) -> View:  # fmt: skip
+        self,
+        conversation_id: str,
+        *,
+        through: str | None = None,
+        around: str | None = None,
+        start: int | None = None,
+        limit: int = 50,
+    ) -> View:
         """A part of one way through a conversation with branches: of the canonical way, or of one that
         goes `through` a message. It begins at `start`, or so that the message `around` is in its middle.
         Raises NotFound."""
@@ -670,7 +763,9 @@ class Library:
         start = max(0, min(start or 0, len(steps)))
         part = steps[start : start + limit]
         read = self.store.contents([step.bone.key for step in part])
-        shown = tuple(Shown(read[s.bone.key][1], s.siblings, s.index) for s in part if s.bone.key in read)
+        shown = tuple(
+            Shown(read[s.bone.key][1], s.siblings, s.index) for s in part if s.bone.key in read
+        )
         return View(document, shown, start, len(steps))
 
     def facets(self) -> dict[str, list[tuple[str, int]]]:
@@ -690,8 +785,13 @@ class Library:
     # -- finding ---
 
     def exact(
-        self, text: str, *, conversations: Sequence[str] = (), limit: int = 50, human_only: bool = True
-    ) -> Page:  # fmt: skip
+        self,
+        text: str,
+        *,
+        conversations: Sequence[str] = (),
+        limit: int = 50,
+        human_only: bool = True,
+    ) -> Page:
         """Messages whose contents match an expression of FTS5's language, in the order of the text engine,
         with excerpts of twenty words. Raises MalformedQuery. What only people may see is neither found nor
         counted unless `human_only`."""
@@ -743,18 +843,24 @@ class Library:
             before=_moment(before, "before", end=True),
             namespaces=_names(namespaces, "namespaces"),
             origins=_names(origins, "origins"),
-            sources=_names(sources or (SOURCES if hidden else ()), "sources"),  # observations are hidden, too
+            sources=_names(
+                sources or (SOURCES if hidden else ()), "sources"
+            ),  # observations are hidden, too
             conversations=tuple(map(identifier, _names(conversations, "conversations"))),
             tags=_names(tags, "tags"),
             hidden=hidden,
         )
-        wish = engine.Wish(mode, group, limit, offset, _moment(now, "now") or datetime.now(UTC), score)
+        wish = engine.Wish(
+            mode, group, limit, offset, _moment(now, "now") or datetime.now(UTC), score
+        )
         self._catch_up()
         if isinstance(text, str):
-            return engine.search(self._searched(human_only), self._meaning, storable(text), filter_, wish)
+            return engine.search(
+                self._searched(human_only), self._meaning, storable(text), filter_, wish
+            )
         return engine.search_all(
             self._searched(human_only), self._meaning, [storable(t) for t in text], filter_, wish
-        )  # fmt: skip
+        )
 
     def _searched(self, human_only: bool) -> Store:
         if human_only:
@@ -764,9 +870,15 @@ class Library:
         return withheld(self.store)
 
     def related(
-        self, conversation: str, message: str, *, mode: str = "both", group: str = "message", limit: int = 20,
+        self,
+        conversation: str,
+        message: str,
+        *,
+        mode: str = "both",
+        group: str = "message",
+        limit: int = 20,
         offset: int = 0,
-    ) -> Page:  # fmt: skip
+    ) -> Page:
         """Messages like a given one, in words and in meaning. Raises NotFound."""
         from recollect.search import engine
 
@@ -787,7 +899,9 @@ class Library:
         from recollect.query import check_size
 
         check_size(text or "")
-        filter_ = Filter(roles=_names(roles, "roles"), after=after, before=before, sources=(CONVERSATION,))
+        filter_ = Filter(
+            roles=_names(roles, "roles"), after=after, before=before, sources=(CONVERSATION,)
+        )
         return self.store.recent(storable(text) if text else None, filter_, limit)
 
     # -- care ---
@@ -825,13 +939,20 @@ class Library:
 
 
 _EVERYTHING = 2_000_000_000
-_ALIASES = {"message_id": "id", "tool_used": "tool", "timestamp": "created_at", "parent_id": "parent"}
+_ALIASES = {
+    "message_id": "id",
+    "tool_used": "tool",
+    "timestamp": "created_at",
+    "parent_id": "parent",
+}
 _PASSAGE_FIELDS = frozenset(Passage._fields) - {"position", "canonical"}
 
 
 def _passage(given: Mapping[str, Any]) -> Passage:
     if unknown := given.keys() - _PASSAGE_FIELDS:
-        raise InvalidInput(f"A message has no field {sorted(unknown)[0]!r}; extra data goes into `metadata`.")
+        raise InvalidInput(
+            f"A message has no field {sorted(unknown)[0]!r}; extra data goes into `metadata`."
+        )
     for name in ("id", "role", "content"):
         if not isinstance(given.get(name), str) or (name != "content" and not given[name]):
             raise InvalidInput(f"A message needs `{name}` as text, not {given.get(name)!r}.")

@@ -214,8 +214,15 @@ class Filter:
     @property
     def of_passages(self) -> bool:
         """Whether it says something of passages, not only of their documents."""
-        return bool(self.roles or self.authors or self.after or self.before or self.not_roles or self.not_authors
-                    or self.senders)  # fmt: skip
+        return bool(
+            self.roles
+            or self.authors
+            or self.after
+            or self.before
+            or self.not_roles
+            or self.not_authors
+            or self.senders
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +380,9 @@ def arrange(document: Document) -> Document:
     return replace(document, head=head, passages=passages)
 
 
-def places(passages: Sequence[Passage], head: str | None) -> tuple[str | None, list[tuple[int, bool]]]:
+def places(
+    passages: Sequence[Passage], head: str | None
+) -> tuple[str | None, list[tuple[int, bool]]]:
     """The head, and for every place in reading order: which passage, and whether it is canonical.
 
     Parents come before children and siblings keep the order given. A parent
@@ -425,7 +434,9 @@ def _cut_circles(parent: dict[str, str | None]) -> None:
         safe |= trail
 
 
-def _newest_leaf(passages: Sequence[Passage], children: Mapping[str | None, list[str]]) -> str | None:
+def _newest_leaf(
+    passages: Sequence[Passage], children: Mapping[str | None, list[str]]
+) -> str | None:
     leaves = [
         (p.created_at.timestamp() if p.created_at else float("-inf"), n, p.id)
         for n, p in enumerate(passages)

@@ -80,7 +80,9 @@ def _decoded(text: str) -> Any:
     if len(text) > LONGEST_CONFIG:
         return None
     try:
-        data = base64.b64decode(text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4), validate=True)
+        data = base64.b64decode(
+            text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4), validate=True
+        )
         return json.loads(data)
     except (binascii.Error, ValueError, RecursionError):
         return None

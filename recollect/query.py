@@ -135,9 +135,13 @@ _FIELD = re.compile(
     (?:"(?P<quoted>[^"]*)"(?P<star>\*?)|(?P<value>[^\s()"]+))(?![^\s)])""",
     re.VERBOSE,
 )
-_MINUS = re.compile(r'(?<![^\s(])-(?=(?P<phrase>"[^"]*")|(?!(?:AND|NOT|NEAR)\b)[^\W\d_]{3,}\*?(?![^\s)]))')
+_MINUS = re.compile(
+    r'(?<![^\s(])-(?=(?P<phrase>"[^"]*")|(?!(?:AND|NOT|NEAR)\b)[^\W\d_]{3,}\*?(?![^\s)]))'
+)
 _COLUMN = re.compile(r"(?<![^\s(])(?:content|\{\s*content\s*\})\s*:\s*", re.IGNORECASE)
-_OTHER_COLUMN = re.compile(r"(?<![^\s(])(?:-\s*)?\{?\s*(?:author|message_id|thread_id)\s*\}?\s*:", re.IGNORECASE)
+_OTHER_COLUMN = re.compile(
+    r"(?<![^\s(])(?:-\s*)?\{?\s*(?:author|message_id|thread_id)\s*\}?\s*:", re.IGNORECASE
+)
 _JOINED = re.compile(r"""("[^"]*"|[^\s()"+]+)\s+\+\s+("[^"]*"|[^\s()"+]+)""")
 _FLAG = re.compile(r"(?<!\S)-(?:-[A-Za-z]|[A-Za-z]{1,2}[0-9]*(?!\S))")
 _SPACE = re.compile(r"\s*")
@@ -217,7 +221,9 @@ def _grouped(node: Node, *kinds: type[Node]) -> str:
 def check_size(text: str) -> None:
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > LIMITS.query_bytes:
-        raise InvalidInput(f"The query has {size:,} bytes; at most {LIMITS.query_bytes:,} are accepted.")
+        raise InvalidInput(
+            f"The query has {size:,} bytes; at most {LIMITS.query_bytes:,} are accepted."
+        )
 
 
 def _check_terms(count: int) -> None:
@@ -271,7 +277,9 @@ def _is_stopword(text: str, shouted: bool) -> bool:
         return False
     bare = fold(text).replace("’", "'").strip("'\"“”‘.,;:!?…¿¡()[]")
     head, _, tail = bare.partition("'")
-    contracted = tail in _CONTRACTIONS and (head in STOPWORDS or head.removesuffix("n") in STOPWORDS)
+    contracted = tail in _CONTRACTIONS and (
+        head in STOPWORDS or head.removesuffix("n") in STOPWORDS
+    )
     return bare in STOPWORDS or contracted
 
 
@@ -347,7 +355,11 @@ def _token(found: re.Match[str], fields: bool) -> _Token:
         distance = _NEAR_DISTANCE.search(found["near"])
         inner = found["near"][: distance.start()] if distance else found["near"]
         inner = _NEAR_COMMA.sub(lambda m: m[1] or " ", inner)
-        return _Token("near", distance=distance[1] if distance else "", inner=tuple(_tokens(inner, fields=fields)))
+        return _Token(
+            "near",
+            distance=distance[1] if distance else "",
+            inner=tuple(_tokens(inner, fields=fields)),
+        )
     text: str | None = found["text"]
     if text is None:
         return _Token("loose" if found["loose"] else found[0])
@@ -375,8 +387,12 @@ def _field(found: re.Match[str]) -> _Field | None:
     if not has_token(value):
         return None
     if name == "title":
-        return _Field(name, negated, word=_word(value) if quoted is None else Word(value, bool(found["star"])))
-    values = tuple(v.strip() for v in (value.split(",") if quoted is None or name == "role" else [value]))
+        return _Field(
+            name, negated, word=_word(value) if quoted is None else Word(value, bool(found["star"]))
+        )
+    values = tuple(
+        v.strip() for v in (value.split(",") if quoted is None or name == "role" else [value])
+    )
     if name == "role":
         values = tuple(v.lower() for v in values)
     valid = all(map(has_token, values)) and (name != "role" or set(values) <= set(ROLES))
@@ -410,10 +426,16 @@ def _fields(tokens: Iterable[_Token]) -> Fields:
     _check_terms(sum(len(f.values) or 1 for f in taken))
     for field in taken:
         if field.negated and field.edge:
-            raise InvalidInput("`before:` and `after:` cannot be taken away; write the other of the two.")
+            raise InvalidInput(
+                "`before:` and `after:` cannot be taken away; write the other of the two."
+            )
 
     def values(name: str, negated: bool = False) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(v for f in taken if (f.name, f.negated) == (name, negated) for v in f.values))
+        return tuple(
+            dict.fromkeys(
+                v for f in taken if (f.name, f.negated) == (name, negated) for v in f.values
+            )
+        )
 
     def titles(negated: bool) -> tuple[Word, ...]:
         return tuple(dict.fromkeys(f.word for f in taken if f.word and f.negated == negated))
@@ -459,7 +481,9 @@ class _Parser:
     """None stands for a part in which there are only fields."""
 
     def __init__(self, tokens: Sequence[_Token]) -> None:
-        self.plain = all(t.field or (t.kind == "word" and t.word and not t.word.prefix) for t in tokens)
+        self.plain = all(
+            t.field or (t.kind == "word" and t.word and not t.word.prefix) for t in tokens
+        )
         self._tokens = tokens
         self._at = 0
         self._depth = 0

@@ -91,14 +91,19 @@ SETTINGS = (
         "Where the libraries are: a folder (default: the user's data folder), or a PostgreSQL database "
         "(postgresql://user:password@host/database).",
     ),
-    Setting("RECOLLECT_USER", "Whose library is opened where nothing else is said (default: default)."),
+    Setting(
+        "RECOLLECT_USER", "Whose library is opened where nothing else is said (default: default)."
+    ),
     Setting(
         "RECOLLECT_EMBEDDINGS",
         "What makes the vectors: static (default), off, gte-small, a folder with an ONNX model, or the address of an "
         "OpenAI-compatible service (https://host/v1#model).",
     ),
     Setting("RECOLLECT_EMBEDDINGS_KEY", "The key for that address, if it needs one."),
-    Setting("RECOLLECT_INDEXING", "background (default) or manual: then only `recollect index` embeds and seals."),
+    Setting(
+        "RECOLLECT_INDEXING",
+        "background (default) or manual: then only `recollect index` embeds and seals.",
+    ),
     Setting(
         "RECOLLECT_MODEL",
         "The model behind /chat and /v1: the address of an OpenAI-compatible service, and which of its models is asked "
@@ -109,7 +114,10 @@ SETTINGS = (
         "What makes observations of conversations: rules (default, on this computer), model (the one that "
         "RECOLLECT_MODEL names, which is sent the conversations), or off.",
     ),
-    Setting("RECOLLECT_MODEL_KEY", "The key for that address; without it, the clients' own keys are passed on."),
+    Setting(
+        "RECOLLECT_MODEL_KEY",
+        "The key for that address; without it, the clients' own keys are passed on.",
+    ),
     Setting(
         "RECOLLECT_REDACT",
         "on: secrets (keys, tokens, passwords) are taken out of everything before it is stored, so that they are "
@@ -130,7 +138,10 @@ SETTINGS = (
         "How many tokens (of four characters) `recollect hook session-start` may tell an agent of recent work in its "
         "project (default: 400; 0: nothing).",
     ),
-    Setting("RECOLLECT_HOST", "Where `recollect serve` listens (default: 127.0.0.1, this computer alone)."),
+    Setting(
+        "RECOLLECT_HOST",
+        "Where `recollect serve` listens (default: 127.0.0.1, this computer alone).",
+    ),
     Setting("RECOLLECT_PORT", "Its port (default: 8765; 0: any that is free)."),
     Setting(
         "RECOLLECT_ALLOWED_HOSTS",
@@ -140,9 +151,13 @@ SETTINGS = (
         "RECOLLECT_CORS_ORIGINS",
         "Web pages of other sites that may ask (https://app.example), separated by commas (default: none).",
     ),
-    Setting("RECOLLECT_RATE_LIMIT", "Requests a minute of one user and kind (default: 3000; 0: no limit)."),
     Setting(
-        "RECOLLECT_BASE_URL", "The server's public address, where a proxy stands before it (https://notes.example)."
+        "RECOLLECT_RATE_LIMIT",
+        "Requests a minute of one user and kind (default: 3000; 0: no limit).",
+    ),
+    Setting(
+        "RECOLLECT_BASE_URL",
+        "The server's public address, where a proxy stands before it (https://notes.example).",
     ),
     Setting(
         "RECOLLECT_HUMAN_ONLY",
@@ -156,7 +171,10 @@ SETTINGS = (
     ),
     Setting("RECOLLECT_JWT_AUDIENCE", "What a token's aud must be."),
     Setting("RECOLLECT_JWT_ISSUER", "What a token's iss must be."),
-    Setting("CONVERSATION_DB", "A ChatGPT Browser database that conversation_search reads instead of the library."),
+    Setting(
+        "CONVERSATION_DB",
+        "A ChatGPT Browser database that conversation_search reads instead of the library.",
+    ),
     Setting("ORIGIN_CONVERSATION_DB", "The same; CONVERSATION_DB wins where both are set."),
 )
 

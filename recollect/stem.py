@@ -43,7 +43,9 @@ analysis analyses|child children|crisis crises|criterion criteria|foot feet|goos
 knife knives|leaf leaves|life lives|loaf loaves|man men|mouse mice|person people|shelf shelves|thief thieves
 tooth teeth|wife wives|wolf wolves|woman women
 """
-_IRREGULAR = {form: words[0] for words in map(str.split, re.split(r"[|\n]", _FORMS)) for form in words[1:]}
+_IRREGULAR = {
+    form: words[0] for words in map(str.split, re.split(r"[|\n]", _FORMS)) for form in words[1:]
+}
 _local = threading.local()
 
 

@@ -12,7 +12,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST = -62135596800.0  # year 1
 _LATEST = 253402300799.0  # year 9999
 _LONGEST_NAME = 500
-_NAME_BYTES = 1_200  # two names must fit into an entry of an index, which in PostgreSQL has 2,704 bytes
+_NAME_BYTES = (
+    1_200  # two names must fit into an entry of an index, which in PostgreSQL has 2,704 bytes
+)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 # Scripts written without spaces between words: each character is its own token,
 # so that any run of them can be found as a phrase.
@@ -25,13 +27,18 @@ _UNSPACED = re.compile(
 # Signs that part words. An engine knows those of its own day only, and would take newer emoji for
 # letters; and most texts are plain but for these, and plain ones are handled much faster.
 _SIGNS = dict.fromkeys(
-    [0xA0, 0xB0, 0xB7, *range(0x2000, 0x2070), *range(0x2190, 0x2BFF), *range(0x1F000, 0x1FB00)], " "
+    [0xA0, 0xB0, 0xB7, *range(0x2000, 0x2070), *range(0x2190, 0x2BFF), *range(0x1F000, 0x1FB00)],
+    " ",
 )
-_WORD = re.compile("(?:[^\\W_]|[\ue000-\uf8ff\U000f0000-\U0010fffd])+")  # what is for private use can be a letter
+_WORD = re.compile(
+    "(?:[^\\W_]|[\ue000-\uf8ff\U000f0000-\U0010fffd])+"
+)  # what is for private use can be a letter
 _TO_SPACE = bytes(n if _WORD.match(chr(n)) else 0x20 for n in range(256))
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _INVISIBLE = re.compile("[\U000e0000-\U000e007f]")
-_CONTROL = re.compile("[\ud800-\udfff\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
+_CONTROL = re.compile(
+    "[\ud800-\udfff\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]"
+)
 
 
 # -- storing ---------------------------------------------------------------

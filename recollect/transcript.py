@@ -40,10 +40,26 @@ _HEADER = re.compile(r"\ufeff?\s*WEBVTT(?!\S)")
 _LANGUAGE = re.compile(r"Language:\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*)\s*$")
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]*)>|</v>")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|<[\d:.]+>")
-_STYLING = re.compile(r"</?(?:i|b|u|s|em|strong|font|span|c|ruby|rt|lang)(?:[\s.][^<>]*)?>|\{\\[^{}]*\}", re.IGNORECASE)
+_STYLING = re.compile(
+    r"</?(?:i|b|u|s|em|strong|font|span|c|ruby|rt|lang)(?:[\s.][^<>]*)?>|\{\\[^{}]*\}",
+    re.IGNORECASE,
+)
 _LABEL = re.compile(r"(?:(?:>>|-)\s*)?([^\W\d_][\w.'’-]{0,30}(?: [\w.'’-]{1,31}){0,3}):(?!\S)\s*")
 _NO_NAMES = frozenset(
-    ["note", "notes", "warning", "tip", "example", "question", "answer", "step", "chapter", "part", "update", "source"]
+    [
+        "note",
+        "notes",
+        "warning",
+        "tip",
+        "example",
+        "question",
+        "answer",
+        "step",
+        "chapter",
+        "part",
+        "update",
+        "source",
+    ]
 )
 _OVERLAP_LINES = 8
 _ROLLING_GAP = 0.3  # seconds between one cue and the next that goes on with it
@@ -97,7 +113,9 @@ def _numbered(lines: Sequence[str], timing: re.Pattern[str]) -> Iterator[_Raw]:
     """SRT and SBV: what follows a line of times, up to the next one, without the number before that."""
     times = [(at, found) for at, line in enumerate(lines) if (found := timing.match(line))]
     number = 0
-    cues: list[tuple[re.Match[str], int, int]] = []  # the times, the number, and where the text begins
+    cues: list[
+        tuple[re.Match[str], int, int]
+    ] = []  # the times, the number, and where the text begins
     ends: list[int] = []
     for at, found in times:
         own = _number(lines, at, number + 1, first=not cues)
@@ -107,8 +125,14 @@ def _numbered(lines: Sequence[str], timing: re.Pattern[str]) -> Iterator[_Raw]:
     for (found, number, start), end in zip(cues, [*ends[1:], len(lines)], strict=True):
         body = lines[start:end]
         # The number of a cue that lost its times stands alone after an empty line.
-        kept = [line for n, line in enumerate(body) if not (n and not body[n - 1].strip() and _is(line, number + 1))]
-        yield _Raw(*_span(found), _lines(_STYLING.sub("", line).replace("[br]", " ") for line in kept))
+        kept = [
+            line
+            for n, line in enumerate(body)
+            if not (n and not body[n - 1].strip() and _is(line, number + 1))
+        ]
+        yield _Raw(
+            *_span(found), _lines(_STYLING.sub("", line).replace("[br]", " ") for line in kept)
+        )
 
 
 def _number(lines: Sequence[str], at: int, expected: int, first: bool) -> int | None:
@@ -218,9 +242,16 @@ def _segments(record: Any) -> tuple[list[Any] | None, str | None]:
     if not isinstance(record, Mapping):
         return None, None
     result = record.get("result")
-    language = record.get("language") or (result.get("language") if isinstance(result, Mapping) else None)
-    found = next((record[key] for key in ("segments", "transcription", "events", "cues") if key in record), None)
-    return (found if isinstance(found, list) else None), language if isinstance(language, str) else None
+    language = record.get("language") or (
+        result.get("language") if isinstance(result, Mapping) else None
+    )
+    found = next(
+        (record[key] for key in ("segments", "transcription", "events", "cues") if key in record),
+        None,
+    )
+    return (found if isinstance(found, list) else None), language if isinstance(
+        language, str
+    ) else None
 
 
 def _segment(record: Any) -> _Raw | None:
@@ -228,14 +259,20 @@ def _segment(record: Any) -> _Raw | None:
         return None
     said = next((record[key] for key in ("text", "body") if isinstance(record.get(key), str)), None)
     if said is None and isinstance(record.get("segs"), list):
-        said = "".join(str(part.get("utf8") or "") for part in record["segs"] if isinstance(part, Mapping))
+        said = "".join(
+            str(part.get("utf8") or "") for part in record["segs"] if isinstance(part, Mapping)
+        )
     start, end = _times(record)
     if said is None or start is None:
         return None
     speaker = record.get("speaker")
     name = speaker.strip() if isinstance(speaker, str) else None
     lines = _lines(_LINE.split(said))
-    return _Raw(start, max(start, start if end is None else end), lines, name or None) if lines else None
+    return (
+        _Raw(start, max(start, start if end is None else end), lines, name or None)
+        if lines
+        else None
+    )
 
 
 def _times(record: Mapping[str, Any]) -> tuple[float | None, float | None]:
@@ -266,14 +303,18 @@ def _time(value: Any, scale: int) -> float | None:
             return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return round(value / scale, 3) if 0 <= value <= LATEST * scale and math.isfinite(value) else None
+    return (
+        round(value / scale, 3) if 0 <= value <= LATEST * scale and math.isfinite(value) else None
+    )
 
 
 # -- what cues say -----------------------------------------------------------
 
 
 def _cues(raw: Iterable[_Raw]) -> tuple[Cue, ...]:
-    ordered = sorted((cue for cue in raw if cue.lines and cue.start <= LATEST), key=lambda cue: cue.start)
+    ordered = sorted(
+        (cue for cue in raw if cue.lines and cue.start <= LATEST), key=lambda cue: cue.start
+    )
     once = list(dict.fromkeys(ordered))
     return tuple(_spoken(_unrolled(once)))
 
@@ -283,7 +324,8 @@ def _unrolled(cues: Sequence[_Raw]) -> Sequence[_Raw]:
     pairs = list(pairwise(cues))
     shared = [_shared(before, cue) for before, cue in pairs]
     rolling = sum(
-        lines > 0 and before.lines != cue.lines for (lines, _), (before, cue) in zip(shared, pairs, strict=True)
+        lines > 0 and before.lines != cue.lines
+        for (lines, _), (before, cue) in zip(shared, pairs, strict=True)
     )
     if not rolling or rolling * _ROLLING_SHARE < len(shared):
         return cues
@@ -307,7 +349,9 @@ def _shared(before: _Raw, cue: _Raw) -> tuple[int, int]:
     last = before.lines[-1]
     for count in range(min(len(before.lines), len(cue.lines), _OVERLAP_LINES), 0, -1):
         grown = cue.lines[count - 1]
-        if before.lines[-count:-1] == cue.lines[: count - 1] and (grown == last or grown.startswith(last + " ")):
+        if before.lines[-count:-1] == cue.lines[: count - 1] and (
+            grown == last or grown.startswith(last + " ")
+        ):
             return count, len(last)
     return 0, 0
 
@@ -362,9 +406,12 @@ def clock(seconds: float, point: str = ".") -> str:
     return f"{whole // 3_600_000:02}:{whole // 60_000 % 60:02}:{whole // 1000 % 60:02}{point}{whole % 1000:03}"
 
 
-def _written(cues: Iterable[Cue], point: str, text: Callable[[Cue], str], numbered: bool = False) -> str:
+def _written(
+    cues: Iterable[Cue], point: str, text: Callable[[Cue], str], numbered: bool = False
+) -> str:
     return "".join(
-        (f"{number}\n" if numbered else "") + f"{clock(cue.start, point)} --> {clock(cue.end, point)}\n{text(cue)}\n\n"
+        (f"{number}\n" if numbered else "")
+        + f"{clock(cue.start, point)} --> {clock(cue.end, point)}\n{text(cue)}\n\n"
         for number, cue in enumerate(cues, 1)
     )
 
@@ -386,4 +433,6 @@ def _record(cue: Cue, timestamps: bool) -> dict[str, Json]:
 
 def _plain(cue: Cue, timestamps: bool) -> str:
     time = f"[{clock(cue.start)[:8]}] " if timestamps else ""
-    return time + (f"{cue.speaker}: " if cue.speaker else "") + " ".join(_lines(_LINE.split(cue.text)))
+    return (
+        time + (f"{cue.speaker}: " if cue.speaker else "") + " ".join(_lines(_LINE.split(cue.text)))
+    )

@@ -71,49 +71,123 @@ def date_words(moment: datetime) -> str:
 # -- words -------------------------------------------------------------------
 
 _MONTHS = (
-    "january", "february", "march", "april", "may", "june",
-    "july", "august", "september", "october", "november", "december",
-)  # fmt: skip
-_MONTH = {name: number for number, month in enumerate(_MONTHS, start=1) for name in (month, month[:3])} | {"sept": 9}
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+)
+_MONTH = {
+    name: number for number, month in enumerate(_MONTHS, start=1) for name in (month, month[:3])
+} | {"sept": 9}
 _SHORT_MONTHS = _MONTH.keys() - set(_MONTHS)
 _DOUBTFUL = ("may", "march")  # months for sure only where they have a capital
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SEASON = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _NUMBERS = (
-    "one ein eine einem einer un une una", "two couple zwei deux dos", "three drei trois tres",
-    "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-)  # fmt: skip
+    "one ein eine einem einer un une una",
+    "two couple zwei deux dos",
+    "three drei trois tres",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
 _NUMBER = {name: number for number, names in enumerate(_NUMBERS, start=1) for name in names.split()}
 _VAGUE = {"few": (2, 5), "several": (3, 8)}
 _FOREIGN_UNIT = {
-    "tag": "day", "tagen": "day", "woche": "week", "wochen": "week",
-    "monat": "month", "monaten": "month", "jahr": "year", "jahren": "year",
-    "jour": "day", "jours": "day", "semaine": "week", "semaines": "week", "mois": "month", "an": "year", "ans": "year",
-    "dia": "day", "dias": "day", "semana": "week", "semanas": "week",
-    "mes": "month", "meses": "month", "ano": "year", "anos": "year",
-}  # fmt: skip
+    "tag": "day",
+    "tagen": "day",
+    "woche": "week",
+    "wochen": "week",
+    "monat": "month",
+    "monaten": "month",
+    "jahr": "year",
+    "jahren": "year",
+    "jour": "day",
+    "jours": "day",
+    "semaine": "week",
+    "semaines": "week",
+    "mois": "month",
+    "an": "year",
+    "ans": "year",
+    "dia": "day",
+    "dias": "day",
+    "semana": "week",
+    "semanas": "week",
+    "mes": "month",
+    "meses": "month",
+    "ano": "year",
+    "anos": "year",
+}
 _PART = {  # in twentieths of the whole
-    "early": (0, 8), "mid": (6, 14), "late": (12, 20),
-    "beginning": (0, 5), "start": (0, 5), "middle": (6, 14), "end": (15, 20),
-}  # fmt: skip
+    "early": (0, 8),
+    "mid": (6, 14),
+    "late": (12, 20),
+    "beginning": (0, 5),
+    "start": (0, 5),
+    "middle": (6, 14),
+    "end": (15, 20),
+}
 _MOMENT = {  # from day and hour to day and hour, as seen from today
-    "today": (0, 0, 1, 0), "this morning": (0, 0, 0, 12), "this afternoon": (0, 12, 0, 18),
-    "this evening": (0, 17, 1, 0), "tonight": (0, 18, 1, 6), "last night": (-1, 18, 0, 6),
-    "yesterday": (-1, 0, 0, 0), "yesterday morning": (-1, 0, -1, 12), "yesterday afternoon": (-1, 12, -1, 18),
-    "yesterday evening": (-1, 17, 0, 0), "yesterday night": (-1, 18, 0, 6), "day before yesterday": (-2, 0, -1, 0),
-    "the other day": (-10, 0, 0, 0), "recently": (-30, 0, 1, 0), "lately": (-30, 0, 1, 0),
-}  # fmt: skip
+    "today": (0, 0, 1, 0),
+    "this morning": (0, 0, 0, 12),
+    "this afternoon": (0, 12, 0, 18),
+    "this evening": (0, 17, 1, 0),
+    "tonight": (0, 18, 1, 6),
+    "last night": (-1, 18, 0, 6),
+    "yesterday": (-1, 0, 0, 0),
+    "yesterday morning": (-1, 0, -1, 12),
+    "yesterday afternoon": (-1, 12, -1, 18),
+    "yesterday evening": (-1, 17, 0, 0),
+    "yesterday night": (-1, 18, 0, 6),
+    "day before yesterday": (-2, 0, -1, 0),
+    "the other day": (-10, 0, 0, 0),
+    "recently": (-30, 0, 1, 0),
+    "lately": (-30, 0, 1, 0),
+}
 _TRANSLATED = {  # without `hier`, which is "here" in German
-    "heute": "today", "gestern": "yesterday", "gestern abend": "last night", "vorgestern": "day before yesterday",
-    "letzte woche": "last week", "letzten monat": "last month", "letztes jahr": "last year",
-    "diese woche": "this week", "diesen monat": "this month", "dieses jahr": "this year",
-    "aujourd'hui": "today", "hier soir": "last night", "avant - hier": "day before yesterday",
-    "la semaine derniere": "last week", "le mois dernier": "last month", "l'annee derniere": "last year",
-    "cette semaine": "this week", "cette annee": "this year",
-    "hoy": "today", "ayer": "yesterday", "anoche": "last night", "anteayer": "day before yesterday",
-    "la semana pasada": "last week", "el mes pasado": "last month", "el ano pasado": "last year",
-    "esta semana": "this week", "este mes": "this month", "este ano": "this year",
-}  # fmt: skip
+    "heute": "today",
+    "gestern": "yesterday",
+    "gestern abend": "last night",
+    "vorgestern": "day before yesterday",
+    "letzte woche": "last week",
+    "letzten monat": "last month",
+    "letztes jahr": "last year",
+    "diese woche": "this week",
+    "diesen monat": "this month",
+    "dieses jahr": "this year",
+    "aujourd'hui": "today",
+    "hier soir": "last night",
+    "avant - hier": "day before yesterday",
+    "la semaine derniere": "last week",
+    "le mois dernier": "last month",
+    "l'annee derniere": "last year",
+    "cette semaine": "this week",
+    "cette annee": "this year",
+    "hoy": "today",
+    "ayer": "yesterday",
+    "anoche": "last night",
+    "anteayer": "day before yesterday",
+    "la semana pasada": "last week",
+    "el mes pasado": "last month",
+    "el ano pasado": "last year",
+    "esta semana": "this week",
+    "este mes": "this month",
+    "este ano": "this year",
+}
 
 _YEAR_NUMBER = re.compile("(?:19[7-9]|20[0-9])[0-9]")
 _ORDINAL = re.compile("^([0-9]{1,2})(?:st|nd|rd|th)$")
@@ -157,7 +231,9 @@ class _Line:
         return self._typed[pieces.start][0], self._typed[pieces.stop - 1][1]
 
     def _pieces(self, match: re.Match[str]) -> slice:
-        return slice(bisect_left(self._starts, match.start()), bisect_left(self._starts, match.end()))
+        return slice(
+            bisect_left(self._starts, match.start()), bisect_left(self._starts, match.end())
+        )
 
 
 def _tagged(typed: str) -> str:
@@ -309,7 +385,9 @@ class _Calendar:
             return self._now - count * timedelta(minutes=1 if unit == "minute" else 60)
         if unit in ("day", "week"):
             return _days(self._today - count * timedelta(1 if unit == "day" else 7))[0]
-        months = self._today.year * 12 + self._today.month - 1 - count * (1 if unit == "month" else 12)
+        months = (
+            self._today.year * 12 + self._today.month - 1 - count * (1 if unit == "month" else 12)
+        )
         start, end = _months(months // 12, months % 12 + 1)
         return start + min(timedelta(self._today.day), end - start) - timedelta(1)
 
@@ -318,7 +396,9 @@ class _Calendar:
         if unit in ("minute", "hour"):
             slack = timedelta(minutes=15 if unit == "minute" else 60)
             return start - slack, min(end + slack, self.tomorrow)
-        return start - _slack(unit, most), min(end + timedelta(1) + _slack(unit, least), self.tomorrow)
+        return start - _slack(unit, most), min(
+            end + timedelta(1) + _slack(unit, least), self.tomorrow
+        )
 
     def _weekday(self, weekday: int, weeks_ago: int) -> Span:
         return _days(self._monday + timedelta(weekday - 7 * weeks_ago))
@@ -344,14 +424,20 @@ class _Calendar:
                 if "year" in given:  # "in May of last year"
                     year, which = self._today.year - (which == "last"), ""
                 days = [int(n) for w in given if w[0] in "O0123456789" for n in _DIGITS.findall(w)]
-                return self._yearly(_recurring(word, days, weekday if year is None else None), year, which)
+                return self._yearly(
+                    _recurring(word, days, weekday if year is None else None), year, which
+                )
             if word == "yesterday":
                 return self._moment(word)
             if _NUMERIC_DATE.fullmatch(word):
                 return _numeric(word)
         if weekday is not None:
             start, end = self._weekday(weekday, 0)
-            return (start, end) if which == "this" or end < self.tomorrow else self._weekday(weekday, 1)
+            return (
+                (start, end)
+                if which == "this" or end < self.tomorrow
+                else self._weekday(weekday, 1)
+            )
         return _months(year, 1, 12) if year else self._unit(given[-1], which)
 
     def _yearly(self, recurring: Callable[[int], Span], year: int | None, which: str) -> Span:
@@ -499,7 +585,9 @@ _MEANINGS: list[tuple[Meaning, list[str]]] = [
     ),
     (
         _Calendar.between,
-        [f"(?:between|from) (?P<first>{_WHOLE}|{_NAME}) (?:and|to|until|till|through) (?P<last>{_WHOLE}|{_NAME})"],
+        [
+            f"(?:between|from) (?P<first>{_WHOLE}|{_NAME}) (?:and|to|until|till|through) (?P<last>{_WHOLE}|{_NAME})"
+        ],
     ),
     (
         _Calendar.since,
@@ -533,4 +621,8 @@ _MEANINGS: list[tuple[Meaning, list[str]]] = [
 @cache
 def _rules() -> list[tuple[re.Pattern[str], Meaning]]:
     """Compiled when they are first needed: it takes longer than the rest of a start."""
-    return [(re.compile(rf"(?<!\S)(?:{p})(?!\S)"), meaning) for meaning, patterns in _MEANINGS for p in patterns]
+    return [
+        (re.compile(rf"(?<!\S)(?:{p})(?!\S)"), meaning)
+        for meaning, patterns in _MEANINGS
+        for p in patterns
+    ]

@@ -16,7 +16,9 @@ from recollect.settings import SETTINGS
 
 # No test may fail because the machine is busy. On a build server the examples are the same each time; elsewhere
 # every run tries new ones.
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+PATIENT = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 settings.register_profile("here", PATIENT)
 settings.register_profile("server", PATIENT, derandomize=True)
 settings.load_profile("server" if os.environ.get("CI") else "here")
@@ -69,7 +71,9 @@ def on_postgres(database: str, user: str, tmp_path: Path, monkeypatch: pytest.Mo
     postgres.forget_keys(database)
     monkeypatch.setenv("RECOLLECT_HOME", database)
     monkeypatch.setenv("RECOLLECT_USER", user)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # where models are, since the home is no folder
+    monkeypatch.setenv(
+        "XDG_DATA_HOME", str(tmp_path / "data")
+    )  # where models are, since the home is no folder
     return database
 
 
@@ -77,7 +81,11 @@ def on_postgres(database: str, user: str, tmp_path: Path, monkeypatch: pytest.Mo
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where the libraries of a test are, once in every store: what `recollect.open` and `--home` take, and what
     is set. A test that is about SQLite's files says so with `parametrize("place", ["sqlite"], indirect=True)`."""
-    address: str = request.getfixturevalue("on_postgres") if request.param == "postgres" else str(tmp_path / "home")
+    address: str = (
+        request.getfixturevalue("on_postgres")
+        if request.param == "postgres"
+        else str(tmp_path / "home")
+    )
     return address
 
 

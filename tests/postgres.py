@@ -40,7 +40,11 @@ class Server:
             self._server = get_server(self.folder, cleanup_mode="stop")
         self.url: str = self._server.get_uri()
         with psycopg.connect(self.url, autocommit=True) as db:
-            for name, value in (("fsync", "off"), ("full_page_writes", "off"), ("max_connections", "300")):
+            for name, value in (
+                ("fsync", "off"),
+                ("full_page_writes", "off"),
+                ("max_connections", "300"),
+            ):
                 db.execute(f"alter system set {name} = {value}")
         self.control("restart", "-m", "fast")
 
@@ -49,7 +53,12 @@ class Server:
 
         socket = self.url.rsplit("host=", 1)[1]
         options = ["-o", '-h ""', "-o", f"-k {socket}", "-l", str(self.folder / "log")]
-        pg_ctl(["-w", *options, *arguments], pgdata=self.folder, user=self._server.system_user, timeout=60)
+        pg_ctl(
+            ["-w", *options, *arguments],
+            pgdata=self.folder,
+            user=self._server.system_user,
+            timeout=60,
+        )
 
     def stop(self) -> None:
         self.control("stop", "-m", "immediate")
@@ -97,7 +106,9 @@ def new_database(name: str) -> str:
         db.execute(f'drop database if exists "{name}" with (force)')
         db.execute(f"create database \"{name}\" encoding 'UTF8' template template0")
         parts = psycopg.conninfo.conninfo_to_dict(os.environ[URL])
-        bm25 = db.execute("select 1 from pg_available_extensions where name = 'pg_textsearch'").fetchone()
+        bm25 = db.execute(
+            "select 1 from pg_available_extensions where name = 'pg_textsearch'"
+        ).fetchone()
     url = address(parts | {"dbname": name})
     if bm25:
         with psycopg.connect(url, autocommit=True) as db:
@@ -109,7 +120,9 @@ def address(parts: dict[str, Any]) -> str:
     host = parts.get("host", "localhost")
     port = f"&port={parts['port']}" if parts.get("port") else ""
     secret = f":{parts['password']}" if parts.get("password") else ""
-    return f"postgresql://{parts.get('user', 'postgres')}{secret}@/{parts['dbname']}?host={host}{port}"
+    return (
+        f"postgresql://{parts.get('user', 'postgres')}{secret}@/{parts['dbname']}?host={host}{port}"
+    )
 
 
 def forget_keys(database: str) -> None:

@@ -146,7 +146,9 @@ def _messages(source: socket.socket, starts: bool = False) -> Iterator[bytes]:
     waiting = b""
     head = 0 if starts else 1
     while True:
-        while len(waiting) >= head + 4 and len(waiting) >= (end := head + struct.unpack_from("!I", waiting, head)[0]):
+        while len(waiting) >= head + 4 and len(waiting) >= (
+            end := head + struct.unpack_from("!I", waiting, head)[0]
+        ):
             yield waiting[:end]
             waiting, head = waiting[end:], 1
         received = source.recv(65_536)

@@ -44,7 +44,11 @@ def imports(path: Path) -> set[str]:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        found |= {n.split(".")[1] for n in names if n.startswith("recollect.") and n.split(".")[1] in LEVEL}
+        found |= {
+            n.split(".")[1]
+            for n in names
+            if n.startswith("recollect.") and n.split(".")[1] in LEVEL
+        }
     return found
 
 
@@ -66,13 +70,37 @@ def test_every_module_has_a_layer() -> None:
 def loaded(code: str) -> set[str]:
     script = f"{code}\nimport sys\nprint('\\n'.join(sys.modules))"
     return set(
-        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout.split()
     )
 
 
 # What the stdio server must not load before it has answered `initialize`: agents wait for it.
-HEAVY = {"pydantic", "starlette", "fastapi", "uvicorn", "httpx", "mcp", "numpy", "asyncio", "apsw", "ijson", "rich"}
-LATE = {"argparse", "dataclasses", "datetime", "inspect", "logging", "pathlib", "platformdirs", "queue", "typing"}
+HEAVY = {
+    "pydantic",
+    "starlette",
+    "fastapi",
+    "uvicorn",
+    "httpx",
+    "mcp",
+    "numpy",
+    "asyncio",
+    "apsw",
+    "ijson",
+    "rich",
+}
+LATE = {
+    "argparse",
+    "dataclasses",
+    "datetime",
+    "inspect",
+    "logging",
+    "pathlib",
+    "platformdirs",
+    "queue",
+    "typing",
+}
 STARTED = """
 import sys
 sys.argv[1:] = {arguments}
@@ -88,15 +116,27 @@ INITIALIZE = '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"pr
     [
         ["mcp"],
         ["--home", "x", "--user=ann", "mcp", "--profile", "letta"],
-        ["mcp", "--home=x", "--toolsets", "bus", "--tools=fetch", "--read-only", "--rename", "fetch=get"],
+        [
+            "mcp",
+            "--home=x",
+            "--toolsets",
+            "bus",
+            "--tools=fetch",
+            "--read-only",
+            "--rename",
+            "fetch=get",
+        ],
     ],
     ids=" ".join,
 )
 def test_the_stdio_server_starts_without_anything_heavy(arguments: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", STARTED.format(arguments=arguments)],
-        input=INITIALIZE, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        input=INITIALIZE,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "serverInfo" in done.stdout
     modules = {module.split(".")[0] for module in done.stderr.split()}
     assert not modules & (HEAVY | LATE)

@@ -21,7 +21,9 @@ def test_chunks_put_together_are_the_text(text: str, size: int, per_token: float
 
 
 @given(TEXTS, st.integers(1, 60), st.integers(0, 80))
-def test_chunks_that_overlap_share_no_more_than_told_and_leave_nothing_out(text: str, size: int, overlap: int) -> None:
+def test_chunks_that_overlap_share_no_more_than_told_and_leave_nothing_out(
+    text: str, size: int, overlap: int
+) -> None:
     found = chunks(text, size, overlap)
     assert all(tokens(end - start) <= size for start, end in found)
     if found:
@@ -39,7 +41,11 @@ def test_sentences_are_all_of_the_text(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "language", "parts"),
     [
-        ("Dr. Smith paid $3.50 for it. He left.", "en", ["Dr. Smith paid $3.50 for it. ", "He left."]),
+        (
+            "Dr. Smith paid $3.50 for it. He left.",
+            "en",
+            ["Dr. Smith paid $3.50 for it. ", "He left."],
+        ),
         ("これは文です。次の文です。", "ja", ["これは文です。", "次の文です。"]),
         ("¿Qué tal? Muy bien.", "es", ["¿Qué tal? ", "Muy bien."]),
         ("هل أنت بخير؟ نعم.", "ar", ["هل أنت بخير؟ ", "نعم."]),
@@ -47,7 +53,9 @@ def test_sentences_are_all_of_the_text(text: str) -> None:
         ("Das ist z. B. gut. Ja.", "de", ["Das ist z. B. gut. ", "Ja."]),
     ],
 )
-def test_sentences_end_where_they_do_in_many_languages(text: str, language: str, parts: list[str]) -> None:
+def test_sentences_end_where_they_do_in_many_languages(
+    text: str, language: str, parts: list[str]
+) -> None:
     assert [text[start:end] for start, end in sentences(text, language)] == parts
 
 
@@ -78,7 +86,9 @@ def test_an_empty_text_has_no_chunks() -> None:
     assert sentences(" ") == [Chunk(0, 1)]
 
 
-@pytest.mark.parametrize("text", ["a" * 300_000, "\n" * 300_000, ". " * 150_000, "🙂" * 100_000, "\ud800" * 1_000])
+@pytest.mark.parametrize(
+    "text", ["a" * 300_000, "\n" * 300_000, ". " * 150_000, "🙂" * 100_000, "\ud800" * 1_000]
+)
 def test_texts_without_sentences_are_cut_all_the_same(text: str) -> None:
     found = chunks(text)
     assert "".join(text[start:end] for start, end in found) == text

@@ -53,7 +53,9 @@ def test_search_prints_hits_and_a_total(filled: Any) -> None:
 
 def test_filters_work_from_the_command_line(filled: Any) -> None:
     everything = json.loads(filled("search", "the", "--json", "--limit", "200"))
-    mine = json.loads(filled("search", "the", "--role", "user", "--origin", "chatgpt", "--json", "--limit", "200"))
+    mine = json.loads(
+        filled("search", "the", "--role", "user", "--origin", "chatgpt", "--json", "--limit", "200")
+    )
     assert 0 < mine["total"] < everything["total"]
     assert {(h["role"], h["origin"]) for h in mine["hits"]} == {("user", "chatgpt")}
     assert json.loads(filled("search", "the", "--before", "1999-01-01", "--json"))["total"] == 0
@@ -79,7 +81,9 @@ def test_read_shows_a_hit_in_its_place(filled: Any) -> None:
     hit = json.loads(filled("search", "asyncio", "--json"))["hits"][0]
     shown = filled("read", hit["conversation_id"], "--message", hit["message_id"], "--around", "0")
     assert "▶" in shown
-    assert "no message 'ghost'" in filled("read", hit["conversation_id"], "--message", "ghost", fails=True)
+    assert "no message 'ghost'" in filled(
+        "read", hit["conversation_id"], "--message", "ghost", fails=True
+    )
 
 
 def test_an_export_comes_back_without_loss(filled: Any, user: str, tmp_path: Path) -> None:
@@ -113,20 +117,30 @@ def damage_the_index(place: str, user: str) -> None:
     """Take everything out, and leave something in that should not be there."""
     if "://" in place:
         with psycopg.connect(place) as server:
-            (owner,) = server.execute("select id from recollect.account where name = %s", [user]).fetchone() or ()
+            (owner,) = (
+                server.execute(
+                    "select id from recollect.account where name = %s", [user]
+                ).fetchone()
+                or ()
+            )
             server.execute("delete from recollect.passage_text where owner = %s", [owner])
             server.execute(
                 "insert into recollect.passage_text (owner, key, document, hidden, opening, sure, whole, length, words)"
-                " values (%s, 999999, 1, false, false, true, true, 2, 'left over')", [owner],
-            )  # fmt: skip
+                " values (%s, 999999, 1, false, false, true, true, 2, 'left over')",
+                [owner],
+            )
         return
     (path,) = Path(place).rglob("library.db")
     with closing(apsw.Connection(str(path))) as db:
         db.execute("insert into passage_text (passage_text) values ('delete-all')")
-        db.execute("insert into passage_text (rowid, title, content) values (999999, '', 'left over')")
+        db.execute(
+            "insert into passage_text (rowid, title, content) values (999999, '', 'left over')"
+        )
 
 
-def test_doctor_says_that_everything_agrees_or_what_does_not(filled: Any, place: str, user: str) -> None:
+def test_doctor_says_that_everything_agrees_or_what_does_not(
+    filled: Any, place: str, user: str
+) -> None:
     assert "Everything agrees" in filled("doctor")
     damage_the_index(place, user)
     filled("doctor", fails=True)
@@ -143,7 +157,9 @@ def test_doctor_says_that_everything_agrees_or_what_does_not(filled: Any, place:
         (["read", "x"], "Import something first"),
     ],
 )
-def test_a_mistake_is_answered_with_what_to_do(run: Any, arguments: list[str], complaint: str) -> None:
+def test_a_mistake_is_answered_with_what_to_do(
+    run: Any, arguments: list[str], complaint: str
+) -> None:
     assert complaint in run(*arguments, fails=True)
 
 
@@ -159,9 +175,21 @@ def test_a_bad_date_is_named(filled: Any) -> None:
 
 def test_stored_text_cannot_control_the_terminal(run: Any, tmp_path: Path) -> None:
     nasty = "\x1b[31mred\x07 [bold]markup[/] \u202eflip zebra"
-    (tmp_path / "x.json").write_text(json.dumps({"conversations": [
-        {"id": "c1", "title": nasty, "messages": [{"id": "m", "role": "user", "content": nasty, "author": nasty}]}
-    ]}))  # fmt: skip
+    (tmp_path / "x.json").write_text(
+        json.dumps(
+            {
+                "conversations": [
+                    {
+                        "id": "c1",
+                        "title": nasty,
+                        "messages": [
+                            {"id": "m", "role": "user", "content": nasty, "author": nasty}
+                        ],
+                    }
+                ]
+            }
+        )
+    )
     run("import", str(tmp_path / "x.json"))
     for shown in (run("search", "zebra"), run("read", "c1"), run("list")):
         assert not set(shown) & set("\x1b\x07\u202e")
@@ -170,7 +198,9 @@ def test_stored_text_cannot_control_the_terminal(run: Any, tmp_path: Path) -> No
 
 def test_lone_surrogates_are_printed_as_json(run: Any, tmp_path: Path) -> None:
     message = {"id": "m", "role": "user", "content": "zebra \ud800 x"}
-    (tmp_path / "x.json").write_text(json.dumps({"conversations": [{"id": "c1", "title": "t", "messages": [message]}]}))
+    (tmp_path / "x.json").write_text(
+        json.dumps({"conversations": [{"id": "c1", "title": "t", "messages": [message]}]})
+    )
     run("import", str(tmp_path / "x.json"))
     assert json.loads(run("read", "c1", "--json"))["messages"][0]["content"] == "zebra \ud800 x"
     run("read", "c1")
@@ -184,23 +214,32 @@ def test_bytes_that_are_no_text_do_no_harm_in_an_argument(filled: Any) -> None:
     assert "recollect: " in filled("stats", "--user", bad, fails=True)
 
 
-def test_the_home_may_be_said_before_the_command_or_after_it(filled: Any, place: str, user: str) -> None:
+def test_the_home_may_be_said_before_the_command_or_after_it(
+    filled: Any, place: str, user: str
+) -> None:
     home = ["--home", place]
     assert main([*home, "stats"]) == main(["stats", *home]) == 0
     assert main([*home, "--user", f"ann-{user}", "stats"]) == 1
     for arguments in ([*home, "mcp"], ["mcp", *home]):
         command = [sys.executable, "-m", "recollect", *arguments]
         done = subprocess.run(
-            command, input='{"jsonrpc":"2.0","id":1,"method":"ping"}\n', capture_output=True, text=True
+            command,
+            input='{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
+            capture_output=True,
+            text=True,
         )
         assert json.loads(done.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}
 
 
 def test_it_runs_as_a_program(place: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "recollect", "--help"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "recollect", "--help"], capture_output=True, text=True, check=True
+    )
     assert "recollect import" in done.stdout
     done = subprocess.run(
-        [sys.executable, "-m", "recollect", "search", "x", "--home", place], capture_output=True, text=True
+        [sys.executable, "-m", "recollect", "search", "x", "--home", place],
+        capture_output=True,
+        text=True,
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("recollect: There is no library")

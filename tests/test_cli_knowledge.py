@@ -47,9 +47,13 @@ def garden(run: Any, tmp_path: Path) -> dict[str, str]:
         return id_
 
     return {
-        "notes": added("notes", "Beds", "--text", "The tomatoes stand in bed four.", "--tag", "garden"),
+        "notes": added(
+            "notes", "Beds", "--text", "The tomatoes stand in bed four.", "--tag", "garden"
+        ),
         "media": added("media", "A film", "--transcript", str(film), "--set", "media_type=video"),
-        "characters": added("characters", "Rosa", "--set", "description=She grows tomatoes.", "--tag", "farm"),
+        "characters": added(
+            "characters", "Rosa", "--set", "description=She grows tomatoes.", "--tag", "farm"
+        ),
         "prompts": added("prompts", "Planner", "--set", "user_prompt=Plan the tomatoes."),
     }
 
@@ -102,7 +106,10 @@ def test_a_result_in_a_film_says_when(run: Any, garden: dict[str, str]) -> None:
 
 def test_filters_of_a_search(run: Any, garden: dict[str, str]) -> None:
     def kinds(*arguments: str) -> list[str]:
-        return sorted(r["source"] for r in json.loads(run("search", "tomatoes", *arguments, "--json"))["results"])
+        return sorted(
+            r["source"]
+            for r in json.loads(run("search", "tomatoes", *arguments, "--json"))["results"]
+        )
 
     assert kinds() == ["characters", "media", "notes", "prompts"]
     assert kinds("--in", "note", "--in", "prompts") == ["notes", "prompts"]
@@ -116,7 +123,9 @@ def test_filters_of_a_search(run: Any, garden: dict[str, str]) -> None:
 
 def test_messages_that_are_found_are_read_as_conversations_are(run: Any, place: str) -> None:
     with recollect.open(place) as library:
-        library.add_conversation("talk", "Talk", messages=[{"id": "m1", "role": "user", "content": "the walrus"}])
+        library.add_conversation(
+            "talk", "Talk", messages=[{"id": "m1", "role": "user", "content": "the walrus"}]
+        )
     assert "recollect read talk --message m1" in run("search", "walrus")
     assert "user: the walrus" in run("read", "chats", "talk")
 
@@ -141,35 +150,48 @@ def test_everything_can_be_read(run: Any, garden: dict[str, str]) -> None:
     assert "The tomatoes stand in bed four." in run("read", "notes", garden["notes"])
     assert "She grows tomatoes." in run("read", "characters", "rosa")
     assert "Plan the tomatoes." in run("read", "prompt", "Planner")
-    assert json.loads(run("read", "notes", garden["notes"], "--json"))["content"] == "The tomatoes stand in bed four."
+    assert (
+        json.loads(run("read", "notes", garden["notes"], "--json"))["content"]
+        == "The tomatoes stand in bed four."
+    )
     assert "Note not found: nowhere" in run("read", "notes", "nowhere", fails=True)
 
 
 def test_a_long_text_is_read_where_something_is_found_or_piece_by_piece(run: Any) -> None:
-    text = " ".join(f"Sentence number {n} is about nothing." for n in range(4_000)) + " Here grow the tomatoes."
+    text = (
+        " ".join(f"Sentence number {n} is about nothing." for n in range(4_000))
+        + " Here grow the tomatoes."
+    )
     note = json.loads(run("add", "notes", "Long", "--text", text, "--json"))["id"]
     assert "The rest: --offset 100000" in run("read", "notes", note)
     assert "tomatoes" in run("read", "notes", note, "--offset", "100000")
     found = json.loads(run("read", "notes", note, "--query", "tomatoes", "--json"))["content"]
     assert "tomatoes" in found
-    wider = json.loads(run("read", "notes", note, "--query", "tomatoes", "--max-tokens", "900", "--json"))["content"]
+    wider = json.loads(
+        run("read", "notes", note, "--query", "tomatoes", "--max-tokens", "900", "--json")
+    )["content"]
     assert len(found) < len(wider) <= 3_600
     assert run("read", "notes", note, "--mode", "snippet").count("Sentence") < 20
 
 
-def test_a_transcript_is_printed_or_written(run: Any, garden: dict[str, str], tmp_path: Path) -> None:
+def test_a_transcript_is_printed_or_written(
+    run: Any, garden: dict[str, str], tmp_path: Path
+) -> None:
     assert run("transcript", garden["media"]) == "Water the tomatoes early.\nNever at noon.\n"
     assert "00:01:10" in run("transcript", garden["media"], "--timestamps")
-    assert json.loads(run("transcript", garden["media"], "--format", "json"))["segments"][1]["text"] == "Never at noon."
+    assert (
+        json.loads(run("transcript", garden["media"], "--format", "json"))["segments"][1]["text"]
+        == "Never at noon."
+    )
     target = tmp_path / "out.srt"
     run("transcript", garden["media"], "--format", "srt", "--output", str(target))
     assert target.read_text() == SRT
 
 
 def test_stored_text_cannot_steer_the_terminal(run: Any) -> None:
-    note = json.loads(run("add", "notes", "A\x1b[31mred", "--text", "tomatoes \x1b]0;title\x07 [bold]x", "--json"))[
-        "id"
-    ]
+    note = json.loads(
+        run("add", "notes", "A\x1b[31mred", "--text", "tomatoes \x1b]0;title\x07 [bold]x", "--json")
+    )["id"]
     for shown in (run("search", "tomatoes"), run("read", "notes", note), run("list", "notes")):
         assert "\x1b[31m" not in shown
         assert "\x07" not in shown
@@ -184,7 +206,9 @@ def test_what_is_added_comes_from_options_files_and_standard_input(
 ) -> None:
     assert "Added Compost, version 1." in run("add", "notes", "--text", "# Compost\nTurn it.")
     (tmp_path / "idea.md").write_text("An idea.", encoding="utf-8-sig")
-    note = json.loads(run("add", "notes", "Idea", "--file", str(tmp_path / "idea.md"), "--json"))["id"]
+    note = json.loads(run("add", "notes", "Idea", "--file", str(tmp_path / "idea.md"), "--json"))[
+        "id"
+    ]
     assert json.loads(run("read", "notes", note, "--json"))["content"] == "An idea."
     monkeypatch.setattr(sys, "stdin", piped("From a pipe."))
     note = json.loads(run("add", "notes", "Piped", "--json"))["id"]
@@ -213,7 +237,10 @@ def test_what_cannot_be_written_is_said(run: Any, garden: dict[str, str], tmp_pa
         (("add", "notes", "N", "--set", "title"), "FIELD=VALUE"),
         (("add", "notes", "N", "--file", str(tmp_path / "x.bin")), "UTF-8"),
         (("add", "notes", "N", "--file", str(tmp_path / "nowhere")), "cannot be read"),
-        (("delete", "notes", garden["notes"], "--yes", "--keep", str(tmp_path / "no/where")), "cannot be written"),
+        (
+            ("delete", "notes", garden["notes"], "--yes", "--keep", str(tmp_path / "no/where")),
+            "cannot be written",
+        ),
         (("add", "characters", "N", "--set", "card=x"), "JSON"),
         (("edit", "notes", garden["notes"]), "nothing to change"),
         (("edit", "notes", "nowhere", "--title", "x"), "Note not found"),
@@ -227,7 +254,9 @@ def test_what_cannot_be_written_is_said(run: Any, garden: dict[str, str], tmp_pa
 
 def test_an_edit_changes_what_is_given(run: Any, garden: dict[str, str]) -> None:
     assert "Changed Beds, version 2." in run("edit", "notes", garden["notes"], "--tag", "soil")
-    told = json.loads(run("edit", "notes", garden["notes"], "--title", "New", "--version", "2", "--json"))
+    told = json.loads(
+        run("edit", "notes", garden["notes"], "--title", "New", "--version", "2", "--json")
+    )
     assert (told["title"], told["tags"], told["version"]) == ("New", ["soil"], 3)
     assert "The tomatoes stand" in run("read", "notes", garden["notes"])
     refused = run("edit", "notes", garden["notes"], "--text", "Mine.", "--version", "2", fails=True)
@@ -247,9 +276,14 @@ def test_at_a_terminal_the_editor_is_opened(
     assert json.loads(run("read", "notes", note, "--json"))["content"] == " More."
     run("edit", "notes", garden["notes"])
     assert "four. More." in run("read", "notes", garden["notes"])
-    monkeypatch.setenv("EDITOR", editor(tmp_path, "file.write_text(file.read_text().replace('Never', 'Only'))"))
+    monkeypatch.setenv(
+        "EDITOR", editor(tmp_path, "file.write_text(file.read_text().replace('Never', 'Only'))")
+    )
     run("edit", "media", garden["media"])
-    assert run("transcript", garden["media"], "--format", "srt").rstrip() == SRT.replace("Never", "Only").rstrip()
+    assert (
+        run("transcript", garden["media"], "--format", "srt").rstrip()
+        == SRT.replace("Never", "Only").rstrip()
+    )
     monkeypatch.setenv("EDITOR", editor(tmp_path, "pass"))
     run("edit", "media", garden["media"])
     monkeypatch.setenv("EDITOR", editor(tmp_path, "sys.exit(1)"))
@@ -267,14 +301,21 @@ def test_deleting_asks_and_what_was_kept_comes_back(
     assert "Nothing was deleted" in run("delete", "notes", garden["notes"], fails=True)
     kept = tmp_path / "kept.json"
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-    assert f"recollect import {kept}" in run("delete", "notes", garden["notes"], "--keep", str(kept))
+    assert f"recollect import {kept}" in run(
+        "delete", "notes", garden["notes"], "--keep", str(kept)
+    )
     assert "not found" in run("read", "notes", garden["notes"], fails=True)
     assert main(["import", str(kept), "--home", place]) == 0
     assert "The tomatoes stand in bed four." in run("read", "notes", garden["notes"])
-    assert json.loads(run("delete", "prompts", "Planner", "--yes", "--json"))["deleted"] == garden["prompts"]
+    assert (
+        json.loads(run("delete", "prompts", "Planner", "--yes", "--json"))["deleted"]
+        == garden["prompts"]
+    )
 
 
-def test_every_kind_is_exported_in_every_format(run: Any, garden: dict[str, str], tmp_path: Path) -> None:
+def test_every_kind_is_exported_in_every_format(
+    run: Any, garden: dict[str, str], tmp_path: Path
+) -> None:
     for kind, formats in writing.FORMATS.items():
         for format in formats:
             target = tmp_path / f"{kind}.{format}"

@@ -28,11 +28,23 @@ def run(place: str, capfd: pytest.CaptureFixture[str]) -> Any:
 def garden(place: str) -> None:
     """A conversation in which something was decided, and observed."""
     with recollect.open(place) as library:
-        library.add_conversation("s1", "Roses\x1b[31m", namespace="/home/me/garden", messages=[
-            {"role": "user", "content": "We decided to prune the roses in March because frost kills the new shoots.",
-             "created_at": "2025-12-01T10:00:00+00:00"},
-            {"role": "assistant", "content": "Noted: pruning in March.", "created_at": "2025-12-01T10:01:00+00:00"},
-        ])  # fmt: skip
+        library.add_conversation(
+            "s1",
+            "Roses\x1b[31m",
+            namespace="/home/me/garden",
+            messages=[
+                {
+                    "role": "user",
+                    "content": "We decided to prune the roses in March because frost kills the new shoots.",
+                    "created_at": "2025-12-01T10:00:00+00:00",
+                },
+                {
+                    "role": "assistant",
+                    "content": "Noted: pruning in March.",
+                    "created_at": "2025-12-01T10:01:00+00:00",
+                },
+            ],
+        )
         assert observing.catch_up(library.store) == 1
 
 
@@ -42,10 +54,14 @@ def test_a_person_goes_from_a_list_to_what_was_said(run: Any) -> None:
     (id_, *_) = re.findall(r"\*\*ID:\*\* (\S+)", listed)
     details = run("get", id_)
     path, first, last = re.findall(r"`(/\S+)` lines (\d+)-(\d+)", details)[0]
-    assert "We decided to prune the roses in March" in run("read", path, "--lines", f"{first}-{last}")
+    assert "We decided to prune the roses in March" in run(
+        "read", path, "--lines", f"{first}-{last}"
+    )
     assert run("read", path, "--lines", "1") == "# Conversation: Roses\ufffd[31m\n"
     assert run("read", path, "--lines", "3-").startswith("# Date: 2025-12-01\n")
-    assert id_ in run("timeline", id_) and id_ in run("timeline", "2025-12-01", "--project", "garden")
+    assert id_ in run("timeline", id_) and id_ in run(
+        "timeline", "2025-12-01", "--project", "garden"
+    )
     assert "(1 conversation)" in run("search", "roses", "--and", "pruning")
 
 
@@ -53,7 +69,11 @@ def test_a_person_goes_from_a_list_to_what_was_said(run: Any) -> None:
 def test_programs_get_json(run: Any) -> None:
     found = json.loads(run("search", "roses", "--json"))
     id_, path = found["results"][0]["id"], found["results"][0]["path"]
-    assert json.loads(run("get", id_, "--json"))["observations"][0]["path"] == path == "/garden/s1.jsonl"
+    assert (
+        json.loads(run("get", id_, "--json"))["observations"][0]["path"]
+        == path
+        == "/garden/s1.jsonl"
+    )
     assert json.loads(run("read", path, "--json"))["text"].startswith("# Conversation: ")
     assert json.loads(run("timeline", id_, "--json"))["anchor"] == 0
     assert json.loads(run("forget", id_, "--json"))["deleted"] is False
@@ -62,7 +82,9 @@ def test_programs_get_json(run: Any) -> None:
 @pytest.mark.usefixtures("garden")
 def test_nothing_is_forgotten_without_yes(run: Any) -> None:
     (id_, *_) = re.findall(r"\*\*ID:\*\* (\S+)", run("search", "roses"))
-    assert "--yes" in run("forget", id_) and "--yes" in run("forget", "--project", "garden", "--until", "2025-12-31")
+    assert "--yes" in run("forget", id_) and "--yes" in run(
+        "forget", "--project", "garden", "--until", "2025-12-31"
+    )
     assert run("forget", id_, "--yes").startswith("Forgot 1 observation")
     assert "Invalid observation ID" in run("get", id_, fails=True)
     assert run("forget", "--path", "/garden/s1.jsonl", "--yes").startswith("Forgot 1 conversation")

@@ -59,12 +59,22 @@ def run(place: str, capsys: pytest.CaptureFixture[str]) -> Any:
 @pytest.fixture
 def talks(tmp_path: Path) -> str:
     conversations = [
-        {"id": id, "title": f"About {id}", "metadata": {"tags": ["work"] if id == "router" else []}, "messages": [
-            {"id": f"{id}-{n}", "role": role, "content": text, "created_at": f"2025-03-{n + 1:02}T10:00:00Z"}
-            for n, (role, text) in enumerate(messages)
-        ]}
+        {
+            "id": id,
+            "title": f"About {id}",
+            "metadata": {"tags": ["work"] if id == "router" else []},
+            "messages": [
+                {
+                    "id": f"{id}-{n}",
+                    "role": role,
+                    "content": text,
+                    "created_at": f"2025-03-{n + 1:02}T10:00:00Z",
+                }
+                for n, (role, text) in enumerate(messages)
+            ],
+        }
         for id, messages in TALKS.items()
-    ]  # fmt: skip
+    ]
     path = tmp_path / "talks.json"
     path.write_text(json.dumps({"conversations": conversations}))
     return str(path)
@@ -80,7 +90,9 @@ def filled(run: Any, talks: str) -> Any:
 def more(tmp_path: Path) -> str:
     messages = [{"role": "user", "content": f"line {n}"} for n in range(30)]
     path = tmp_path / "more.json"
-    path.write_text(json.dumps({"conversations": [{"id": "more", "title": "", "messages": messages}]}))
+    path.write_text(
+        json.dumps({"conversations": [{"id": "more", "title": "", "messages": messages}]})
+    )
     return str(path)
 
 
@@ -114,26 +126,43 @@ def test_every_part_of_a_score_is_explained() -> None:
 
 def test_json_says_how_the_answer_came_about(indexed: Any) -> None:
     found = json.loads(indexed("search", "pruned roses", "--json"))
-    assert (found["exact"], found["mode"], found["embedded"], found["note"]) == (False, "both", 1.0, "")
+    assert (found["exact"], found["mode"], found["embedded"], found["note"]) == (
+        False,
+        "both",
+        1.0,
+        "",
+    )
     hit = found["hits"][0]
     assert (hit["arms"], hit["terms"]) == (["text", "vector"], ["pruned", "roses"])
     assert sum(hit["parts"].values()) == pytest.approx(hit["score"], abs=0.01)
     words = json.loads(indexed("search", "pruned roses", "--json", "--mode", "text"))
     assert (words["exact"], words["mode"], words["hits"][0]["arms"]) == (True, "text", ["text"])
     meant = json.loads(indexed("search", "pruned roses", "--json", "--mode", "vector"))
-    assert (meant["exact"], meant["mode"], meant["hits"][0]["arms"]) == (False, "vector", ["vector"])
+    assert (meant["exact"], meant["mode"], meant["hits"][0]["arms"]) == (
+        False,
+        "vector",
+        ["vector"],
+    )
 
 
 def test_a_total_that_is_only_a_lower_bound_is_marked(indexed: Any) -> None:
     assert " of at least " in indexed("search", "roses")
     assert "1 to 3 of 3\n" in indexed("search", "roses", "--mode", "text")
-    assert "No more hits; there are 3." in indexed("search", "roses", "--mode", "text", "--offset", "50")
+    assert "No more hits; there are 3." in indexed(
+        "search", "roses", "--mode", "text", "--offset", "50"
+    )
 
 
-def test_it_is_said_when_only_words_were_looked_for(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "Words only: there are no vectors yet (`recollect index` makes them)." in filled("search", "roses")
+def test_it_is_said_when_only_words_were_looked_for(
+    filled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Words only: there are no vectors yet (`recollect index` makes them)." in filled(
+        "search", "roses"
+    )
     assert "Words only" not in filled("search", "roses", "--mode", "text")
-    assert "no vectors to search in yet" in filled("search", "roses", "--mode", "vector", fails=True)
+    assert "no vectors to search in yet" in filled(
+        "search", "roses", "--mode", "vector", fails=True
+    )
     filled("index")
     assert "Words only" not in filled("search", "roses")
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
@@ -152,7 +181,11 @@ def test_by_conversation_gives_each_conversation_once_with_its_best_messages(fil
     assert sorted(ids) == ["roses", "router", "tokens"]
     assert found["total"] == 3
     roses = next(hit for hit in found["hits"] if hit["conversation_id"] == "roses")
-    assert {also["message_id"] for also in roses["also"]} | {roses["message_id"]} == {"roses-0", "roses-1", "roses-2"}
+    assert {also["message_id"] for also in roses["also"]} | {roses["message_id"]} == {
+        "roses-0",
+        "roses-1",
+        "roses-2",
+    }
     shown = filled("search", "roses pruned", "--by", "conversation")
     assert (shown.count("About roses"), shown.count("recollect read")) == (1, 1)
     assert "late winter" in shown and "looks outward" in shown
@@ -160,10 +193,15 @@ def test_by_conversation_gives_each_conversation_once_with_its_best_messages(fil
 
 
 def test_several_concepts_find_only_conversations_that_have_all_of_them(filled: Any) -> None:
-    found = json.loads(filled("search", "--and", "React Router", "--and", "authentication", "--json"))
+    found = json.loads(
+        filled("search", "--and", "React Router", "--and", "authentication", "--json")
+    )
     assert [hit["conversation_id"] for hit in found["hits"]] == ["router"]
     (hit,) = found["hits"]
-    assert {hit["message_id"], *(also["message_id"] for also in hit["also"])} == {"router-0", "router-2"}
+    assert {hit["message_id"], *(also["message_id"] for also in hit["also"])} == {
+        "router-0",
+        "router-2",
+    }
     shown = filled("search", "React Router", "--and", "authentication", "--explain")
     assert shown.count("found by its words") == 2
     assert "No conversations match" in filled("search", "roses", "--and", "authentication")
@@ -180,7 +218,10 @@ def test_copies_are_told_with_the_one_that_stands_for_them(filled: Any) -> None:
 
 def test_fields_and_tags_narrow_a_search(filled: Any) -> None:
     def ids(*arguments: str) -> set[str]:
-        return {hit["conversation_id"] for hit in json.loads(filled("search", *arguments, "--json"))["hits"]}
+        return {
+            hit["conversation_id"]
+            for hit in json.loads(filled("search", *arguments, "--json"))["hits"]
+        }
 
     assert ids("authentication") == {"router", "tokens"}
     assert ids("authentication", "--tag", "work") == ids("authentication tag:work") == {"router"}
@@ -190,7 +231,9 @@ def test_fields_and_tags_narrow_a_search(filled: Any) -> None:
 
 def test_the_time_that_a_question_names_is_seen_from_now(filled: Any) -> None:
     def parts(now: str) -> Any:
-        return json.loads(filled("search", "roses last week", "--now", now, "--json"))["hits"][0]["parts"]
+        return json.loads(filled("search", "roses last week", "--now", now, "--json"))["hits"][0][
+            "parts"
+        ]
 
     assert "time" in parts("2025-03-10")
     assert "time" not in parts("2025-09-01")
@@ -201,7 +244,18 @@ def test_the_help_lists_the_fields_and_the_operators(capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         main(["search", "--help"])
     shown = capsys.readouterr().out
-    for field in ("role:", "from:", "in:", "before:", "after:", "tag:", "title:", "NEAR(", " -b", "NOT"):
+    for field in (
+        "role:",
+        "from:",
+        "in:",
+        "before:",
+        "after:",
+        "tag:",
+        "title:",
+        "NEAR(",
+        " -b",
+        "NOT",
+    ):
         assert field in shown
 
 
@@ -250,7 +304,9 @@ def test_index_leaves_the_work_to_whoever_is_at_it(filled: Any, place: str) -> N
     assert "embedded" in filled("index")
 
 
-def test_indexing_that_is_stopped_goes_on_next_time(filled: Any, more: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_indexing_that_is_stopped_goes_on_next_time(
+    filled: Any, more: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -259,12 +315,16 @@ def test_indexing_that_is_stopped_goes_on_next_time(filled: Any, more: str, monk
             patched.setattr(store, "finish_space", stop)
         assert "goes on from there" in filled("index", fails=True)
     filled("import", more)
-    assert "Only 30 % of the library has vectors yet (`recollect index` makes the rest)." in filled("search", "roses")
+    assert "Only 30 % of the library has vectors yet (`recollect index` makes the rest)." in filled(
+        "search", "roses"
+    )
     assert "embedded 30 passages" in filled("index")
     assert json.loads(filled("search", "roses", "--json"))["embedded"] == 1.0
 
 
-def test_import_indexes_unless_it_is_told_not_to(run: Any, talks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_import_indexes_unless_it_is_told_not_to(
+    run: Any, talks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run("import", talks)  # RECOLLECT_INDEXING is manual here
     assert json.loads(run("stats", "--json"))["vectors"] == []
     monkeypatch.setenv("RECOLLECT_INDEXING", "background")
@@ -282,7 +342,10 @@ def test_an_import_stands_even_if_indexing_fails_or_is_stopped(
     monkeypatch.setenv("RECOLLECT_INDEXING", "background")
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "gte-small")  # which is not here
     assert main(["import", talks, *home]) == 0
-    assert "complete, but not all of it is indexed: The model gte-small is not here yet" in capsys.readouterr().err
+    assert (
+        "complete, but not all of it is indexed: The model gte-small is not here yet"
+        in capsys.readouterr().err
+    )
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -302,10 +365,16 @@ def test_model_shows_the_setting_and_how_far_its_vectors_are(run: Any, talks: st
     run("index")
     assert "100 %" in run("model")
     shown = json.loads(run("model", "--json"))
-    assert (shown["setting"], shown["fetched"], shown["vectors"][0]["name"]) == ("static", [], "static")
+    assert (shown["setting"], shown["fetched"], shown["vectors"][0]["name"]) == (
+        "static",
+        [],
+        "static",
+    )
 
 
-def test_model_says_when_the_setting_names_another_model(indexed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_says_when_the_setting_names_another_model(
+    indexed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "gte-small")
     assert "The setting names another model" in indexed("model")
     assert "recollect model fetch gte-small" in indexed("index", fails=True)
@@ -326,7 +395,9 @@ def test_fetching_says_where_the_model_is_and_how_to_use_it(
         (into / name).mkdir(parents=True)
         return into / name
 
-    monkeypatch.setattr(fetching, "fetch", fetched)  # the real one downloads 160 MB; tests/test_onnx_model.py does
+    monkeypatch.setattr(
+        fetching, "fetch", fetched
+    )  # the real one downloads 160 MB; tests/test_onnx_model.py does
     shown = run("model", "fetch", "gte-small")
     assert models.folder_of("gte-small").is_relative_to(tmp_path)
     assert str(models.folder_of("gte-small")) in shown

@@ -40,7 +40,9 @@ recollect.open(sys.argv[1]).import_path(sys.argv[2], progress=lambda *a: print(a
 
 def run_and_kill(code: str, *arguments: str, lines: int) -> list[str]:
     """Start a program, kill it after it has printed this many lines, and return all it printed."""
-    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     printed = []
     for _ in range(lines):
@@ -77,15 +79,33 @@ def test_appends_survive_being_killed(series: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("series", range(SERIES))
-def test_imports_survive_being_killed_and_finish_when_run_again(series: int, tmp_path: Path) -> None:
+def test_imports_survive_being_killed_and_finish_when_run_again(
+    series: int, tmp_path: Path
+) -> None:
     rng = random.Random(1_000 + series)
     home, export = tmp_path / "home", tmp_path / "conversations.json"
-    export.write_text(json.dumps({"conversations": [
-        {"id": f"c{c}", "title": f"Talk {c}", "created_at": "2025-01-01", "messages": [
-            {"id": f"c{c}m{m}", "role": "user", "content": f"imported word{c}x{m} " + "filler " * 200}
-            for m in range(20)
-        ]} for c in range(60)
-    ]}))  # fmt: skip
+    export.write_text(
+        json.dumps(
+            {
+                "conversations": [
+                    {
+                        "id": f"c{c}",
+                        "title": f"Talk {c}",
+                        "created_at": "2025-01-01",
+                        "messages": [
+                            {
+                                "id": f"c{c}m{m}",
+                                "role": "user",
+                                "content": f"imported word{c}x{m} " + "filler " * 200,
+                            }
+                            for m in range(20)
+                        ],
+                    }
+                    for c in range(60)
+                ]
+            }
+        )
+    )
     for _ in range(max(1, KILLS // 2 // SERIES)):
         run_and_kill(IMPORTER, str(home), str(export), lines=rng.randint(1, 20))
         with recollect.open(home) as library:

@@ -27,7 +27,11 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Every page with every store, but for those whose commands name the folder that the home is.
 FOLDERS = ("moving.md",)
-WHERE = [(store, page) for page in PAGES for store in ("sqlite", "postgres")[: 1 if page.name in FOLDERS else 2]]
+WHERE = [
+    (store, page)
+    for page in PAGES
+    for store in ("sqlite", "postgres")[: 1 if page.name in FOLDERS else 2]
+]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -44,12 +48,16 @@ def run(arguments: list[str], folder: Path) -> None:
     """Run a command in a folder where the examples lie, as the docs suppose."""
     if not (folder / "examples").exists():
         (folder / "examples").symlink_to(ROOT / "examples")
-    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        arguments, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
     assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
 
 
 @pytest.mark.usefixtures("place")
-@pytest.mark.parametrize(("place", "page"), WHERE, indirect=["place"], ids=lambda part: getattr(part, "name", part))
+@pytest.mark.parametrize(
+    ("place", "page"), WHERE, indirect=["place"], ids=lambda part: getattr(part, "name", part)
+)
 def test_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
     lines = [
         line[2:]
@@ -60,7 +68,10 @@ def test_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path) 
     ]
     recollect = [sys.executable, "-m", "recollect"]
     if lines and not lines[0].startswith("recollect import"):
-        run([*recollect, "import", *(str(p) for p in (ROOT / "examples").iterdir() if p.is_dir())], tmp_path)
+        run(
+            [*recollect, "import", *(str(p) for p in (ROOT / "examples").iterdir() if p.is_dir())],
+            tmp_path,
+        )
     for line in lines:
         program, *arguments = shlex.split(line)
         assert program == "recollect"
@@ -92,7 +103,9 @@ def requests_of(page: str) -> list[tuple[str, str, dict[str, str], str | None]]:
     for name, text in blocks("sh"):
         commands = shlex.split(text, comments=True) if name == page else []
         for start in [n for n, word in enumerate(commands) if word == "curl"]:
-            end = next((n for n in range(start + 1, len(commands)) if commands[n] == "curl"), len(commands))
+            end = next(
+                (n for n in range(start + 1, len(commands)) if commands[n] == "curl"), len(commands)
+            )
             found.append(_request(commands[start + 1 : end]))
     return found
 
@@ -147,8 +160,12 @@ def test_the_careful_way_of_setting_up_a_server_works_as_written(database: str, 
             prepared = postgres.address(parts | {"dbname": name})
             recollect.open(prepared, user="setup", background=False).close()
             administrator.execute(as_here(second))
-            programs = postgres.address(parts | {"dbname": name, "user": name, "password": "a long secret"})
-            with recollect.open(programs.replace(" ", "%20"), user="ann", background=False) as library:
+            programs = postgres.address(
+                parts | {"dbname": name, "user": name, "password": "a long secret"}
+            )
+            with recollect.open(
+                programs.replace(" ", "%20"), user="ann", background=False
+            ) as library:
                 library.add_conversation("c", messages=[{"role": "user", "content": "walrus"}])
                 assert library.search("walrus").total == 1
                 assert not any("recollect_search" in line for line in library.store.lacks)

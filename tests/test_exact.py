@@ -35,7 +35,9 @@ def test_column_filters_and_plus_are_fts5_s() -> None:
             expression(other)
 
 
-@pytest.mark.parametrize("wrong", ["*", '"', "(", ")", "a AND", "OR b", '"a', "", "  ", "->", "a (", "NEAR("])
+@pytest.mark.parametrize(
+    "wrong", ["*", '"', "(", ")", "a AND", "OR b", '"a', "", "  ", "->", "a (", "NEAR("]
+)
 def test_what_is_malformed_is_told(library: recollect.Library, wrong: str) -> None:
     with pytest.raises(MalformedQuery):
         library.exact(wrong)
@@ -46,27 +48,39 @@ def test_a_query_over_the_cap_is_told(library: recollect.Library) -> None:
         library.exact("a" * (LIMITS.query_bytes + 1))
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(texts, st.lists(texts, min_size=1, max_size=4)), min_size=1, max_size=6),
-       st.lists(queries, min_size=1, max_size=6))  # fmt: skip
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(st.tuples(texts, st.lists(texts, min_size=1, max_size=4)), min_size=1, max_size=6),
+    st.lists(queries, min_size=1, max_size=6),
+)
 def test_titles_are_never_what_matches(
     library: recollect.Library, conversations: list[tuple[str, list[str]]], asked: list[str]
 ) -> None:
     for summary in library.conversations(limit=200)[0]:
         library.delete(summary.id)
     for n, (title, contents) in enumerate(conversations):
-        library.add_conversation(f"c{n}", title, messages=[{"role": "user", "content": c} for c in contents])
+        library.add_conversation(
+            f"c{n}", title, messages=[{"role": "user", "content": c} for c in contents]
+        )
     for query in asked:
         page = library.exact(query, limit=200)
-        wanted = {(f"c{n}", k) for n, (_, contents) in enumerate(conversations)
-                  for k, content in enumerate(contents) if matches(parse(query), "", content)}  # fmt: skip
+        wanted = {
+            (f"c{n}", k)
+            for n, (_, contents) in enumerate(conversations)
+            for k, content in enumerate(contents)
+            if matches(parse(query), "", content)
+        }
         assert {(hit.conversation_id, hit.position) for hit in page.hits} == wanted
         assert (page.total, page.exact) == (len(wanted), True)
 
 
 def test_the_best_come_first_and_the_total_counts_all(library: recollect.Library) -> None:
     for n in range(30):
-        library.add_conversation(f"c{n}", "walrus", messages=[{"role": "user", "content": "a seal " * n}])
+        library.add_conversation(
+            f"c{n}", "walrus", messages=[{"role": "user", "content": "a seal " * n}]
+        )
     library.add_conversation("best", "", messages=[{"role": "user", "content": "seal"}])
     page = library.exact("seal", limit=3)
     assert (len(page.hits), page.total) == (3, 30)
@@ -80,15 +94,23 @@ def test_the_best_come_first_and_the_total_counts_all(library: recollect.Library
 
 
 def test_an_excerpt_has_twenty_words_around_the_match_and_whole_words_are_marked() -> None:
-    text = " ".join(f"w{n}" for n in range(200)) + " performance " + " ".join(f"x{n}" for n in range(200))
+    text = (
+        " ".join(f"w{n}" for n in range(200))
+        + " performance "
+        + " ".join(f"x{n}" for n in range(200))
+    )
     shown, marks = excerpt(text, [Word("perform", prefix=True)], 20)
     assert shown.startswith("…") and shown.endswith("…")
     assert len(shown.strip("…").split()) == 20
     assert [shown[a:b] for a, b in marks] == ["performance"]
 
 
-@given(st.lists(st.sampled_from([*WORDS, "<b>", "&", "…", "\n", "日本", "x" * 50]), max_size=120).map(" ".join),
-       st.sampled_from(WORDS))  # fmt: skip
+@given(
+    st.lists(st.sampled_from([*WORDS, "<b>", "&", "…", "\n", "日本", "x" * 50]), max_size=120).map(
+        " ".join
+    ),
+    st.sampled_from(WORDS),
+)
 def test_an_excerpt_never_has_more_words_and_always_shows_a_match(text: str, word: str) -> None:
     shown, marks = excerpt(text, [Word(word)], 20)
     import re

@@ -13,7 +13,9 @@ from recollect.importers.files import Entry
 from recollect.manage.export import as_json, as_markdown, as_text, write_json
 from recollect.model import KINDS, ROLES, VISIBILITIES, Document, Passage, arrange
 
-HELLO = Passage("msg-uuid", "user", "Hello", created_at=datetime(2025, 10, 9, 19, 37, 47, 783681, UTC))
+HELLO = Passage(
+    "msg-uuid", "user", "Hello", created_at=datetime(2025, 10, 9, 19, 37, 47, 783681, UTC)
+)
 ANSWER = Passage(
     "msg-uuid-2",
     "assistant",
@@ -103,7 +105,11 @@ def test_json_has_every_key_of_contract_1():
         "timestamp": "2025-10-09T19:37:47.783681+00:00",
         "parent_id": None,
     }
-    assert (second["model"], second["tool_used"], second["parent_id"]) == ("gemini-2.0-flash-001", "idle", "msg-uuid")
+    assert (second["model"], second["tool_used"], second["parent_id"]) == (
+        "gemini-2.0-flash-001",
+        "idle",
+        "msg-uuid",
+    )
 
 
 def test_session_id_is_the_conversation_id_where_the_origin_named_none():
@@ -138,7 +144,9 @@ def test_text_and_markdown_follow_the_canonical_path_without_what_was_hidden_or_
     )
     branched = arrange(Document("test", "1", "Why", passages=passages, head="answer"))
     text = as_text(branched)
-    assert text.endswith("USER: Why?\n\nASSISTANT: look()\n\nTOOL: found it\n\nASSISTANT: Because.\n")
+    assert text.endswith(
+        "USER: Why?\n\nASSISTANT: look()\n\nTOOL: found it\n\nASSISTANT: Because.\n"
+    )
     assert "**Messages:** 4\n" in as_markdown(branched)
     for exported in (text, as_markdown(branched)):
         assert not any(left_out in exported for left_out in ("Be brief", "No idea", "Let me look"))
@@ -146,7 +154,9 @@ def test_text_and_markdown_follow_the_canonical_path_without_what_was_hidden_or_
 
 
 def test_a_message_without_a_role_is_printed_as_unknown():
-    assert "UNKNOWN: Hello\n" in as_text(replace(CONVERSATION, passages=(HELLO._replace(role=None),)))
+    assert "UNKNOWN: Hello\n" in as_text(
+        replace(CONVERSATION, passages=(HELLO._replace(role=None),))
+    )
 
 
 # -- and back --------------------------------------------------------------------
@@ -167,14 +177,17 @@ def read_back(text: str) -> list[Document]:
 
 def test_numbers_that_json_cannot_write_become_null():
     odd = replace(CONVERSATION, metadata={"scores": [1.5, float("nan"), {"deep": float("-inf")}]})
-    assert json.loads(written([odd]), parse_constant=lambda name: 1 / 0)["conversations"][0]["metadata"] == {
-        "scores": [1.5, None, {"deep": None}]
-    }
+    assert json.loads(written([odd]), parse_constant=lambda name: 1 / 0)["conversations"][0][
+        "metadata"
+    ] == {"scores": [1.5, None, {"deep": None}]}
 
 
 def test_times_are_written_in_utc():
     eastern = datetime(2025, 10, 9, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
-    assert as_json(replace(CONVERSATION, created_at=eastern))["created_at"] == "2025-10-10T04:30:00+00:00"
+    assert (
+        as_json(replace(CONVERSATION, created_at=eastern))["created_at"]
+        == "2025-10-10T04:30:00+00:00"
+    )
 
 
 def test_no_conversations_are_a_valid_file():
@@ -187,7 +200,11 @@ texts = st.text(st.characters(), max_size=30).map(lambda text: json.loads(json.d
 names = texts.filter(bool)
 times = st.none() | st.datetimes(timezones=st.just(UTC))
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
 )

@@ -49,7 +49,9 @@ def test_a_cheap_look_knows_every_character_that_is_folded_to_ascii() -> None:
         if folded:
             raw = json.dumps([f"a{chr(code)}z"]).encode()
             assert Needle(fold(f"a{chr(code)}z")).may_be_in(raw), hex(code)
-            assert all(is_like(raw.decode(), p) for p in Needle(folded).escaped_patterns()), hex(code)
+            assert all(is_like(raw.decode(), p) for p in Needle(folded).escaped_patterns()), hex(
+                code
+            )
 
 
 def test_a_cheap_look_passes_over_what_cannot_match() -> None:
@@ -79,7 +81,9 @@ def database(folder: Path, journal: str = "delete") -> Path:
     path = folder / "export.db"
     with closing(apsw.Connection(str(path))) as db:
         db.execute(f"pragma journal_mode = {journal}")
-        db.execute("create table conversations (id, title); insert into conversations values ('c', 'Fruit')")
+        db.execute(
+            "create table conversations (id, title); insert into conversations values ('c', 'Fruit')"
+        )
         db.execute("create table messages (conversation_id, role, content, create_time, position)")
         db.execute("insert into messages values ('c', 'user', 'an apple', 1700000000.5, 0)")
     return path
@@ -110,7 +114,9 @@ def test_a_folder_that_cannot_be_written_to_is_no_obstacle(
     assert [match.content for match in ForeignDatabase(path).recent(None)] == ["an apple"]
 
 
-def test_a_log_beside_the_file_is_never_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_beside_the_file_is_never_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = database(tmp_path, "wal")
     (tmp_path / "export.db-wal").write_bytes(b"unread")
 
@@ -125,5 +131,10 @@ def test_a_log_beside_the_file_is_never_ignored(tmp_path: Path, monkeypatch: pyt
 def test_text_that_is_not_utf8_is_shown_with_replacements(tmp_path: Path) -> None:
     path = database(tmp_path)
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute("insert into messages values ('c', 'user', cast(x'6170706c65ff' as text), 1700000001, 1)")
-    assert [match.content for match in ForeignDatabase(path).recent("apple")] == ["apple\ufffd", "an apple"]
+        db.execute(
+            "insert into messages values ('c', 'user', cast(x'6170706c65ff' as text), 1700000001, 1)"
+        )
+    assert [match.content for match in ForeignDatabase(path).recent("apple")] == [
+        "apple\ufffd",
+        "an apple",
+    ]

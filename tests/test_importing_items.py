@@ -20,7 +20,11 @@ from recollect.model import Document, Filter, Problem
 @pytest.fixture
 def vault(tmp_path: Path) -> Path:
     folder = tmp_path / "vault"
-    write(folder / "plan.md", "---\ntitle: Garden plan\ntags: [garden]\n---\n\nPlant the beans. #spring", 1)
+    write(
+        folder / "plan.md",
+        "---\ntitle: Garden plan\ntags: [garden]\n---\n\nPlant the beans. #spring",
+        1,
+    )
     write(folder / "sub/thoughts.txt", "Raspberries like shade.", 1)
     write(folder / ".obsidian/app.json", "{}", 1)
     return folder
@@ -41,20 +45,28 @@ def titles(library: Library) -> list[str]:
     return sorted(d.title for d in library.store.every(Filter()))
 
 
-def test_a_vault_is_imported_and_the_second_time_changes_nothing(library: Library, vault: Path) -> None:
+def test_a_vault_is_imported_and_the_second_time_changes_nothing(
+    library: Library, vault: Path
+) -> None:
     receipt = library.import_path(vault)
     assert [(f.name, f.format, f.conversations.new) for f in receipt.files] == [
         ("plan.md", "notes", 1),
         ("sub/thoughts.txt", "notes", 1),
     ]
     note = library.store.document("plan")
-    assert (note.title, note.source, note.metadata["tags"]) == ("Garden plan", "note", ["garden", "spring"])
+    assert (note.title, note.source, note.metadata["tags"]) == (
+        "Garden plan",
+        "note",
+        ["garden", "spring"],
+    )
     assert text(library, "sub/thoughts") == "Raspberries like shade."
     again = library.import_path(vault / "sub", vault / "plan.md")
     assert [(f.conversations.new, f.conversations.same) for f in again.files] == [(0, 1), (0, 1)]
 
 
-def test_a_changed_note_is_rewritten_and_its_import_can_be_taken_back(library: Library, vault: Path) -> None:
+def test_a_changed_note_is_rewritten_and_its_import_can_be_taken_back(
+    library: Library, vault: Path
+) -> None:
     first = library.import_path(vault)
     write(vault / "plan.md", "Peas instead.", 2)
     second = library.import_path(vault)
@@ -68,15 +80,25 @@ def test_a_changed_note_is_rewritten_and_its_import_can_be_taken_back(library: L
     assert titles(library) == []
 
 
-def test_what_is_sent_again_is_the_same_note_wherever_it_was_put(library: Library, tmp_path: Path) -> None:
+def test_what_is_sent_again_is_the_same_note_wherever_it_was_put(
+    library: Library, tmp_path: Path
+) -> None:
     for number in (1, 2):
         job = tmp_path / f"job {number}"
         write(job / "idea.md", "Beans", number)
         with zipfile.ZipFile(job / "vault.zip", "w") as archive:
             archive.writestr(zipfile.ZipInfo("sub/idea.md", (2024, 1, 1, 0, 0, 0)), "Peas")
-        receipts = [library.import_path(job / name, within=job) for name in ("idea.md", "vault.zip")]
-        assert [receipt.files[0].conversations.new for receipt in receipts] == [2 - number, 2 - number]
-        assert [receipt.files[0].conversations.same for receipt in receipts] == [number - 1, number - 1]
+        receipts = [
+            library.import_path(job / name, within=job) for name in ("idea.md", "vault.zip")
+        ]
+        assert [receipt.files[0].conversations.new for receipt in receipts] == [
+            2 - number,
+            2 - number,
+        ]
+        assert [receipt.files[0].conversations.same for receipt in receipts] == [
+            number - 1,
+            number - 1,
+        ]
     assert {d.id: d.origin_id for d in library.store.every(Filter())} == {
         "idea": "idea.md",
         "vault/sub/idea": "vault.zip!sub/idea.md",
@@ -84,7 +106,9 @@ def test_what_is_sent_again_is_the_same_note_wherever_it_was_put(library: Librar
 
 
 def test_notes_and_conversations_of_a_name_do_not_meet(library: Library, tmp_path: Path) -> None:
-    library.import_path(write(tmp_path / "a/idea.md", "One", 1), write(tmp_path / "b/idea.md", "Two", 1))
+    library.import_path(
+        write(tmp_path / "a/idea.md", "One", 1), write(tmp_path / "b/idea.md", "Two", 1)
+    )
     found = {d.id for d in library.store.every(Filter())}
     assert len(found) == 2
     assert "idea" in found
@@ -92,9 +116,15 @@ def test_notes_and_conversations_of_a_name_do_not_meet(library: Library, tmp_pat
 
 def test_prompts_and_characters_are_found_by_their_fields(library: Library, tmp_path: Path) -> None:
     write(
-        tmp_path / "x/p.json", json.dumps([{"name": "Pirate", "user_prompt": "Speak like one", "keywords": ["sea"]}]), 1
+        tmp_path / "x/p.json",
+        json.dumps([{"name": "Pirate", "user_prompt": "Speak like one", "keywords": ["sea"]}]),
+        1,
     )
-    write(tmp_path / "x/c.json", json.dumps({"name": "Zoë", "first_mes": "Salut", "description": "Owns a café"}), 1)
+    write(
+        tmp_path / "x/c.json",
+        json.dumps({"name": "Zoë", "first_mes": "Salut", "description": "Owns a café"}),
+        1,
+    )
     library.import_path(tmp_path / "x")
     assert fields_of(library.store.document("Pirate").passages)["user_prompt"] == "Speak like one"
     (hit,) = library.search("café", mode="text").hits
@@ -109,14 +139,18 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_the_receipt_speaks_of_items(place: str, vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_receipt_speaks_of_items(
+    place: str, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = run(capsys, str(vault))
     assert "items" in out
     assert "conversations" not in out
     assert "2 parts" in run(capsys, "--list")
 
 
-def test_files_are_what_the_person_says(place: str, vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_are_what_the_person_says(
+    place: str, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     receipt = json.loads(run(capsys, "--json", "--as", "prompts", str(vault)))
     assert [(f["name"], f["format"]) for f in receipt["files"]] == [
         ("plan.md", "prompts"),
@@ -130,13 +164,23 @@ def test_files_are_what_the_person_says(place: str, vault: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("name", "content", "formats"),
     [
-        ("a.md", "---\ntitle: A\ntags: [b]\nmood: good\naliases: x\n---\n\n\nText #d [[E]]\n", ["md"]),
+        (
+            "a.md",
+            "---\ntitle: A\ntags: [b]\nmood: good\naliases: x\n---\n\n\nText #d [[E]]\n",
+            ["md"],
+        ),
         (
             "a.json",
-            json.dumps({"name": "N", "system_prompt": "S", "user_prompt": "U\n", "keywords": ["k"]}),
+            json.dumps(
+                {"name": "N", "system_prompt": "S", "user_prompt": "U\n", "keywords": ["k"]}
+            ),
             ["json", "md"],
         ),
-        ("a.json", json.dumps({"name": "Zoë", "first_mes": "Salut", "description": "Owns a café"}), ["json", "png"]),
+        (
+            "a.json",
+            json.dumps({"name": "Zoë", "first_mes": "Salut", "description": "Owns a café"}),
+            ["json", "png"],
+        ),
     ],
     ids=["note", "prompt", "character"],
 )
@@ -149,7 +193,9 @@ def test_what_is_exported_and_imported_again_says_the_same(
         path.write_bytes(editing.export(first, format_).data)
         again = only(path)
         assert (again.title, again.source) == (first.title, first.source)
-        assert [(p.role, p.content) for p in again.passages] == [(p.role, p.content) for p in first.passages]
+        assert [(p.role, p.content) for p in again.passages] == [
+            (p.role, p.content) for p in first.passages
+        ]
         for about in ("tags", "links", "aliases", "front_matter"):
             assert again.metadata.get(about) == first.metadata.get(about)
 

@@ -29,8 +29,16 @@ NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)
 TOPICS = ["dog", "invoice", "guitar", "rain", "bread", "flight", "exam", "garden"]
 
 
-def said(id: str, content: str, role: str = "user", days: float = 0, **fields: Any) -> dict[str, Any]:
-    return {"id": id, "role": role, "content": content, "created_at": NOW - timedelta(days=days), **fields}
+def said(
+    id: str, content: str, role: str = "user", days: float = 0, **fields: Any
+) -> dict[str, Any]:
+    return {
+        "id": id,
+        "role": role,
+        "content": content,
+        "created_at": NOW - timedelta(days=days),
+        **fields,
+    }
 
 
 def ids(page: Page) -> list[str]:
@@ -40,7 +48,10 @@ def ids(page: Page) -> list[str]:
 def fill(library: recollect.Library, count: int = 40, start: int = 0) -> None:
     library.add_conversation(
         f"c{start}",
-        messages=[said(f"m{n}", f"the {TOPICS[n % 8]} number {n}", days=n) for n in range(start, start + count)],
+        messages=[
+            said(f"m{n}", f"the {TOPICS[n % 8]} number {n}", days=n)
+            for n in range(start, start + count)
+        ],
     )
 
 
@@ -62,10 +73,14 @@ def files(library: recollect.Library) -> list[Path]:
 # -- step by step --------------------------------------------------------------------
 
 
-def test_index_embeds_everything_once(library: recollect.Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_embeds_everything_once(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts: list[str] = []
     embed = StaticModel.embed
-    monkeypatch.setattr(StaticModel, "embed", lambda self, some: (texts.extend(some), embed(self, some))[1])
+    monkeypatch.setattr(
+        StaticModel, "embed", lambda self, some: (texts.extend(some), embed(self, some))[1]
+    )
     fill(library)
     told: list[tuple[str, int, int]] = []
     library.index(lambda *step: told.append(step))
@@ -104,7 +119,9 @@ def test_what_is_stopped_goes_on_where_it_was_and_does_nothing_twice(
             assert page.mode == ("both" if texts else "text")
             assert page.embedded == pytest.approx(len(texts) / 60, abs=0.001)
     library.index()
-    assert sorted(texts) == sorted(f"the {TOPICS[n % 8]} number {n}" for n in range(60))  # each once
+    assert sorted(texts) == sorted(
+        f"the {TOPICS[n % 8]} number {n}" for n in range(60)
+    )  # each once
     assert embedded(library) == 60
     assert library.search("dog").embedded == 1.0
 
@@ -134,14 +151,18 @@ def test_what_is_killed_goes_on_where_it_was(
     library: recollect.Library, place: str, monkeypatch: pytest.MonkeyPatch, left: int, when: str
 ) -> None:
     fill(library, 40)
-    ended = subprocess.run([sys.executable, "-c", INDEXER, place, str(left), when], check=False).returncode
+    ended = subprocess.run(
+        [sys.executable, "-c", INDEXER, place, str(left), when], check=False
+    ).returncode
     assert ended == -9
     done = 5 * (left + (when == "after"))
     assert embedded(library) == done
     assert library.search("dog", now=NOW).hits
     texts: list[str] = []
     embed = StaticModel.embed
-    monkeypatch.setattr(StaticModel, "embed", lambda self, some: (texts.extend(some), embed(self, some))[1])
+    monkeypatch.setattr(
+        StaticModel, "embed", lambda self, some: (texts.extend(some), embed(self, some))[1]
+    )
     library.index()
     assert (len(texts), embedded(library)) == (40 - done, 40)
 
@@ -159,7 +180,9 @@ def test_a_library_without_messages_has_nothing_to_index(library: recollect.Libr
     assert library.search("anything").mode == "text"
 
 
-def test_without_embeddings_there_are_no_vectors(library: recollect.Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_embeddings_there_are_no_vectors(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
     fill(library)
     library.index()
@@ -171,8 +194,13 @@ def test_without_embeddings_there_are_no_vectors(library: recollect.Library, mon
     assert library.search("dog").mode == "text"
 
 
-def test_a_fact_at_the_end_of_a_long_message_is_found_by_meaning(library: recollect.Library) -> None:
-    filler = "The committee discussed the budget, the agenda and the minutes of the last meeting at length. " * 120
+def test_a_fact_at_the_end_of_a_long_message_is_found_by_meaning(
+    library: recollect.Library,
+) -> None:
+    filler = (
+        "The committee discussed the budget, the agenda and the minutes of the last meeting at length. "
+        * 120
+    )
     library.add_conversation(
         "c1",
         messages=[
@@ -183,18 +211,24 @@ def test_a_fact_at_the_end_of_a_long_message_is_found_by_meaning(library: recoll
     library.index()
     (space,) = library.store.spaces()
     assert len(library.store.vectors(space, library.store.key("c1", "long"))) > 10
-    hits = library.search("young dog food intolerance", mode="vector", now=NOW - timedelta(days=900)).hits
+    hits = library.search(
+        "young dog food intolerance", mode="vector", now=NOW - timedelta(days=900)
+    ).hits
     assert hits[0].message_id == "long"
 
 
 def test_edited_and_renamed_messages_get_new_vectors(library: recollect.Library) -> None:
     fill(library, 16)
-    library.add_conversation("x", "Sailing boats", messages=[said("a", "see above"), said("b", "my cat is ill")])
+    library.add_conversation(
+        "x", "Sailing boats", messages=[said("a", "see above"), said("b", "my cat is ill")]
+    )
     library.index()
     (space,) = library.store.spaces()
     a, b = (library.store.key("x", id) for id in "ab")
     before = [library.store.vectors(space, key)[0] for key in (a, b)]
-    library.add_conversation("x", "Sailing boats", messages=[said("a", "see above"), said("b", "my car is broken")])
+    library.add_conversation(
+        "x", "Sailing boats", messages=[said("a", "see above"), said("b", "my car is broken")]
+    )
     library.rename("x", "Chess openings")
     library.index()
     after = [library.store.vectors(space, key)[0] for key in (a, b)]
@@ -220,7 +254,10 @@ def test_a_library_that_grew_is_embedded_anew_and_searched_meanwhile(
     assert first.version != second.version
     page = library.search("dog", mode="vector", now=NOW)
     assert page.hits[0].message_id in ("m0", "m8")
-    assert {h.message_id for h in library.search("exam", mode="both", now=NOW).hits} >= {"m6", "m102"}
+    assert {h.message_id for h in library.search("exam", mode="both", now=NOW).hits} >= {
+        "m6",
+        "m102",
+    }
     library.index()
     (new,) = library.store.spaces()
     assert (new.id, new.ready, embedded(library)) == (second.id, True, 40)
@@ -242,7 +279,12 @@ class Server:
             return 401, {"error": {"message": "out of order"}}
         self.texts += body["input"]
         data = [
-            {"index": n, "embedding": ([float(text.count(t)) for t in TOPICS] + [0.1] * 99)[: self.dimensions]}
+            {
+                "index": n,
+                "embedding": ([float(text.count(t)) for t in TOPICS] + [0.1] * 99)[
+                    : self.dimensions
+                ],
+            }
             for n, text in enumerate(body["input"])
         ]
         return 200, {"data": data, "model": body["model"]}
@@ -260,7 +302,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            status, answer = served.answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            status, answer = served.answer(
+                json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            )
             raw = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(raw)))
@@ -293,7 +337,10 @@ def test_another_model_replaces_the_first_and_the_search_is_right_all_the_time(
     monkeypatch.setattr(refreshing, "_TEXTS", 10)
     left = iter([False] * 4)
     refresh(library.store, server.address, stop=lambda: next(left, True))
-    assert [(s.name, s.ready) for s in library.store.spaces()] == [(models.STATIC, True), (server.address, False)]
+    assert [(s.name, s.ready) for s in library.store.spaces()] == [
+        (models.STATIC, True),
+        (server.address, False),
+    ]
     assert library.search("guitar", mode="vector", now=NOW).hits[0].message_id == "m2"
     library.index()
     (space,) = library.store.spaces()
@@ -338,7 +385,9 @@ def test_a_server_whose_vectors_have_another_size_leaves_the_words_and_the_page_
         assert "m2" in ids(page)
 
 
-def test_a_model_that_is_not_there_is_named(library: recollect.Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_not_there_is_named(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(library)
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "gte-small")
     with pytest.raises(recollect.errors.InvalidInput, match="recollect model fetch"):
@@ -353,7 +402,9 @@ def test_a_model_that_is_not_there_is_named(library: recollect.Library, monkeypa
 
 
 @pytest.fixture
-def background(monkeypatch: pytest.MonkeyPatch, place: str) -> Iterator[Callable[[], recollect.Library]]:
+def background(
+    monkeypatch: pytest.MonkeyPatch, place: str
+) -> Iterator[Callable[[], recollect.Library]]:
     monkeypatch.setenv("RECOLLECT_INDEXING", "background")
     opened: list[recollect.Library] = []
 
@@ -375,7 +426,9 @@ def done(library: recollect.Library) -> None:
         assert not thread.is_alive()
 
 
-def test_what_is_searched_is_embedded_in_the_background(background: Callable[[], recollect.Library]) -> None:
+def test_what_is_searched_is_embedded_in_the_background(
+    background: Callable[[], recollect.Library],
+) -> None:
     library = background()
     fill(library)
     assert "m0" in ids(library.search("dog"))
@@ -388,7 +441,9 @@ def test_what_is_searched_is_embedded_in_the_background(background: Callable[[],
     assert embedded(library) == 41
 
 
-def test_what_is_added_is_embedded_without_a_search(background: Callable[[], recollect.Library]) -> None:
+def test_what_is_added_is_embedded_without_a_search(
+    background: Callable[[], recollect.Library],
+) -> None:
     library = background()
     fill(library)
     done(library)
@@ -521,7 +576,9 @@ with recollect.open(sys.argv[1]) as library:
 """
 
 
-def test_two_processes_index_one_library_at_once_and_nothing_is_lost(library: recollect.Library, place: str) -> None:
+def test_two_processes_index_one_library_at_once_and_nothing_is_lost(
+    library: recollect.Library, place: str
+) -> None:
     fill(library, 8)
     others = [subprocess.Popen([sys.executable, "-c", TOGETHER, place, name]) for name in "ab"]
     assert [other.wait() for other in others] == [0, 0]

@@ -8,14 +8,25 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.items import Cue, cues_of, fields_of, seconds_at, text_of, with_cues, with_fields, with_text
+from recollect.items import (
+    Cue,
+    cues_of,
+    fields_of,
+    seconds_at,
+    text_of,
+    with_cues,
+    with_fields,
+    with_text,
+)
 from recollect.model import CHARACTER, MEDIA, NOTE, PROMPT, Document
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 WORDS = st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=12)
 SAID = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)
 CUES = st.lists(st.tuples(SAID, st.sampled_from([None, "Ada", "Grace"])), max_size=60).map(
-    lambda said: [Cue(n * 2.0, n * 2.0 + 1.5, text, speaker) for n, (text, speaker) in enumerate(said)]
+    lambda said: [
+        Cue(n * 2.0, n * 2.0 + 1.5, text, speaker) for n, (text, speaker) in enumerate(said)
+    ]
 )
 
 
@@ -51,9 +62,13 @@ def test_a_place_in_a_transcript_has_its_second() -> None:
 
 
 def test_a_chunk_of_one_speaker_says_who_it_is() -> None:
-    media = with_cues(document(MEDIA), [Cue(0, 1, "Hello there.", "Ada"), Cue(1, 2, "And more.", "Ada")])
+    media = with_cues(
+        document(MEDIA), [Cue(0, 1, "Hello there.", "Ada"), Cue(1, 2, "And more.", "Ada")]
+    )
     assert media.passages[0].author == "Ada"
-    both = with_cues(document(MEDIA), [Cue(0, 1, "Hello there.", "Ada"), Cue(1, 2, "And more.", "Grace")])
+    both = with_cues(
+        document(MEDIA), [Cue(0, 1, "Hello there.", "Ada"), Cue(1, 2, "And more.", "Grace")]
+    )
     assert both.passages[0].author is None
 
 
@@ -66,7 +81,13 @@ def test_chunks_know_their_page() -> None:
     assert all(a.metadata["end"] == b.metadata["start"] for a, b in pairwise(found))
 
 
-@given(st.dictionaries(st.sampled_from(["details", "system_prompt", "user_prompt"]), st.text(min_size=1), max_size=3))
+@given(
+    st.dictionaries(
+        st.sampled_from(["details", "system_prompt", "user_prompt"]),
+        st.text(min_size=1),
+        max_size=3,
+    )
+)
 def test_fields_come_out_as_they_went_in(fields: dict[str, str]) -> None:
     prompt = with_fields(document(PROMPT), {"name": "A prompt", **fields})
     assert fields_of(prompt.passages) == {"name": "A prompt", **fields}
@@ -75,7 +96,9 @@ def test_fields_come_out_as_they_went_in(fields: dict[str, str]) -> None:
 
 
 def test_the_same_text_in_two_fields_is_two_passages() -> None:
-    character = with_fields(document(CHARACTER), {"name": "Robin", "description": "calm", "personality": "calm"})
+    character = with_fields(
+        document(CHARACTER), {"name": "Robin", "description": "calm", "personality": "calm"}
+    )
     assert [p.role for p in character.passages] == ["name", "description", "personality"]
     assert len({p.id for p in character.passages}) == 3
 

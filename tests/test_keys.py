@@ -28,8 +28,12 @@ def test_a_new_key_opens_what_it_was_made_for(keys: Keys, user: str) -> None:
     found = check(keys, text)
     assert found is not None
     assert (found.user, found.name, found.scopes, found.toolsets, found.agent) == (
-        user, "laptop", ("read", "write"), ("bus",), True
-    )  # fmt: skip
+        user,
+        "laptop",
+        ("read", "write"),
+        ("bus",),
+        True,
+    )
     assert found.id == made.id
     assert keys.any()
 
@@ -38,12 +42,24 @@ def test_only_the_whole_key_opens(keys: Keys, user: str) -> None:
     text, made = new_key(keys, user)
     other, _ = new_key(keys, user)
     wrong = f"rk_{made.id}_{other.rpartition('_')[2][:43].rjust(43, 'A')}"
-    for attempt in ("", "rk_", text[:-1], text + "x", text.upper(), wrong, f" {text}", f"{text}\n", "x" * 100_000):
+    for attempt in (
+        "",
+        "rk_",
+        text[:-1],
+        text + "x",
+        text.upper(),
+        wrong,
+        f" {text}",
+        f"{text}\n",
+        "x" * 100_000,
+    ):
         assert check(keys, attempt) is None
     assert check(keys, text)
 
 
-def test_a_revoked_key_opens_nothing_at_once_and_for_ever(keys: Keys, place: str, user: str) -> None:
+def test_a_revoked_key_opens_nothing_at_once_and_for_ever(
+    keys: Keys, place: str, user: str
+) -> None:
     text, made = new_key(keys, user)
     elsewhere = keys_of(place)
     revoke(elsewhere, made.id)
@@ -71,10 +87,18 @@ def test_that_a_key_is_used_is_noted(keys: Keys, user: str) -> None:
     assert next(k for k in keys.every() if k.id == made.id).used_at is not None
 
 
-@pytest.mark.parametrize("wrong", [
-    {"user": ""}, {"user": "x" * 501}, {"user": "a\0b"}, {"scopes": ["root"]}, {"scopes": []},
-    {"toolsets": ["Bus; drop"]}, {"name": "x" * 201},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"user": ""},
+        {"user": "x" * 501},
+        {"user": "a\0b"},
+        {"scopes": ["root"]},
+        {"scopes": []},
+        {"toolsets": ["Bus; drop"]},
+        {"name": "x" * 201},
+    ],
+)
 def test_a_key_that_makes_no_sense_is_refused(keys: Keys, wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         new_key(keys, **({"user": "ann"} | wrong))  # type: ignore[arg-type]

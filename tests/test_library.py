@@ -40,7 +40,12 @@ def test_importing_gives_a_true_receipt(library: recollect.Library, tmp_path: Pa
     )
     receipt = library.import_path(path)
     (file,) = receipt.files
-    assert (file.name, file.format, file.conversations.new, file.messages.new) == ("a.json", "recollect", 1, 2)
+    assert (file.name, file.format, file.conversations.new, file.messages.new) == (
+        "a.json",
+        "recollect",
+        1,
+        2,
+    )
     assert sum(file.conversations.skipped.values()) == 1
     assert sum(file.conversations.failed.values()) == 1
     assert receipt.finished_at is not None
@@ -74,13 +79,17 @@ def test_one_bad_conversation_does_not_hold_the_others_back(
     from recollect.store import encoding
 
     monkeypatch.setattr(encoding, "LIMITS", Limits(message_bytes=100))
-    path = own_export(tmp_path / "a.json", talk("c1", "good"), talk("c2", "x" * 200), talk("c3", "fine"))
+    path = own_export(
+        tmp_path / "a.json", talk("c1", "good"), talk("c2", "x" * 200), talk("c3", "fine")
+    )
     (file,) = library.import_path(path).files
     assert (file.conversations.new, list(file.conversations.failed.values())) == (2, [1])
     assert "at most 100" in next(iter(file.conversations.failed))
 
 
-def test_a_file_of_unknown_format_names_the_known_ones(library: recollect.Library, tmp_path: Path) -> None:
+def test_a_file_of_unknown_format_names_the_known_ones(
+    library: recollect.Library, tmp_path: Path
+) -> None:
     (tmp_path / "x.xyz").write_text("hello")
     with pytest.raises(UnknownFormat, match="ChatGPT"):
         library.import_path(tmp_path / "x.xyz")
@@ -102,11 +111,20 @@ def test_hits_carry_the_ids_of_the_origin(library: recollect.Library, tmp_path: 
     assert hit.snippet[slice(*hit.marks[0])] == "needle"
 
 
-def test_any_word_counts_when_no_message_has_all_and_the_page_says_so(library: recollect.Library) -> None:
+def test_any_word_counts_when_no_message_has_all_and_the_page_says_so(
+    library: recollect.Library,
+) -> None:
     library.add_conversation(
-        "c1", messages=[{"role": "user", "content": "red apples"}, {"role": "user", "content": "green pears"}]
+        "c1",
+        messages=[
+            {"role": "user", "content": "red apples"},
+            {"role": "user", "content": "green pears"},
+        ],
     )
-    assert (library.search("apples pears").total, library.search("apples pears").matched) == (2, "any")
+    assert (library.search("apples pears").total, library.search("apples pears").matched) == (
+        2,
+        "any",
+    )
     assert (library.search("red apples").total, library.search("red apples").matched) == (1, "all")
     assert library.search('"red pears"').total == 0
 
@@ -118,8 +136,12 @@ def test_a_query_that_cannot_be_read_is_taken_literally(library: recollect.Libra
     assert library.search("   ").total == 0
 
 
-@pytest.mark.parametrize("after", ["2025-01-02", date(2025, 1, 2), datetime(2025, 1, 2, tzinfo=UTC)])
-def test_dates_are_inclusive_in_every_form(library: recollect.Library, tmp_path: Path, after: Any) -> None:
+@pytest.mark.parametrize(
+    "after", ["2025-01-02", date(2025, 1, 2), datetime(2025, 1, 2, tzinfo=UTC)]
+)
+def test_dates_are_inclusive_in_every_form(
+    library: recollect.Library, tmp_path: Path, after: Any
+) -> None:
     library.import_path(own_export(tmp_path / "a.json", talk("c1", "word", "word", "word")))
     assert library.search("word", after=after).total == 2
     assert library.search("word", before="2025-01-02").total == 2
@@ -150,7 +172,12 @@ def test_adding_a_conversation_again_adds_what_is_new(library: recollect.Library
     turns = [{"id": "a", "role": "user", "content": "one", "created_at": "2025-01-01"}]
     library.add_conversation("c1", "T", messages=turns, created_at="2025-01-01")
     turns.append({"id": "b", "role": "assistant", "content": "two", "created_at": "2025-01-02"})
-    assert [p.id for p in library.add_conversation("c1", "T", messages=turns, created_at="2025-01-01").messages] == [
+    assert [
+        p.id
+        for p in library.add_conversation(
+            "c1", "T", messages=turns, created_at="2025-01-01"
+        ).messages
+    ] == [
         "a",
         "b",
     ]
@@ -178,11 +205,19 @@ def test_what_is_not_there_is_not_found(library: recollect.Library) -> None:
         library.conversation("ghost")
 
 
-def test_a_tag_that_no_database_can_hold_is_kept_and_breaks_no_search(library: recollect.Library) -> None:
+def test_a_tag_that_no_database_can_hold_is_kept_and_breaks_no_search(
+    library: recollect.Library,
+) -> None:
     tags = ["odd \ud800 \0", "fine"]
-    library.add_conversation("c1", "T", messages=[{"role": "user", "content": "walrus"}], metadata={"tags": tags})
+    library.add_conversation(
+        "c1", "T", messages=[{"role": "user", "content": "walrus"}], metadata={"tags": tags}
+    )
     assert library.conversation("c1").metadata["tags"] == tags
-    assert library.search("walrus", tags=["fine"]).total == library.search("walrus -tag:other").total == 1
+    assert (
+        library.search("walrus", tags=["fine"]).total
+        == library.search("walrus -tag:other").total
+        == 1
+    )
     assert library.search("walrus -tag:fine").total == 0
 
 
@@ -196,7 +231,9 @@ def test_what_no_database_can_hold_is_found_nowhere(library: recollect.Library, 
         library.conversation(text)
 
 
-def test_what_is_deleted_while_everything_is_read_is_passed_over(library: recollect.Library) -> None:
+def test_what_is_deleted_while_everything_is_read_is_passed_over(
+    library: recollect.Library,
+) -> None:
     for n in range(4):
         library.add_conversation(f"c{n}", messages=[{"role": "user", "content": "walrus"}])
     read = []
@@ -220,7 +257,10 @@ def test_a_library_that_was_closed_says_so(place: str) -> None:
 
 
 def test_users_never_share_a_library(place: str, user: str) -> None:
-    with recollect.open(place, user=f"alice-{user}") as alice, recollect.open(place, user=f"bob-{user}") as bob:
+    with (
+        recollect.open(place, user=f"alice-{user}") as alice,
+        recollect.open(place, user=f"bob-{user}") as bob,
+    ):
         alice.add_conversation("c1", "Secret", messages=[{"role": "user", "content": "zebra"}])
         assert bob.search("zebra").total == 0
         assert bob.stats()["conversations"] == 0
@@ -229,7 +269,20 @@ def test_users_never_share_a_library(place: str, user: str) -> None:
 
 
 NAMES = [
-    *("bob", "BOB", "Bob", "../bob", "bob/", "bob%2f", "bob\0", "b\u00f6b", "bo\u0308b", "b" * 300, "con", "CON"),
+    *(
+        "bob",
+        "BOB",
+        "Bob",
+        "../bob",
+        "bob/",
+        "bob%2f",
+        "bob\0",
+        "b\u00f6b",
+        "bo\u0308b",
+        "b" * 300,
+        "con",
+        "CON",
+    ),
     *(".", "..", "a b", "-", "bob-", "\ud800", "user-0123456789abcdef"),
 ]
 
@@ -251,7 +304,9 @@ def test_every_name_is_another_user(place: str, user: str) -> None:
         libraries = [opened.enter_context(recollect.open(place, user=name)) for name in names]
         for name, library in zip(names, libraries, strict=True):
             library.add_conversation("c1", name)
-        assert [[c.title for c in library.conversations()[0]] for library in libraries] == [[name] for name in names]
+        assert [[c.title for c in library.conversations()[0]] for library in libraries] == [
+            [name] for name in names
+        ]
 
 
 def test_a_user_needs_a_name(place: str) -> None:
@@ -272,7 +327,9 @@ def test_the_place_and_the_user_are_those_that_are_given_or_set(
         assert library.stats()["conversations"] == 0
 
 
-def test_the_folder_is_the_one_that_is_given_or_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_the_one_that_is_given_or_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "set"))
     recollect.open().close()
     assert (tmp_path / "set/users/default/library.db").exists()
@@ -299,7 +356,9 @@ def test_processes_share_one_library_without_an_error(place: str, tmp_path: Path
     with recollect.open(place) as library:
         library.add_conversation("c1", "Shared")
         writers = [subprocess.Popen([sys.executable, "-c", WRITER, place, name]) for name in "abcd"]
-        path = own_export(tmp_path / "big.json", *(talk(f"x{n}", *["imported text"] * 5) for n in range(200)))
+        path = own_export(
+            tmp_path / "big.json", *(talk(f"x{n}", *["imported text"] * 5) for n in range(200))
+        )
         library.import_path(path)
         assert [w.wait() for w in writers] == [0, 0, 0, 0]
         assert len(library.conversation("c1").messages) == 160

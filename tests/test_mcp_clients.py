@@ -61,7 +61,8 @@ async def python_session(home: Path, mode: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]
+    ("mode", "version"),
+    [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")],
 )
 def test_the_python_sdk_lists_and_calls_the_tool(home: Path, mode: str, version: str) -> None:
     assert asyncio.run(python_session(home, mode)) == {
@@ -148,14 +149,25 @@ def install(sources: list[Path], folder: Path) -> None:
         timeout=600,
     )
     if done.returncode:
-        pytest.fail(f"npm could not install the TypeScript SDKs; set {SKIP}=1 to do without.\n{done.stderr}")
+        pytest.fail(
+            f"npm could not install the TypeScript SDKs; set {SKIP}=1 to do without.\n{done.stderr}"
+        )
     unfinished.rename(folder)
 
 
 @pytest.mark.parametrize("mode", ["v1", "legacy", "auto", "2026-07-28"])
-def test_the_typescript_sdks_list_and_call_the_tool(home: Path, typescript: Path, mode: str) -> None:
+def test_the_typescript_sdks_list_and_call_the_tool(
+    home: Path, typescript: Path, mode: str
+) -> None:
     arguments = ["search.mjs", mode, *command("--home", str(home), "--profile", "letta")]
-    done = node(arguments, return_completed_process=True, cwd=typescript, capture_output=True, text=True, timeout=120)
+    done = node(
+        arguments,
+        return_completed_process=True,
+        cwd=typescript,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["server"]["name"] == "recollect"

@@ -56,7 +56,9 @@ def test_a_session_from_start_to_end(place: str, tmp_path: Path) -> None:
     with running("--home", place) as server:
         server.send(request(1, "initialize", protocolVersion="2025-11-25"))
         assert server.receive()["result"]["protocolVersion"] == "2025-11-25"
-        server.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, request("two", "tools/list"))
+        server.send(
+            {"jsonrpc": "2.0", "method": "notifications/initialized"}, request("two", "tools/list")
+        )
         assert server.receive()["result"]["tools"][0]["name"] == "conversation_search"
         server.send(call(3, query="x"))
         assert server.receive()["result"]["content"][0]["text"].startswith("Database not found: ")
@@ -120,7 +122,11 @@ def test_a_cancelled_call_does_not_keep_the_server() -> None:
 def test_bad_lines_are_answered_and_the_next_one_is_read(tmp_path: Path) -> None:
     with running("--home", str(tmp_path)) as server:
         server.send(b"\xff\xfe nonsense", b"{", b"", b"   ", request(1, "ping"))
-        assert [server.receive().get("error", {}).get("code") for _ in range(3)] == [-32700, -32700, None]
+        assert [server.receive().get("error", {}).get("code") for _ in range(3)] == [
+            -32700,
+            -32700,
+            None,
+        ]
         server.send(b'{"x": "' + b"a" * LIMITS.mcp_line_bytes + b'"}', request(2, "ping"))
         refused = server.receive()
         assert (refused["id"], refused["error"]["code"]) == (None, -32600)
@@ -144,12 +150,19 @@ def test_the_log_goes_to_standard_error() -> None:
         assert said == b"ERROR recollect.serve.mcp.protocol: The tool conversation_search failed\n"
 
 
-def test_a_wrong_option_is_said_before_anything_is_served(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_option_is_said_before_anything_is_served(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["--rename", "nothing=x"]) == 2
     assert "there is no tool 'nothing'" in capsys.readouterr().err
     assert main(["--toolsets", "nothing"]) == 2
     assert "there is no toolset 'nothing'" in capsys.readouterr().err
-    for options in (["--rename", "conversation_search"], ["--unknown"], ["--profile", "x"], ["--names", "x"]):
+    for options in (
+        ["--rename", "conversation_search"],
+        ["--unknown"],
+        ["--profile", "x"],
+        ["--names", "x"],
+    ):
         with pytest.raises(SystemExit) as end:
             main(options)
         assert end.value.code == 2
@@ -163,7 +176,9 @@ def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_renamed_tool_is_listed_under_its_name(tmp_path: Path) -> None:
-    with running("--rename", "conversation_search=history", "--tool-prefix", "my_", "--user", "ann") as server:
+    with running(
+        "--rename", "conversation_search=history", "--tool-prefix", "my_", "--user", "ann"
+    ) as server:
         server.send(request(1, "tools/list"))
         assert server.receive()["result"]["tools"][0]["name"] == "my_history"
 
@@ -173,7 +188,10 @@ def test_a_renamed_tool_is_listed_under_its_name(tmp_path: Path) -> None:
     [
         (["--profile", "letta"], ["conversation_search"]),
         (["--profile", "research"], ["knowledge_search", "knowledge_get", "search", "fetch"]),
-        (["--toolsets", "bus", "--read-only"], ["thread_list", "msg_list", "msg_wait", "msg_search"]),
+        (
+            ["--toolsets", "bus", "--read-only"],
+            ["thread_list", "msg_list", "msg_wait", "msg_search"],
+        ),
         (
             ["--toolsets", "conversations", "--tools", "msg.search, fetch"],
             ["conversation_search", "msg_search", "fetch"],
@@ -199,7 +217,9 @@ def test_the_tools_are_chosen_by_flags(options: list[str], expected: list[str]) 
 def test_the_library_may_be_named_before_the_command_or_after_it(options: list[str]) -> None:
     with running(*options, start=COMMAND) as server:
         server.send(request(1, "tools/list"))
-        assert [tool["name"] for tool in server.receive()["result"]["tools"]] == ["conversation_search"]
+        assert [tool["name"] for tool in server.receive()["result"]["tools"]] == [
+            "conversation_search"
+        ]
 
 
 def test_an_abbreviated_option_before_the_command_is_understood() -> None:
@@ -217,7 +237,9 @@ def test_the_fixtures_of_the_conformance_suite_are_a_toolset_where_they_are_a_pr
     with running("--toolsets", "conformance,conversations") as server:
         server.send(request(1, "tools/list"))
         names = [tool["name"] for tool in server.receive()["result"]["tools"]]
-        assert {"conversation_search", "test_simple_text"} <= set(names) and "msg_search" not in names
+        assert {"conversation_search", "test_simple_text"} <= set(
+            names
+        ) and "msg_search" not in names
 
 
 def test_agents_write_to_each_other_through_processes_of_their_own(place: str) -> None:
@@ -227,7 +249,11 @@ def test_agents_write_to_each_other_through_processes_of_their_own(place: str) -
         said = {"thread_id": thread, "author": "ann", "content": "the plan is ready"}
         ann.send(request(2, "tools/call", name="msg_post", arguments=said))
         assert ann.receive()["result"]["structuredContent"]["seq"] == 1
-        bob.send(request(1, "tools/call", name="msg_wait", arguments={"thread_id": thread, "after_seq": 0}))
+        bob.send(
+            request(
+                1, "tools/call", name="msg_wait", arguments={"thread_id": thread, "after_seq": 0}
+            )
+        )
         answer = bob.receive()["result"]
         assert json.loads(answer["content"][0]["text"]) == answer["structuredContent"]
         assert answer["structuredContent"]["messages"][0]["content"] == "the plan is ready"
@@ -239,9 +265,17 @@ def test_a_conversation_is_read_as_a_resource(place: str) -> None:
     with recollect.open(place) as library:
         library.add_conversation("c1", "Fruit", messages=[{"role": "user", "content": "an apple"}])
     with running("--home", place) as server:
-        server.send(request(1, "resources/list"), request(2, "resources/read", uri="recollect://conversation/c1"))
-        answers = {answer["id"]: answer["result"] for answer in (server.receive(), server.receive())}
-        assert [resource["name"] for resource in answers[1]["resources"]] == ["Fruit", "Types of media"]
+        server.send(
+            request(1, "resources/list"),
+            request(2, "resources/read", uri="recollect://conversation/c1"),
+        )
+        answers = {
+            answer["id"]: answer["result"] for answer in (server.receive(), server.receive())
+        }
+        assert [resource["name"] for resource in answers[1]["resources"]] == [
+            "Fruit",
+            "Types of media",
+        ]
         assert "> an apple" in answers[2]["contents"][0]["text"]
 
 
@@ -260,7 +294,22 @@ def by_argparse(argv: list[str]) -> dict[str, Any] | None:
 FLAGS = st.sampled_from([*stdio.OPTIONS])
 VALUES = st.text(max_size=4) | st.sampled_from(
     [word for how in stdio.OPTIONS.values() for word in how.get("choices", ())]
-    + ["a, b,,c", "a=b", "=", "", " ", "a b", "-", "--", "-1", "-x", "-x y", "--user", "@file", "postgresql://a/b?c=d"]
+    + [
+        "a, b,,c",
+        "a=b",
+        "=",
+        "",
+        " ",
+        "a b",
+        "-",
+        "--",
+        "-1",
+        "-x",
+        "-x y",
+        "--user",
+        "@file",
+        "postgresql://a/b?c=d",
+    ]
 )
 PIECES = st.one_of(
     st.tuples(FLAGS, VALUES),
@@ -270,7 +319,9 @@ PIECES = st.one_of(
     st.tuples(VALUES),
     st.tuples(st.sampled_from(["-h", "--help", "--", "--hom", "--tool", "--read", "--no"])),
 )
-LINES = st.lists(PIECES, max_size=5).map(lambda pieces: [word for piece in pieces for word in piece])
+LINES = st.lists(PIECES, max_size=5).map(
+    lambda pieces: [word for piece in pieces for word in piece]
+)
 
 
 @given(LINES)
@@ -288,13 +339,17 @@ def plain(flag: str, how: dict[str, Any]) -> st.SearchStrategy[list[str]]:
     """The ways in which people write an option."""
     if how.get("action") == "store_true":
         return st.just([flag])
-    values = st.sampled_from([*how["choices"]]) if "choices" in how else st.from_regex(r"[\w/.~][^-]*", fullmatch=True)
+    values = (
+        st.sampled_from([*how["choices"]])
+        if "choices" in how
+        else st.from_regex(r"[\w/.~][^-]*", fullmatch=True)
+    )
     return values.flatmap(lambda value: st.sampled_from([[flag, value], [f"{flag}={value}"]]))
 
 
-USUAL = st.lists(st.one_of([plain(flag, how) for flag, how in stdio.OPTIONS.items()]), max_size=5).map(
-    lambda options: [word for option in options for word in option]
-)
+USUAL = st.lists(
+    st.one_of([plain(flag, how) for flag, how in stdio.OPTIONS.items()]), max_size=5
+).map(lambda options: [word for option in options for word in option])
 
 
 @given(USUAL)
@@ -347,10 +402,16 @@ def send(connection: Connection, *messages: Any) -> None:
 
 
 def cancel(request_id: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}}
+    return {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": request_id},
+    }
 
 
-def test_a_ping_is_answered_while_a_call_runs(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:
+def test_a_ping_is_answered_while_a_call_runs(
+    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+) -> None:
     send(connection, call(1, n="first"))
     stage.started.get()
     send(connection, request(2, "ping"))
@@ -363,17 +424,29 @@ def test_a_ping_is_answered_while_a_call_runs(connection: Connection, stage: Sta
 def test_a_cancelled_call_is_not_answered(
     connection: Connection, stage: Stage, answers: SimpleQueue[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stdio, "WORKERS", 1)  # so that the second call begins only when the first has ended
+    monkeypatch.setattr(
+        stdio, "WORKERS", 1
+    )  # so that the second call begins only when the first has ended
     send(connection, call(1, n="first"))
     stage.started.get()
-    send(connection, call(2, n="never"), call(3, quick=True), cancel(1), cancel(2), cancel(99), cancel(None))
+    send(
+        connection,
+        call(2, n="never"),
+        call(3, quick=True),
+        cancel(1),
+        cancel(2),
+        cancel(99),
+        cancel(None),
+    )
     stage.cue.put("too late")
     assert answers.get()["id"] == 3
     assert connection.drain(60)
     assert answers.empty() and stage.started.empty()
 
 
-def test_a_cancelled_call_learns_of_it(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:
+def test_a_cancelled_call_learns_of_it(
+    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+) -> None:
     send(connection, call(1, n="first"))
     context = stage.contexts.get()
     assert not context.cancelled()
@@ -384,7 +457,9 @@ def test_a_cancelled_call_learns_of_it(connection: Connection, stage: Stage, ans
     assert answers.get()["id"] == 2
 
 
-def test_progress_comes_before_the_answer(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:
+def test_progress_comes_before_the_answer(
+    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+) -> None:
     asked = call(1, n="first")
     asked["params"]["_meta"] = {"progressToken": "p"}
     send(connection, asked)
@@ -398,7 +473,9 @@ def test_progress_comes_before_the_answer(connection: Connection, stage: Stage, 
     assert answers.get()["id"] == 1
 
 
-def test_a_worker_that_is_free_is_used_again(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:
+def test_a_worker_that_is_free_is_used_again(
+    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+) -> None:
     for n in range(5):
         send(connection, call(n, quick=True))
         assert answers.get()["id"] == n
@@ -406,23 +483,34 @@ def test_a_worker_that_is_free_is_used_again(connection: Connection, stage: Stag
     assert connection._workers <= 2  # one may still be putting its last call away
 
 
-def test_calls_run_side_by_side(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:
+def test_calls_run_side_by_side(
+    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+) -> None:
     send(connection, *(call(n, n=str(n)) for n in range(stdio.WORKERS)))
-    assert {stage.started.get() for _ in range(stdio.WORKERS)} == {str(n) for n in range(stdio.WORKERS)}
+    assert {stage.started.get() for _ in range(stdio.WORKERS)} == {
+        str(n) for n in range(stdio.WORKERS)
+    }
     for _ in range(stdio.WORKERS):
         stage.cue.put("done")
     assert {answers.get()["id"] for _ in range(stdio.WORKERS)} == set(range(stdio.WORKERS))
 
 
-def test_an_id_that_is_in_use_is_refused(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:
+def test_an_id_that_is_in_use_is_refused(
+    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+) -> None:
     send(connection, call(1, n="first"), call(1, n="second"), call("1", quick=True))
     first = [answers.get(), answers.get()]
-    assert sorted((str(a["id"]), a.get("error", {}).get("code", 0)) for a in first) == [("1", -32600), ("1", 0)]
+    assert sorted((str(a["id"]), a.get("error", {}).get("code", 0)) for a in first) == [
+        ("1", -32600),
+        ("1", 0),
+    ]
     stage.cue.put("done")
     assert answers.get()["result"]["content"][0]["text"] == "done"
 
 
-def test_too_many_calls_at_once_are_refused(connection: Connection, stage: Stage, answers: SimpleQueue[Any]) -> None:
+def test_too_many_calls_at_once_are_refused(
+    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+) -> None:
     send(connection, *(call(n, n="x") for n in range(stdio.MOST_CALLS + 1)))
     refused = answers.get()
     assert (refused["id"], refused["error"]["code"]) == (stdio.MOST_CALLS, -32000)
@@ -432,7 +520,11 @@ def test_too_many_calls_at_once_are_refused(connection: Connection, stage: Stage
 
 
 def test_a_batch_is_answered_in_one_line(connection: Connection, answers: SimpleQueue[Any]) -> None:
-    send(connection, request(1, "initialize", protocolVersion="2025-03-26"), [call(2, quick=True), request(3, "ping")])
+    send(
+        connection,
+        request(1, "initialize", protocolVersion="2025-03-26"),
+        [call(2, quick=True), request(3, "ping")],
+    )
     assert answers.get()["id"] == 1
     assert [answer["id"] for answer in answers.get()] == [2, 3]
 
@@ -440,7 +532,14 @@ def test_a_batch_is_answered_in_one_line(connection: Connection, answers: Simple
 def test_calls_that_are_not_requests_start_nothing(
     connection: Connection, stage: Stage, answers: SimpleQueue[Any]
 ) -> None:
-    send(connection, call(None), call(1.5), call([1]), {"jsonrpc": "2.0", "method": "tools/call"}, request(5, "ping"))
+    send(
+        connection,
+        call(None),
+        call(1.5),
+        call([1]),
+        {"jsonrpc": "2.0", "method": "tools/call"},
+        request(5, "ping"),
+    )
     assert [answers.get()["id"] for _ in range(4)] == [None, None, None, 5]
     assert stage.started.empty()
 

@@ -61,7 +61,11 @@ def test_a_chain_of_many_thousands_is_no_problem() -> None:
     assert len(path(document)) == 20_000
 
 
-@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=20, unique_by=lambda t: t[0]))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=20, unique_by=lambda t: t[0]
+    )
+)
 def test_any_graph_becomes_an_order_of_all_its_messages(links: list[tuple[int, int]]) -> None:
     document = tree(*((str(a), str(b)) for a, b in links))
     assert sorted(order(document)) == sorted(str(a) for a, _ in links)

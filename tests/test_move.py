@@ -24,13 +24,27 @@ from recollect import library
 from recollect.cli import main
 from recollect.errors import InvalidInput, NotFound, RecollectError, StoreBusy
 from recollect.manage import moving
-from recollect.model import CONVERSATION, KINDS, NOTE, ROLES, VISIBILITIES, Document, Filter, Passage
+from recollect.model import (
+    CONVERSATION,
+    KINDS,
+    NOTE,
+    ROLES,
+    VISIBILITIES,
+    Document,
+    Filter,
+    Passage,
+)
 from recollect.query import parse
 from recollect.store import transfer
 from recollect.store.base import Batch, Contents, Store
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
-DIRECTIONS = [("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite"), ("postgres", "postgres")]
+DIRECTIONS = [
+    ("sqlite", "postgres"),
+    ("postgres", "sqlite"),
+    ("sqlite", "sqlite"),
+    ("postgres", "postgres"),
+]
 KILLS = int(os.environ.get("KILLS", "100"))
 
 
@@ -66,7 +80,9 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Places]:
             return Place(str(tmp_path / user), user)
         address = request.getfixturevalue("database")
         if not held:
-            held.append(Place(address, f"user-{uuid.uuid4()}").store())  # keeps the connections of this process open
+            held.append(
+                Place(address, f"user-{uuid.uuid4()}").store()
+            )  # keeps the connections of this process open
         return Place(address, user)
 
     yield new
@@ -79,7 +95,13 @@ def move(source: Place, target: Place, **options: Any) -> moving.Moved:
 
 
 def said(id: str, content: str, minutes: int = 0, **fields: Any) -> Passage:
-    return Passage(id, fields.pop("role", "user"), content, created_at=NOON + timedelta(minutes=minutes), **fields)
+    return Passage(
+        id,
+        fields.pop("role", "user"),
+        content,
+        created_at=NOON + timedelta(minutes=minutes),
+        **fields,
+    )
 
 
 def conversation(id: str, *passages: Passage, **fields: Any) -> Document:
@@ -92,29 +114,58 @@ def fill(store: Store) -> None:
     first = store.begin("first.zip")
     store.save(
         [
-            conversation("c1", said("a", "one"), said("b", "two", 1, parent="a"), said("c", "left", 2, parent="a"),
-                         head="b", metadata={"tags": ["garden"]}),
-            conversation("c2", said("x", "nul \0 and \ud800 half"), title="odd \udfff \0 title", namespace="\ud83d"),
+            conversation(
+                "c1",
+                said("a", "one"),
+                said("b", "two", 1, parent="a"),
+                said("c", "left", 2, parent="a"),
+                head="b",
+                metadata={"tags": ["garden"]},
+            ),
+            conversation(
+                "c2",
+                said("x", "nul \0 and \ud800 half"),
+                title="odd \udfff \0 title",
+                namespace="\ud83d",
+            ),
             conversation("c3", said("s1", "shared"), shared_ids=True),
             conversation("c4", said("s1", "shared"), said("s2", "of its own"), shared_ids=True),
             conversation("c1", said("a", "of another origin"), origin="other"),
             conversation("n1", said("p", "a note"), source=NOTE),
-            conversation("c5", said("h", "hidden", visibility="hidden", role=None, kind="context"), partial=True),
+            conversation(
+                "c5",
+                said("h", "hidden", visibility="hidden", role=None, kind="context"),
+                partial=True,
+            ),
             conversation("gone", said("g", "will be deleted")),
         ],
         first.id,
-    )  # fmt: skip
+    )
     first.finished_at = NOON
     store.finish(first)
     second = store.begin("second.zip")
     later = NOON + timedelta(days=1)
-    store.save([conversation("c1", said("a", "one changed"), said("b", "two", 1, parent="a"), said("d", "more", 9),
-                             title="Renamed", updated_at=later)], second.id)  # fmt: skip
+    store.save(
+        [
+            conversation(
+                "c1",
+                said("a", "one changed"),
+                said("b", "two", 1, parent="a"),
+                said("d", "more", 9),
+                title="Renamed",
+                updated_at=later,
+            )
+        ],
+        second.id,
+    )
     third = store.begin("third.zip")
     store.save([conversation("c6", said("t", "taken back"))], third.id)
     store.undo(third.id)
     store.save([conversation("empty")])
-    store.append("c2", Passage("y", "assistant", "appended", attachments=({"name": "x.png"},), citations=("u",)))
+    store.append(
+        "c2",
+        Passage("y", "assistant", "appended", attachments=({"name": "x.png"},), citations=("u",)),
+    )
     store.delete("gone")
 
 
@@ -162,7 +213,9 @@ def test_everything_is_the_same_afterwards(places: Places, here: str, there: str
 
 
 @pytest.mark.parametrize(("here", "there"), DIRECTIONS)
-def test_what_was_moved_is_found_by_its_words_and_titles(places: Places, here: str, there: str) -> None:
+def test_what_was_moved_is_found_by_its_words_and_titles(
+    places: Places, here: str, there: str
+) -> None:
     source, target = places(here), places(there)
     old = source.store()
     fill(old)
@@ -207,16 +260,25 @@ def test_imports_go_on_there_as_they_would_have_here(places: Places, here: str, 
     for store in (old, new):
         receipt = store.begin("fourth.zip")
         assert receipt.id == 4
-        store.save([conversation("c4", said("s1", "shared"), said("s3", "new"), shared_ids=True),
-                    conversation("c1", said("e", "and more", 12))], receipt.id)  # fmt: skip
+        store.save(
+            [
+                conversation("c4", said("s1", "shared"), said("s3", "new"), shared_ids=True),
+                conversation("c1", said("e", "and more", 12)),
+            ],
+            receipt.id,
+        )
     assert rows(old, receipts=False) == rows(new, receipts=False)
     old.close()
     new.close()
 
 
-texts = st.text(st.characters(codec=None), max_size=12) | st.sampled_from(["\0", "\ud800", "\udfff\0", "plain words"])
+texts = st.text(st.characters(codec=None), max_size=12) | st.sampled_from(
+    ["\0", "\ud800", "\udfff\0", "plain words"]
+)
 ids = st.sampled_from(["a", "b", "c", "\ud800"])
-times = st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2040, 1, 1)).map(lambda t: t.replace(tzinfo=UTC))
+times = st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2040, 1, 1)).map(
+    lambda t: t.replace(tzinfo=UTC)
+)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**40), 2**40) | texts,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
@@ -285,7 +347,10 @@ def apply(store: Store, what: str, value: Any) -> None:
         case "append", (number, passage) if number < len(there):
             # Only where the passage can be there: else it is refused, which is not what is tried here.
             if passage.id not in {p.id for p in store.document(there[number]).passages}:
-                store.append(there[number], passage._replace(parent=None, created_at=passage.created_at or NOON))
+                store.append(
+                    there[number],
+                    passage._replace(parent=None, created_at=passage.created_at or NOON),
+                )
         case "retitle", (number, title) if number < len(there):
             store.retitle(there[number], title)
 
@@ -293,7 +358,9 @@ def apply(store: Store, what: str, value: Any) -> None:
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
 @settings(max_examples=30)
 @given(data=st.data())
-def test_any_library_is_moved_and_undone_alike(places: Places, here: str, there: str, data: st.DataObject) -> None:
+def test_any_library_is_moved_and_undone_alike(
+    places: Places, here: str, there: str, data: st.DataObject
+) -> None:
     source, target, back = places(here), places(there), places(here)
     old = source.store()
     for what, value in data.draw(st.lists(steps, max_size=6)):
@@ -304,7 +371,9 @@ def test_any_library_is_moved_and_undone_alike(places: Places, here: str, there:
     move(target, back)
     again = back.store()
     assert is_same(old, again)
-    for receipt in data.draw(st.permutations([r.id for r in old.receipts() if r.undone_at is None])):
+    for receipt in data.draw(
+        st.permutations([r.id for r in old.receipts() if r.undone_at is None])
+    ):
         for store in (old, new, again):
             store.undo(receipt)
     assert rows(old, receipts=False) == rows(new, receipts=False) == rows(again, receipts=False)
@@ -320,13 +389,18 @@ def test_every_column_that_is_not_derived_is_moved(places: Places) -> None:
     derived = both | {"folded_title", "folded_id", "title_words", "tags"}
     for part in transfer.PARTS:
         with sqlite._connections.read() as db:  # type: ignore[attr-defined]
-            there = {name for (name,) in db.execute("select name from pragma_table_info(?)", (part.table,))}
+            there = {
+                name
+                for (name,) in db.execute("select name from pragma_table_info(?)", (part.table,))
+            }
         assert set(part.columns) == there - both == types[part.table].keys() - {"owner"} - derived
     postgres.close()
     sqlite.close()
 
 
-def test_a_batch_ends_early_where_its_messages_are_long(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_ends_early_where_its_messages_are_long(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(transfer, "_SLICE", 2)
     monkeypatch.setattr(transfer, "_ENOUGH", 1_000)
     source, target = places("sqlite"), places("sqlite")
@@ -349,7 +423,9 @@ class Killed(BaseException):
     pass
 
 
-def broken_off(target: type[Store], method: str, calls: int, monkeypatch: pytest.MonkeyPatch, *, after: bool) -> None:
+def broken_off(
+    target: type[Store], method: str, calls: int, monkeypatch: pytest.MonkeyPatch, *, after: bool
+) -> None:
     """Let the given call of a method be the last, before or after it did its work."""
     real = getattr(target, method)
     left = [calls]
@@ -367,7 +443,9 @@ def broken_off(target: type[Store], method: str, calls: int, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
-def test_a_move_goes_on_from_wherever_it_was_broken_off(places: Places, here: str, there: str) -> None:
+def test_a_move_goes_on_from_wherever_it_was_broken_off(
+    places: Places, here: str, there: str
+) -> None:
     source = places(here)
     old = source.store()
     fill(old)
@@ -410,16 +488,27 @@ library.move(*sys.argv[1:5], progress=lambda *told: print(*told, flush=True))
 
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
-def test_a_move_survives_being_killed_and_ends_when_run_again(places: Places, here: str, there: str) -> None:
+def test_a_move_survives_being_killed_and_ends_when_run_again(
+    places: Places, here: str, there: str
+) -> None:
     rng = random.Random(here)
     source, target = places(here), places(there)
     old = source.store()
     fill(old)
     receipt = old.begin("large.zip")
-    old.save([conversation(f"k{c}", *(said(f"k{c}m{m}", f"word{c}x{m} " + "filler " * 60) for m in range(20)))
-              for c in range(60)], receipt.id)  # fmt: skip
+    old.save(
+        [
+            conversation(
+                f"k{c}", *(said(f"k{c}m{m}", f"word{c}x{m} " + "filler " * 60) for m in range(20))
+            )
+            for c in range(60)
+        ],
+        receipt.id,
+    )
     for _ in range(max(4, KILLS // 12)):
-        run_and_kill([source.where, target.where, source.user, target.user], lines=rng.randint(0, 45))
+        run_and_kill(
+            [source.where, target.where, source.user, target.user], lines=rng.randint(0, 45)
+        )
     move(source, target)
     new = target.store()
     assert is_same(old, new)
@@ -430,7 +519,9 @@ def test_a_move_survives_being_killed_and_ends_when_run_again(places: Places, he
 
 
 def run_and_kill(arguments: list[str], lines: int) -> None:
-    process = subprocess.Popen([sys.executable, "-c", MOVER, *arguments], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", MOVER, *arguments], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     for _ in range(lines):
         process.stdout.readline()
@@ -470,7 +561,9 @@ def test_a_move_that_removes_is_finished_wherever_it_was_broken_off(
 
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
-def test_what_is_written_to_the_source_meanwhile_is_copied_too(places: Places, here: str, there: str) -> None:
+def test_what_is_written_to_the_source_meanwhile_is_copied_too(
+    places: Places, here: str, there: str
+) -> None:
     source, target = places(here), places(there)
     old = source.store()
     fill(old)
@@ -481,14 +574,26 @@ def test_what_is_written_to_the_source_meanwhile_is_copied_too(places: Places, h
         if len(told) == 1:
             old.append("c1", said("late", "came late", 99))
             old.retitle("c2", "A title \ud800 of its own")
-            old.save([conversation("c3", said("s1", "shared and changed"), shared_ids=True, updated_at=NOON),
-                      conversation("c9", said("z", "new"))])  # fmt: skip
+            old.save(
+                [
+                    conversation(
+                        "c3", said("s1", "shared and changed"), shared_ids=True, updated_at=NOON
+                    ),
+                    conversation("c9", said("z", "new")),
+                ]
+            )
             old.append("empty", said("first", "no longer empty"))
 
     move(source, target, progress=write_once)
     new = target.store()
     assert is_same(old, new)
-    for word, id in (("late", "late"), ("title", "x"), ("own", "x"), ("empty", "first"), ("changed", "s1")):
+    for word, id in (
+        ("late", "late"),
+        ("title", "x"),
+        ("own", "x"),
+        ("empty", "first"),
+        ("changed", "s1"),
+    ):
         assert id in [c.id for c in new.passages(new.match(parse(word), Filter(), 9), Filter())]
     assert new.verify().healthy
     old.close()
@@ -523,7 +628,9 @@ def test_what_was_written_after_the_copy_is_never_removed(places: Places) -> Non
         with pytest.MonkeyPatch.context() as patch:
             real = type(old).remove
 
-            def write_first(self: Store, known: Contents | None = None, real: Any = real, at: Place = source) -> None:
+            def write_first(
+                self: Store, known: Contents | None = None, real: Any = real, at: Place = source
+            ) -> None:
                 late = at.store()
                 late.append("c1", said("late", "came late", 99))
                 late.close()
@@ -607,14 +714,22 @@ def test_removing_leaves_nothing_and_only_what_is_ours_goes(places: Places, kind
         import psycopg
 
         with psycopg.connect(source.where) as db:
-            ((owner,),) = db.execute("select id from recollect.account where name = %s", [source.user]).fetchall()
-            tables = [t for (t,) in db.execute(
-                "select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace "
-                "join pg_attribute a on a.attrelid = c.oid and a.attname = 'owner' "
-                "where n.nspname = 'recollect' and c.relkind = 'p'")]  # fmt: skip
+            ((owner,),) = db.execute(
+                "select id from recollect.account where name = %s", [source.user]
+            ).fetchall()
+            tables = [
+                t
+                for (t,) in db.execute(
+                    "select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+                    "join pg_attribute a on a.attrelid = c.oid and a.attname = 'owner' "
+                    "where n.nspname = 'recollect' and c.relkind = 'p'"
+                )
+            ]
             assert len(tables) >= 12
             for table in tables:
-                assert not db.execute(f"select from recollect.{table} where owner = %s", [owner]).fetchone()
+                assert not db.execute(
+                    f"select from recollect.{table} where owner = %s", [owner]
+                ).fetchone()
     with source.library() as fresh:
         assert fresh.stats()["conversations"] == 0
 
@@ -637,7 +752,9 @@ def test_a_library_with_conversations_is_not_moved_into(places: Places, kind: st
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_library_that_had_conversations_can_be_taken_away_first(places: Places, kind: str) -> None:
+def test_a_library_that_had_conversations_can_be_taken_away_first(
+    places: Places, kind: str
+) -> None:
     source, target = places("sqlite"), places(kind)
     with source.library() as full, target.library() as emptied:
         fill(full.store)
@@ -654,7 +771,9 @@ def test_a_library_that_had_conversations_can_be_taken_away_first(places: Places
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_the_same_library_under_two_names_is_refused(places: Places, tmp_path: Path, kind: str) -> None:
+def test_the_same_library_under_two_names_is_refused(
+    places: Places, tmp_path: Path, kind: str
+) -> None:
     source = places(kind)
     with source.library() as full:
         fill(full.store)
@@ -671,7 +790,9 @@ def test_the_same_library_under_two_names_is_refused(places: Places, tmp_path: P
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_what_somebody_wrote_into_the_unfinished_library_is_not_lost(places: Places, kind: str) -> None:
+def test_what_somebody_wrote_into_the_unfinished_library_is_not_lost(
+    places: Places, kind: str
+) -> None:
     source, target = places("sqlite"), places(kind)
     old, new = source.store(), target.store()
     fill(old)
@@ -699,7 +820,10 @@ def test_an_unfinished_library_is_not_opened_and_not_moved_on(places: Places) ->
         broken_off(type(new), "incoming", 3, patch, after=True)
         with pytest.raises(Killed):
             move(source, target)
-    for opened in (target.library, lambda: recollect.library.open_existing(target.where, target.user)):
+    for opened in (
+        target.library,
+        lambda: recollect.library.open_existing(target.where, target.user),
+    ):
         with pytest.raises(RecollectError, match="recollect move"):
             opened()
     with pytest.raises(InvalidInput, match="not whole"):
@@ -739,20 +863,38 @@ def run(capsys: pytest.CaptureFixture[str]) -> Any:
 def home(tmp_path: Path) -> str:
     """A place with a small library."""
     with recollect.open(tmp_path / "home") as library:
-        library.add_conversation("c1", messages=[{"role": "user", "content": "Where is the valve?"}])
+        library.add_conversation(
+            "c1", messages=[{"role": "user", "content": "Where is the valve?"}]
+        )
     return str(tmp_path / "home")
 
 
-def test_the_command_moves_there_and_back(run: Any, database: str, tmp_path: Path, user: str) -> None:
+def test_the_command_moves_there_and_back(
+    run: Any, database: str, tmp_path: Path, user: str
+) -> None:
     here, back = str(tmp_path / "here"), str(tmp_path / "back")
     examples = Path(__file__).parents[1] / "examples"
-    run("import", *(str(p) for p in examples.iterdir() if p.is_dir()), "--home", here, "--user", user)
+    run(
+        "import",
+        *(str(p) for p in examples.iterdir() if p.is_dir()),
+        "--home",
+        here,
+        "--user",
+        user,
+    )
     exported = run("export", "--home", here, "--user", user)
     told = run("move", here, database, "--user", user)
     assert "identical" in told and "1 imports" in told and "--remove" in told
     assert run("export", "--home", database, "--user", user) == exported
-    moved = json.loads(run("move", database, back, "--user", user, "--to-user", "ann", "--remove", "--json"))
-    assert (moved["removed"], moved["copied"], moved["to_user"], moved["imports"]) == (True, True, "ann", 1)
+    moved = json.loads(
+        run("move", database, back, "--user", user, "--to-user", "ann", "--remove", "--json")
+    )
+    assert (moved["removed"], moved["copied"], moved["to_user"], moved["imports"]) == (
+        True,
+        True,
+        "ann",
+        1,
+    )
     assert run("export", "--home", back, "--user", "ann") == exported
     assert "no library" in run("stats", "--home", database, "--user", user, fails=True)
     run("import", "--undo", "1", "--home", back, "--user", "ann")
@@ -765,7 +907,9 @@ def test_what_was_moved_is_indexed_unless_told_not_to(
     monkeypatch.setenv("RECOLLECT_INDEXING", "background")
     assert "embedded 1 passages" in run("move", home, str(tmp_path / "one"))
     assert "embedded" not in run("move", home, str(tmp_path / "two"), "--no-index")
-    found = json.loads(run("search", "valve", "--mode", "vector", "--json", "--home", str(tmp_path / "one")))
+    found = json.loads(
+        run("search", "valve", "--mode", "vector", "--json", "--home", str(tmp_path / "one"))
+    )
     assert found["total"] == 1
 
 
@@ -798,7 +942,9 @@ def test_a_mistake_is_answered_and_nothing_is_made(
             assert opened.conversation(f"{name}-1")
 
 
-def test_an_unfinished_move_is_told_everywhere_and_taken_back(run: Any, home: str, tmp_path: Path) -> None:
+def test_an_unfinished_move_is_told_everywhere_and_taken_back(
+    run: Any, home: str, tmp_path: Path
+) -> None:
     there = str(tmp_path / "there")
     with recollect.open(there) as target:
         kind = type(target.store)

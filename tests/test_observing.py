@@ -20,20 +20,30 @@ OBSERVED = Filter(hidden=True, sources=(OBSERVATION,))
 
 
 def talk(
-    library: Library, id_: str = "c", said: str = "I prefer the blue kettle, because it whistles at 95 degrees."
+    library: Library,
+    id_: str = "c",
+    said: str = "I prefer the blue kettle, because it whistles at 95 degrees.",
 ) -> None:
     library.add_conversation(
-        id_, "Kettles", namespace="kitchen",
+        id_,
+        "Kettles",
+        namespace="kitchen",
         messages=[
             {"role": "user", "content": said, "created_at": NOW},
-            {"role": "assistant", "content": "Noted: the blue kettle whistles at 95 degrees.", "created_at": NOW},
+            {
+                "role": "assistant",
+                "content": "Noted: the blue kettle whistles at 95 degrees.",
+                "created_at": NOW,
+            },
         ],
-    )  # fmt: skip
+    )
 
 
 def observed(library: Library) -> list[Observation]:
     found, _ = library.store.documents(OBSERVED, "", 100, 0)
-    return [from_passage(p, d.namespace) for d in found for p in library.store.document(d.id).passages]
+    return [
+        from_passage(p, d.namespace) for d in found for p in library.store.document(d.id).passages
+    ]
 
 
 @pytest.fixture
@@ -44,7 +54,12 @@ def by_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     def observe(document: Document) -> Made:
         id_ = document.id
         one = Observation(
-            f"obs-{id_}", "decision", "Made by a model", id_, (document.passages[0].id,), maker="model:x/1"
+            f"obs-{id_}",
+            "decision",
+            "Made by a model",
+            id_,
+            (document.passages[0].id,),
+            maker="model:x/1",
         )
         return Made((one,), complete[-1], "" if complete[-1] else "The budget is used up.")
 
@@ -57,17 +72,28 @@ def test_indexing_observes_what_is_new(library: Library) -> None:
     assert observing.waiting(library.store)
     library.index()
     (found,) = observed(library)
-    assert (found.type, found.conversation, found.project, found.maker) == ("preference", "c", "kitchen", "rules-1")
+    assert (found.type, found.conversation, found.project, found.maker) == (
+        "preference",
+        "c",
+        "kitchen",
+        "rules-1",
+    )
     assert "kettle" in found.title
     assert found.passages[0] == "c:0"
     assert not observing.waiting(library.store)
 
 
-def test_a_conversation_that_goes_on_is_observed_again_and_what_stays_keeps_its_id(library: Library) -> None:
+def test_a_conversation_that_goes_on_is_observed_again_and_what_stays_keeps_its_id(
+    library: Library,
+) -> None:
     talk(library)
     library.index()
     before = {o.id for o in observed(library)}
-    library.add_message("c", "user", "We decided to buy the red toaster instead of the oven, since it costs 40 euros.")
+    library.add_message(
+        "c",
+        "user",
+        "We decided to buy the red toaster instead of the oven, since it costs 40 euros.",
+    )
     library.add_message("c", "assistant", "The red toaster it is, for 40 euros.")
     assert observing.waiting(library.store)
     library.index()
@@ -99,8 +125,10 @@ def test_deleting_a_conversation_deletes_what_was_observed_in_it(library: Librar
 
 def test_undoing_an_import_takes_its_observations_along(library: Library, tmp_path: Path) -> None:
     file = tmp_path / "mine.json"
-    file.write_text('{"format": "recollect", "conversations": [{"id": "i", "messages": [{"id": "m", "role": "user", '
-                    '"content": "I prefer tea from the blue kettle at 95 degrees."}]}]}')  # fmt: skip
+    file.write_text(
+        '{"format": "recollect", "conversations": [{"id": "i", "messages": [{"id": "m", "role": "user", '
+        '"content": "I prefer tea from the blue kettle at 95 degrees."}]}]}'
+    )
     receipt = library.import_path(file)
     library.index()
     assert observed(library) != []
@@ -110,9 +138,16 @@ def test_undoing_an_import_takes_its_observations_along(library: Library, tmp_pa
 
 def test_what_is_only_for_people_is_never_observed(library: Library) -> None:
     thread = library.thread("plans")
-    library.post(thread.id, "kim", "We decided that the secret word is heliotrope, for 40 euros.", human_only=True)
+    library.post(
+        thread.id,
+        "kim",
+        "We decided that the secret word is heliotrope, for 40 euros.",
+        human_only=True,
+    )
     library.index()
-    assert not any("heliotrope" in p for o in observed(library) for p in (o.title, o.narrative, *o.facts))
+    assert not any(
+        "heliotrope" in p for o in observed(library) for p in (o.title, o.narrative, *o.facts)
+    )
 
 
 def test_another_observer_observes_everything_anew(library: Library, by_model: list[bool]) -> None:
@@ -159,7 +194,9 @@ def test_observing_can_be_turned_off(library: Library, monkeypatch: pytest.Monke
     assert not observing.waiting(library.store)
 
 
-@pytest.mark.parametrize(("said", "told"), [("telepathy", "rules, model, off"), ("model", "RECOLLECT_MODEL")])
+@pytest.mark.parametrize(
+    ("said", "told"), [("telepathy", "rules, model, off"), ("model", "RECOLLECT_MODEL")]
+)
 def test_a_setting_that_means_nothing_is_told(
     library: Library, monkeypatch: pytest.MonkeyPatch, said: str, told: str
 ) -> None:

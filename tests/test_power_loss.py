@@ -47,7 +47,9 @@ def run(*command: str) -> bool:
 def mounted(disk: Path, at: Path) -> Iterator[Path]:
     at.mkdir()
     if not run("mount", "-o", "loop", str(disk), str(at)):
-        pytest.skip("loop devices cannot be mounted here: durability against power loss was NOT tried")
+        pytest.skip(
+            "loop devices cannot be mounted here: durability against power loss was NOT tried"
+        )
     try:
         yield at
     finally:
@@ -69,7 +71,9 @@ def lost_messages(disk: Path, folder: Path, synchronous: str, acknowledged: int)
     after = folder / "after.img"
     with mounted(disk, folder / "before") as before:
         writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(before / "home"), synchronous], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", WRITER, str(before / "home"), synchronous],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert writer.stdout is not None
         promised = [int(writer.stdout.readline()) for _ in range(acknowledged)]

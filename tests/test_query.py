@@ -84,7 +84,8 @@ def test_text_becomes_a_tree(text: str, tree: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "(a", "a)", '"open', "a AND", "OR a", "NOT a", "a OR", "()", "NEAR(a", "a AND OR b"]
+    "text",
+    ["", " ", "(a", "a)", '"open', "a AND", "OR a", "NOT a", "a OR", "()", "NEAR(a", "a AND OR b"],
 )
 def test_operators_that_do_not_fit_are_an_error(text: str) -> None:
     with pytest.raises(MalformedQuery, match="cannot be read"):
@@ -156,9 +157,16 @@ def fields(text: str) -> Fields:
 
 def test_a_query_is_what_was_typed_and_how_it_was_understood() -> None:
     assert read("event loop") == Query(
-        "event loop", And((w("event"), w("loop"))), Fields(), plain=True, literal=False, rest="event loop"
+        "event loop",
+        And((w("event"), w("loop"))),
+        Fields(),
+        plain=True,
+        literal=False,
+        rest="event loop",
     )
-    assert read("role:user") == Query("role:user", None, Fields(roles=("user",)), plain=False, literal=False, rest="")
+    assert read("role:user") == Query(
+        "role:user", None, Fields(roles=("user",)), plain=False, literal=False, rest=""
+    )
     assert read(" \t") == Query(" \t", None, Fields(), plain=False, literal=False, rest="")
 
 
@@ -177,7 +185,10 @@ def test_a_query_is_what_was_typed_and_how_it_was_understood() -> None:
         ("in:work -in:old", Fields(namespaces=("work",), not_namespaces=("old",))),
         ('tag:idea tag:"to do" -tag:done', Fields(tags=("idea", "to do"), not_tags=("done",))),
         ("title:garden title:irrigat*", Fields(titles=(w("garden"), Word("irrigat", prefix=True)))),
-        ('title:"two words" -title:"a draf"*', Fields(titles=(w("two words"),), not_titles=(Word("a draf", True),))),
+        (
+            'title:"two words" -title:"a draf"*',
+            Fields(titles=(w("two words"),), not_titles=(Word("a draf", True),)),
+        ),
         ("after:2026-05-01", Fields(after=datetime(2026, 5, 1, tzinfo=UTC))),
         ("after:2026-05", Fields(after=datetime(2026, 5, 1, tzinfo=UTC))),
         ("after:2026", Fields(after=datetime(2026, 1, 1, tzinfo=UTC))),
@@ -186,10 +197,12 @@ def test_a_query_is_what_was_typed_and_how_it_was_understood() -> None:
         ("before:2026", Fields(before=datetime(2026, 12, 31, 23, 59, 59, 999999, UTC))),
         ("before:2026-05-01T14:30+02:00", Fields(before=datetime(2026, 5, 1, 12, 30, tzinfo=UTC))),
         ('before:"2026-05-01 14:30"', Fields(before=datetime(2026, 5, 1, 14, 30, tzinfo=UTC))),
-        ("after:2024 after:2025 before:2027 before:2026-05-01T00:00",
-         Fields(after=datetime(2025, 1, 1, tzinfo=UTC), before=datetime(2026, 5, 1, tzinfo=UTC))),
+        (
+            "after:2024 after:2025 before:2027 before:2026-05-01T00:00",
+            Fields(after=datetime(2025, 1, 1, tzinfo=UTC), before=datetime(2026, 5, 1, tzinfo=UTC)),
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_known_name_with_a_value_is_a_field(text: str, expected: Fields) -> None:
     assert read(text).node is None
     assert fields(text) == expected
@@ -201,11 +214,32 @@ def test_a_known_name_with_a_value_is_a_field(text: str, expected: Fields) -> No
 @pytest.mark.parametrize(
     "text",
     [
-        "role:", "role: user", "role:admin", "role:user,", "role:,", "role:user?", "Role:user", "ROLE:user",
-        "note:x", "http://x", r"C:\path", "std::vector", "key:value", "from:", "in:->", "tag:-", "xrole:user",
-        "a=role:user", "print(role:user)", "in:foo(bar)", "before:", "::before", "hover:before:x", "-role:admin",
+        "role:",
+        "role: user",
+        "role:admin",
+        "role:user,",
+        "role:,",
+        "role:user?",
+        "Role:user",
+        "ROLE:user",
+        "note:x",
+        "http://x",
+        r"C:\path",
+        "std::vector",
+        "key:value",
+        "from:",
+        "in:->",
+        "tag:-",
+        "xrole:user",
+        "a=role:user",
+        "print(role:user)",
+        "in:foo(bar)",
+        "before:",
+        "::before",
+        "hover:before:x",
+        "-role:admin",
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_a_field_is_text(text: str) -> None:
     query = read(text)
     assert query.fields == Fields()
@@ -219,17 +253,28 @@ def test_a_field_in_quotation_marks_is_text() -> None:
     assert fields('from:""') == fields('from:"x"*') == Fields()
 
 
-@pytest.mark.parametrize("value", ["banana", "2026-13", "2026-02-30", "0000", "tomorrow", "content-['']", "26", '""'])
+@pytest.mark.parametrize(
+    "value", ["banana", "2026-13", "2026-02-30", "0000", "tomorrow", "content-['']", "26", '""']
+)
 def test_a_date_that_is_none_is_an_error_that_names_it(value: str) -> None:
     for name in ("before", "after"):
-        with pytest.raises(InvalidInput, match=re.escape(f"`{name}:{value.strip(chr(34))}` names no date")) as raised:
+        with pytest.raises(
+            InvalidInput, match=re.escape(f"`{name}:{value.strip(chr(34))}` names no date")
+        ) as raised:
             read(f"word {name}:{value}")
         assert not isinstance(raised.value, MalformedQuery)
         assert f"{name}:2026-05-01" in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    "text", ["(role:user a)", "a OR role:user", "role:user OR role:tool", "(a role:user) OR b", "a -before:2026"]
+    "text",
+    [
+        "(role:user a)",
+        "a OR role:user",
+        "role:user OR role:tool",
+        "(a role:user) OR b",
+        "a -before:2026",
+    ],
 )
 def test_a_field_where_it_cannot_hold_is_an_error(text: str) -> None:
     with pytest.raises(InvalidInput):
@@ -249,9 +294,16 @@ def test_a_field_where_it_cannot_hold_is_an_error(text: str) -> None:
         ("a  b   role:user", And((w("a"), w("b"))), "a  b"),
     ],
 )
-def test_a_field_holds_for_the_whole_query_wherever_it_stands(text: str, node: Node, rest: str) -> None:
+def test_a_field_holds_for_the_whole_query_wherever_it_stands(
+    text: str, node: Node, rest: str
+) -> None:
     query = read(text)
-    assert (query.node, query.fields, query.rest, query.literal) == (node, Fields(roles=("user",)), rest, False)
+    assert (query.node, query.fields, query.rest, query.literal) == (
+        node,
+        Fields(roles=("user",)),
+        rest,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -264,7 +316,10 @@ def test_a_field_holds_for_the_whole_query_wherever_it_stands(text: str, node: N
         ("(jaguar -car) OR cat", Or((And((w("jaguar"), Not(w("car")))), w("cat")))),
         ("(-car jaguar)", And((Not(w("car")), w("jaguar")))),
         ("Köln -Straße", And((w("Köln"), Not(w("Straße"))))),
-        ('git commit -m -"work in progress"', And((w("git"), w("commit"), w("-m"), Not(w("work in progress"))))),
+        (
+            'git commit -m -"work in progress"',
+            And((w("git"), w("commit"), w("-m"), Not(w("work in progress")))),
+        ),
     ],
 )
 def test_a_minus_takes_away(text: str, node: Node) -> None:
@@ -275,11 +330,27 @@ def test_a_minus_takes_away(text: str, node: Node) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "git commit -m", "git push --force", "ls -l -a -h", "make -j8 -verbose", "find . -name x -exec rm -rf",
-        "error -1073741819", "a well-known fact", "x -> y", "a - b", "x -O2", "x -C++", "x -std=c++20", "x -node.js",
-        "x -NOT y", "it's -5 today", "x-ray -2.5", "foo -", "--", "-Xmx512m java",
+        "git commit -m",
+        "git push --force",
+        "ls -l -a -h",
+        "make -j8 -verbose",
+        "find . -name x -exec rm -rf",
+        "error -1073741819",
+        "a well-known fact",
+        "x -> y",
+        "a - b",
+        "x -O2",
+        "x -C++",
+        "x -std=c++20",
+        "x -node.js",
+        "x -NOT y",
+        "it's -5 today",
+        "x-ray -2.5",
+        "foo -",
+        "--",
+        "-Xmx512m java",
     ],
-)  # fmt: skip
+)
 def test_a_minus_that_people_type_for_other_reasons_is_text(text: str) -> None:
     assert read(text).node == parse(text)
     assert read(text).plain
@@ -297,18 +368,29 @@ def test_a_minus_that_people_type_for_other_reasons_is_text(text: str) -> None:
         ("(" * 300 + "a", w("a"), Fields()),
     ],
 )
-def test_what_does_not_fit_together_is_taken_literally_and_fields_hold(text: str, node: Node, found: Fields) -> None:
+def test_what_does_not_fit_together_is_taken_literally_and_fields_hold(
+    text: str, node: Node, found: Fields
+) -> None:
     query = read(text)
     assert (query.node, query.fields, query.plain, query.literal) == (node, found, True, True)
 
 
-@pytest.mark.parametrize("text", ["a AND b", '"a"', "a*", "(a)", "a OR b", "a NEAR b", "NEAR(a b)", "a -bcd", '"a" b'])
+@pytest.mark.parametrize(
+    "text", ["a AND b", '"a"', "a*", "(a)", "a OR b", "a NEAR b", "NEAR(a b)", "a -bcd", '"a" b']
+)
 def test_operators_and_quotation_marks_are_promises(text: str) -> None:
     assert not read(text).plain
 
 
 def test_the_caps_hold_for_everything_typed() -> None:
-    for text in ("x" * 2_000, "a " * 70, '"' + "a " * 70, "tag:" + "a," * 70 + "a", "in:a " * 70, f"NEAR({'a ' * 70})"):
+    for text in (
+        "x" * 2_000,
+        "a " * 70,
+        '"' + "a " * 70,
+        "tag:" + "a," * 70 + "a",
+        "in:a " * 70,
+        f"NEAR({'a ' * 70})",
+    ):
         with pytest.raises(InvalidInput, match=r"bytes|more than 64 words"):
             read(text)
 
@@ -329,17 +411,44 @@ def test_the_caps_hold_for_everything_typed() -> None:
         ("日本語 の", ["日本語", "の"]),
     ],
 )
-def test_function_words_carry_no_meaning_unless_there_is_nothing_else(text: str, kept: list[str]) -> None:
+def test_function_words_carry_no_meaning_unless_there_is_nothing_else(
+    text: str, kept: list[str]
+) -> None:
     assert [word.text for word in content_words(parse(text))] == kept
 
 
 TYPED = st.lists(
     st.one_of(
         st.sampled_from(
-            ["a", "bcd", "e*", "->", '"f g"', '"', "(", ")", "AND", "OR", "NOT", "NEAR", "NEAR/3", "NEAR("]
+            [
+                "a",
+                "bcd",
+                "e*",
+                "->",
+                '"f g"',
+                '"',
+                "(",
+                ")",
+                "AND",
+                "OR",
+                "NOT",
+                "NEAR",
+                "NEAR/3",
+                "NEAR(",
+            ]
         ),
         st.sampled_from(
-            ["-bcd", '-"h i"', "-m", "role:user", "-role:tool", 'from:"A B"', "title:x*", "before:2026", ","]
+            [
+                "-bcd",
+                '-"h i"',
+                "-m",
+                "role:user",
+                "-role:tool",
+                'from:"A B"',
+                "title:x*",
+                "before:2026",
+                ",",
+            ]
         ),
         st.text(max_size=5),
     ),
@@ -374,7 +483,9 @@ PLAIN = st.lists(st.text("abcxyzäñøé059", min_size=1, max_size=8), min_size=
 
 
 @given(PLAIN, st.text(" \t\n", min_size=1, max_size=3))
-def test_words_without_anything_special_are_plain_and_as_typed(given_words: list[str], space: str) -> None:
+def test_words_without_anything_special_are_plain_and_as_typed(
+    given_words: list[str], space: str
+) -> None:
     query = read(space.join(given_words))
     assert query.node is not None
     assert (query.plain, query.literal, query.fields) == (True, False, Fields())

@@ -90,13 +90,20 @@ def test_a_history_continues_its_conversation(chat: Chat) -> None:
     again = chat.say(user("Hello"), assistant("Hi."), user("And now?"), to="Now this.")
     assert again == first
     document = chat.library.conversation(first)
-    assert told(document) == [("user", "Hello"), ("assistant", "Hi."), ("user", "And now?"), ("assistant", "Now this.")]
+    assert told(document) == [
+        ("user", "Hello"),
+        ("assistant", "Hi."),
+        ("user", "And now?"),
+        ("assistant", "Now this."),
+    ]
     assert all(p.canonical for p in document.passages)
     assert (document.origin, document.title, document.namespace) == ("proxy", "Hello", "default")
     assert document.passages[1].model == "model-1"
     assert document.passages[1].metadata == {
-        "finish_reason": "stop", "usage": {"total_tokens": 8}, "response_id": "chatcmpl-1",
-    }  # fmt: skip
+        "finish_reason": "stop",
+        "usage": {"total_tokens": 8},
+        "response_id": "chatcmpl-1",
+    }
 
 
 def test_a_conversation_goes_on_with_another_recorder_after_a_restart(place: str) -> None:
@@ -133,8 +140,17 @@ def test_an_edited_question_is_a_branch_of_the_conversation(chat: Chat) -> None:
     document = chat.library.conversation(first)
     assert canonical(document) == ["Hello", "Hi.", "Dogs?", "Wuff."]
     assert parent_of(document, "Cats?") == parent_of(document, "Dogs?") == "Hi."
-    chat.say(user("Hello"), assistant("Hi."), user("Cats?"), assistant("Meow."), user("More"), to="Purr.")
-    assert canonical(chat.library.conversation(first)) == ["Hello", "Hi.", "Cats?", "Meow.", "More", "Purr."]
+    chat.say(
+        user("Hello"), assistant("Hi."), user("Cats?"), assistant("Meow."), user("More"), to="Purr."
+    )
+    assert canonical(chat.library.conversation(first)) == [
+        "Hello",
+        "Hi.",
+        "Cats?",
+        "Meow.",
+        "More",
+        "Purr.",
+    ]
 
 
 def test_another_answer_to_the_same_question_is_a_branch(chat: Chat) -> None:
@@ -159,12 +175,16 @@ def test_a_request_sent_again_is_kept_once(chat: Chat) -> None:
     assert len(chat.library.conversation(failed.conversation).passages) == 4
 
 
-def test_a_request_that_a_client_calls_a_repetition_is_one_while_the_first_still_waits(chat: Chat) -> None:
+def test_a_request_that_a_client_calls_a_repetition_is_one_while_the_first_still_waits(
+    chat: Chat,
+) -> None:
     waiting = chat.begin(user("Hello"))
     assert chat.begin(user("Hello"), again=True).conversation == waiting.conversation
 
 
-def test_a_request_sent_again_much_later_begins_a_new_conversation(library: recollect.Library) -> None:
+def test_a_request_sent_again_much_later_begins_a_new_conversation(
+    library: recollect.Library,
+) -> None:
     time = [0.0]
     chat = Chat(library, Recorder(lambda: time[0]))
     failed = chat.begin(user("Hello"))
@@ -187,9 +207,14 @@ def test_a_conversation_that_began_elsewhere_is_kept_whole(chat: Chat) -> None:
     assert canonical(chat.library.conversation(first)) == ["a", "b", "c", "d"]
 
 
-@pytest.mark.parametrize("sent_back", [
-    "Hi.\n", "  Hi. ", [{"type": "text", "text": "Hi."}],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "sent_back",
+    [
+        "Hi.\n",
+        "  Hi. ",
+        [{"type": "text", "text": "Hi."}],
+    ],
+)
 def test_an_answer_is_known_again_however_a_client_trims_it(chat: Chat, sent_back: Any) -> None:
     first = chat.say(user("Hello"), to=" Hi.\n\n")
     assert chat.say(user("Hello "), assistant(sent_back), user("a")) == first
@@ -204,18 +229,35 @@ def test_a_system_prompt_may_change_without_a_new_conversation(chat: Chat) -> No
     first = chat.say(system("It is noon."), user("Hello"), to="Hi.")
     chat.say(system("It is one."), user("Hello"), assistant("Hi."), user("And?"), to="So.")
     again = chat.say(
-        system("It is one."), user("Hello"), assistant("Hi."), user("And?"), assistant("So."), user("Bye"), to="Ciao."
+        system("It is one."),
+        user("Hello"),
+        assistant("Hi."),
+        user("And?"),
+        assistant("So."),
+        user("Bye"),
+        to="Ciao.",
     )
     assert again == first
     document = chat.library.conversation(first)
-    assert canonical(document) == ["It is noon.", "Hello", "Hi.", "It is one.", "And?", "So.", "Bye", "Ciao."]
+    assert canonical(document) == [
+        "It is noon.",
+        "Hello",
+        "Hi.",
+        "It is one.",
+        "And?",
+        "So.",
+        "Bye",
+        "Ciao.",
+    ]
     prompts = [p for p in document.passages if p.role == "system"]
     assert [(p.kind, p.visibility) for p in prompts] == [("context", "hidden")] * 2
     assert document.title == "Hello"
 
 
 def test_the_same_prompt_opens_many_conversations(chat: Chat) -> None:
-    found = {chat.say(system("Be brief."), user(f"Question {n}"), to=f"Answer {n}") for n in range(3)}
+    found = {
+        chat.say(system("Be brief."), user(f"Question {n}"), to=f"Answer {n}") for n in range(3)
+    }
     assert len(found) == 3
     assert all(len(chat.library.conversation(c).passages) == 3 for c in found)
 
@@ -265,20 +307,36 @@ def test_several_choices_are_branches_and_the_first_goes_on(chat: Chat) -> None:
     first = chat.say(user("Name one"), to=answer("Ada", "Bea", "Cleo"))
     document = chat.library.conversation(first)
     assert canonical(document) == ["Name one", "Ada"]
-    assert {p.content: p.metadata["choice"] for p in document.passages[1:]} == {"Ada": 0, "Bea": 1, "Cleo": 2}
+    assert {p.content: p.metadata["choice"] for p in document.passages[1:]} == {
+        "Ada": 0,
+        "Bea": 1,
+        "Cleo": 2,
+    }
     assert chat.say(user("Name one"), assistant("Bea"), user("Why?"), to="So.") == first
     assert canonical(chat.library.conversation(first)) == ["Name one", "Bea", "Why?", "So."]
 
 
-CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome", "days": 2}'}}
+CALL = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "weather", "arguments": '{"city": "Rome", "days": 2}'},
+}
 
 
 def test_tools_make_the_round_trip(chat: Chat) -> None:
     asked = user("Weather?")
-    first = chat.say(asked, to=Answer((Choice(0, assistant(None, tool_calls=[CALL]), "tool_calls"),), "model-1"))
-    written_anew = {**CALL, "function": {"name": "weather", "arguments": '{"days":2,"city":"Rome"}'}}
+    first = chat.say(
+        asked, to=Answer((Choice(0, assistant(None, tool_calls=[CALL]), "tool_calls"),), "model-1")
+    )
+    written_anew = {
+        **CALL,
+        "function": {"name": "weather", "arguments": '{"days":2,"city":"Rome"}'},
+    }
     result = {"role": "tool", "tool_call_id": "call_1", "content": "Sunny"}
-    assert chat.say(asked, assistant("", tool_calls=[written_anew]), result, to="It is sunny.") == first
+    assert (
+        chat.say(asked, assistant("", tool_calls=[written_anew]), result, to="It is sunny.")
+        == first
+    )
     passages = chat.library.conversation(first).passages
     assert [(p.role, p.kind, p.tool, p.content) for p in passages] == [
         ("user", "message", None, "Weather?"),
@@ -299,18 +357,34 @@ def test_thoughts_words_and_calls_of_one_answer_hang_in_a_line(chat: Chat) -> No
     assert chat.say(user("Do"), sent_back, *results, to="Done.") == first
     document = chat.library.conversation(first)
     assert [(p.kind, p.tool) for p in document.passages] == [
-        ("message", None), ("thinking", None), ("message", None), ("tool_call", "weather"), ("tool_call", "patch"),
-        ("tool_result", "weather"), ("tool_result", "patch"), ("message", None),
-    ]  # fmt: skip
+        ("message", None),
+        ("thinking", None),
+        ("message", None),
+        ("tool_call", "weather"),
+        ("tool_call", "patch"),
+        ("tool_result", "weather"),
+        ("tool_result", "patch"),
+        ("message", None),
+    ]
     assert all(p.canonical for p in document.passages)
 
 
 def test_functions_of_the_older_protocol_are_kept_too(chat: Chat) -> None:
     call = {"name": "weather", "arguments": '{"city": "Rome"}'}
-    first = chat.say(user("Weather?"), to=Answer((Choice(0, assistant(None, function_call=call), None),)))
+    first = chat.say(
+        user("Weather?"), to=Answer((Choice(0, assistant(None, function_call=call), None),))
+    )
     result = {"role": "function", "name": "weather", "content": "Sunny"}
-    assert chat.say(user("Weather?"), assistant(None, function_call=call), result, to="Sunny.") == first
-    assert [p.tool for p in chat.library.conversation(first).passages] == [None, "weather", "weather", None]
+    assert (
+        chat.say(user("Weather?"), assistant(None, function_call=call), result, to="Sunny.")
+        == first
+    )
+    assert [p.tool for p in chat.library.conversation(first).passages] == [
+        None,
+        "weather",
+        "weather",
+        None,
+    ]
 
 
 def test_files_are_kept_by_what_they_are_and_not_by_their_bytes(chat: Chat) -> None:
@@ -319,7 +393,10 @@ def test_files_are_kept_by_what_they_are_and_not_by_their_bytes(chat: Chat) -> N
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
         {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
         {"type": "input_audio", "input_audio": {"data": PNG, "format": "wav"}},
-        {"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PNG}"}},
+        {
+            "type": "file",
+            "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PNG}"},
+        },
         {"type": "text", "text": "What is it?"},
     ]
     first = chat.say(user(content), to="A dot.")
@@ -333,12 +410,18 @@ def test_files_are_kept_by_what_they_are_and_not_by_their_bytes(chat: Chat) -> N
     assert (file["name"], file["media_type"]) == ("a.pdf", "application/pdf")
     assert PNG not in json.dumps(asked.attachments)
     assert chat.say(user(content), assistant("A dot."), user("Sure?")) == first
-    other = [*content[:1], {"type": "image_url", "image_url": {"url": "https://example.com/b.png"}}, content[-1]]
+    other = [
+        *content[:1],
+        {"type": "image_url", "image_url": {"url": "https://example.com/b.png"}},
+        content[-1],
+    ]
     assert chat.say(user(other), assistant("A dot."), user("Sure?")) != first
 
 
 def test_a_refusal_is_what_was_said(chat: Chat) -> None:
-    first = chat.say(user("Do harm"), to=Answer((Choice(0, assistant(None, refusal="No."), "stop"),)))
+    first = chat.say(
+        user("Do harm"), to=Answer((Choice(0, assistant(None, refusal="No."), "stop"),))
+    )
     said = chat.library.conversation(first).passages[1]
     assert said.content == "No." and said.metadata["refusal"] is True
     assert chat.say(user("Do harm"), assistant(None, refusal="No."), user("Please")) == first
@@ -353,10 +436,17 @@ def test_an_answer_that_broke_off_says_so_and_the_next_one_is_a_branch(chat: Cha
 
 
 def test_who_speaks_is_kept(chat: Chat) -> None:
-    first = chat.say({"role": "user", "name": "ann", "content": "Hi"}, {"role": "developer", "content": "Be kind."})
+    first = chat.say(
+        {"role": "user", "name": "ann", "content": "Hi"},
+        {"role": "developer", "content": "Be kind."},
+    )
     ann, developer, _ = chat.library.conversation(first).passages
     assert ann.author == "ann"
-    assert (developer.role, developer.visibility, developer.metadata) == ("system", "hidden", {"role": "developer"})
+    assert (developer.role, developer.visibility, developer.metadata) == (
+        "system",
+        "hidden",
+        {"role": "developer"},
+    )
 
 
 def test_a_title_is_the_start_of_the_first_question(chat: Chat) -> None:
@@ -372,20 +462,48 @@ def test_what_cannot_be_stored_as_it_is_does_not_stop_the_recording(chat: Chat) 
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-        st.sampled_from(["role", "content", "type", "text", "image_url", "url", "tool_calls", "function", "name", "id",
-                         "arguments", "refusal", "audio", "data", "file", "file_data", "input_audio", "function_call"]),
-        inner | st.sampled_from(["user", "assistant", "tool", "system", "text", "image_url", "file", "input_audio"]),
-        max_size=4,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "role",
+                    "content",
+                    "type",
+                    "text",
+                    "image_url",
+                    "url",
+                    "tool_calls",
+                    "function",
+                    "name",
+                    "id",
+                    "arguments",
+                    "refusal",
+                    "audio",
+                    "data",
+                    "file",
+                    "file_data",
+                    "input_audio",
+                    "function_call",
+                ]
+            ),
+            inner
+            | st.sampled_from(
+                ["user", "assistant", "tool", "system", "text", "image_url", "file", "input_audio"]
+            ),
+            max_size=4,
+        )
     ),
     max_leaves=15,
-)  # fmt: skip
+)
 
 
 @given(st.lists(JSON, max_size=4))
 def test_no_message_of_any_shape_breaks_the_reading(messages: list[Any]) -> None:
     for turn in turns_of(messages):
-        assert turn.passages and all(isinstance(p, Passage) and isinstance(p.content, str) for p in turn.passages)
+        assert turn.passages and all(
+            isinstance(p, Passage) and isinstance(p.content, str) for p in turn.passages
+        )
 
 
 # -- answers from pieces ---------------------------------------------------------
@@ -395,9 +513,22 @@ STREAM = events(
     [{"reasoning_content": "ja."}, {}],
     [{"content": "Grüße 👋 "}, {"content": "tens"}],
     {"content": "an alle\n\ndata: x"},
-    {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}]},
+    {
+        "tool_calls": [
+            {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}
+        ]
+    },
     {"tool_calls": [{"index": 0, "function": {"arguments": '{"a"'}}]},
-    {"tool_calls": [{"index": 1, "id": "c2", "type": "function", "function": {"name": "g", "arguments": "{}"}}]},
+    {
+        "tool_calls": [
+            {
+                "index": 1,
+                "id": "c2",
+                "type": "function",
+                "function": {"name": "g", "arguments": "{}"},
+            }
+        ]
+    },
     {"tool_calls": [{"index": 0, "function": {"arguments": ": 1}"}}]},
 )
 MESSAGES = [
@@ -413,7 +544,9 @@ MESSAGES = [
 ]
 
 
-def heard(body: bytes, cuts: list[int], encoding: str = "", kind: str = EVENTS, complete: bool = True) -> Answer | None:
+def heard(
+    body: bytes, cuts: list[int], encoding: str = "", kind: str = EVENTS, complete: bool = True
+) -> Answer | None:
     tape = Tape(kind, encoding)
     places = sorted({0, len(body), *(c % (len(body) + 1) for c in cuts)})
     for start, end in itertools.pairwise(places):
@@ -426,7 +559,9 @@ def heard(body: bytes, cuts: list[int], encoding: str = "", kind: str = EVENTS, 
     st.sampled_from(["\n", "\r\n", "\r"]),
     st.sampled_from(["", "gzip", "deflate", "raw"]),
 )
-def test_a_stream_is_the_same_answer_wherever_it_is_cut(cuts: list[int], line_end: str, packed: str) -> None:
+def test_a_stream_is_the_same_answer_wherever_it_is_cut(
+    cuts: list[int], line_end: str, packed: str
+) -> None:
     body = STREAM.replace(b"\n", line_end.encode())
     if packed == "gzip":
         body = gzip.compress(body[:100]) + gzip.compress(body[100:])
@@ -442,14 +577,20 @@ def test_a_stream_is_the_same_answer_wherever_it_is_cut(cuts: list[int], line_en
 
 
 @given(st.integers(0, len(STREAM)), st.lists(st.integers(0, 1_000_000), max_size=20))
-def test_a_stream_that_breaks_off_anywhere_gives_the_beginning_of_the_answer(length: int, cuts: list[int]) -> None:
+def test_a_stream_that_breaks_off_anywhere_gives_the_beginning_of_the_answer(
+    length: int, cuts: list[int]
+) -> None:
     found = heard(STREAM[:length], cuts, complete=False)
     if found is not None and len(found.choices) == 2:
         assert found.whole == (STREAM[:length].count(b'"finish_reason": "stop"') == 2)
         assert MESSAGES[0]["content"].startswith(str(found.choices[0].message.get("content", "")))
 
 
-@given(st.binary(max_size=200), st.sampled_from(["", "gzip", "deflate", "br"]), st.sampled_from([EVENTS, "text/html"]))
+@given(
+    st.binary(max_size=200),
+    st.sampled_from(["", "gzip", "deflate", "br"]),
+    st.sampled_from([EVENTS, "text/html"]),
+)
 def test_no_bytes_break_the_hearing(body: bytes, encoding: str, kind: str) -> None:
     heard(body, [3, 5], encoding, kind)
     heard(b'data: {"choices": [' + body + b"]}\n\n", [7], "", kind, complete=False)
@@ -457,7 +598,12 @@ def test_no_bytes_break_the_hearing(body: bytes, encoding: str, kind: str) -> No
 
 @given(JSON)
 def test_no_json_breaks_the_hearing(value: Any) -> None:
-    for shaped in (value, {"choices": value}, {"choices": [value]}, {"choices": [{"delta": value, "message": value}]}):
+    for shaped in (
+        value,
+        {"choices": value},
+        {"choices": [value]},
+        {"choices": [{"delta": value, "message": value}]},
+    ):
         body = json.dumps(shaped).encode()
         heard(body, [], "", "application/json")
         heard(b"data: " + body + b"\n\n", [])
@@ -465,7 +611,11 @@ def test_no_json_breaks_the_hearing(value: Any) -> None:
 
 def test_a_plain_answer_is_heard_whole(chat: Chat) -> None:
     found = heard(completion("Ada", "Bea").body, [3, 80], "", "application/json")
-    assert found is not None and found.whole and [c.message["content"] for c in found.choices] == ["Ada", "Bea"]
+    assert (
+        found is not None
+        and found.whole
+        and [c.message["content"] for c in found.choices] == ["Ada", "Bea"]
+    )
 
 
 def test_of_a_plain_answer_that_breaks_off_the_text_is_kept() -> None:
@@ -485,23 +635,37 @@ def test_of_a_plain_answer_that_breaks_off_the_text_is_kept() -> None:
 @pytest.mark.parametrize("complete", [True, False])
 def test_a_stream_without_its_last_word_is_whole_if_the_model_finished(complete: bool) -> None:
     body = events({"content": "Hi"}, done=False)
-    finished, unfinished = heard(body, [], complete=complete), heard(body.split(b'"stop"')[0], [], complete=complete)
+    finished, unfinished = (
+        heard(body, [], complete=complete),
+        heard(body.split(b'"stop"')[0], [], complete=complete),
+    )
     assert finished is not None and finished.whole
     assert unfinished is not None and not unfinished.whole
 
 
 def test_a_stream_that_ends_in_an_error_is_not_whole() -> None:
-    found = heard(events({"content": "Hi"}, done=False) + b'data: {"error": {"message": "overloaded"}}\n\n', [])
+    found = heard(
+        events({"content": "Hi"}, done=False) + b'data: {"error": {"message": "overloaded"}}\n\n',
+        [],
+    )
     assert found is not None and not found.whole
 
 
 def test_servers_that_number_every_call_zero_are_understood() -> None:
     deltas = [
-        {"tool_calls": [{"index": 0, "id": f"c{n}", "function": {"name": "f", "arguments": f"{n}"}}]} for n in (1, 2)
+        {
+            "tool_calls": [
+                {"index": 0, "id": f"c{n}", "function": {"name": "f", "arguments": f"{n}"}}
+            ]
+        }
+        for n in (1, 2)
     ]
     found = heard(events(*deltas), [])
     assert found is not None
-    assert [c["function"]["arguments"] for c in found.choices[0].message["tool_calls"]] == ["1", "2"]
+    assert [c["function"]["arguments"] for c in found.choices[0].message["tool_calls"]] == [
+        "1",
+        "2",
+    ]
 
 
 def test_an_answer_that_is_too_long_is_kept_as_far_as_memory_is_lent() -> None:

@@ -28,7 +28,10 @@ def made(length: int, letters: str = LETTERS, seed: int = 1) -> str:
 
 def jwt() -> str:
     header, claims = ({"alg": "HS256", "typ": "JWT"}, {"sub": "1234567890", "name": "Ann Example"})
-    parts = [base64.urlsafe_b64encode(json.dumps(p).encode()).rstrip(b"=").decode() for p in (header, claims)]
+    parts = [
+        base64.urlsafe_b64encode(json.dumps(p).encode()).rstrip(b"=").decode()
+        for p in (header, claims)
+    ]
     return ".".join([*parts, made(43)])
 
 
@@ -37,26 +40,41 @@ PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}\n-----END RSA PRIVATE KEY-----"
 HEX = made(32, "0123456789abcdef")
 
 SECRETS = {
-    "aws-access-token": ("The id is {} they said.", "AKIA" + made(16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")),
+    "aws-access-token": (
+        "The id is {} they said.",
+        "AKIA" + made(16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"),
+    ),
     "github-pat": ("use {}, please", "ghp_" + made(36)),
     "github-fine-grained-pat": ("({})", "github_pat_" + made(82)),
     "gitlab-pat": ("git clone with {}.", "glpat-" + made(20)),
-    "slack-bot-token": ("SLACK={}", f"xoxb-{made(12, '0123456789')}-{made(12, '0123456789')}-{made(24)}"),
+    "slack-bot-token": (
+        "SLACK={}",
+        f"xoxb-{made(12, '0123456789')}-{made(12, '0123456789')}-{made(24)}",
+    ),
     "stripe-access-token": ("charge it with {}", "sk_live_" + made(24)),
     "anthropic-api-key": ("`{}`", f"sk-ant-api03-{made(93)}AA"),
     "openai-api-key": ("export OPENAI_API_KEY={}", f"sk-proj-{made(74)}T3BlbkFJ{made(74, seed=2)}"),
     "api-key": ("<key>{}</key>", "sk-or-v1-" + made(64, "0123456789abcdef")),
     "huggingface-access-token": ("login({!r})", "hf_" + made(34, string.ascii_lowercase)),
-    "npm-access-token": ("//npmjs.org/:_authToken={}", "npm_" + made(36, string.ascii_lowercase + "0123456789")),
+    "npm-access-token": (
+        "//npmjs.org/:_authToken={}",
+        "npm_" + made(36, string.ascii_lowercase + "0123456789"),
+    ),
     "sendgrid-api-token": ("mail: {}", "SG." + made(66, string.ascii_lowercase + "0123456789=_")),
     "jwt": ("It answers {}, which is wrong", jwt()),
     "private-key": ("Here it is:\n{}\nwhat now?", PEM),
     "generic-api-key": ('{{"client_secret": "{}"}}', made(40)),
     "password": ('password = "{}"', "correct-horse"),
-    "password-in-url": ("postgresql://ann:{}@db.example:5432/notes", "s3cr3t/of@ann".replace("/", "%2F")),
+    "password-in-url": (
+        "postgresql://ann:{}@db.example:5432/notes",
+        "s3cr3t/of@ann".replace("/", "%2F"),
+    ),
     "authorization": ("Authorization: Bearer {}", made(40)),
-    "azure-storage-key": ("AccountName=x;AccountKey={};EndpointSuffix=y", made(86, LETTERS + "+/") + "=="),
-}  # fmt: skip
+    "azure-storage-key": (
+        "AccountName=x;AccountKey={};EndpointSuffix=y",
+        made(86, LETTERS + "+/") + "==",
+    ),
+}
 
 
 @pytest.mark.parametrize("kind", SECRETS)
@@ -93,7 +111,17 @@ def test_a_secret_becomes_its_kind(kind: str) -> None:
 def test_secrets_are_found_as_people_and_programs_write_them(text: str) -> None:
     clean, found = redacted(text)
     assert found and "[redacted:" in clean
-    for secret in ("Tr0ub4dor", "correct", "hunter2", "=abc", HEX, made(32), KEY[:40], KEY[65:100], made(36)):
+    for secret in (
+        "Tr0ub4dor",
+        "correct",
+        "hunter2",
+        "=abc",
+        HEX,
+        made(32),
+        KEY[:40],
+        KEY[65:100],
+        made(36),
+    ):
         assert secret not in clean
     assert redacted(clean) == (clean, Counter())
 
@@ -142,9 +170,29 @@ PIECES = st.one_of(
     st.text(max_size=20),
     st.sampled_from([around.format(secret) for around, secret in SECRETS.values()]),
     st.sampled_from([secret for _, secret in SECRETS.values()]),
-    st.sampled_from(['"', "'", "\n", "=", ": ", "\\", "password", "key=", "secret: ", "://a:", "@h", "[redacted:", "]",
-                     "[redacted:password]", "token", "-----BEGIN PRIVATE KEY-----", "Bearer ", "\ud800"]),
-)  # fmt: skip
+    st.sampled_from(
+        [
+            '"',
+            "'",
+            "\n",
+            "=",
+            ": ",
+            "\\",
+            "password",
+            "key=",
+            "secret: ",
+            "://a:",
+            "@h",
+            "[redacted:",
+            "]",
+            "[redacted:password]",
+            "token",
+            "-----BEGIN PRIVATE KEY-----",
+            "Bearer ",
+            "\ud800",
+        ]
+    ),
+)
 
 
 @given(st.lists(PIECES, max_size=12).map("".join))
@@ -166,7 +214,9 @@ def test_a_text_in_parts_is_redacted_like_the_whole(pieces: list[str], data: st.
 
 def test_a_value_is_a_secret_for_its_name() -> None:
     found: Counter[str] = Counter()
-    value = redacted_value({"args": {"api_key": HEX, "password": "hunter2", "city": "Paris", "id": HEX}}, found)
+    value = redacted_value(
+        {"args": {"api_key": HEX, "password": "hunter2", "city": "Paris", "id": HEX}}, found
+    )
     assert value["args"]["api_key"] == "[redacted:generic-api-key]"
     assert value["args"]["password"] == "[redacted:password]"
     assert (value["args"]["city"], value["args"]["id"]) == ("Paris", HEX)
@@ -186,8 +236,16 @@ def test_every_rule_is_in_the_language_of_the_engine() -> None:
 
 def test_a_conversation_has_no_secret_anywhere() -> None:
     secret = "ghp_" + made(36)
-    said = Passage("m1", "user", f"my token is {secret}", metadata={"raw": [secret]}, attachments=({"text": secret},))
-    given_ = Document("test", "c", f"my token is {secret}"[:30] + "…", passages=(said,), metadata={"note": secret})
+    said = Passage(
+        "m1",
+        "user",
+        f"my token is {secret}",
+        metadata={"raw": [secret]},
+        attachments=({"text": secret},),
+    )
+    given_ = Document(
+        "test", "c", f"my token is {secret}"[:30] + "…", passages=(said,), metadata={"note": secret}
+    )
     clean, found = redacted_document(given_)
     assert secret[:16] not in repr(clean) and found["github-pat"] == 4
     assert clean.title == "my token is [redacted:github-pat]"[: len(given_.title)]
@@ -201,7 +259,10 @@ def test_a_document_without_secrets_is_the_same() -> None:
 
 def test_a_key_that_goes_through_chunks_of_a_note_is_taken_out_whole() -> None:
     long = "\n".join(made(64, LETTERS + "+/", n) for n in range(60))
-    text = f"Before.\n-----BEGIN PRIVATE KEY-----\n{long}\n-----END PRIVATE KEY-----\n\n" + "After it. " * 300
+    text = (
+        f"Before.\n-----BEGIN PRIVATE KEY-----\n{long}\n-----END PRIVATE KEY-----\n\n"
+        + "After it. " * 300
+    )
     note = with_text(Document("notes", "n", "Keys", "note"), text)
     assert len(note.passages) > 2
     clean, found = redacted_document(note)
@@ -209,7 +270,10 @@ def test_a_key_that_goes_through_chunks_of_a_note_is_taken_out_whole() -> None:
     assert [p.id for p in clean.passages] == [p.id for p in note.passages]
     at = 0
     for passage in clean.passages:
-        assert (passage.metadata["start"], passage.metadata["end"]) == (at, at + len(passage.content))
+        assert (passage.metadata["start"], passage.metadata["end"]) == (
+            at,
+            at + len(passage.content),
+        )
         at += len(passage.content)
 
 
@@ -218,12 +282,25 @@ def test_the_times_of_a_transcript_stay_with_its_words() -> None:
     media = with_cues(Document("media", "m", "A talk", "media"), cues)
     clean, found = redacted_document(media)
     assert found == {"password": 1}
-    assert list(cues_of(clean.passages)) == [cues[0]._replace(text="The password: [redacted:password] is"), *cues[1:]]
+    assert list(cues_of(clean.passages)) == [
+        cues[0]._replace(text="The password: [redacted:password] is"),
+        *cues[1:],
+    ]
 
 
 def test_fields_are_texts_of_their_own() -> None:
-    prompt = with_fields(Document("prompts", "p", "P", "prompt"), {
-        "name": "Log in", "system_prompt": 'Use password = "correct-horse"', "user_prompt": "Hello"})  # fmt: skip
+    prompt = with_fields(
+        Document("prompts", "p", "P", "prompt"),
+        {
+            "name": "Log in",
+            "system_prompt": 'Use password = "correct-horse"',
+            "user_prompt": "Hello",
+        },
+    )
     clean, found = redacted_document(prompt)
     assert found == {"password": 1}
-    assert [p.content for p in clean.passages] == ["Log in", 'Use password = "[redacted:password]"', "Hello"]
+    assert [p.content for p in clean.passages] == [
+        "Log in",
+        'Use password = "[redacted:password]"',
+        "Hello",
+    ]

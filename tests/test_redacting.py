@@ -16,11 +16,22 @@ from recollect.query import parse
 SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
 MARK = "[redacted:github-pat]"
 EXPORT = {
-    "conversations": [{"conversation_id": "c1", "title": f"about {SECRET}", "messages": [
-        {"message_id": "m1", "role": "user", "content": f"my token {SECRET}", "metadata": {"raw": SECRET}},
-        {"message_id": "m2", "role": "assistant", "content": "thank you"},
-    ]}]
-}  # fmt: skip
+    "conversations": [
+        {
+            "conversation_id": "c1",
+            "title": f"about {SECRET}",
+            "messages": [
+                {
+                    "message_id": "m1",
+                    "role": "user",
+                    "content": f"my token {SECRET}",
+                    "metadata": {"raw": SECRET},
+                },
+                {"message_id": "m2", "role": "assistant", "content": "thank you"},
+            ],
+        }
+    ]
+}
 
 
 @pytest.fixture
@@ -30,7 +41,9 @@ def redacting(place: str, monkeypatch: pytest.MonkeyPatch) -> recollect.Library:
 
 
 def everything(library: recollect.Library) -> str:
-    documents = library.store.every(Filter(sources=("conversation", "note", "observation"), hidden=True))
+    documents = library.store.every(
+        Filter(sources=("conversation", "note", "observation"), hidden=True)
+    )
     return repr(list(documents)) + repr(library.receipts())
 
 
@@ -41,8 +54,12 @@ def found(library: recollect.Library, word: str) -> list[str]:
 
 def test_every_way_in_takes_secrets_out(redacting: recollect.Library, tmp_path: Path) -> None:
     with redacting as library:
-        library.add_conversation("c", f"it is {SECRET}", messages=[{"role": "user", "content": f"a {SECRET}"}],
-                                 metadata={"m": SECRET})  # fmt: skip
+        library.add_conversation(
+            "c",
+            f"it is {SECRET}",
+            messages=[{"role": "user", "content": f"a {SECRET}"}],
+            metadata={"m": SECRET},
+        )
         library.add_message("c", "user", f"b {SECRET}", id="again")
         library.add_message("c", "user", f"b {SECRET}", id="again")  # the same, once more
         library.rename("c", f"now {SECRET}")
@@ -86,17 +103,26 @@ def test_a_setting_that_is_none_is_told(place: str, monkeypatch: pytest.MonkeyPa
 
 def filled(library: recollect.Library, tmp_path: Path) -> None:
     """Secrets in a conversation, a note, what was observed, and what imports would put back."""
-    talk = Document("test", "c1", f"my token {SECRET}"[:30], passages=(
-        Passage("m1", "user", f"my token {SECRET}", metadata={"raw": SECRET}),
-        Passage("m2", "assistant", "thank you", parent="m1"),
-    ), metadata={"m": SECRET})  # fmt: skip
+    talk = Document(
+        "test",
+        "c1",
+        f"my token {SECRET}"[:30],
+        passages=(
+            Passage("m1", "user", f"my token {SECRET}", metadata={"raw": SECRET}),
+            Passage("m2", "assistant", "thank you", parent="m1"),
+        ),
+        metadata={"m": SECRET},
+    )
     first = library.store.begin("first")
     library.store.save([talk], first.id)
     library.store.finish(first)
     second = library.store.begin("second")  # it changes a message, and keeps what it was
     other = Document("test", "c2", "Clean", passages=(Passage("n1", "user", f"old {SECRET}"),))
     library.store.save([other], first.id)
-    library.store.save([Document("test", "c2", "Clean", passages=(Passage("n1", "user", "new and clean"),))], second.id)
+    library.store.save(
+        [Document("test", "c2", "Clean", passages=(Passage("n1", "user", "new and clean"),))],
+        second.id,
+    )
     library.store.finish(second)
     (tmp_path / "note.md").write_text(f"# Note\n\nold {SECRET}\n", encoding="utf-8")
     library.import_path(tmp_path / "note.md", kind="notes")
@@ -110,12 +136,16 @@ def test_a_report_says_where_and_never_what(library: recollect.Library, tmp_path
     before = everything(library)
     made = library.redact(report=True)
     assert not made.done and everything(library) == before
-    assert {d.id: (d.source, d.messages and d.kinds["github-pat"]) for d in made.documents}["c1"] == (CONVERSATION, 3)
+    assert {d.id: (d.source, d.messages and d.kinds["github-pat"]) for d in made.documents}[
+        "c1"
+    ] == (CONVERSATION, 3)
     assert made.documents[0].messages == ("m1",)
     assert SECRET[:12] not in repr(made)
 
 
-def test_what_is_stored_already_is_redacted_for_good(library: recollect.Library, tmp_path: Path) -> None:
+def test_what_is_stored_already_is_redacted_for_good(
+    library: recollect.Library, tmp_path: Path
+) -> None:
     filled(library, tmp_path)
     version = library.store.summary("c1").version
     steps: list[tuple[str, int, int]] = []
@@ -130,7 +160,9 @@ def test_what_is_stored_already_is_redacted_for_good(library: recollect.Library,
     assert SECRET[4:] not in everything(library)
     assert library.redact().documents == [] and library.redact().states == 0
     assert library.verify().healthy
-    for receipt in sorted(library.receipts(), key=lambda r: -r.id):  # taking back brings no secret back
+    for receipt in sorted(
+        library.receipts(), key=lambda r: -r.id
+    ):  # taking back brings no secret back
         library.undo(receipt.id)
         assert SECRET[4:] not in everything(library)
     assert library.conversations(sources=("conversation", "note"))[1] == 0
@@ -141,11 +173,15 @@ def test_a_redacted_secret_is_in_no_file(place: str, tmp_path: Path) -> None:
     with recollect.open(place) as library:
         filled(library, tmp_path)
     with recollect.open(place) as library:
-        held = [f for f in Path(place).rglob("*") if f.is_file() and SECRET.encode() in f.read_bytes()]
+        held = [
+            f for f in Path(place).rglob("*") if f.is_file() and SECRET.encode() in f.read_bytes()
+        ]
         assert held
         library.redact()
         for known in (SECRET.encode(), SECRET[4:].encode(), SECRET[4:].lower().encode()):
-            assert [f for f in Path(place).rglob("*") if f.is_file() and known in f.read_bytes()] == []
+            assert [
+                f for f in Path(place).rglob("*") if f.is_file() and known in f.read_bytes()
+            ] == []
 
 
 def test_the_command_reports_and_redacts(

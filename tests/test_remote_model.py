@@ -50,7 +50,9 @@ class StandIn:
 
     def say(self, status: int, body: Any = b"", **headers: str) -> None:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.next.append((status, {name.replace("_", "-"): value for name, value in headers.items()}, raw))
+        self.next.append(
+            (status, {name.replace("_", "-"): value for name, value in headers.items()}, raw)
+        )
 
     def answer(self, path: str, key: str | None, body: bytes) -> tuple[int, dict[str, str], bytes]:
         self.asked.append(json.loads(body))
@@ -62,11 +64,20 @@ class StandIn:
             {"object": "embedding", "index": index, "embedding": self.encoded(vector_of(text))}
             for index, text in enumerate(self.asked[-1]["input"])
         ]
-        listed = {"object": "list", "data": data[::-1], "model": self.asked[-1]["model"], "usage": {}}
+        listed = {
+            "object": "list",
+            "data": data[::-1],
+            "model": self.asked[-1]["model"],
+            "usage": {},
+        }
         return 200, {}, json.dumps(listed).encode()
 
     def encoded(self, vector: list[float]) -> Any:
-        return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode() if self.base64 else vector
+        return (
+            base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+            if self.base64
+            else vector
+        )
 
 
 @pytest.fixture
@@ -76,7 +87,9 @@ def server() -> Iterator[StandIn]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            status, headers, answer = stand_in.answer(self.path, self.headers["Authorization"], body)
+            status, headers, answer = stand_in.answer(
+                self.path, self.headers["Authorization"], body
+            )
             if not status:
                 self.close_connection = True
                 return
@@ -117,12 +130,16 @@ def test_every_text_gets_its_own_vector_of_unit_length_in_the_order_asked(server
 
 
 def test_a_question_is_one_vector(server: StandIn) -> None:
-    np.testing.assert_allclose(RemoteModel(server.address, "m").embed_query("who?"), unit(vector_of("who?")), rtol=1e-6)
+    np.testing.assert_allclose(
+        RemoteModel(server.address, "m").embed_query("who?"), unit(vector_of("who?")), rtol=1e-6
+    )
 
 
 def test_vectors_in_base64_are_read_as_well(server: StandIn) -> None:
     server.base64 = True
-    np.testing.assert_allclose(RemoteModel(server.address, "m").embed(["abc"])[0], unit(vector_of("abc")), rtol=1e-6)
+    np.testing.assert_allclose(
+        RemoteModel(server.address, "m").embed(["abc"])[0], unit(vector_of("abc")), rtol=1e-6
+    )
 
 
 def test_an_answer_without_indexes_is_in_order(server: StandIn) -> None:
@@ -144,7 +161,9 @@ def test_what_an_address_asks_for_after_a_question_mark_is_kept(server: StandIn)
 def test_texts_go_in_batches_by_number_and_by_characters(server: StandIn) -> None:
     model = RemoteModel(server.address, "m")
     short = [f"{n} short" for n in range(remote.BATCH_TEXTS + 1)]
-    np.testing.assert_allclose(model.embed(short), [unit(vector_of(text)) for text in short], rtol=1e-6)
+    np.testing.assert_allclose(
+        model.embed(short), [unit(vector_of(text)) for text in short], rtol=1e-6
+    )
     assert [len(asked["input"]) for asked in server.asked] == [remote.BATCH_TEXTS, 1]
     server.asked.clear()
     model.embed(["x" * remote.LONGEST_TEXT] * 30)
@@ -193,7 +212,9 @@ def test_a_busy_server_is_asked_again_after_the_time_it_names(server: StandIn) -
 
 def test_a_time_to_come_back_may_be_a_date(server: StandIn) -> None:
     waits: list[float] = []
-    server.say(429, Retry_After=format_datetime(datetime.now(UTC) + timedelta(seconds=50), usegmt=True))
+    server.say(
+        429, Retry_After=format_datetime(datetime.now(UTC) + timedelta(seconds=50), usegmt=True)
+    )
     server.say(429, Retry_After=format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True))
     server.say(429, Retry_After="when it suits you")
     RemoteModel(server.address, "m", wait=waits.append).embed(["a"])
@@ -333,7 +354,9 @@ def test_the_servers_own_words_are_shown_only_so_far(server: StandIn) -> None:
 )
 def test_garbage_is_never_taken_for_vectors(server: StandIn, body: Any) -> None:
     server.say(200, body)
-    assert "did not answer as an embeddings server does" in refused(RemoteModel(server.address, "m"))
+    assert "did not answer as an embeddings server does" in refused(
+        RemoteModel(server.address, "m")
+    )
 
 
 def test_an_error_inside_a_good_answer_is_shown(server: StandIn) -> None:
@@ -352,16 +375,22 @@ def test_another_number_of_dimensions_is_refused(server: StandIn) -> None:
     model.embed(["a"])
     server.say(200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}]})
     assert "2 dimensions where 4 were expected" in refused(model)
-    assert "4 dimensions where 256 were expected" in refused(RemoteModel(server.address, "m", dimensions=256))
+    assert "4 dimensions where 256 were expected" in refused(
+        RemoteModel(server.address, "m", dimensions=256)
+    )
 
 
 def test_texts_of_one_batch_have_the_same_number_of_dimensions(server: StandIn) -> None:
-    server.say(200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0]}]})
+    server.say(
+        200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0]}]}
+    )
     with pytest.raises(RecollectError):
         RemoteModel(server.address, "m").embed(["a", "b"])
 
 
-@pytest.mark.parametrize("address", ["", "localhost:11434", "ftp://host/v1", "http://", "http://h:x/", "http://a b/v1"])
+@pytest.mark.parametrize(
+    "address", ["", "localhost:11434", "ftp://host/v1", "http://", "http://h:x/", "http://a b/v1"]
+)
 def test_what_is_no_address_is_refused_at_once(address: str) -> None:
     with pytest.raises(InvalidInput, match="RECOLLECT_EMBEDDINGS"):
         RemoteModel(address, "m")
@@ -408,13 +437,17 @@ def test_what_cannot_be_a_key_is_refused_without_showing_it(key: str) -> None:
 
 def test_the_key_does_not_follow_a_redirect(server: StandIn) -> None:
     for status in (301, 302, 303, 307, 308):
-        server.say(status, Location=server.address.replace("127.0.0.1", "localhost") + "/embeddings")
+        server.say(
+            status, Location=server.address.replace("127.0.0.1", "localhost") + "/embeddings"
+        )
         said = refused(RemoteModel(server.address, "m", KEY))
         assert "not followed" in said and "localhost" in said
     assert len(server.asked) == 5
 
 
-@pytest.mark.parametrize("host", ["example.com", "192.168.1.2", "127.0.0.1.example.com", "0.0.0.0", "[::ffff:8.8.8.8]"])
+@pytest.mark.parametrize(
+    "host", ["example.com", "192.168.1.2", "127.0.0.1.example.com", "0.0.0.0", "[::ffff:8.8.8.8]"]
+)
 def test_the_key_never_goes_over_an_open_line(host: str) -> None:
     with pytest.raises(InvalidInput, match="unencrypted"):
         RemoteModel(f"http://{host}/v1", "m", KEY)

@@ -26,20 +26,67 @@ TOPICS = (
     "garden tomatoes soil compost seedlings watering pruning harvest",
 )
 COMMON = (
-    "the", "a", "of", "to", "and", "we", "I", "you", "it", "is", "was", "that", "this", "for", "with", "on", "in", "my",
-    "how", "what", "did", "do", "can", "please",
-)  # fmt: skip
+    "the",
+    "a",
+    "of",
+    "to",
+    "and",
+    "we",
+    "I",
+    "you",
+    "it",
+    "is",
+    "was",
+    "that",
+    "this",
+    "for",
+    "with",
+    "on",
+    "in",
+    "my",
+    "how",
+    "what",
+    "did",
+    "do",
+    "can",
+    "please",
+)
 ODD = (
-    "Übergröße naïve café", "東京の天気はどうですか", "C++ std::vector -m --force", "foo_bar.baz/qux",
-    "кошка сидела", "🙂🙂",
-)  # fmt: skip
+    "Übergröße naïve café",
+    "東京の天気はどうですか",
+    "C++ std::vector -m --force",
+    "foo_bar.baz/qux",
+    "кошка сидела",
+    "🙂🙂",
+)
 QUERIES = (
-    "how did we fix the deadlock in the event loop", "sourdough", "what flour did I use for the loaf last week",
-    "postgres vacuum", '"event loop"', "bak*", "walrus NOT ice", "tomatoes OR compost", "NEAR(soil compost, 5)",
-    "swim", "東京", "天気", "naive cafe", "std::vector", "role:user dinner", "in:work planner", "title:talk museum",
-    "watering seedlings after:2026-02-01", "nothinglikethisanywhere", "the", "the garden and the walrus", "-m --force",
-    '"table query" planner', "(flight OR hotel) AND Lisbon", "кошка", "🙂",
-)  # fmt: skip
+    "how did we fix the deadlock in the event loop",
+    "sourdough",
+    "what flour did I use for the loaf last week",
+    "postgres vacuum",
+    '"event loop"',
+    "bak*",
+    "walrus NOT ice",
+    "tomatoes OR compost",
+    "NEAR(soil compost, 5)",
+    "swim",
+    "東京",
+    "天気",
+    "naive cafe",
+    "std::vector",
+    "role:user dinner",
+    "in:work planner",
+    "title:talk museum",
+    "watering seedlings after:2026-02-01",
+    "nothinglikethisanywhere",
+    "the",
+    "the garden and the walrus",
+    "-m --force",
+    '"table query" planner',
+    "(flight OR hotel) AND Lisbon",
+    "кошка",
+    "🙂",
+)
 
 
 def documents(seed: int, messages: int) -> list[Document]:
@@ -52,22 +99,36 @@ def documents(seed: int, messages: int) -> list[Document]:
         start = NOW - timedelta(days=rng.uniform(0, 90))
         passages = []
         for turn in range(rng.randint(1, 9)):
-            words = rng.choices(COMMON, k=rng.randint(2, 30)) + rng.choices(topic, k=rng.randint(1, 8))
+            words = rng.choices(COMMON, k=rng.randint(2, 30)) + rng.choices(
+                topic, k=rng.randint(1, 8)
+            )
             rng.shuffle(words)
             text = " ".join(words) + rng.choice(["", ".", "?", " " + rng.choice(ODD)])
             if rng.random() < 0.05 and passages:
                 text = passages[0].content
-            passages.append(Passage(
-                f"m{turn}", rng.choice(["user", "assistant", "tool", None]), text,
-                author=rng.choice([None, None, "Ada", "Ben"]), parent=f"m{turn - 1}" if turn else None,
-                created_at=None if rng.random() < 0.05 else start + timedelta(minutes=turn),
-                visibility="hidden" if rng.random() < 0.05 else "all",
-            ))  # fmt: skip
+            passages.append(
+                Passage(
+                    f"m{turn}",
+                    rng.choice(["user", "assistant", "tool", None]),
+                    text,
+                    author=rng.choice([None, None, "Ada", "Ben"]),
+                    parent=f"m{turn - 1}" if turn else None,
+                    created_at=None if rng.random() < 0.05 else start + timedelta(minutes=turn),
+                    visibility="hidden" if rng.random() < 0.05 else "all",
+                )
+            )
         written += len(passages)
-        found.append(Document(
-            "test", f"c{number}", title=rng.choice(["", "A talk about " + topic[0], " ".join(topic[:3])]),
-            namespace=rng.choice(["default", "work"]), created_at=start, updated_at=start, passages=tuple(passages),
-        ))  # fmt: skip
+        found.append(
+            Document(
+                "test",
+                f"c{number}",
+                title=rng.choice(["", "A talk about " + topic[0], " ".join(topic[:3])]),
+                namespace=rng.choice(["default", "work"]),
+                created_at=start,
+                updated_at=start,
+                passages=tuple(passages),
+            )
+        )
     return found
 
 
@@ -82,15 +143,25 @@ def both(tmp_path: Path, database: str, user: str) -> Iterator[list[recollect.Li
 
 def shown(page: Page) -> list[object]:
     hits = [
-        (h.conversation_id, h.message_id, round(h.score, 4), h.snippet, h.marks, h.terms, h.copies,
-         tuple(a.message_id for a in h.also))
+        (
+            h.conversation_id,
+            h.message_id,
+            round(h.score, 4),
+            h.snippet,
+            h.marks,
+            h.terms,
+            h.copies,
+            tuple(a.message_id for a in h.also),
+        )
         for h in page.hits
-    ]  # fmt: skip
+    ]
     return [hits, page.total, page.exact, page.matched, page.mode, page.embedded]
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_both_stores_give_the_same_hits_in_the_same_order(both: list[recollect.Library], seed: int) -> None:
+def test_both_stores_give_the_same_hits_in_the_same_order(
+    both: list[recollect.Library], seed: int
+) -> None:
     given_ = documents(seed, 140 if seed else 600)
     for library in both:
         library.store.save(given_)
@@ -98,7 +169,10 @@ def test_both_stores_give_the_same_hits_in_the_same_order(both: list[recollect.L
     for mode in ("text", "vector", "both"):
         for group in ("message", "conversation"):
             for query in QUERIES:
-                first, second = (library.search(query, mode=mode, group=group, limit=50, now=NOW) for library in both)
+                first, second = (
+                    library.search(query, mode=mode, group=group, limit=50, now=NOW)
+                    for library in both
+                )
                 assert shown(first) == shown(second), (mode, group, query)
 
 
@@ -107,30 +181,65 @@ def test_both_stores_page_and_filter_alike(both: list[recollect.Library]) -> Non
         library.store.save(documents(9, 800))
     for query in ("the garden", "postgres", "what did we do", "swimming ice"):
         for offset in (0, 10, 150, 300):
-            first, second = (library.search(query, mode="text", limit=10, offset=offset, now=NOW) for library in both)
-            assert (first.total, first.exact, len(first.hits)) == (second.total, second.exact, len(second.hits))
+            first, second = (
+                library.search(query, mode="text", limit=10, offset=offset, now=NOW)
+                for library in both
+            )
+            assert (first.total, first.exact, len(first.hits)) == (
+                second.total,
+                second.exact,
+                len(second.hits),
+            )
             if offset < 150:
                 assert shown(first) == shown(second)
-        for filters in ({"roles": ["user"]}, {"authors": ["Ada"]}, {"after": "2026-02-10", "before": "2026-02-20"},
-                        {"namespaces": ["work"]}, {"hidden": True}, {"conversations": ["c3", "c4"]}):  # fmt: skip
-            first, second = (library.search(query, mode="text", limit=50, now=NOW, **filters) for library in both)
+        for filters in (
+            {"roles": ["user"]},
+            {"authors": ["Ada"]},
+            {"after": "2026-02-10", "before": "2026-02-20"},
+            {"namespaces": ["work"]},
+            {"hidden": True},
+            {"conversations": ["c3", "c4"]},
+        ):
+            first, second = (
+                library.search(query, mode="text", limit=50, now=NOW, **filters) for library in both
+            )
             assert shown(first) == shown(second), (query, filters)
 
 
-def test_both_stores_find_what_is_related_and_what_has_every_concept(both: list[recollect.Library]) -> None:
+def test_both_stores_find_what_is_related_and_what_has_every_concept(
+    both: list[recollect.Library],
+) -> None:
     for library in both:
         library.store.save(documents(5, 200))
         library.index()
     first, second = (library.related("c1", "m0", limit=30) for library in both)
     assert shown(first) == shown(second)
-    first, second = (library.search(["garden soil", "water"], limit=30, now=NOW) for library in both)
+    first, second = (
+        library.search(["garden soil", "water"], limit=30, now=NOW) for library in both
+    )
     assert shown(first) == shown(second)
 
 
-WORDS = st.sampled_from([
-    "the", "loaf", "Loaves", "walrus", "naïve", "naive", "café", "東京", "京", "std::vector", "x_y", "running", "ran",
-    "12", "-5", "🙂",
-])  # fmt: skip
+WORDS = st.sampled_from(
+    [
+        "the",
+        "loaf",
+        "Loaves",
+        "walrus",
+        "naïve",
+        "naive",
+        "café",
+        "東京",
+        "京",
+        "std::vector",
+        "x_y",
+        "running",
+        "ran",
+        "12",
+        "-5",
+        "🙂",
+    ]
+)
 
 
 @settings(max_examples=25)
@@ -144,19 +253,31 @@ def test_whatever_was_said_both_stores_answer_alike(
     for library in both:
         for document in list(library.every()):
             library.delete(document.id)
-        library.store.save([Document("test", f"c{n // 3}-{n}", passages=(Passage("m", "user", t, created_at=NOW),))
-                            for n, t in enumerate(texts)])  # fmt: skip
+        library.store.save(
+            [
+                Document(
+                    "test", f"c{n // 3}-{n}", passages=(Passage("m", "user", t, created_at=NOW),)
+                )
+                for n, t in enumerate(texts)
+            ]
+        )
     for asked in (query, f'"{query}"', f"{query.split()[0]}*"):
         first, second = (library.search(asked, mode="text", limit=50, now=NOW) for library in both)
         assert shown(first) == shown(second)
-        assert [c.content for c in both[0].recent(asked)] == [c.content for c in both[1].recent(asked)]
+        assert [c.content for c in both[0].recent(asked)] == [
+            c.content for c in both[1].recent(asked)
+        ]
 
 
 def test_the_text_engines_own_score_is_a_share_of_the_best(both: list[recollect.Library]) -> None:
     texts = ["walrus walrus walrus", "a walrus and a seal", "ice"]
     for library in both:
-        library.store.save([Document("test", f"c{n}", passages=(Passage("m", "user", text, created_at=NOW),))
-                            for n, text in enumerate(texts)])  # fmt: skip
+        library.store.save(
+            [
+                Document("test", f"c{n}", passages=(Passage("m", "user", text, created_at=NOW),))
+                for n, text in enumerate(texts)
+            ]
+        )
         page = library.search("walrus ice", mode="text", score="fts", now=NOW)
         scores = [h.score for h in page.hits]
         assert (page.score_type, scores[0]) == ("fts", 1.0)

@@ -22,7 +22,11 @@ pytestmark = pytest.mark.skipif(not SAMPLES.is_dir(), reason="the sample exports
 
 
 def visible(document: Document) -> dict[str, str]:
-    return {p.id: p.content for p in document.passages if p.visibility != "hidden" and p.role in ("user", "assistant")}
+    return {
+        p.id: p.content
+        for p in document.passages
+        if p.visibility != "hidden" and p.role in ("user", "assistant")
+    }
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -34,7 +38,9 @@ def test_samples_import_with_a_true_receipt(library: recollect.Library, name: st
     stats = library.stats()
     new = sum(f.conversations.new for f in receipt.files)
     assert new == stats["conversations"] + stats["notes"]  # type: ignore[operator]
-    assert sum(f.messages.new for f in receipt.files) == sum(len(d.passages) for d in library.every())
+    assert sum(f.messages.new for f in receipt.files) == sum(
+        len(d.passages) for d in library.every()
+    )
     again = library.import_path(SAMPLES / name)
     assert sum(f.messages.new + f.messages.changed for f in again.files) == 0
     assert sum(f.conversations.new + f.conversations.changed for f in again.files) == 0
@@ -56,7 +62,9 @@ def test_every_visible_word_of_a_sample_is_found(library: recollect.Library, nam
         assert library.store.count(Word(word), said) == (len(found), True)
 
 
-@pytest.mark.parametrize("path", sorted(p for p in SAMPLES.rglob("*") if p.is_file()), ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", sorted(p for p in SAMPLES.rglob("*") if p.is_file()), ids=lambda p: p.name
+)
 def test_no_sample_of_any_format_breaks_an_importer(path: Path) -> None:
     from recollect.errors import RecollectError
     from recollect.importers import find

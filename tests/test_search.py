@@ -31,9 +31,17 @@ STATES = [
 in_every_state = pytest.mark.parametrize(("place", "state"), STATES, indirect=["place"])
 
 
-def said(id: str, content: str, role: str = "user", days: float = 0, **fields: Any) -> dict[str, Any]:
+def said(
+    id: str, content: str, role: str = "user", days: float = 0, **fields: Any
+) -> dict[str, Any]:
     """A message of so many days before now."""
-    return {"id": id, "role": role, "content": content, "created_at": NOW - timedelta(days=days), **fields}
+    return {
+        "id": id,
+        "role": role,
+        "content": content,
+        "created_at": NOW - timedelta(days=days),
+        **fields,
+    }
 
 
 def ids(page: Page) -> list[str]:
@@ -56,10 +64,16 @@ def bring_to(state: str, library: recollect.Library, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture(scope="module", params=STATES, ids="-".join)
-def talks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[recollect.Library]:
+def talks(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[recollect.Library]:
     """The same conversations in every store and state. Only to be read."""
     store, state = request.param
-    place = request.getfixturevalue("database") if store == "postgres" else tmp_path_factory.mktemp("talks")
+    place = (
+        request.getfixturevalue("database")
+        if store == "postgres"
+        else tmp_path_factory.mktemp("talks")
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RECOLLECT_INDEXING", "manual")
         patch.delenv("RECOLLECT_EMBEDDINGS", raising=False)
@@ -71,17 +85,27 @@ def talks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def _fill(library: recollect.Library) -> None:
     library.add_conversation(
-        "c1", "Concurrency in Python", namespace="work", metadata={"tags": ["Idea", "Ärger"]},
+        "c1",
+        "Concurrency in Python",
+        namespace="work",
+        metadata={"tags": ["Idea", "Ärger"]},
         messages=[
             said("m1", "How do I run coroutines with asyncio?", days=40, author="Ann"),
             said("m2", "Use asyncio.gather() or a TaskGroup of Python 3.11.", "assistant", 40),
-            said("m3", "exit code 0x80070057 in C:\\Temp\\build-log.txt, errno -1073741819", "tool", 39),
+            said(
+                "m3",
+                "exit code 0x80070057 in C:\\Temp\\build-log.txt, errno -1073741819",
+                "tool",
+                39,
+            ),
             said("m4", "Docker builds the image, kubernetes runs it", days=38),
             said("m5", "Docker alone is enough for me", days=37, author="Bob"),
         ],
-    )  # fmt: skip
+    )
     library.add_conversation(
-        "c2", "日本語", metadata={"tags": ["other"]},
+        "c2",
+        "日本語",
+        metadata={"tags": ["other"]},
         messages=[
             said("n1", "非同期処理について教えてください", days=20),
             said("n2", "ภาษาไทยเป็นภาษาที่ใช้ในประเทศไทย", "assistant", 19),
@@ -90,7 +114,7 @@ def _fill(library: recollect.Library) -> None:
             said("n5", "std::vector<int>& v = f(x, y); // C++ and #include <map>", "assistant", 16),
             said("n6", "Der Spaziergang über die Straße war naïve", days=15),
         ],
-    )  # fmt: skip
+    )
 
 
 # -- what can be asked -----------------------------------------------------------
@@ -159,8 +183,12 @@ def test_plain_words_in_any_script_code_and_paths_put_the_right_message_first(
     assert ids(talks.search(query, mode="text"))[0] == first
 
 
-def test_a_fragment_is_looked_for_inside_words_only_where_no_word_is_that(library: recollect.Library) -> None:
-    library.add_conversation("c1", messages=[said("a", "JavaScript"), said("b", "a shell script"), said("c", "crypt")])
+def test_a_fragment_is_looked_for_inside_words_only_where_no_word_is_that(
+    library: recollect.Library,
+) -> None:
+    library.add_conversation(
+        "c1", messages=[said("a", "JavaScript"), said("b", "a shell script"), said("c", "crypt")]
+    )
     assert set(ids(library.search("script"))) == {"b"}
     assert set(ids(library.search("cript"))) == {"a", "b"}
 
@@ -200,14 +228,22 @@ def test_a_field_restricts_what_is_found_by_words_and_by_meaning(
 
 @pytest.mark.parametrize(
     ("query", "expected"),
-    [("role:tool", ["m3"]), ("in:work from:Ann,Bob", ["m5", "m1"]), ("title:日本語 role:assistant", ["n5", "n2"])],
+    [
+        ("role:tool", ["m3"]),
+        ("in:work from:Ann,Bob", ["m5", "m1"]),
+        ("title:日本語 role:assistant", ["n5", "n2"]),
+    ],
 )
-def test_fields_alone_give_the_newest(talks: recollect.Library, query: str, expected: list[str]) -> None:
+def test_fields_alone_give_the_newest(
+    talks: recollect.Library, query: str, expected: list[str]
+) -> None:
     page = talks.search(query)
     assert (ids(page), page.total, page.exact) == (expected, len(expected), True)
 
 
-def test_fields_alone_give_each_conversation_once_where_that_is_asked(talks: recollect.Library) -> None:
+def test_fields_alone_give_each_conversation_once_where_that_is_asked(
+    talks: recollect.Library,
+) -> None:
     page = talks.search("role:user", group="conversation")
     assert [h.conversation_id for h in page.hits] == ["c2", "c1"]
     assert page.total == 2
@@ -215,7 +251,9 @@ def test_fields_alone_give_each_conversation_once_where_that_is_asked(talks: rec
 
 def test_what_was_given_and_what_was_typed_must_both_hold(talks: recollect.Library) -> None:
     assert ids(talks.search("docker role:user", roles=["assistant"], mode="text")) == []
-    assert ids(talks.search("docker role:user", roles=["user", "tool"], authors=["Bob"], mode="text")) == ["m5"]
+    assert ids(
+        talks.search("docker role:user", roles=["user", "tool"], authors=["Bob"], mode="text")
+    ) == ["m5"]
 
 
 def test_what_is_hidden_is_found_only_when_it_is_asked_for(talks: recollect.Library) -> None:
@@ -252,13 +290,17 @@ def test_no_hit_breaks_a_promise_whatever_the_mode(
     assert [h.message_id for h in page.hits if not kept(texts[h.message_id])] == []
 
 
-@pytest.mark.parametrize("query", ["kubernetes AND javascript", "(kubernetes) AND (javascript)", "kuber* AND typesc*"])
+@pytest.mark.parametrize(
+    "query", ["kubernetes AND javascript", "(kubernetes) AND (javascript)", "kuber* AND typesc*"]
+)
 def test_an_and_that_no_message_keeps_finds_nothing(talks: recollect.Library, query: str) -> None:
     page = talks.search(query)
     assert (page.hits, page.total) == ((), 0)
 
 
-def test_quotes_that_no_message_has_all_of_fall_back_to_any_and_the_page_says_so(talks: recollect.Library) -> None:
+def test_quotes_that_no_message_has_all_of_fall_back_to_any_and_the_page_says_so(
+    talks: recollect.Library,
+) -> None:
     page = talks.search('which "docker image" was in "kubernetes cluster zebra"?', mode="text")
     assert page.hits[0].message_id == "m4"
     assert page.matched == "any"
@@ -282,11 +324,36 @@ def test_signs_alone_are_looked_for_as_they_are(talks: recollect.Library) -> Non
 @settings(max_examples=60)
 @given(
     st.lists(
-        st.sampled_from(["docker", "asyncio", "kuber*", '"run', 'coroutines"', "AND", "OR", "NOT", "NEAR", "(", ")",
-                         "-", "role:user", "in:", "前", "::", "#", "last week", "x" * 40, "title:a*", "*", "^", "{}"]),
+        st.sampled_from(
+            [
+                "docker",
+                "asyncio",
+                "kuber*",
+                '"run',
+                'coroutines"',
+                "AND",
+                "OR",
+                "NOT",
+                "NEAR",
+                "(",
+                ")",
+                "-",
+                "role:user",
+                "in:",
+                "前",
+                "::",
+                "#",
+                "last week",
+                "x" * 40,
+                "title:a*",
+                "*",
+                "^",
+                "{}",
+            ]
+        ),
         max_size=7,
     )
-)  # fmt: skip
+)
 def test_nothing_typed_breaks_a_search(talks: recollect.Library, pieces: list[str]) -> None:
     try:
         page = talks.search(" ".join(pieces), limit=3, now=NOW)
@@ -296,8 +363,12 @@ def test_nothing_typed_breaks_a_search(talks: recollect.Library, pieces: list[st
     assert all(0 <= h.score <= 1 for h in page.hits)
 
 
-@pytest.mark.parametrize(("mode", "group"), [("fuzzy", "message"), ("", "message"), ("both", "day")])
-def test_a_mode_or_group_that_is_none_is_refused(library: recollect.Library, mode: str, group: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "group"), [("fuzzy", "message"), ("", "message"), ("both", "day")]
+)
+def test_a_mode_or_group_that_is_none_is_refused(
+    library: recollect.Library, mode: str, group: str
+) -> None:
     with pytest.raises(InvalidInput, match="is not one of"):
         library.search("x", mode=mode, group=group)
 
@@ -313,13 +384,28 @@ def test_a_time_in_the_question_moves_its_messages_up_and_takes_none_away(
     for day in days:
         text = f"I went to the restaurant with friends and {' ' * day}we had fish"  # one meaning, but no copies
         library.add_conversation(f"c{day}", messages=[said(f"d{day}", text, days=day)])
-    others = ["My puppy chewed the sofa", "The invoice is overdue", "It rained all night", "Guitar strings broke",
-              "The car needs new tyres", "Bread with olives", "A flight to Oslo", "The exam was hard"]  # fmt: skip
-    library.add_conversation("x", messages=[said(f"x{n}", text, days=90 + n) for n, text in enumerate(others * 3)])
+    others = [
+        "My puppy chewed the sofa",
+        "The invoice is overdue",
+        "It rained all night",
+        "Guitar strings broke",
+        "The car needs new tyres",
+        "Bread with olives",
+        "A flight to Oslo",
+        "The exam was hard",
+    ]
+    library.add_conversation(
+        "x", messages=[said(f"x{n}", text, days=90 + n) for n, text in enumerate(others * 3)]
+    )
     if mode == "both":
         library.index()
-    for time, first in [("last week", {"d8"}), ("in May", {"d28", "d30"}), ("four weeks ago", {"d28"}),
-                        ("yesterday", {"d1"}), ("last year", {"d400"})]:  # fmt: skip
+    for time, first in [
+        ("last week", {"d8"}),
+        ("in May", {"d28", "d30"}),
+        ("four weeks ago", {"d28"}),
+        ("yesterday", {"d1"}),
+        ("last year", {"d400"}),
+    ]:
         page = library.search(f"which restaurant did I visit {time}", mode=mode, now=NOW)
         assert set(ids(page)[: len(first)]) == first, time
         assert set(ids(page)) >= {f"d{day}" for day in days}, time
@@ -327,7 +413,11 @@ def test_a_time_in_the_question_moves_its_messages_up_and_takes_none_away(
 
 def test_now_is_when_the_question_is_asked(library: recollect.Library) -> None:
     library.add_conversation(
-        "c1", messages=[said("old", "the restaurant by the sea", days=370), said("new", "a restaurant in town", days=8)]
+        "c1",
+        messages=[
+            said("old", "the restaurant by the sea", days=370),
+            said("new", "a restaurant in town", days=8),
+        ],
     )
     asked = "restaurant last week"
     assert ids(library.search(asked, now=NOW))[0] == "new"
@@ -355,8 +445,12 @@ def elsewhere(home: Path, query: str, mode: str = "text") -> list[str]:
 def test_what_is_written_changed_or_deleted_is_so_at_once_for_another_process(
     library: recollect.Library, place: str, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    library.add_conversation("c1", "Zeppelin", messages=[said("a", "walrus one"), said("b", "walrus two", days=1)])
-    library.add_conversation("c2", "Other", messages=[said("c", "walrus three", days=2), said("d", "otter", days=3)])
+    library.add_conversation(
+        "c1", "Zeppelin", messages=[said("a", "walrus one"), said("b", "walrus two", days=1)]
+    )
+    library.add_conversation(
+        "c2", "Other", messages=[said("c", "walrus three", days=2), said("d", "otter", days=3)]
+    )
     bring_to(state, library, monkeypatch)
     program = f"""
 import sys, recollect
@@ -380,7 +474,9 @@ for line in sys.stdin:
         assert found("walrus") == ["3", "a", "b", "c"]
         library.add_message("c1", "user", "walrus four", id="e")
         assert found("walrus") == ["4", "a", "b", "c", "e"]
-        library.add_conversation("c2", "Other", messages=[said("c", "penguin three", days=2), said("d", "otter")])
+        library.add_conversation(
+            "c2", "Other", messages=[said("c", "penguin three", days=2), said("d", "otter")]
+        )
         assert found("walrus") == ["3", "a", "b", "e"]
         assert found("penguin") == ["1", "c"]
         assert found("zeppelin") == ["1", "a"]
@@ -399,8 +495,12 @@ for line in sys.stdin:
 def test_what_was_deleted_is_in_no_answer(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    library.add_conversation("c1", messages=[said("a", "the blue whale sings"), said("b", "the blue whale dives")])
-    library.add_conversation("c2", messages=[said("c", "a blue whale was seen"), said("d", "tax papers", days=1)])
+    library.add_conversation(
+        "c1", messages=[said("a", "the blue whale sings"), said("b", "the blue whale dives")]
+    )
+    library.add_conversation(
+        "c2", messages=[said("c", "a blue whale was seen"), said("d", "tax papers", days=1)]
+    )
     bring_to(state, library, monkeypatch)
     library.delete("c1")
     for mode in ("text", "both") + (("vector",) if state != "fresh" else ()):
@@ -439,11 +539,15 @@ def crowd(library: recollect.Library, count: int, rng: random.Random | None = No
         library.add_conversation(
             f"c{start}",
             messages=[
-                said(f"m{n}", f"walrus {' '.join(rng.choices(_SEA, k=rng.randrange(30)))} w{n}",
-                     rng.choice(["user", "assistant"]), days=n / 10)
+                said(
+                    f"m{n}",
+                    f"walrus {' '.join(rng.choices(_SEA, k=rng.randrange(30)))} w{n}",
+                    rng.choice(["user", "assistant"]),
+                    days=n / 10,
+                )
                 for n in range(start, min(start + 10, count))
             ],
-        )  # fmt: skip
+        )
 
 
 def walked(library: recollect.Library, query: str, size: int, **given: Any) -> list[Hit]:
@@ -490,20 +594,27 @@ def test_ten_pages_of_five_are_one_page_of_fifty(library: recollect.Library, mod
     if mode == "both":
         library.index()
     whole = library.search("walrus tusk", limit=50, mode=mode, now=NOW)
-    parts = [library.search("walrus tusk", limit=5, offset=n, mode=mode, now=NOW) for n in range(0, 50, 5)]
+    parts = [
+        library.search("walrus tusk", limit=5, offset=n, mode=mode, now=NOW)
+        for n in range(0, 50, 5)
+    ]
     assert [h for p in parts for h in p.hits] == list(whole.hits)
     assert {p.total for p in parts} == {whole.total}
 
 
 def test_a_total_counts_what_the_pages_hold(library: recollect.Library) -> None:
-    library.add_conversation("c1", messages=[said(f"m{n}", f"common w{n}", days=n) for n in range(60)])
+    library.add_conversation(
+        "c1", messages=[said(f"m{n}", f"common w{n}", days=n) for n in range(60)]
+    )
     library.add_conversation("c2", messages=[said(f"r{n}", f"rare w{n}", days=n) for n in range(5)])
     page = library.search("rare common", mode="text")
     assert (page.total, page.exact) == (65, True)
     assert len(walked(library, "rare common", 50, mode="text")) == 65
 
 
-def test_conversations_can_be_walked_to_the_end(library: recollect.Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conversations_can_be_walked_to_the_end(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(engine, "POOL", 10)
     crowd(library, 160)
     hits = walked(library, "walrus", 5, group="conversation")
@@ -525,16 +636,19 @@ def test_a_page_is_clamped_and_nothing_lies_past_the_end(library: recollect.Libr
 
 
 @pytest.mark.parametrize("mode", ["text", "both", "vector"])
-def test_a_hit_says_why_it_was_found_and_its_parts_add_up(library: recollect.Library, mode: str) -> None:
+def test_a_hit_says_why_it_was_found_and_its_parts_add_up(
+    library: recollect.Library, mode: str
+) -> None:
     library.add_conversation(
-        "c1", "Pets",
+        "c1",
+        "Pets",
         messages=[
             said("a", "My dog is called Rex and he likes long walks"),
             said("b", "Dogs need a walk twice a day", "assistant"),
             said("c", "What do puppies eat?", days=3, author="Ann"),
             said("d", "The invoice was paid", days=300),
         ],
-    )  # fmt: skip
+    )
     if mode != "text":
         library.index()
     page = library.search("when did I walk the dog last week", mode=mode, now=NOW)
@@ -552,7 +666,9 @@ def test_a_hit_says_why_it_was_found_and_its_parts_add_up(library: recollect.Lib
         assert {first.snippet[start:end].lower() for start, end in first.marks} == {"dog", "walks"}
 
 
-def test_messages_with_the_same_text_are_one_hit_that_counts_them(library: recollect.Library) -> None:
+def test_messages_with_the_same_text_are_one_hit_that_counts_them(
+    library: recollect.Library,
+) -> None:
     for n in range(5):
         library.add_conversation(f"c{n}", messages=[said(f"m{n}", "Continue, please", days=n)])
     page = library.search("continue", mode="text", now=NOW)
@@ -564,7 +680,9 @@ def test_what_a_hit_stands_for_does_not_come_again_on_a_later_page(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "POOL", 10)
-    messages = [said(f"m{n}", f"walrus and quite some other words, number {n}", days=n) for n in range(30)]
+    messages = [
+        said(f"m{n}", f"walrus and quite some other words, number {n}", days=n) for n in range(30)
+    ]
     messages += [said(f"s{n}", "walrus again", days=n) for n in range(6)]
     library.add_conversation("c1", messages=messages)
     hits = walked(library, "walrus", 5, mode="text", now=NOW)
@@ -577,7 +695,9 @@ def test_what_a_hit_stands_for_does_not_come_again_on_a_later_page(
 def test_by_conversation_each_comes_once_with_its_next_best(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    library.add_conversation("c1", messages=[said(f"a{n}", f"walrus tusk w{n}", days=n) for n in range(5)])
+    library.add_conversation(
+        "c1", messages=[said(f"a{n}", f"walrus tusk w{n}", days=n) for n in range(5)]
+    )
     library.add_conversation("c2", messages=[said("b", "one walrus", days=1)])
     library.add_conversation("c3", messages=[said("c", "invoice", days=1)])
     bring_to(state, library, monkeypatch)
@@ -589,13 +709,23 @@ def test_by_conversation_each_comes_once_with_its_next_best(
     assert first.score >= first.also[0].score >= first.also[1].score
 
 
-def test_what_the_person_said_comes_before_what_the_assistant_said(library: recollect.Library) -> None:
+def test_what_the_person_said_comes_before_what_the_assistant_said(
+    library: recollect.Library,
+) -> None:
     library.add_conversation(
-        "c1", messages=[said("u", "Oolong tea is what I like"), said("a", "Oolong tea is what folk like", "assistant")]
+        "c1",
+        messages=[
+            said("u", "Oolong tea is what I like"),
+            said("a", "Oolong tea is what folk like", "assistant"),
+        ],
     )
-    library.add_conversation("c2", messages=[said("x", "Rain today."), said("y", "Take a coat.", "assistant")])
+    library.add_conversation(
+        "c2", messages=[said("x", "Rain today."), said("y", "Take a coat.", "assistant")]
+    )
     assert ids(library.search("which tea do I like", mode="text"))[0] == "u"
-    assert ids(library.search("which tea did you recommend, the one to like", mode="text"))[0] == "a"
+    assert (
+        ids(library.search("which tea did you recommend, the one to like", mode="text"))[0] == "a"
+    )
 
 
 def test_the_speaker_that_is_named_comes_first(library: recollect.Library) -> None:
@@ -603,14 +733,20 @@ def test_the_speaker_that_is_named_comes_first(library: recollect.Library) -> No
         "c1",
         messages=[
             said("ann", "I am going to move to Lisbon", author="Ann"),
-            said("bob", "I am going to move to Lisbon soon, said everyone who wants to move", author="Bob"),
+            said(
+                "bob",
+                "I am going to move to Lisbon soon, said everyone who wants to move",
+                author="Bob",
+            ),
         ],
     )
     assert ids(library.search("When does Bob move to Lisbon?"))[0] == "bob"
     assert ids(library.search("When does Ann move to Lisbon?"))[0] == "ann"
 
 
-def test_the_newer_of_two_alike_comes_first_but_a_better_old_one_before_both(library: recollect.Library) -> None:
+def test_the_newer_of_two_alike_comes_first_but_a_better_old_one_before_both(
+    library: recollect.Library,
+) -> None:
     library.add_conversation(
         "c1",
         messages=[
@@ -623,9 +759,15 @@ def test_the_newer_of_two_alike_comes_first_but_a_better_old_one_before_both(lib
     assert ids(library.search("walrus sanctuary password", mode="text", now=NOW))[0] == "best"
 
 
-def test_a_word_in_the_title_helps_every_message_of_its_conversation(library: recollect.Library) -> None:
-    library.add_conversation("c1", "Groceries", messages=[said("a", "first"), said("b", "the budget was fifty euros")])
-    library.add_conversation("c2", "Holidays", messages=[said("c", "first"), said("d", "the budget was ninety euros")])
+def test_a_word_in_the_title_helps_every_message_of_its_conversation(
+    library: recollect.Library,
+) -> None:
+    library.add_conversation(
+        "c1", "Groceries", messages=[said("a", "first"), said("b", "the budget was fifty euros")]
+    )
+    library.add_conversation(
+        "c2", "Holidays", messages=[said("c", "first"), said("d", "the budget was ninety euros")]
+    )
     assert ids(library.search("groceries budget", mode="text", now=NOW))[0] == "b"
     assert ids(library.search("holidays budget", mode="text", now=NOW))[0] == "d"
 
@@ -637,10 +779,18 @@ def test_a_word_in_the_title_helps_every_message_of_its_conversation(library: re
 def test_a_conversation_must_have_every_concept(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    library.add_conversation("both", messages=[said("a", "the walrus ate"), said("b", "an invoice came", "assistant")])
-    library.add_conversation("one", messages=[said("c", "the walrus slept"), said("d", "it was cold", "assistant")])
-    library.add_conversation("other", messages=[said("e", "the invoice was paid"), said("f", "good", "assistant")])
-    library.add_conversation("none", messages=[said("g", "guitar lessons"), said("h", "chords", "assistant")])
+    library.add_conversation(
+        "both", messages=[said("a", "the walrus ate"), said("b", "an invoice came", "assistant")]
+    )
+    library.add_conversation(
+        "one", messages=[said("c", "the walrus slept"), said("d", "it was cold", "assistant")]
+    )
+    library.add_conversation(
+        "other", messages=[said("e", "the invoice was paid"), said("f", "good", "assistant")]
+    )
+    library.add_conversation(
+        "none", messages=[said("g", "guitar lessons"), said("h", "chords", "assistant")]
+    )
     bring_to(state, library, monkeypatch)
     page = library.search(["walrus", "invoice"], mode="text")
     assert [h.conversation_id for h in page.hits] == ["both"]
@@ -649,7 +799,10 @@ def test_a_conversation_must_have_every_concept(
     assert "none" not in [h.conversation_id for h in library.search(["walrus", "invoice"]).hits]
     assert library.search(["walrus", "invoice"]).hits[0].conversation_id == "both"
     assert library.search(["walrus", "zeppelin"], mode="text").hits == ()
-    assert [h.conversation_id for h in library.search(["walrus", "ate", '"an invoice"'], mode="text").hits] == ["both"]
+    assert [
+        h.conversation_id
+        for h in library.search(["walrus", "ate", '"an invoice"'], mode="text").hits
+    ] == ["both"]
 
 
 def test_a_conversation_with_every_concept_is_found_behind_many_with_one(
@@ -658,7 +811,10 @@ def test_a_conversation_with_every_concept_is_found_behind_many_with_one(
     monkeypatch.setattr(engine, "POOL", 10)
     library.add_conversation(
         "wanted",
-        messages=[said("a", "something of a walrus among very many other words", days=99), said("b", "invoice")],
+        messages=[
+            said("a", "something of a walrus among very many other words", days=99),
+            said("b", "invoice"),
+        ],
     )
     for n in range(30):
         library.add_conversation(f"c{n}", messages=[said(f"m{n}", f"walrus w{n}", days=n / 9)])
@@ -667,13 +823,19 @@ def test_a_conversation_with_every_concept_is_found_behind_many_with_one(
 
 
 def test_the_parts_of_a_hit_for_concepts_add_up_too(library: recollect.Library) -> None:
-    library.add_conversation("c", messages=[said("a", "the walrus ate"), said("b", "an invoice came and went away")])
+    library.add_conversation(
+        "c", messages=[said("a", "the walrus ate"), said("b", "an invoice came and went away")]
+    )
     for hit in library.search(["walrus", "invoice"], mode="text").hits:
         assert sum(hit.parts.values()) == pytest.approx(hit.score, abs=0.001)
 
 
-@pytest.mark.parametrize("concepts", [[], ["one"], ["a", "b", "c", "d", "e", "f"], ["walrus", "?!"], ["walrus", ""]])
-def test_one_concept_or_six_or_one_without_a_word_is_refused(library: recollect.Library, concepts: list[str]) -> None:
+@pytest.mark.parametrize(
+    "concepts", [[], ["one"], ["a", "b", "c", "d", "e", "f"], ["walrus", "?!"], ["walrus", ""]]
+)
+def test_one_concept_or_six_or_one_without_a_word_is_refused(
+    library: recollect.Library, concepts: list[str]
+) -> None:
     with pytest.raises(InvalidInput, match="concept"):
         library.search(concepts)
 
@@ -685,9 +847,15 @@ def test_one_concept_or_six_or_one_without_a_word_is_refused(library: recollect.
 def test_related_messages_are_like_the_given_one_and_not_itself(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    library.add_conversation("c1", messages=[said("a", "the walrus sleeps on the ice"), said("b", "tax papers")])
-    library.add_conversation("c2", messages=[said("c", "a walrus and an ice floe"), said("d", "guitar chords")])
-    library.add_conversation("c3", messages=[said("h", "ice walrus", "system", visibility="hidden"), said("e", "hm")])
+    library.add_conversation(
+        "c1", messages=[said("a", "the walrus sleeps on the ice"), said("b", "tax papers")]
+    )
+    library.add_conversation(
+        "c2", messages=[said("c", "a walrus and an ice floe"), said("d", "guitar chords")]
+    )
+    library.add_conversation(
+        "c3", messages=[said("h", "ice walrus", "system", visibility="hidden"), said("e", "hm")]
+    )
     bring_to(state, library, monkeypatch)
     page = library.related("c1", "a")
     assert page.hits[0].message_id == "c"
@@ -704,7 +872,9 @@ def test_a_message_is_not_related_to_itself_on_any_page(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "POOL", 5)
-    library.add_conversation("c1", messages=[said(f"m{n}", f"walrus w{n}", days=n) for n in range(40)])
+    library.add_conversation(
+        "c1", messages=[said(f"m{n}", f"walrus w{n}", days=n) for n in range(40)]
+    )
     seen: list[str] = []
     while page := ids(library.related("c1", "m20", mode="text", limit=5, offset=len(seen))):
         seen += page
@@ -721,7 +891,11 @@ def test_a_message_without_a_word_has_nothing_related(library: recollect.Library
 
 def test_a_very_long_message_has_related_ones(library: recollect.Library) -> None:
     library.add_conversation(
-        "c1", messages=[said("a", "walrus tusk " + " ".join(f"word{n}" for n in range(5_000))), said("b", "a walrus")]
+        "c1",
+        messages=[
+            said("a", "walrus tusk " + " ".join(f"word{n}" for n in range(5_000))),
+            said("b", "a walrus"),
+        ],
     )
     assert ids(library.related("c1", "a", mode="text")) == ["b"]
 
@@ -729,7 +903,9 @@ def test_a_very_long_message_has_related_ones(library: recollect.Library) -> Non
 # -- with and without vectors -------------------------------------------------------------
 
 
-def test_without_vectors_words_answer_and_asking_for_vectors_is_an_error(library: recollect.Library) -> None:
+def test_without_vectors_words_answer_and_asking_for_vectors_is_an_error(
+    library: recollect.Library,
+) -> None:
     library.add_conversation("c1", messages=[said("a", "walrus")])
     page = library.search("walrus")
     assert (page.mode, page.embedded, page.note, page.hits[0].arms) == ("text", 0.0, "", ("text",))
@@ -739,10 +915,22 @@ def test_without_vectors_words_answer_and_asking_for_vectors_is_an_error(library
         library.related("c1", "a", mode="vector")
 
 
-def test_what_shares_no_word_with_the_question_is_found_by_meaning(library: recollect.Library) -> None:
-    texts = ["My puppy chewed the sofa", "The invoice is overdue", "It rained all night", "Guitar strings broke",
-             "The car needs new tyres", "Bread with olives", "A flight to Oslo", "The exam was hard"]  # fmt: skip
-    library.add_conversation("c1", messages=[said(f"m{n}", text, days=n) for n, text in enumerate(texts)])
+def test_what_shares_no_word_with_the_question_is_found_by_meaning(
+    library: recollect.Library,
+) -> None:
+    texts = [
+        "My puppy chewed the sofa",
+        "The invoice is overdue",
+        "It rained all night",
+        "Guitar strings broke",
+        "The car needs new tyres",
+        "Bread with olives",
+        "A flight to Oslo",
+        "The exam was hard",
+    ]
+    library.add_conversation(
+        "c1", messages=[said(f"m{n}", text, days=n) for n, text in enumerate(texts)]
+    )
     library.index()
     page = library.search("young dog", now=NOW)
     assert (page.hits[0].message_id, page.hits[0].arms, page.mode) == ("m0", ("vector",), "both")
@@ -752,7 +940,9 @@ def test_what_shares_no_word_with_the_question_is_found_by_meaning(library: reco
 
 
 @pytest.mark.parametrize("sign", ["\ue000\ue001", "ភាសា"])
-def test_a_question_that_means_nothing_to_the_model_is_answered_by_words(library: recollect.Library, sign: str) -> None:
+def test_a_question_that_means_nothing_to_the_model_is_answered_by_words(
+    library: recollect.Library, sign: str
+) -> None:
     library.add_conversation("c1", messages=[said("a", f"{sign} sign"), said("b", "walrus")])
     library.index()
     assert ids(library.search(f'"{sign}"')) == ["a"]
@@ -760,7 +950,9 @@ def test_a_question_that_means_nothing_to_the_model_is_answered_by_words(library
 
 
 def test_parentheses_in_a_question_are_only_signs(library: recollect.Library) -> None:
-    library.add_conversation("c1", messages=[said("a", "I went to the Museum of Modern Art"), said("b", "tax papers")])
+    library.add_conversation(
+        "c1", messages=[said("a", "I went to the Museum of Modern Art"), said("b", "tax papers")]
+    )
     page = library.search("When was my visit to the Museum of Modern Art (MoMA)?", mode="text")
     assert (ids(page)[0], page.matched) == ("a", "any")
 

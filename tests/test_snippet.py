@@ -44,7 +44,9 @@ def test_a_match_deep_inside_is_shown_with_what_surrounds_it() -> None:
 
 
 def test_the_window_holds_the_most_matches() -> None:
-    shown = marked("alpha alone " + "filler " * 100 + "alpha with beta and gamma", "alpha beta gamma")
+    shown = marked(
+        "alpha alone " + "filler " * 100 + "alpha with beta and gamma", "alpha beta gamma"
+    )
     assert "[alpha] with [beta] and [gamma]" in shown
 
 
@@ -53,7 +55,9 @@ def test_ten_thousand_matches_cost_no_more_than_a_few() -> None:
 
 
 @given(st.text(max_size=400), st.text(min_size=1, max_size=10), st.integers(20, 200))
-def test_a_snippet_is_bounded_and_its_marks_lie_inside(content: str, text: str, length: int) -> None:
+def test_a_snippet_is_bounded_and_its_marks_lie_inside(
+    content: str, text: str, length: int
+) -> None:
     shown, marks = snippet(content, [Word(text)], length)
     assert len(shown) <= length + 2
     assert all(0 <= start < end <= len(shown) for start, end in marks)

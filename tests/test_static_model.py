@@ -45,7 +45,8 @@ def test_what_means_the_same_is_nearer(word: str, near: str, far: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "answer"), [("What does he grow? vegetables, herbs", 0), ("which instrument does Ben practise", 3)]
+    ("question", "answer"),
+    [("What does he grow? vegetables, herbs", 0), ("which instrument does Ben practise", 3)],
 )
 def test_a_question_finds_the_message_that_answers_it(question: str, answer: int) -> None:
     model = StaticModel(Counts.of(TALK))
@@ -91,14 +92,24 @@ def test_any_text_has_a_vector_of_unit_length_or_zero(text: str) -> None:
     assert length == 0 or length == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.parametrize("text", ["", " \n\t", "\U0001f600\U0001f680", "\u200b\u200d", "\ud800", "\x00", "x" * 101])
+@pytest.mark.parametrize(
+    "text", ["", " \n\t", "\U0001f600\U0001f680", "\u200b\u200d", "\ud800", "\x00", "x" * 101]
+)
 def test_a_text_without_a_known_piece_is_zero(text: str) -> None:
     assert not MODEL.embed([text]).any()
 
 
 @pytest.mark.parametrize(
     "text",
-    ["今天天气很好", "こんにちは世界", "안녕하세요", "Привет, как дела?", "مرحبا بالعالم", "नमस्ते दुनिया", "สวัสดีชาวโลก"],
+    [
+        "今天天气很好",
+        "こんにちは世界",
+        "안녕하세요",
+        "Привет, как дела?",
+        "مرحبا بالعالم",
+        "नमस्ते दुनिया",
+        "สวัสดีชาวโลก",
+    ],
 )
 def test_other_scripts_are_cut_too(text: str) -> None:
     assert np.isfinite(MODEL.embed([text])).all()
@@ -173,7 +184,9 @@ def test_a_piece_is_counted_once_a_text() -> None:
 
 
 def test_the_version_tells_which_vectors_can_be_compared() -> None:
-    versions = [StaticModel(counts).version for counts in (None, Counts.of(TALK), Counts.of(TALK[:2]))]
+    versions = [
+        StaticModel(counts).version for counts in (None, Counts.of(TALK), Counts.of(TALK[:2]))
+    ]
     assert len(set(versions)) == 3
     assert all(version.split("-")[0] == shipped()[0].version for version in versions)
 
@@ -194,7 +207,9 @@ def test_a_table_is_read_as_it_was_written() -> None:
     assert table.codes.shape == (len(table.pieces), StaticModel.dimensions)
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: data[:5], lambda data: b"X" + data[1:]])
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-1], lambda data: data[:5], lambda data: b"X" + data[1:]]
+)
 def test_a_damaged_table_is_told_from_a_good_one(tmp_path: Path, damage: object) -> None:
     assert callable(damage)
     path = tmp_path / "static.table"

@@ -53,7 +53,9 @@ def test_storable_text_keeps_its_length_and_can_be_written(text: str) -> None:
         ([], None),
     ],
 )
-def test_a_time_is_read_in_every_form_that_origins_use(raw: object, expected: datetime | None) -> None:
+def test_a_time_is_read_in_every_form_that_origins_use(
+    raw: object, expected: datetime | None
+) -> None:
     assert moment(raw) == expected
 
 
@@ -74,7 +76,9 @@ def test_an_edge_of_a_range_is_inclusive_and_in_utc(text: str, end: bool, expect
     assert iso(bound(text, end=end)) == expected
 
 
-@pytest.mark.parametrize("text", ["2024-13-45", "yesterday", "", "1" * 100, "-0001-01-01", "9999-12-31T23:59:59-10:00"])
+@pytest.mark.parametrize(
+    "text", ["2024-13-45", "yesterday", "", "1" * 100, "-0001-01-01", "9999-12-31T23:59:59-10:00"]
+)
 def test_what_is_no_date_is_an_error(text: str) -> None:
     with pytest.raises(ValueError):
         bound(text, end=False)

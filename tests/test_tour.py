@@ -30,7 +30,9 @@ def test_tour(place: str, user: str) -> None:
     assert documents
 
     # A store keeps them: in a file, or on a server. Saving again changes nothing.
-    store: Store = PostgresStore(place, user) if "://" in place else SqliteStore(Path(place) / "library.db")
+    store: Store = (
+        PostgresStore(place, user) if "://" in place else SqliteStore(Path(place) / "library.db")
+    )
     assert all(saved.created for saved in store.save(documents))
     assert not any(saved.new or saved.changed for saved in store.save(documents))
 
@@ -44,8 +46,16 @@ def test_tour(place: str, user: str) -> None:
     with recollect.open(place, user=f"ann-{user}") as library:
         receipt = library.import_path(*(p for p in EXAMPLES.iterdir() if p.is_dir()))
         assert {f.format for f in receipt.files} == {
-            "chatgpt", "claude", "claude-code", "codex", "recollect", "notes", "media", "characters", "prompts",
-        }  # fmt: skip
+            "chatgpt",
+            "claude",
+            "claude-code",
+            "codex",
+            "recollect",
+            "notes",
+            "media",
+            "characters",
+            "prompts",
+        }
         assert not any(f.conversations.failed or f.messages.failed for f in receipt.files)
         hit = library.search("event loop").hits[0]
         conversation = library.conversation(hit.conversation_id)

@@ -28,21 +28,32 @@ def said(text: str) -> list[tuple[str | None, str]]:
 
 
 def test_srt_gives_times_and_lines() -> None:
-    found = parse("1\n00:00:01,500 --> 00:00:02,000\nOne\ntwo\n\n2\n01:00:03,000 --> 01:00:04,250\nthree\n")
+    found = parse(
+        "1\n00:00:01,500 --> 00:00:02,000\nOne\ntwo\n\n2\n01:00:03,000 --> 01:00:04,250\nthree\n"
+    )
     assert found == Transcript("srt", (Cue(1.5, 2.0, "One\ntwo"), Cue(3603.0, 3604.25, "three")))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_lines_end_as_on_any_system(end: str) -> None:
-    assert texts(end.join(["1", "00:00:01,0 --> 00:00:02,0", "One", "", "2", "0:03 --> 0:04", "two"])) == ["One", "two"]
+    assert texts(
+        end.join(["1", "00:00:01,0 --> 00:00:02,0", "One", "", "2", "0:03 --> 0:04", "two"])
+    ) == ["One", "two"]
 
 
 def test_srt_needs_no_numbers_and_takes_a_point_for_a_comma() -> None:
-    assert texts("00:00:01.000 --> 00:00:02.000\nOne\n\n00:00:03.000 --> 00:00:04.000\n1984\n") == ["One", "1984"]
+    assert texts("00:00:01.000 --> 00:00:02.000\nOne\n\n00:00:03.000 --> 00:00:04.000\n1984\n") == [
+        "One",
+        "1984",
+    ]
 
 
 def test_srt_numbers_may_repeat() -> None:
-    assert texts("1\n0:01 --> 0:02\nOne\n\n1\n0:03 --> 0:04\ntwo\n\n7\n0:05 --> 0:06\nthree") == ["One", "two", "three"]
+    assert texts("1\n0:01 --> 0:02\nOne\n\n1\n0:03 --> 0:04\ntwo\n\n7\n0:05 --> 0:06\nthree") == [
+        "One",
+        "two",
+        "three",
+    ]
 
 
 def test_an_empty_line_inside_a_cue_does_not_end_it() -> None:
@@ -50,7 +61,11 @@ def test_an_empty_line_inside_a_cue_does_not_end_it() -> None:
 
 
 def test_what_is_said_may_be_a_number() -> None:
-    assert texts("1\n0:01 --> 0:02\n1984\n\n2\n0:03 --> 0:04\n3\n\n3\n0:05 --> 0:06\nend") == ["1984", "3", "end"]
+    assert texts("1\n0:01 --> 0:02\n1984\n\n2\n0:03 --> 0:04\n3\n\n3\n0:05 --> 0:06\nend") == [
+        "1984",
+        "3",
+        "end",
+    ]
 
 
 def test_cues_without_an_empty_line_between_them_are_two() -> None:
@@ -58,7 +73,10 @@ def test_cues_without_an_empty_line_between_them_are_two() -> None:
 
 
 def test_a_cue_that_lost_its_times_belongs_to_the_one_before() -> None:
-    assert texts("1\n0:01 --> 0:02\nOne\n\n2\nlost\n\n3\n0:03 --> 0:04\nthree") == ["One\nlost", "three"]
+    assert texts("1\n0:01 --> 0:02\nOne\n\n2\nlost\n\n3\n0:03 --> 0:04\nthree") == [
+        "One\nlost",
+        "three",
+    ]
 
 
 def test_times_that_cannot_be_read_are_not_what_is_said() -> None:
@@ -135,7 +153,9 @@ def test_what_whisper_prints_is_read() -> None:
 
 
 def test_a_name_in_capitals_before_what_is_said_is_the_speaker() -> None:
-    assert said("0:01 --> 0:02\n>> DR. ANN: Hello\n\n0:03 --> 0:04\n- BOB: Yes\n- ANN: No: never") == [
+    assert said(
+        "0:01 --> 0:02\n>> DR. ANN: Hello\n\n0:03 --> 0:04\n- BOB: Yes\n- ANN: No: never"
+    ) == [
         ("DR. ANN", "Hello"),
         ("BOB", "Yes"),
         ("ANN", "No: never"),
@@ -148,7 +168,8 @@ def test_a_name_in_small_letters_is_one_where_it_comes_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["at 10:30 we left", "https://a.example", "NOTE: mind", "so he said: go", "他说: 好", "a: b"]
+    "line",
+    ["at 10:30 we left", "https://a.example", "NOTE: mind", "so he said: go", "他说: 好", "a: b"],
 )
 def test_what_only_looks_like_a_speaker_stays_text(line: str) -> None:
     assert said(f"0:01 --> 0:02\n{line}") == [(None, line)]
@@ -190,12 +211,19 @@ def test_captions_that_grow_word_by_word_read_once() -> None:
 
 
 def test_what_people_say_twice_is_said_twice() -> None:
-    text = "0:01 --> 0:02\nNo!\n\n0:02 --> 0:03\nNo!\n\n0:03 --> 0:04\nOh yes.\n\n0:04 --> 0:05\nNo!"
+    text = (
+        "0:01 --> 0:02\nNo!\n\n0:02 --> 0:03\nNo!\n\n0:03 --> 0:04\nOh yes.\n\n0:04 --> 0:05\nNo!"
+    )
     assert texts(text) == ["No!", "No!", "Oh yes.", "No!"]
 
 
 @given(
-    st.lists(st.text("abc ", min_size=1, max_size=12).map(str.strip).filter(bool), min_size=3, max_size=20, unique=True)
+    st.lists(
+        st.text("abc ", min_size=1, max_size=12).map(str.strip).filter(bool),
+        min_size=3,
+        max_size=20,
+        unique=True,
+    )
 )
 def test_lines_that_roll_through_a_window_of_two_read_as_they_were_said(lines: list[str]) -> None:
     assume(not any(b.startswith(a + " ") for a in lines for b in lines))
@@ -210,7 +238,10 @@ def test_lines_that_roll_through_a_window_of_two_read_as_they_were_said(lines: l
     ("record", "cues", "language"),
     [
         (
-            {"language": "en", "segments": [{"id": 0, "start": 0.0, "end": 2.5, "text": " Hi.", "speaker": "A"}]},
+            {
+                "language": "en",
+                "segments": [{"id": 0, "start": 0.0, "end": 2.5, "text": " Hi.", "speaker": "A"}],
+            },
             [Cue(0, 2.5, "Hi.", "A")],
             "en",
         ),
@@ -218,20 +249,32 @@ def test_lines_that_roll_through_a_window_of_two_read_as_they_were_said(lines: l
             {
                 "result": {"language": "de"},
                 "transcription": [
-                    {"timestamps": {"from": "00:00:01,000"}, "offsets": {"from": 1000, "to": 2000}, "text": " Ja"},
+                    {
+                        "timestamps": {"from": "00:00:01,000"},
+                        "offsets": {"from": 1000, "to": 2000},
+                        "text": " Ja",
+                    },
                     {"timestamps": {"from": "00:00:02,000", "to": "00:00:03,500"}, "text": "Nein"},
                 ],
             },
             [Cue(1, 2, "Ja"), Cue(2, 3.5, "Nein")],
             "de",
         ),
-        ([{"text": "Hi", "start": 1.0, "duration": 2.0}, {"text": "x"}, 7], [Cue(1, 3, "Hi")], None),
+        (
+            [{"text": "Hi", "start": 1.0, "duration": 2.0}, {"text": "x"}, 7],
+            [Cue(1, 3, "Hi")],
+            None,
+        ),
         (
             {
                 "wireMagic": "pb3",
                 "events": [
                     {"tStartMs": 0, "dDurationMs": 9000, "id": 1},
-                    {"tStartMs": 80, "dDurationMs": 2000, "segs": [{"utf8": "so"}, {"utf8": " we", "tOffsetMs": 100}]},
+                    {
+                        "tStartMs": 80,
+                        "dDurationMs": 2000,
+                        "segs": [{"utf8": "so"}, {"utf8": " we", "tOffsetMs": 100}],
+                    },
                     {"tStartMs": 1000, "aAppend": 1, "segs": [{"utf8": "\n"}]},
                     {"tStartMs": 1010, "dDurationMs": 500, "segs": [{"utf8": "go"}]},
                 ],
@@ -239,9 +282,13 @@ def test_lines_that_roll_through_a_window_of_two_read_as_they_were_said(lines: l
             [Cue(0.08, 2.08, "so we"), Cue(1.01, 1.51, "go")],
             None,
         ),
-        ({"segments": [{"startTime": 1, "endTime": 2, "body": "Hi", "speaker": "A"}]}, [Cue(1, 2, "Hi", "A")], None),
+        (
+            {"segments": [{"startTime": 1, "endTime": 2, "body": "Hi", "speaker": "A"}]},
+            [Cue(1, 2, "Hi", "A")],
+            None,
+        ),
     ],
-)  # fmt: skip
+)
 def test_json_of_many_programs_is_read(record: Any, cues: list[Cue], language: str | None) -> None:
     assert parse(json.dumps(record)) == Transcript("json", tuple(cues), language=language)
 
@@ -272,8 +319,13 @@ def transcripts(draw: st.DrawFn) -> list[Cue]:
     found = []
     for number in range(draw(st.integers(0, 6))):
         start = draw(st.integers(0, 9_000_000)) / 1000
-        lines = [f"{number}.{n} {line}" for n, line in enumerate(draw(st.lists(LINES, min_size=1, max_size=3)))]
-        found.append(Cue(start, start + draw(st.integers(0, 9000)) / 1000, "\n".join(lines), draw(NAMES)))
+        lines = [
+            f"{number}.{n} {line}"
+            for n, line in enumerate(draw(st.lists(LINES, min_size=1, max_size=3)))
+        ]
+        found.append(
+            Cue(start, start + draw(st.integers(0, 9000)) / 1000, "\n".join(lines), draw(NAMES))
+        )
     return sorted(((c._replace(end=round(c.end, 3))) for c in found), key=lambda cue: cue.start)
 
 
@@ -285,7 +337,10 @@ def test_what_is_written_as_vtt_or_json_reads_the_same(cues: list[Cue]) -> None:
 
 @given(transcripts())
 def test_what_is_written_as_srt_reads_the_same_but_for_styles(cues: list[Cue]) -> None:
-    plain = [cue._replace(speaker=None, text=cue.text.translate(dict.fromkeys(map(ord, "<>{}"), "."))) for cue in cues]
+    plain = [
+        cue._replace(speaker=None, text=cue.text.translate(dict.fromkeys(map(ord, "<>{}"), ".")))
+        for cue in cues
+    ]
     assert list(parse(str(write(plain, "srt"))).cues) == plain
 
 
@@ -324,7 +379,21 @@ PIECES = [
     "&amp",
     " ",
 ]
-PIECES += ["{", "}", "[", "]", '"segments"', ":", "{\\an8}", "BOB: ", "-->", "\ufeff", "\r", '{"events": [', "9" * 50]
+PIECES += [
+    "{",
+    "}",
+    "[",
+    "]",
+    '"segments"',
+    ":",
+    "{\\an8}",
+    "BOB: ",
+    "-->",
+    "\ufeff",
+    "\r",
+    '{"events": [',
+    "9" * 50,
+]
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=40).map("".join))
@@ -335,9 +404,17 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="no samples here")
 def test_samples_of_others_are_read() -> None:
-    counts = {path.name: len(parse(path.read_bytes().decode("utf-8", "replace")).cues) for path in SAMPLES.rglob("*.*")}
+    counts = {
+        path.name: len(parse(path.read_bytes().decode("utf-8", "replace")).cues)
+        for path in SAMPLES.rglob("*.*")
+    }
     assert counts["sample.vtt"] == 16
     assert counts["invalid_timeframe.vtt"] == counts["missing_timeframe.vtt"] == 6
-    assert counts["missing_timeframe.srt"] == counts["missing_timeframe.sbv"] == counts["captions_with_bom.vtt"] == 4
+    assert (
+        counts["missing_timeframe.srt"]
+        == counts["missing_timeframe.sbv"]
+        == counts["captions_with_bom.vtt"]
+        == 4
+    )
     assert counts["styles_with_comments.vtt"] == 1
     assert counts["invalid_format1.srt"] == counts["invalid_format.sbv"] == counts["empty.vtt"] == 0

@@ -9,12 +9,31 @@ from recollect.search import withheld
 
 
 def fill(library: Library, shown: int = 3, closed: int = 4) -> None:
-    library.add_conversation("c1", "Launch", messages=[
-        *({"id": f"h{n}", "role": "user", "content": "launch quagga launch", "visibility": "human_only"}
-          for n in range(closed)),
-        {"id": "m", "role": "user", "content": "launch quagga launch", "metadata": {"audience": "Human"}},
-        *({"id": f"s{n}", "role": "user", "content": f"a launch, number {n}"} for n in range(shown)),
-    ])  # fmt: skip
+    library.add_conversation(
+        "c1",
+        "Launch",
+        messages=[
+            *(
+                {
+                    "id": f"h{n}",
+                    "role": "user",
+                    "content": "launch quagga launch",
+                    "visibility": "human_only",
+                }
+                for n in range(closed)
+            ),
+            {
+                "id": "m",
+                "role": "user",
+                "content": "launch quagga launch",
+                "metadata": {"audience": "Human"},
+            },
+            *(
+                {"id": f"s{n}", "role": "user", "content": f"a launch, number {n}"}
+                for n in range(shown)
+            ),
+        ],
+    )
 
 
 @pytest.fixture(params=["fresh", "indexed"])
@@ -28,7 +47,11 @@ def filled(request: pytest.FixtureRequest, library: Library) -> Library:
 def test_an_exact_search_neither_finds_nor_counts_them(filled: Library) -> None:
     assert filled.exact("launch").total == 8
     page = filled.exact("launch", human_only=False)
-    assert (sorted(hit.message_id for hit in page.hits), page.total, page.exact) == (["s0", "s1", "s2"], 3, True)
+    assert (sorted(hit.message_id for hit in page.hits), page.total, page.exact) == (
+        ["s0", "s1", "s2"],
+        3,
+        True,
+    )
     for query in ("quagga", "launch quagga", '"launch quagga"', "qua*"):
         page = filled.exact(query, human_only=False)
         assert (page.hits, page.total) == ((), 0)
@@ -42,7 +65,9 @@ def test_a_limit_is_filled_from_behind_them(filled: Library) -> None:
 
 
 @pytest.mark.parametrize("group", ["message", "conversation"])
-@pytest.mark.parametrize("query", ["launch", "launch quagga", '"launch quagga" number', "quagga OR launch", "!", ""])
+@pytest.mark.parametrize(
+    "query", ["launch", "launch quagga", '"launch quagga" number', "quagga OR launch", "!", ""]
+)
 def test_a_search_does_not_find_them(filled: Library, query: str, group: str) -> None:
     page = filled.search(query, group=group, human_only=False)
     assert all(one.message_id[0] == "s" for hit in page.hits for one in (hit, *hit.also))
@@ -51,13 +76,16 @@ def test_a_search_does_not_find_them(filled: Library, query: str, group: str) ->
 
 def test_a_search_for_what_only_they_have_is_as_one_for_what_nobody_has(filled: Library) -> None:
     closed, nobody = (
-        filled.search(query, mode="text", human_only=False) for query in ('"launch quagga"', '"launch okapi"')
+        filled.search(query, mode="text", human_only=False)
+        for query in ('"launch quagga"', '"launch okapi"')
     )
     assert closed == nobody
 
 
 @pytest.mark.parametrize("query", ["role:user", ","])
-def test_pages_and_totals_of_queries_without_words_do_not_tell_of_them(filled: Library, query: str) -> None:
+def test_pages_and_totals_of_queries_without_words_do_not_tell_of_them(
+    filled: Library, query: str
+) -> None:
     pages = [filled.search(query, limit=1, offset=n, human_only=False) for n in range(4)]
     assert [page.total for page in pages] == [3] * 4
     assert [hit.message_id for page in pages for hit in page.hits] == ["s2", "s1", "s0"]

@@ -81,7 +81,9 @@ class StandIn:
             asked = request.json
             question = said(asked["messages"][-1])
         except (ValueError, RecursionError, TypeError, LookupError, AttributeError):
-            return plain({"error": {"message": "This is no chat.", "type": "invalid_request_error"}}, 400)
+            return plain(
+                {"error": {"message": "This is no chat.", "type": "invalid_request_error"}}, 400
+            )
         self.counter += 1
         text = f"Answer {self.counter} to {question}"
         return stream(text) if asked.get("stream") else completion(text)
@@ -98,7 +100,9 @@ def said(message: dict[str, Any]) -> str:
 def plain(value: Any, status: int = 200, **headers: str) -> Reply:
     body = json.dumps(value, indent=1, ensure_ascii=False).encode()
     more = {name.replace("_", "-"): said for name, said in headers.items()}
-    return Reply(status, {"Content-Type": "application/json", "x-request-id": "req_upstream", **more}, [body])
+    return Reply(
+        status, {"Content-Type": "application/json", "x-request-id": "req_upstream", **more}, [body]
+    )
 
 
 def completion(*texts: str, **message: Any) -> Reply:
@@ -110,7 +114,11 @@ def completion(*texts: str, **message: Any) -> Reply:
             "created": 1_700_000_000,
             "model": MODEL,
             "choices": [
-                {"index": n, "finish_reason": "stop", "message": {"role": "assistant", "content": text, **message}}
+                {
+                    "index": n,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": text, **message},
+                }
                 for n, text in enumerate(texts)
             ],
             "usage": {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8},
@@ -118,7 +126,9 @@ def completion(*texts: str, **message: Any) -> Reply:
     )
 
 
-def events(*deltas: dict[str, Any] | list[dict[str, Any]], finish: str = "stop", done: bool = True) -> bytes:
+def events(
+    *deltas: dict[str, Any] | list[dict[str, Any]], finish: str = "stop", done: bool = True
+) -> bytes:
     """The body of a stream: each delta is one for the first choice, or a list with one for each choice."""
     found = []
     choices = 1
@@ -126,15 +136,30 @@ def events(*deltas: dict[str, Any] | list[dict[str, Any]], finish: str = "stop",
         each = delta if isinstance(delta, list) else [delta]
         choices = max(choices, len(each))
         for index, part in enumerate(each):
-            found.append(_event({"choices": [{"index": index, "delta": part, "finish_reason": None}]}))
+            found.append(
+                _event({"choices": [{"index": index, "delta": part, "finish_reason": None}]})
+            )
     ends = [{"index": index, "delta": {}, "finish_reason": finish} for index in range(choices)]
     found += [_event({"choices": [end]}) for end in ends]
-    found.append(_event({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}}))
+    found.append(
+        _event(
+            {
+                "choices": [],
+                "usage": {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8},
+            }
+        )
+    )
     return b"".join([*found, b"data: [DONE]\n\n" if done else b""])
 
 
 def _event(chunk: dict[str, Any]) -> bytes:
-    told = {"id": "chatcmpl-2", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": MODEL, **chunk}
+    told = {
+        "id": "chatcmpl-2",
+        "object": "chat.completion.chunk",
+        "created": 1_700_000_000,
+        "model": MODEL,
+        **chunk,
+    }
     return b"data: " + json.dumps(told, ensure_ascii=False).encode() + b"\n\n"
 
 
@@ -145,7 +170,10 @@ def streamed(body: bytes, pieces: Sequence[bytes] | None = None, **more: Any) ->
 
 def stream(text: str, **more: Any) -> Reply:
     """A text in deltas of a few characters, each sent by itself."""
-    deltas = [{"role": "assistant", "content": ""}, *({"content": text[n : n + 4]} for n in range(0, len(text), 4))]
+    deltas = [
+        {"role": "assistant", "content": ""},
+        *({"content": text[n : n + 4]} for n in range(0, len(text), 4)),
+    ]
     body = events(*deltas)
     return streamed(body, [piece + b"\n\n" for piece in body.split(b"\n\n") if piece], **more)
 

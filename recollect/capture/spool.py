@@ -50,7 +50,9 @@ class Spool:
         """What waits, each with a name to give to `done` or `back`. Only for whoever is `alone`: what was taken and
         neither done nor put back was left by one that ended in the middle."""
         there = self._names()
-        for stem in sorted({name.partition(".")[0] for name in there if name.endswith((_WAITS, _TAKEN))}):
+        for stem in sorted(
+            {name.partition(".")[0] for name in there if name.endswith((_WAITS, _TAKEN))}
+        ):
             taken = self._path(stem + _TAKEN)
             with suppress(OSError, ValueError):
                 if stem + _WAITS in there:

@@ -148,7 +148,11 @@ class _Plain:
             return None if complete else self._rescued()
         found = [mapping(choice) for choice in _listed(value.get("choices"))][:_MOST_CHOICES]
         choices = [
-            Choice(_number(choice.get("index"), place), mapping(choice["message"]), choice.get("finish_reason"))
+            Choice(
+                _number(choice.get("index"), place),
+                mapping(choice["message"]),
+                choice.get("finish_reason"),
+            )
             for place, choice in enumerate(found)
             if isinstance(choice.get("message"), dict)
         ]
@@ -229,7 +233,9 @@ class _Events:
             self._take(b"")
             self._line.clear()
             self._searched = 0
-        choices = [Choice(i, p.message(), p.finish_reason) for i, p in sorted(self._choices.items())]
+        choices = [
+            Choice(i, p.message(), p.finish_reason) for i, p in sorted(self._choices.items())
+        ]
         finished = bool(choices) and all(c.finish_reason for c in choices)
         whole = (self.ended or finished) and not self._failed and not self.full
         return _answer(choices, self._said, whole=whole)
@@ -310,7 +316,11 @@ class _CallPieces:
 
     def call(self) -> dict[str, Json]:
         told = "input" if self.kind == "custom" else "arguments"
-        return {"id": self.id, "type": self.kind, self.kind: {"name": self.name, told: "".join(self.arguments)}}
+        return {
+            "id": self.id,
+            "type": self.kind,
+            self.kind: {"name": self.name, told: "".join(self.arguments)},
+        }
 
 
 def _answer(choices: list[Choice], said: Mapping[str, Json], *, whole: bool) -> Answer | None:

@@ -58,13 +58,21 @@ class _Reader:
             return self._result(message)
         said = _content(message.get("content"))
         if role == "user":
-            passage = Passage("", "user", said.text, author=_author(message), attachments=said.files)
+            passage = Passage(
+                "", "user", said.text, author=_author(message), attachments=said.files
+            )
             return Turn("user", _digest("user", said.text.strip(), said.files), (passage,))
         visibility = "hidden" if role in ("system", "developer") else "all"
         passage = Passage(
-            "", "system", said.text, kind="context", author=_author(message), visibility=visibility,
-            attachments=said.files, metadata={} if role == "system" else {"role": role[:100]},
-        )  # fmt: skip
+            "",
+            "system",
+            said.text,
+            kind="context",
+            author=_author(message),
+            visibility=visibility,
+            attachments=said.files,
+            metadata={} if role == "system" else {"role": role[:100]},
+        )
         return Turn("system", _digest(role, said.text.strip(), said.files), (passage,))
 
     def _assistant(self, message: Mapping[str, Json]) -> Turn:
@@ -75,22 +83,37 @@ class _Reader:
         files = said.files
         if audio.get("data"):
             files += (embedded("audio", "", audio["data"]),)
-        passages = [Passage("", "assistant", t, kind="thinking") for t in [_reasoning(message)] if t.strip()]
+        passages = [
+            Passage("", "assistant", t, kind="thinking") for t in [_reasoning(message)] if t.strip()
+        ]
         calls = [_call(call) for call in _calls(message)]
         if text or files or not calls:
             notes: dict[str, Json] = {"refusal": True} if refusal and text == refusal else {}
             cited = message.get("annotations")
             citations = tuple(cited) if isinstance(cited, list) else ()
             passages.append(
-                Passage("", "assistant", text, author=_author(message), attachments=files, citations=citations,
-                        metadata=notes)
-            )  # fmt: skip
+                Passage(
+                    "",
+                    "assistant",
+                    text,
+                    author=_author(message),
+                    attachments=files,
+                    citations=citations,
+                    metadata=notes,
+                )
+            )
         for call in calls:
             self.tools[call.id] = call.name
             passages.append(
-                Passage("", "assistant", unfolded(call.arguments), kind="tool_call", tool=call.name or None,
-                        metadata={"call_id": call.id} if call.id else {})
-            )  # fmt: skip
+                Passage(
+                    "",
+                    "assistant",
+                    unfolded(call.arguments),
+                    kind="tool_call",
+                    tool=call.name or None,
+                    metadata={"call_id": call.id} if call.id else {},
+                )
+            )
         # Clients leave out thoughts when they send an answer back, and name a recording by its id.
         told = string(audio.get("id")) or _THOUGHTS.sub("", text).strip()
         made = [[call.id, call.name, call.canonical] for call in calls]
@@ -100,9 +123,14 @@ class _Reader:
         said = _content(message.get("content"))
         call = string(message.get("tool_call_id"))
         passage = Passage(
-            "", "tool", said.text, kind="tool_result", tool=self.tools.get(call) or string(message.get("name")) or None,
-            attachments=said.files, metadata={"call_id": call} if call else {},
-        )  # fmt: skip
+            "",
+            "tool",
+            said.text,
+            kind="tool_result",
+            tool=self.tools.get(call) or string(message.get("name")) or None,
+            attachments=said.files,
+            metadata={"call_id": call} if call else {},
+        )
         return Turn("tool", _digest("tool", said.text.strip(), said.files, call), (passage,))
 
 
@@ -188,8 +216,14 @@ def _content(content: Json) -> _Said:
         elif block.get("type") == "refusal":
             refusals.append(string(block.get("refusal")))
         else:
-            texts.append(part if isinstance(part, str) else string(block.get("text")) or string(block.get("content")))
-    return _Said("\n".join(t for t in texts if t), tuple(files), "\n".join(t for t in refusals if t))
+            texts.append(
+                part
+                if isinstance(part, str)
+                else string(block.get("text")) or string(block.get("content"))
+            )
+    return _Said(
+        "\n".join(t for t in texts if t), tuple(files), "\n".join(t for t in refusals if t)
+    )
 
 
 def _file(block: Mapping[str, Json]) -> dict[str, Json] | None:
@@ -198,7 +232,9 @@ def _file(block: Mapping[str, Json]) -> dict[str, Json] | None:
     kind = next((k for k in _FILES if k in type_), None)
     if kind is None:
         return None
-    inner = next((block[k] for k in (type_, "image_url", "input_audio", "file") if block.get(k)), block)
+    inner = next(
+        (block[k] for k in (type_, "image_url", "input_audio", "file") if block.get(k)), block
+    )
     told = mapping(inner)
     if isinstance(inner, str):
         found = _at(kind, inner)
@@ -217,7 +253,11 @@ def _file(block: Mapping[str, Json]) -> dict[str, Json] | None:
 def _at(kind: str, url: str) -> dict[str, Json]:
     found = linked(kind, url)
     if len(string(found.get("url"))) > _LONGEST_ADDRESS:
-        return {"type": kind, "url": truncate(url, 200), "sha256": hashlib.sha256(url.encode()).hexdigest()}
+        return {
+            "type": kind,
+            "url": truncate(url, 200),
+            "sha256": hashlib.sha256(url.encode()).hexdigest(),
+        }
     return found
 
 

@@ -24,22 +24,58 @@ SETTING = "RECOLLECT_MODEL"
 TIMEOUT = httpx.Timeout(600.0, connect=10.0, write=60.0, pool=10.0)
 _CONNECTIONS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=5.0)
 
-_OF_ONE_CONNECTION = frozenset((
-    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
-    "trailers", "transfer-encoding", "upgrade",
-))  # fmt: skip
+_OF_ONE_CONNECTION = frozenset(
+    (
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "trailers",
+        "transfer-encoding",
+        "upgrade",
+    )
+)
 # What is said to this server, or about the way to it.
 _NOT_SENT = _OF_ONE_CONNECTION | {
-    "host", "content-length", "cookie", "authorization", "x-api-key", "origin", "referer", "expect", "forwarded",
-    "x-real-ip", "via", "accept-encoding", "priority", "dnt",
-}  # fmt: skip
+    "host",
+    "content-length",
+    "cookie",
+    "authorization",
+    "x-api-key",
+    "origin",
+    "referer",
+    "expect",
+    "forwarded",
+    "x-real-ip",
+    "via",
+    "accept-encoding",
+    "priority",
+    "dnt",
+}
 _NOT_SENT_BEGINNINGS = ("x-recollect-", "x-forwarded-", "sec-", "cf-", "access-control-")
 # What would speak about this server's pages, or is said by this server itself.
 _NOT_RETURNED = _OF_ONE_CONNECTION | {
-    "set-cookie", "server", "date", "strict-transport-security", "alt-svc", "nel", "report-to", "reporting-endpoints",
-    "clear-site-data", "service-worker-allowed", "refresh", "content-security-policy", "referrer-policy",
-    "content-security-policy-report-only", "x-frame-options", "x-content-type-options", "permissions-policy",
-}  # fmt: skip
+    "set-cookie",
+    "server",
+    "date",
+    "strict-transport-security",
+    "alt-svc",
+    "nel",
+    "report-to",
+    "reporting-endpoints",
+    "clear-site-data",
+    "service-worker-allowed",
+    "refresh",
+    "content-security-policy",
+    "referrer-policy",
+    "content-security-policy-report-only",
+    "x-frame-options",
+    "x-content-type-options",
+    "permissions-policy",
+}
 _NOT_RETURNED_BEGINNINGS = ("access-control-", "cross-origin-", "x-recollect-")
 
 Raw = Iterable[tuple[bytes, bytes]]
@@ -58,7 +94,13 @@ class NoAnswer(RecollectError):
 class Upstream:
     """A model's server. Nothing is asked of it until it is needed."""
 
-    def __init__(self, address: str, model: str = "", key: str | None = None, timeout: httpx.Timeout = TIMEOUT) -> None:
+    def __init__(
+        self,
+        address: str,
+        model: str = "",
+        key: str | None = None,
+        timeout: httpx.Timeout = TIMEOUT,
+    ) -> None:
         """`address` is what `/chat/completions` is put after."""
         self._parts = address_of(address, SETTING, "/chat/completions")
         self._key = key_for(key, self._parts, SETTING)
@@ -82,16 +124,25 @@ class Upstream:
         return cls(address, model, os.environ.get(f"{SETTING}_KEY"))
 
     async def ask(
-        self, method: str, path: str, headers: Sequence[tuple[bytes, bytes]], body: bytes = b"", query: str = ""
+        self,
+        method: str,
+        path: str,
+        headers: Sequence[tuple[bytes, bytes]],
+        body: bytes = b"",
+        query: str = "",
     ) -> httpx.Response:
         """An answer whose body has not been read; it must be closed. Raises NoAnswer."""
-        request = httpx.Request(method, self._url(path, query), headers=list(headers), content=body or None)
+        request = httpx.Request(
+            method, self._url(path, query), headers=list(headers), content=body or None
+        )
         try:
             return await self._connections().send(request, stream=True)
         except httpx.TransportError as error:
             raise no_answer(error) from error
 
-    async def read(self, path: str, headers: Headers, body: bytes, most: int) -> tuple[httpx.Response, bytes]:
+    async def read(
+        self, path: str, headers: Headers, body: bytes, most: int
+    ) -> tuple[httpx.Response, bytes]:
         """An answer to a POST with its body, as it came. Raises NoAnswer, also for more than `most` bytes."""
         response = await self.ask("POST", path, headers, body)
         data = bytearray()
@@ -122,7 +173,11 @@ class Upstream:
                 own = value
             elif key == "accept-encoding":
                 accepted += "," + value.decode("latin-1")
-            if key not in _NOT_SENT and key not in named and not key.startswith(_NOT_SENT_BEGINNINGS):
+            if (
+                key not in _NOT_SENT
+                and key not in named
+                and not key.startswith(_NOT_SENT_BEGINNINGS)
+            ):
                 sent.append((name, value))
         sent.append((b"Accept-Encoding", _encodings(accepted).encode()))
         if self._key:
@@ -147,7 +202,9 @@ class Upstream:
 
     def _url(self, path: str, query: str) -> str:
         both = "&".join(q for q in (self._parts.query, query) if q)
-        parts: SplitResult = self._parts._replace(path=f"{self._parts.path}{path}", query=both, fragment="")
+        parts: SplitResult = self._parts._replace(
+            path=f"{self._parts.path}{path}", query=both, fragment=""
+        )
         return parts.geturl()
 
     def _connections(self) -> httpx.AsyncClient:
@@ -156,7 +213,10 @@ class Upstream:
         if self._client is None or self._loop is not loop:
             no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
             self._client = httpx.AsyncClient(
-                timeout=self._timeout, limits=_CONNECTIONS, cookies=no_cookies, trust_env=not loopback(self._parts)
+                timeout=self._timeout,
+                limits=_CONNECTIONS,
+                cookies=no_cookies,
+                trust_env=not loopback(self._parts),
             )
             self._loop = loop
         return self._client
@@ -178,7 +238,11 @@ def returned(response: httpx.Response) -> Headers:
     found: Headers = []
     for name, value in response.headers.raw:
         key = name.decode("latin-1").lower()
-        if key not in _NOT_RETURNED and key not in named and not key.startswith(_NOT_RETURNED_BEGINNINGS):
+        if (
+            key not in _NOT_RETURNED
+            and key not in named
+            and not key.startswith(_NOT_RETURNED_BEGINNINGS)
+        ):
             found.append((name.lower(), value))
     return found
 
@@ -192,4 +256,7 @@ def _named(headers: Raw) -> set[str]:
 def _encodings(accepted: str) -> str:
     """Those encodings a client takes that can be recorded too."""
     wanted = [part.strip() for part in accepted.split(",")]
-    return ", ".join(p for p in wanted if p.partition(";")[0].strip().lower() in READABLE) or "identity"
+    return (
+        ", ".join(p for p in wanted if p.partition(";")[0].strip().lower() in READABLE)
+        or "identity"
+    )

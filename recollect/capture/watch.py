@@ -35,7 +35,9 @@ _PUT_OFF = 2.0  # times what it took beyond that
 _PUT_OFF_AT_MOST = 60.0
 _TURN = 1.0  # seconds of work before it is asked what has changed meanwhile
 _RETRY = 30.0  # seconds until what could not be read or written is tried again
-_LOOK_AGAIN = 30.0  # seconds until all folders are looked through, for changes that nobody was told of
+_LOOK_AGAIN = (
+    30.0  # seconds until all folders are looked through, for changes that nobody was told of
+)
 _TICK = 500  # milliseconds at most between two looks at what waits
 _GATHER = 300  # milliseconds in which changes are gathered, while they follow each other closely
 _CLOSELY = 50
@@ -92,8 +94,13 @@ Report = Callable[[Event], None]
 def folders(tools: Sequence[str] = (), given: Sequence[Path] = ()) -> list[Folder]:
     """The folders of these tools, by default of all unless folders are given; whether they exist or not."""
     if unknown := set(tools) - set(TOOLS):
-        raise InvalidInput(f"{min(unknown)!r} is not a tool that can be followed. Say one of: {', '.join(TOOLS)}.")
-    found = [Folder("folder", root, root.parent) for root in (path.expanduser().resolve() for path in given)]
+        raise InvalidInput(
+            f"{min(unknown)!r} is not a tool that can be followed. Say one of: {', '.join(TOOLS)}."
+        )
+    found = [
+        Folder("folder", root, root.parent)
+        for root in (path.expanduser().resolve() for path in given)
+    ]
     for tool in tools or (() if given else TOOLS):
         found += _of_tool(tool)
     return found
@@ -107,7 +114,9 @@ def _of_tool(tool: str) -> list[Folder]:
     if tool == codex.NAME:
         base = Path(os.environ.get("CODEX_HOME") or "~/.codex").expanduser().resolve()
         return [Folder(tool, base / name, base) for name in ("sessions", "archived_sessions")]
-    base = (Path(os.environ.get("GEMINI_CLI_HOME") or "~").expanduser() / ".gemini" / "tmp").resolve()
+    base = (
+        Path(os.environ.get("GEMINI_CLI_HOME") or "~").expanduser() / ".gemini" / "tmp"
+    ).resolve()
     return [Folder(tool, base, base)]
 
 
@@ -155,8 +164,12 @@ class Watcher:
             found |= _below(folder, folder.root)
         new = [path for path, stamp in found.items() if self._seen.get(path) != stamp]
         # Sessions before their sub-agents, which are excluded with them; else as they were written.
-        self._waiting |= dict.fromkeys(sorted(new, key=lambda path: (is_agent(str(path)), found[path].modified)))
-        self._waiting |= dict.fromkeys(path for path in self._seen if path not in found and not path.exists())
+        self._waiting |= dict.fromkeys(
+            sorted(new, key=lambda path: (is_agent(str(path)), found[path].modified))
+        )
+        self._waiting |= dict.fromkeys(
+            path for path in self._seen if path not in found and not path.exists()
+        )
 
     def _taken_before(self) -> dict[Path, Stamp]:
         """What the archive says was taken in of these folders, as far as it is in the library."""
@@ -164,14 +177,18 @@ class Watcher:
         return {
             Path(source): stamp
             for source, (stamp, names) in self.library.archive.seen().items()
-            if self._folder(Path(source)) and Path(source).exists() and all(find(*name) is not None for name in names)
+            if self._folder(Path(source))
+            and Path(source).exists()
+            and all(find(*name) is not None for name in names)
         }
 
     def changed(self, paths: Iterable[Path]) -> None:
         for path in sorted(paths):
             if (folder := self._folder(path)) is None:
                 continue
-            if path.is_dir() and not path.is_symlink():  # what was put in it before it was followed is told by nobody
+            if (
+                path.is_dir() and not path.is_symlink()
+            ):  # what was put in it before it was followed is told by nobody
                 self._waiting |= dict.fromkeys(_below(folder, path))
             elif folder.follows(path):
                 self._waiting[path] = None
@@ -192,7 +209,9 @@ class Watcher:
             exclusion = self.library.exclusion()
             exclusion.remember(self.library.archive.left_out())
         except RecollectError as error:
-            self.report(Event("failed", str(self.library.archive.folder), "archive", reason=str(error)))
+            self.report(
+                Event("failed", str(self.library.archive.folder), "archive", reason=str(error))
+            )
             self._due |= dict.fromkeys(ready, self.clock() + _RETRY)
             return
         for path in ready:
@@ -253,13 +272,19 @@ class Watcher:
             return False
         return archive.keep(path, folder.named(path), names)
 
-    def _tell(self, path: Path, folder: Folder, taken: FileReceipt, reading: _Reading, archived: bool) -> None:
+    def _tell(
+        self, path: Path, folder: Folder, taken: FileReceipt, reading: _Reading, archived: bool
+    ) -> None:
         about = (str(path), folder.tool)
         for why in dict.fromkeys(reading.excluded.values()):
             self.report(Event("excluded", *about, reason=why))
         if reading.deleted:
             self.report(
-                Event("deleted", *about, reason="deleted from the library; `recollect import` takes it in anew")
+                Event(
+                    "deleted",
+                    *about,
+                    reason="deleted from the library; `recollect import` takes it in anew",
+                )
             )
         for counts in (taken.conversations, taken.messages):
             for reason in counts.failed:
@@ -303,7 +328,10 @@ class _Reading:
 def take(library: Library, path: Path, *, archiving: bool = True) -> list[Event]:
     """Take in one transcript, wherever it lies: what a hook hands over."""
     path = path.expanduser().resolve()
-    folder = next((f for f in folders() if path.is_relative_to(f.root)), Folder("folder", path.parent, path.parent))
+    folder = next(
+        (f for f in folders() if path.is_relative_to(f.root)),
+        Folder("folder", path.parent, path.parent),
+    )
     events: list[Event] = []
     watcher = Watcher(library, [folder], events.append, archiving)
     watcher.changed([path])
@@ -315,7 +343,9 @@ def _found(path: Path, folder: Folder) -> tuple[Entry, Format] | None:
     """The file, and the format that it is of; None where it is of none."""
     known = [f for f in KINDS["conversations"] if folder.tool in ("folder", f.NAME)]
     for entry in entries(path):
-        if isinstance(entry, Entry) and (format_ := next((f for f in known if f.claims(entry)), None)):
+        if isinstance(entry, Entry) and (
+            format_ := next((f for f in known if f.claims(entry)), None)
+        ):
             return entry, format_
     return None
 
@@ -362,12 +392,20 @@ def _told(roots: Sequence[Path], stop: threading.Event) -> Iterator[Collection[P
     from watchfiles import watch
 
     told = watch(
-        *roots, watch_filter=None, debounce=_GATHER, step=_CLOSELY, stop_event=stop, rust_timeout=_TICK,
-        yield_on_timeout=True, raise_interrupt=False,
-    )  # fmt: skip
+        *roots,
+        watch_filter=None,
+        debounce=_GATHER,
+        step=_CLOSELY,
+        stop_event=stop,
+        rust_timeout=_TICK,
+        yield_on_timeout=True,
+        raise_interrupt=False,
+    )
     first = True
     for batch in told:
-        yield None if first else {Path(path) for _, path in batch}  # what came before is told by nobody
+        yield (
+            None if first else {Path(path) for _, path in batch}
+        )  # what came before is told by nobody
         first = False
 
 

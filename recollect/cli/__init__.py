@@ -53,9 +53,21 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"recollect {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     groups = (
-        importing, searching, reading, exporting, knowledge, remembering, watching, indexing, moving, care, redacting,
-        serving, keys, hooks,
-    )  # fmt: skip
+        importing,
+        searching,
+        reading,
+        exporting,
+        knowledge,
+        remembering,
+        watching,
+        indexing,
+        moving,
+        care,
+        redacting,
+        serving,
+        keys,
+        hooks,
+    )
     for group in groups:
         group.register(commands)
     agents = commands.add_parser("mcp", help="serve agents over stdio (MCP)")

@@ -28,8 +28,16 @@ _DOCTOR_EXAMPLES = """\
 
 def register(commands: Commands) -> None:
     add_command(commands, "stats", "count what is in the library", stats, _STATS_EXAMPLES)
-    doctor_ = add_command(commands, "doctor", "check the library, and repair what is derived", doctor, _DOCTOR_EXAMPLES)
-    doctor_.add_argument("--repair", action="store_true", help="rebuild the search index from the messages")
+    doctor_ = add_command(
+        commands,
+        "doctor",
+        "check the library, and repair what is derived",
+        doctor,
+        _DOCTOR_EXAMPLES,
+    )
+    doctor_.add_argument(
+        "--repair", action="store_true", help="rebuild the search index from the messages"
+    )
 
 
 def stats(given: argparse.Namespace) -> int:
@@ -58,13 +66,25 @@ def doctor(given: argparse.Namespace) -> int:
             _repair(library)
             found = library.verify()
         counted = library.stats()
-        facts = {"recollect": __version__, "database": counted["engine"], "library": counted["path"],
-                 "indexed_in_part": counted["indexed_in_part"]}  # fmt: skip
+        facts = {
+            "recollect": __version__,
+            "database": counted["engine"],
+            "library": counted["path"],
+            "indexed_in_part": counted["indexed_in_part"],
+        }
         lacks = library.store.lacks
         made = vectors(library)
     if given.json:
-        print_json({**facts, "vectors": made, "lacks": lacks, **asdict(found), "healthy": found.healthy,
-                    "limits": LIMITS.table()})  # fmt: skip
+        print_json(
+            {
+                **facts,
+                "vectors": made,
+                "lacks": lacks,
+                **asdict(found),
+                "healthy": found.healthy,
+                "limits": LIMITS.table(),
+            }
+        )
         return 0 if found.healthy else 1
     out = console()
     for name, value in facts.items():
@@ -79,11 +99,15 @@ def doctor(given: argparse.Namespace) -> int:
 def _show_findings(found: Findings) -> None:
     out = console()
     for line in found.damaged:
-        out.print(f"[red]damaged[/]: {safe(line)}. Restore a backup, or export what can still be read.")
+        out.print(
+            f"[red]damaged[/]: {safe(line)}. Restore a backup, or export what can still be read."
+        )
     for line in found.damaged_index:
         out.print(f"[yellow]index[/]: {safe(line)}")
     if found.unindexed or found.orphaned:
-        out.print(f"[yellow]index[/]: {found.unindexed:,} messages are missing, {found.orphaned:,} are left over")
+        out.print(
+            f"[yellow]index[/]: {found.unindexed:,} messages are missing, {found.orphaned:,} are left over"
+        )
     if found.outdated:
         out.print("[yellow]index[/]: made by another version")
     if not found.healthy and not found.damaged:

@@ -24,7 +24,11 @@ KINDS = ("notes", "media", "chats", "characters", "prompts")
 
 
 def add_command(
-    commands: Commands, name: str, summary: str, run: Callable[[argparse.Namespace], int], examples: str
+    commands: Commands,
+    name: str,
+    summary: str,
+    run: Callable[[argparse.Namespace], int],
+    examples: str,
 ) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser(
         name,
@@ -50,21 +54,50 @@ def add_library(parser: argparse.ArgumentParser, *, after_command: bool = False)
 
 def add_filters(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--role", action="append", default=[], metavar="ROLE", help="user, assistant, tool or system; may be repeated"
+        "--role",
+        action="append",
+        default=[],
+        metavar="ROLE",
+        help="user, assistant, tool or system; may be repeated",
     )
-    command.add_argument("--author", action="append", default=[], metavar="NAME", help="who wrote it; may be repeated")
+    command.add_argument(
+        "--author",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="who wrote it; may be repeated",
+    )
     command.add_argument("--after", metavar="DATE", help="not before this ISO 8601 date or time")
-    command.add_argument("--before", metavar="DATE", help="not after it; a bare date includes its whole day (UTC)")
     command.add_argument(
-        "--namespace", action="append", default=[], metavar="NAME", help="only this namespace or project"
+        "--before", metavar="DATE", help="not after it; a bare date includes its whole day (UTC)"
     )
     command.add_argument(
-        "--origin", action="append", default=[], metavar="NAME",
-        help="chatgpt, claude, claude-code, codex, gemini-cli, recollect",
-    )  # fmt: skip
-    command.add_argument("--tag", action="append", default=[], metavar="NAME", help="only conversations with this tag")
+        "--namespace",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this namespace or project",
+    )
     command.add_argument(
-        "--conversation", action="append", default=[], metavar="ID", help="only inside this conversation"
+        "--origin",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="chatgpt, claude, claude-code, codex, gemini-cli, recollect",
+    )
+    command.add_argument(
+        "--tag",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only conversations with this tag",
+    )
+    command.add_argument(
+        "--conversation",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="only inside this conversation",
     )
 
 

@@ -24,11 +24,17 @@ _TEXTS: dict[str, Callable[[Document], str]] = {"txt": as_text, "md": as_markdow
 
 
 def register(commands: Commands) -> None:
-    command = add_command(commands, "export", "export one conversation or everything", run, _EXAMPLES)
+    command = add_command(
+        commands, "export", "export one conversation or everything", run, _EXAMPLES
+    )
     command.add_argument("conversation", nargs="?", help="its id; without one, the whole library")
-    command.add_argument("--format", choices=("json", "txt", "md"), default="json", help="(default: %(default)s)")
     command.add_argument(
-        "--output", metavar="PATH", help="a file, or a folder for many txt or md files (default: standard output)"
+        "--format", choices=("json", "txt", "md"), default="json", help="(default: %(default)s)"
+    )
+    command.add_argument(
+        "--output",
+        metavar="PATH",
+        help="a file, or a folder for many txt or md files (default: standard output)",
     )
 
 
@@ -49,7 +55,12 @@ def run(given: argparse.Namespace) -> int:
 
 def _one(document: Document, given: argparse.Namespace) -> None:
     if given.format == "json":
-        _to(given.output, lambda file: file.write(json.dumps(as_json(document), indent=2, allow_nan=False) + "\n"))
+        _to(
+            given.output,
+            lambda file: file.write(
+                json.dumps(as_json(document), indent=2, allow_nan=False) + "\n"
+            ),
+        )
     else:
         _to(given.output, lambda file: file.write(_TEXTS[given.format](document)))
 

@@ -15,8 +15,12 @@ _EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    command = add_command(commands, "hook", "called by an agent's hooks (see plugin/)", run, _EXAMPLES)
-    command.add_argument("event", choices=EVENTS, help="what happened; the agent tells more on standard input")
+    command = add_command(
+        commands, "hook", "called by an agent's hooks (see plugin/)", run, _EXAMPLES
+    )
+    command.add_argument(
+        "event", choices=EVENTS, help="what happened; the agent tells more on standard input"
+    )
 
 
 def run(given: argparse.Namespace) -> int:

@@ -9,7 +9,16 @@ from rich.box import SIMPLE_HEAD
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from recollect.cli.common import Commands, add_command, console, existing, print_json, safe, when, writable
+from recollect.cli.common import (
+    Commands,
+    add_command,
+    console,
+    existing,
+    print_json,
+    safe,
+    when,
+    writable,
+)
 from recollect.cli.indexing import index_after_import
 from recollect.errors import InvalidInput
 from recollect.library import Library
@@ -31,13 +40,23 @@ _ROWS = 20
 
 def register(commands: Commands) -> None:
     command = add_command(
-        commands, "import", "import exports, transcripts, notes, media, characters and prompts", run, _EXAMPLES
+        commands,
+        "import",
+        "import exports, transcripts, notes, media, characters and prompts",
+        run,
+        _EXAMPLES,
     )
-    command.add_argument("paths", nargs="*", metavar="PATH", help="a file, zip or folder; the format is detected")
-    command.add_argument("--as", dest="kind", choices=KINDS, help="what the files are, where that is not clear")
+    command.add_argument(
+        "paths", nargs="*", metavar="PATH", help="a file, zip or folder; the format is detected"
+    )
+    command.add_argument(
+        "--as", dest="kind", choices=KINDS, help="what the files are, where that is not clear"
+    )
     command.add_argument("--undo", type=int, metavar="RECEIPT", help="take one import back")
     command.add_argument("--list", action="store_true", help="list the imports of this library")
-    command.add_argument("--no-index", action="store_true", help="leave indexing for later; words are found at once")
+    command.add_argument(
+        "--no-index", action="store_true", help="leave indexing for later; words are found at once"
+    )
 
 
 def run(given: argparse.Namespace) -> int:
@@ -54,15 +73,21 @@ def run(given: argparse.Namespace) -> int:
         else:
             _show(receipt)
         stopped = index_after_import(library, given) if _kept(receipt) else 0
-    failed = receipt.left_out.failed or any(f.conversations.failed or f.messages.failed for f in receipt.files)
+    failed = receipt.left_out.failed or any(
+        f.conversations.failed or f.messages.failed for f in receipt.files
+    )
     return stopped or (1 if failed and not _kept(receipt) else 0)
 
 
 def _with_progress(library: Library, given: argparse.Namespace) -> Receipt:
     bar = Progress(
-        TextColumn("[bold]{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn(),
-        console=console(stderr=True), transient=True,
-    )  # fmt: skip
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=console(stderr=True),
+        transient=True,
+    )
     with bar:
         task = bar.add_task("Importing", total=None)
 
@@ -73,7 +98,9 @@ def _with_progress(library: Library, given: argparse.Namespace) -> Receipt:
 
 
 def _kept(receipt: Receipt) -> int:
-    return sum(c.new + c.same + c.changed for f in receipt.files for c in (f.conversations, f.messages))
+    return sum(
+        c.new + c.same + c.changed for f in receipt.files for c in (f.conversations, f.messages)
+    )
 
 
 def _show(receipt: Receipt) -> None:
@@ -82,13 +109,18 @@ def _show(receipt: Receipt) -> None:
     table = Table("file", "format", *receipt.units, box=SIMPLE_HEAD, pad_edge=False)
     shown = receipt.files if len(receipt.files) <= _ROWS else _by_format(receipt)
     for file in shown:
-        table.add_row(safe(file.name), file.format, _counts(file.conversations), _counts(file.messages))
+        table.add_row(
+            safe(file.name), file.format, _counts(file.conversations), _counts(file.messages)
+        )
     out.print(table)
     for file in receipt.files:
         _show_problems(file)
     for kind, count in _redacted(receipt).items():
         out.print(f"redacted {count:,} {kind}")
-    for word, reasons in (("left out", receipt.left_out.skipped), ("[red]refused[/]", receipt.left_out.failed)):
+    for word, reasons in (
+        ("left out", receipt.left_out.skipped),
+        ("[red]refused[/]", receipt.left_out.failed),
+    ):
         for reason, count in reasons.items():
             out.print(f"{word} {count:,} files: {safe(reason)}", soft_wrap=True)
     out.print(f"Take it back with: [bold]recollect import --undo {receipt.id}[/]")
@@ -116,11 +148,16 @@ def _counts(counts: Counts) -> str:
 def _show_problems(file: FileReceipt) -> None:
     out = console()
     for unit, counts in zip(file.units, (file.conversations, file.messages), strict=True):
-        for word, colour, reasons in (("skipped", "yellow", counts.skipped), ("failed", "red", counts.failed)):
+        for word, colour, reasons in (
+            ("skipped", "yellow", counts.skipped),
+            ("failed", "red", counts.failed),
+        ):
             for reason, count in reasons.items():
                 places = ", ".join(safe(p) for p in file.samples.get(reason, []))
-                out.print(f"[{colour}]{word}[/] {count:,} {unit} in {safe(file.name)}: {safe(reason)}"
-                          + (f" [dim]({places})[/]" if places else ""))  # fmt: skip
+                out.print(
+                    f"[{colour}]{word}[/] {count:,} {unit} in {safe(file.name)}: {safe(reason)}"
+                    + (f" [dim]({places})[/]" if places else "")
+                )
 
 
 def _by_format(receipt: Receipt) -> list[FileReceipt]:
@@ -131,7 +168,10 @@ def _by_format(receipt: Receipt) -> list[FileReceipt]:
         row = rows.setdefault(file.format, FileReceipt("", file.format))
         files[file.format] = files.get(file.format, 0) + 1
         row.name = f"{files[file.format]:,} files"
-        for total, counts in ((row.conversations, file.conversations), (row.messages, file.messages)):
+        for total, counts in (
+            (row.conversations, file.conversations),
+            (row.messages, file.messages),
+        ):
             total.new += counts.new
             total.same += counts.same
             total.changed += counts.changed
@@ -150,9 +190,15 @@ def _list(given: argparse.Namespace) -> int:
     table = Table("receipt", "when", "path", "new", "state", box=SIMPLE_HEAD, pad_edge=False)
     for receipt in receipts:
         new = sum(f.messages.new for f in receipt.files)
-        state = "taken back" if receipt.undone_at else "done" if receipt.finished_at else "not finished"
+        state = (
+            "taken back" if receipt.undone_at else "done" if receipt.finished_at else "not finished"
+        )
         table.add_row(
-            str(receipt.id), when(receipt.started_at), safe(receipt.path), f"{new:,} {receipt.units[1]}", state
+            str(receipt.id),
+            when(receipt.started_at),
+            safe(receipt.path),
+            f"{new:,} {receipt.units[1]}",
+            state,
         )
     console().print(table)
     return 0

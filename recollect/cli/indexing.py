@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from recollect.cli.common import Commands, add_command, console, existing, print_json, safe
@@ -31,7 +38,9 @@ _STOPPED = "Indexing was stopped. What is indexed stays; the next `recollect ind
 
 def register(commands: Commands) -> None:
     add_command(commands, "index", "index and embed everything that waits", index, _INDEX_EXAMPLES)
-    command = add_command(commands, "model", "show or fetch the model that makes the vectors", model, _MODEL_EXAMPLES)
+    command = add_command(
+        commands, "model", "show or fetch the model that makes the vectors", model, _MODEL_EXAMPLES
+    )
     command.add_argument("action", nargs="?", choices=("fetch",), help="download a model")
     command.add_argument("name", nargs="?", metavar="NAME", help=", ".join(models.FETCHED))
 
@@ -63,7 +72,10 @@ def index_after_import(library: Library, given: argparse.Namespace, what: str = 
         print(f"recollect: The {what} is complete. {_STOPPED}", file=sys.stderr)
         return 130
     except RecollectError as error:
-        print(f"recollect: The {what} is complete, but not all of it is indexed: {error}", file=sys.stderr)
+        print(
+            f"recollect: The {what} is complete, but not all of it is indexed: {error}",
+            file=sys.stderr,
+        )
         return 0
     if not given.json:
         console().print(_told(done), soft_wrap=True)
@@ -76,9 +88,13 @@ def _index(library: Library) -> dict[str, Any]:
         pass  # only to know; the library asks again
     if alone:
         bar = Progress(
-            TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-            console=console(stderr=True), transient=True,
-        )  # fmt: skip
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console(stderr=True),
+            transient=True,
+        )
         with bar:
             task = bar.add_task("Indexing", total=None)
 
@@ -171,7 +187,12 @@ def _show(given: argparse.Namespace) -> int:
     table = Table("vectors of", "dimensions", "done", "", box=SIMPLE_HEAD, pad_edge=False)
     for space in spaces:
         done = f"{int(100 * space['share'])} %"
-        table.add_row(safe(space["name"]), str(space["dimensions"]), done, "searched now" if space["searched"] else "")
+        table.add_row(
+            safe(space["name"]),
+            str(space["dimensions"]),
+            done,
+            "searched now" if space["searched"] else "",
+        )
     out.print(table)
     if setting not in (models.OFF, *(s["name"] for s in spaces)):
         out.print("The setting names another model: `recollect index` makes its vectors.")
@@ -184,9 +205,13 @@ def _fetch(given: argparse.Namespace) -> int:
     if given.name is None:
         raise InvalidInput(f"Which model? recollect model fetch {' | '.join(fetching.MODELS)}")
     bar = Progress(
-        TextColumn("[bold]{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
-        console=console(stderr=True), transient=True,
-    )  # fmt: skip
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=console(stderr=True),
+        transient=True,
+    )
     with bar:
         task = bar.add_task("downloading", total=None)
 
@@ -199,7 +224,11 @@ def _fetch(given: argparse.Namespace) -> int:
         return 0
     out = console()
     out.print(f"{given.name} is in {safe(str(folder))}", soft_wrap=True)
-    use = "" if models.configured() == given.name else f"Set [bold]RECOLLECT_EMBEDDINGS={given.name}[/] to use it. "
+    use = (
+        ""
+        if models.configured() == given.name
+        else f"Set [bold]RECOLLECT_EMBEDDINGS={given.name}[/] to use it. "
+    )
     out.print(
         f"{use}`recollect index` makes its vectors; until they are done, the ones there are stay in use.",
         soft_wrap=True,

@@ -48,17 +48,42 @@ def register(commands: Commands) -> None:
     add = add_command(actions, "add", "make a key; it is shown once", run_add, _ADD_EXAMPLES)
     add.add_argument("name", metavar="NAME", help="what the key is for, for your own eyes")
     add.add_argument(
-        "--scope", action="append", default=[], choices=SCOPES, help="what it may do; may be repeated (read and write)"
+        "--scope",
+        action="append",
+        default=[],
+        choices=SCOPES,
+        help="what it may do; may be repeated (read and write)",
     )
     add.add_argument(
-        "--toolset", action="append", default=[], metavar="NAME",
+        "--toolset",
+        action="append",
+        default=[],
+        metavar="NAME",
         help="only this group of routes (conversations, bus, knowledge); may be repeated (default: all)",
-    )  # fmt: skip
-    add.add_argument("--agent", action="store_true", help="for an agent, which does not see what only people may see")
-    add.add_argument("--expires", metavar="DATE", help="until when it works, in ISO 8601; a bare date is its whole day")
-    add_command(actions, "list", "list the keys, without their secrets", run_list, "  recollect keys list --json\n")
+    )
+    add.add_argument(
+        "--agent",
+        action="store_true",
+        help="for an agent, which does not see what only people may see",
+    )
+    add.add_argument(
+        "--expires",
+        metavar="DATE",
+        help="until when it works, in ISO 8601; a bare date is its whole day",
+    )
+    add_command(
+        actions,
+        "list",
+        "list the keys, without their secrets",
+        run_list,
+        "  recollect keys list --json\n",
+    )
     revoke_ = add_command(
-        actions, "revoke", "let a key open nothing any more", run_revoke, "  recollect keys revoke 3f9a0c21d4e7\n"
+        actions,
+        "revoke",
+        "let a key open nothing any more",
+        run_revoke,
+        "  recollect keys revoke 3f9a0c21d4e7\n",
     )
     revoke_.add_argument("id", metavar="ID", help="as `recollect keys list` shows it")
 
@@ -67,16 +92,25 @@ def run_add(given: argparse.Namespace) -> int:
     user = default_user() if given.user is None else given.user
     with closing(keys(given.home)) as kept:
         text, key = new_key(
-            kept, user, given.name, given.scope or ("read", "write"), given.toolset or None, given.agent,
+            kept,
+            user,
+            given.name,
+            given.scope or ("read", "write"),
+            given.toolset or None,
+            given.agent,
             _moment(given.expires),
-        )  # fmt: skip
+        )
     if given.json:
         print_json({**_shape(key), "key": text})
         return 0
     out = console()
-    out.print(f"A key for the library of [bold]{safe(user)}[/] ({', '.join(key.scopes)}), id {key.id}:")
+    out.print(
+        f"A key for the library of [bold]{safe(user)}[/] ({', '.join(key.scopes)}), id {key.id}:"
+    )
     out.print(f"\n  [bold]{text}[/]\n", soft_wrap=True)
-    out.print("[yellow]Keep it now: it is not shown again.[/] From now on the server asks everybody for a key.")
+    out.print(
+        "[yellow]Keep it now: it is not shown again.[/] From now on the server asks everybody for a key."
+    )
     return 0
 
 
@@ -95,11 +129,18 @@ def run_list(given: argparse.Namespace) -> int:
     for heading in ("id", "name", "user", "may", "made", "used", "state"):
         table.add_column(heading)
     for key in found:
-        may = ", ".join(key.scopes) + (f" in {', '.join(key.toolsets)}" if key.toolsets is not None else "")
+        may = ", ".join(key.scopes) + (
+            f" in {', '.join(key.toolsets)}" if key.toolsets is not None else ""
+        )
         table.add_row(
-            key.id, safe(key.name), safe(key.user), may + (" (agent)" if key.agent else ""), when(key.created_at),
-            when(key.used_at) if key.used_at else "never", _state(key),
-        )  # fmt: skip
+            key.id,
+            safe(key.name),
+            safe(key.user),
+            may + (" (agent)" if key.agent else ""),
+            when(key.created_at),
+            when(key.used_at) if key.used_at else "never",
+            _state(key),
+        )
     console().print(table)
     return 0
 
@@ -125,7 +166,18 @@ def _state(key: ApiKey) -> str:
 
 
 def _shape(key: ApiKey) -> dict[str, object]:
-    names = ("id", "user", "name", "scopes", "toolsets", "agent", "created_at", "expires_at", "revoked_at", "used_at")
+    names = (
+        "id",
+        "user",
+        "name",
+        "scopes",
+        "toolsets",
+        "agent",
+        "created_at",
+        "expires_at",
+        "revoked_at",
+        "used_at",
+    )
     return {name: getattr(key, name) for name in names}
 
 
@@ -135,4 +187,6 @@ def _moment(text: str | None) -> datetime | None:
     try:
         return bound(text, end=True)
     except ValueError as error:
-        raise InvalidInput(f"--expires: {text!r} is not a date. Use ISO 8601, such as 2027-01-31.") from error
+        raise InvalidInput(
+            f"--expires: {text!r} is not a date. Use ISO 8601, such as 2027-01-31."
+        ) from error

@@ -14,7 +14,17 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli import writing
-from recollect.cli.common import KINDS, Commands, add_command, add_kind, console, existing, kind, print_json, safe
+from recollect.cli.common import (
+    KINDS,
+    Commands,
+    add_command,
+    add_kind,
+    console,
+    existing,
+    kind,
+    print_json,
+    safe,
+)
 from recollect.errors import InvalidInput
 from recollect.preferences import chosen
 from recollect.text import printable
@@ -54,7 +64,13 @@ _TRANSCRIPT_EXAMPLES = """\
 """
 MODES = ("snippet", "chunk", "chunk_with_siblings", "full", "auto")
 TRANSCRIPTS = ("text", "srt", "vtt", "json")
-_COLOURS = {"notes": "green", "media": "magenta", "chats": "cyan", "characters": "yellow", "prompts": "blue"}
+_COLOURS = {
+    "notes": "green",
+    "media": "magenta",
+    "chats": "cyan",
+    "characters": "yellow",
+    "prompts": "blue",
+}
 
 
 def register(commands: Commands) -> None:
@@ -67,56 +83,116 @@ def register(commands: Commands) -> None:
     )
     actions = group.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add_search(actions)
-    listing = add_command(actions, "list", "list what there is of a kind, last changed first", list_, _LIST_EXAMPLES)
+    listing = add_command(
+        actions, "list", "list what there is of a kind, last changed first", list_, _LIST_EXAMPLES
+    )
     add_kind(listing, KINDS)
-    listing.add_argument("--search", default="", metavar="TEXT", help="only titles or ids that contain this")
-    listing.add_argument("--tag", action="append", default=[], metavar="NAME", help="only with this tag or keyword")
-    listing.add_argument("--type", action="append", default=[], metavar="NAME", help="only media of this type")
-    listing.add_argument("--limit", type=int, default=50, help="how many (default: %(default)s, at most 200)")
+    listing.add_argument(
+        "--search", default="", metavar="TEXT", help="only titles or ids that contain this"
+    )
+    listing.add_argument(
+        "--tag", action="append", default=[], metavar="NAME", help="only with this tag or keyword"
+    )
+    listing.add_argument(
+        "--type", action="append", default=[], metavar="NAME", help="only media of this type"
+    )
+    listing.add_argument(
+        "--limit", type=int, default=50, help="how many (default: %(default)s, at most 200)"
+    )
     listing.add_argument("--offset", type=int, default=0, help="how many to pass over")
     _add_read(actions)
-    said = add_command(actions, "transcript", "print what is said in a recording", transcript, _TRANSCRIPT_EXAMPLES)
+    said = add_command(
+        actions, "transcript", "print what is said in a recording", transcript, _TRANSCRIPT_EXAMPLES
+    )
     said.add_argument("id", help="its id, as `list` and `search` show it")
-    said.add_argument("--format", choices=TRANSCRIPTS, default="text", help="(default: %(default)s)")
+    said.add_argument(
+        "--format", choices=TRANSCRIPTS, default="text", help="(default: %(default)s)"
+    )
     said.add_argument("--timestamps", action="store_true", help="also in text: when it is said")
     said.add_argument("--output", metavar="FILE", help="a file to write (default: standard output)")
-    add_command(actions, "types", "count media by type", types, "  recollect knowledge types --json\n")
+    add_command(
+        actions, "types", "count media by type", types, "  recollect knowledge types --json\n"
+    )
     writing.register(actions)
 
 
 def _add_search(actions: Commands) -> None:
     command = add_command(actions, "search", "find in every kind at once", search, _SEARCH_EXAMPLES)
-    command.add_argument("query", nargs="+", help="a question, words, or a query as `recollect search --help` explains")
     command.add_argument(
-        "--in", action="append", default=[], dest="kinds", type=kind(KINDS), metavar="KIND",
+        "query",
+        nargs="+",
+        help="a question, words, or a query as `recollect search --help` explains",
+    )
+    command.add_argument(
+        "--in",
+        action="append",
+        default=[],
+        dest="kinds",
+        type=kind(KINDS),
+        metavar="KIND",
         help=f"only {', '.join(KINDS)}; may be repeated",
-    )  # fmt: skip
-    command.add_argument("--limit", type=int, default=10, help="results to show (default: %(default)s, at most 100)")
+    )
+    command.add_argument(
+        "--limit", type=int, default=10, help="results to show (default: %(default)s, at most 100)"
+    )
     command.add_argument("--offset", type=int, default=0, help="results to pass over")
-    command.add_argument("--snippet", type=int, metavar="N", help="characters of a snippet (default: 300)")
+    command.add_argument(
+        "--snippet", type=int, metavar="N", help="characters of a snippet (default: 300)"
+    )
     command.add_argument("--recent", action="store_true", help="newest first, not best first")
-    command.add_argument("--mode", choices=("both", "text", "vector"), default="both", help="by words, meaning or both")
-    command.add_argument("--tag", action="append", default=[], metavar="NAME", help="of notes: with this keyword")
-    command.add_argument("--type", action="append", default=[], metavar="NAME", help="of media: of this type")
-    command.add_argument("--from", dest="date_from", metavar="DATE", help="of media: not before this date")
+    command.add_argument(
+        "--mode",
+        choices=("both", "text", "vector"),
+        default="both",
+        help="by words, meaning or both",
+    )
+    command.add_argument(
+        "--tag", action="append", default=[], metavar="NAME", help="of notes: with this keyword"
+    )
+    command.add_argument(
+        "--type", action="append", default=[], metavar="NAME", help="of media: of this type"
+    )
+    command.add_argument(
+        "--from", dest="date_from", metavar="DATE", help="of media: not before this date"
+    )
     command.add_argument("--to", dest="date_to", metavar="DATE", help="of media: not after it")
-    command.add_argument("--by", choices=("both", "title", "message"), help="of chats: where to look")
+    command.add_argument(
+        "--by", choices=("both", "title", "message"), help="of chats: where to look"
+    )
     command.add_argument("--sender", metavar="NAME", help="of chats: what this role or author said")
     command.add_argument("--character", metavar="ID", help="of chats: with this character")
-    command.add_argument("--field", action="append", default=[], metavar="NAME", help="of prompts: where to look")
+    command.add_argument(
+        "--field", action="append", default=[], metavar="NAME", help="of prompts: where to look"
+    )
 
 
 def _add_read(actions: Commands) -> None:
-    command = add_command(actions, "read", "read a note, media item, chat, character or prompt", read, _READ_EXAMPLES)
+    command = add_command(
+        actions, "read", "read a note, media item, chat, character or prompt", read, _READ_EXAMPLES
+    )
     add_kind(command, KINDS)
-    command.add_argument("id", help="its id, as `list` and `search` show it; of characters and prompts also the name")
-    command.add_argument("--mode", choices=MODES, help="how much of it (default: all, or what --query and --at find)")
+    command.add_argument(
+        "id", help="its id, as `list` and `search` show it; of characters and prompts also the name"
+    )
+    command.add_argument(
+        "--mode", choices=MODES, help="how much of it (default: all, or what --query and --at find)"
+    )
     command.add_argument("--query", metavar="WORDS", help="where in it to look: what this finds")
-    command.add_argument("--chunk", type=int, metavar="N", help="where in it to look: the chunk of this number")
-    command.add_argument("--at", type=float, metavar="SECONDS", help="where in it to look: what is said then")
-    command.add_argument("--max-tokens", type=int, metavar="N", help="not more than that, as tokens are estimated")
-    command.add_argument("--offset", type=int, metavar="N", help="of a long text: the character to begin with")
-    command.add_argument("--page", type=int, default=1, metavar="N", help="of a long chat: the page")
+    command.add_argument(
+        "--chunk", type=int, metavar="N", help="where in it to look: the chunk of this number"
+    )
+    command.add_argument(
+        "--at", type=float, metavar="SECONDS", help="where in it to look: what is said then"
+    )
+    command.add_argument(
+        "--max-tokens", type=int, metavar="N", help="not more than that, as tokens are estimated"
+    )
+    command.add_argument(
+        "--offset", type=int, metavar="N", help="of a long text: the character to begin with"
+    )
+    command.add_argument(
+        "--page", type=int, default=1, metavar="N", help="of a long chat: the page"
+    )
 
 
 # -- finding -----------------------------------------------------------------
@@ -125,7 +201,11 @@ def _add_read(actions: Commands) -> None:
 def search(given: argparse.Namespace) -> int:
     filters = {
         "notes": {"keywords": given.tag},
-        "media": {"media_types": given.type, "date_from": given.date_from, "date_to": given.date_to},
+        "media": {
+            "media_types": given.type,
+            "date_from": given.date_from,
+            "date_to": given.date_to,
+        },
         "chats": {"by": given.by, "character_id": given.character, "sender": given.sender},
         "prompts": {"fields": given.field},
     }
@@ -137,7 +217,9 @@ def search(given: argparse.Namespace) -> int:
             offset=given.offset,
             snippet_length=chosen("snippet_length", given.snippet, {}),
             order_by="recent" if given.recent else "relevance",
-            filters={source: {n: v for n, v in said.items() if v} for source, said in filters.items()},
+            filters={
+                source: {n: v for n, v in said.items() if v} for source, said in filters.items()
+            },
             mode=given.mode,
         )
     if given.json:
@@ -161,10 +243,15 @@ def _show_result(result: Mapping[str, Any]) -> None:
     out = console()
     source, loc = result["source"], result["loc"] or {}
     about = [
-        result["media_type"], result["sender"], (result["last_modified"] or "")[:10],
-        _clock(loc["seconds"]) if "seconds" in loc else None, f"page {loc['page']}" if "page" in loc else None,
-        loc.get("field"), " ".join(f"#{tag}" for tag in result["tags"] or ()), f"score {result['score']:.2f}",
-    ]  # fmt: skip
+        result["media_type"],
+        result["sender"],
+        (result["last_modified"] or "")[:10],
+        _clock(loc["seconds"]) if "seconds" in loc else None,
+        f"page {loc['page']}" if "page" in loc else None,
+        loc.get("field"),
+        " ".join(f"#{tag}" for tag in result["tags"] or ()),
+        f"score {result['score']:.2f}",
+    ]
     told = safe(" · ".join(part for part in about if part))
     title = safe(result["title"]) or "Untitled"
     out.print(f"[bold]{title}[/]  [{_COLOURS[source]}]{source}[/] [dim]{told}[/]", soft_wrap=True)
@@ -196,9 +283,13 @@ def list_(given: argparse.Namespace) -> int:
         raise InvalidInput("--type is for media alone.")
     with existing(given) as library:
         found, total = library.knowledge.list(
-            given.kind, search=given.search, tags=given.tag, media_types=given.type, limit=given.limit,
+            given.kind,
+            search=given.search,
+            tags=given.tag,
+            media_types=given.type,
+            limit=given.limit,
             offset=given.offset,
-        )  # fmt: skip
+        )
     shown = [listed(about) for about in found]
     if given.json:
         print_json({"items": shown, "total": total, "limit": given.limit, "offset": given.offset})
@@ -212,9 +303,13 @@ def list_(given: argparse.Namespace) -> int:
         title = Text(printable(item["title"] or "") or "Untitled")
         title.truncate(room, overflow="ellipsis")
         table.add_row(
-            title, safe(item["id"]), *((safe(item["media_type"]),) if media else ()),
-            (item["last_modified"] or "")[:10], str(item["version"]), safe(", ".join(item["tags"] or ())),
-        )  # fmt: skip
+            title,
+            safe(item["id"]),
+            *((safe(item["media_type"]),) if media else ()),
+            (item["last_modified"] or "")[:10],
+            str(item["version"]),
+            safe(", ".join(item["tags"] or ())),
+        )
     out.print(table)
     out.print(f"[dim]{len(shown):,} of {total:,}[/]")
     return 0
@@ -243,10 +338,15 @@ def read(given: argparse.Namespace) -> int:
     loc = {name: value for name, value in loc.items() if value is not None}
     around = "chunk" if given.max_tokens is None else "chunk_with_siblings"
     wanted = retrieval(
-        {"mode": given.mode or (around if loc or given.query else "full"), "query": given.query, "loc": loc,
-         "max_tokens": given.max_tokens, "offset": given.offset},
+        {
+            "mode": given.mode or (around if loc or given.query else "full"),
+            "query": given.query,
+            "loc": loc,
+            "max_tokens": given.max_tokens,
+            "offset": given.offset,
+        },
         {},
-    )  # fmt: skip
+    )
     with existing(given) as library:
         found = library.knowledge.get(given.kind, given.id, wanted, page=given.page)
     if given.json:
@@ -254,8 +354,13 @@ def read(given: argparse.Namespace) -> int:
         return 0
     out = console()
     meta, page = found["meta"], found.get("page") or {}
-    about = [meta["media_type"], meta["url"], (meta["last_modified"] or "")[:10], f"version {meta['version']}",
-             " ".join(f"#{tag}" for tag in meta["tags"] or ())]  # fmt: skip
+    about = [
+        meta["media_type"],
+        meta["url"],
+        (meta["last_modified"] or "")[:10],
+        f"version {meta['version']}",
+        " ".join(f"#{tag}" for tag in meta["tags"] or ()),
+    ]
     out.print(
         f"[bold]{safe(meta['title']) or 'Untitled'}[/]  [dim]{safe(' · '.join(part for part in about if part))}[/]\n",
         soft_wrap=True,

@@ -27,21 +27,39 @@ A move that was broken off is gone on with by the same command.
 One library is moved at a time; for several, a loop in the shell:
   for user in ann ben; do recollect move FROM TO --user "$user"; done
 """
-_UNFINISHED = "The move is not finished. The same command goes on with it; with --abort it is taken back."
+_UNFINISHED = (
+    "The move is not finished. The same command goes on with it; with --abort it is taken back."
+)
 
 
 def register(commands: Commands) -> None:
     command = add_command(
-        commands, "move", "copy a library to another place or database, and verify it", run, _EXAMPLES
+        commands,
+        "move",
+        "copy a library to another place or database, and verify it",
+        run,
+        _EXAMPLES,
     )
-    command.add_argument("source", metavar="FROM", help="where it is: a folder as --home takes it, or postgresql://…")
-    command.add_argument("target", metavar="TO", help="where it shall be; there must be no conversations yet")
-    command.add_argument("--to-user", metavar="NAME", help="whose library it becomes there (default: as --user)")
     command.add_argument(
-        "--remove", action="store_true", help="remove the library at FROM once the copy is verified (default: it stays)"
+        "source", metavar="FROM", help="where it is: a folder as --home takes it, or postgresql://…"
     )
-    command.add_argument("--abort", action="store_true", help="take away what an unfinished move has left at TO")
-    command.add_argument("--no-index", action="store_true", help="leave indexing for later; words are found at once")
+    command.add_argument(
+        "target", metavar="TO", help="where it shall be; there must be no conversations yet"
+    )
+    command.add_argument(
+        "--to-user", metavar="NAME", help="whose library it becomes there (default: as --user)"
+    )
+    command.add_argument(
+        "--remove",
+        action="store_true",
+        help="remove the library at FROM once the copy is verified (default: it stays)",
+    )
+    command.add_argument(
+        "--abort", action="store_true", help="take away what an unfinished move has left at TO"
+    )
+    command.add_argument(
+        "--no-index", action="store_true", help="leave indexing for later; words are found at once"
+    )
 
 
 def run(given: argparse.Namespace) -> int:
@@ -57,8 +75,10 @@ def run(given: argparse.Namespace) -> int:
         print(f"recollect: {_UNFINISHED}", file=sys.stderr)
         return 130
     if given.json:
-        print_json(asdict(moved.contents) | {"copied": moved.copied, "removed": moved.removed,
-                                             "user": user, "to_user": to_user})  # fmt: skip
+        print_json(
+            asdict(moved.contents)
+            | {"copied": moved.copied, "removed": moved.removed, "user": user, "to_user": to_user}
+        )
     else:
         _show(moved)
     with open(given.target, to_user, background=False) as library:
@@ -67,9 +87,13 @@ def run(given: argparse.Namespace) -> int:
 
 def _with_progress(given: argparse.Namespace, user: str, to_user: str) -> Moved:
     bar = Progress(
-        TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-        console=console(stderr=True), transient=True,
-    )  # fmt: skip
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console(stderr=True),
+        transient=True,
+    )
     with bar:
         task = bar.add_task("Copying", total=None)
 
@@ -81,19 +105,25 @@ def _with_progress(given: argparse.Namespace, user: str, to_user: str) -> Moved:
 
 def _show(moved: Moved) -> None:
     out = console()
-    out.print(f"{_told(moved.contents)}: [green]identical[/] [dim](hash {moved.contents.hash})[/]", soft_wrap=True)
+    out.print(
+        f"{_told(moved.contents)}: [green]identical[/] [dim](hash {moved.contents.hash})[/]",
+        soft_wrap=True,
+    )
     if not moved.copied:
         out.print("Everything was there already; nothing was copied.")
     if moved.removed:
         out.print("The library at FROM was removed.")
     else:
-        out.print("The library at FROM is still there. The same command with [bold]--remove[/] removes it.")
+        out.print(
+            "The library at FROM is still there. The same command with [bold]--remove[/] removes it."
+        )
 
 
 def _told(contents: Contents) -> str:
     notes = f"{contents.notes:,} notes, " if contents.notes else ""
     return (
-        f"{contents.conversations:,} conversations, {notes}{contents.messages:,} messages, {contents.imports:,} imports"
+        f"{contents.conversations:,} conversations, {notes}{contents.messages:,} messages, "
+        f"{contents.imports:,} imports"
     )
 
 

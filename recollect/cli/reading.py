@@ -29,24 +29,44 @@ _READ_EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    listing = add_command(commands, "list", "list conversations, last changed first", list_, _LIST_EXAMPLES)
-    listing.add_argument("--limit", type=int, default=50, help="how many (default: %(default)s, at most 200)")
+    listing = add_command(
+        commands, "list", "list conversations, last changed first", list_, _LIST_EXAMPLES
+    )
+    listing.add_argument(
+        "--limit", type=int, default=50, help="how many (default: %(default)s, at most 200)"
+    )
     listing.add_argument("--offset", type=int, default=0, help="how many to pass over")
     listing.add_argument(
-        "--namespace", action="append", default=[], metavar="NAME", help="only this namespace or project"
+        "--namespace",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this namespace or project",
     )
     listing.add_argument(
-        "--origin", action="append", default=[], metavar="NAME", help="chatgpt, claude, claude-code, codex, …"
+        "--origin",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="chatgpt, claude, claude-code, codex, …",
     )
-    listing.add_argument("--search", default="", metavar="TEXT", help="only titles or ids that contain this")
+    listing.add_argument(
+        "--search", default="", metavar="TEXT", help="only titles or ids that contain this"
+    )
     reading = add_command(commands, "read", "read one conversation", read, _READ_EXAMPLES)
     reading.add_argument("conversation", help="its id, as `list` and `search` show it")
     reading.add_argument("--message", metavar="ID", help="only around this message")
     reading.add_argument(
-        "--around", type=int, default=5, metavar="N", help="messages before and after it (default: %(default)s)"
+        "--around",
+        type=int,
+        default=5,
+        metavar="N",
+        help="messages before and after it (default: %(default)s)",
     )
     reading.add_argument("--branches", action="store_true", help="also branches that were left")
-    reading.add_argument("--hidden", action="store_true", help="also what the origin hides, such as system prompts")
+    reading.add_argument(
+        "--hidden", action="store_true", help="also what the origin hides, such as system prompts"
+    )
 
 
 def list_(given: argparse.Namespace) -> int:
@@ -59,8 +79,14 @@ def list_(given: argparse.Namespace) -> int:
             search=given.search,
         )
     if given.json:
-        print_json({"conversations": [asdict(s) for s in found], "total": total,
-                    "limit": given.limit, "offset": given.offset})  # fmt: skip
+        print_json(
+            {
+                "conversations": [asdict(s) for s in found],
+                "total": total,
+                "limit": given.limit,
+                "offset": given.offset,
+            }
+        )
         return 0
     out = console()
     table = Table("title", "id", "changed", "messages", "origin", box=SIMPLE_HEAD, pad_edge=False)
@@ -89,17 +115,22 @@ def read(given: argparse.Namespace) -> int:
         print_json(as_json(document))
         return 0
     out = console()
-    out.print(f"[bold]{safe(document.title) or 'Untitled'}[/]  [dim]{document.origin} · {when(document.created_at)} · "
-              f"{safe(document.namespace)}[/]\n")  # fmt: skip
+    out.print(
+        f"[bold]{safe(document.title) or 'Untitled'}[/]  [dim]{document.origin} · {when(document.created_at)} · "
+        f"{safe(document.namespace)}[/]\n"
+    )
     for passage in _shown(document, given):
         _show(passage, given.message)
     return 0
 
 
 def _shown(document: Document, given: argparse.Namespace) -> list[Passage]:
-    passages = [p for p in document.passages
-                if (p.canonical or given.branches or p.id == given.message)
-                and (p.visibility != "hidden" or given.hidden or p.id == given.message)]  # fmt: skip
+    passages = [
+        p
+        for p in document.passages
+        if (p.canonical or given.branches or p.id == given.message)
+        and (p.visibility != "hidden" or given.hidden or p.id == given.message)
+    ]
     if given.message is None:
         return passages
     for at, passage in enumerate(passages):
@@ -111,8 +142,13 @@ def _shown(document: Document, given: argparse.Namespace) -> list[Passage]:
 def _show(passage: Passage, wanted: str | None) -> None:
     out = console()
     mark = "[bold yellow]▶[/] " if passage.id == wanted else ""
-    about = [when(passage.created_at), passage.model, passage.tool, passage.kind if passage.kind != "message" else None,
-             None if passage.canonical else "on another branch"]  # fmt: skip
+    about = [
+        when(passage.created_at),
+        passage.model,
+        passage.tool,
+        passage.kind if passage.kind != "message" else None,
+        None if passage.canonical else "on another branch",
+    ]
     name = safe(passage.author or passage.role or "unknown")
     out.print(f"{mark}[bold cyan]{name}[/]  [dim]{safe(' · '.join(a for a in about if a))}[/]")
     out.print(safe(passage.content), soft_wrap=True)

@@ -27,22 +27,38 @@ def register(commands: Commands) -> None:
 
 def redact(given: argparse.Namespace) -> int:
     with existing(given) as library:
-        made = library.redact(report=given.report) if given.json else _with_progress(library, given.report)
+        made = (
+            library.redact(report=given.report)
+            if given.json
+            else _with_progress(library, given.report)
+        )
     if given.json:
-        print_json({"done": made.done, "kinds": dict(made.kinds), "documents": [asdict(d) for d in made.documents],
-                    "earlier_states": made.states})  # fmt: skip
+        print_json(
+            {
+                "done": made.done,
+                "kinds": dict(made.kinds),
+                "documents": [asdict(d) for d in made.documents],
+                "earlier_states": made.states,
+            }
+        )
     else:
         _show(made)
     return 0
 
 
 def _with_progress(library: Library, report: bool) -> Redaction:
-    bar = Progress(TextColumn("[bold]{task.description}"), BarColumn(), TimeRemainingColumn(),
-                   console=console(stderr=True), transient=True)  # fmt: skip
+    bar = Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        console=console(stderr=True),
+        transient=True,
+    )
     with bar:
         task = bar.add_task("Looking" if report else "Redacting", total=None)
         return library.redact(
-            report=report, progress=lambda _, done, total: bar.update(task, completed=done, total=total)
+            report=report,
+            progress=lambda _, done, total: bar.update(task, completed=done, total=total),
         )
 
 
@@ -54,13 +70,19 @@ def _show(made: Redaction) -> None:
     table = Table("document", "title", "secrets", "messages", box=SIMPLE_HEAD, pad_edge=False)
     for document in made.documents[:_ROWS]:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in document.kinds.items())
-        messages = ", ".join(safe(m) for m in document.messages[:3]) + (" …" if len(document.messages) > 3 else "")
+        messages = ", ".join(safe(m) for m in document.messages[:3]) + (
+            " …" if len(document.messages) > 3 else ""
+        )
         table.add_row(safe(document.id), safe(document.title), kinds, messages)
     out.print(table)
     if len(made.documents) > _ROWS:
         out.print(f"and {len(made.documents) - _ROWS:,} more; --json lists them all")
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in made.kinds.most_common())
     if made.done:
-        out.print(f"Redacted: {kinds or 'earlier states'}. New ones are kept out by RECOLLECT_REDACT=on.")
+        out.print(
+            f"Redacted: {kinds or 'earlier states'}. New ones are kept out by RECOLLECT_REDACT=on."
+        )
     else:
-        out.print(f"Found: {kinds}. Nothing was changed; `recollect redact` takes them out, for good.")
+        out.print(
+            f"Found: {kinds}. Nothing was changed; `recollect redact` takes them out, for good."
+        )

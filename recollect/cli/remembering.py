@@ -54,36 +54,75 @@ def register(commands: Commands) -> None:
     actions = group.add_subparsers(dest="action", metavar="ACTION", required=True)
     found = add_command(actions, "search", "find observations", search, _SEARCH_EXAMPLES)
     found.add_argument("query", nargs="+", help="a question or words")
-    found.add_argument("--and", action="append", default=[], dest="also", metavar="WORDS", help="and this, too")
-    found.add_argument("--mode", choices=("both", "text", "vector"), default="both", help="by words, meaning or both")
-    found.add_argument("--limit", type=int, default=10, help="results to show (default: %(default)s, at most 50)")
+    found.add_argument(
+        "--and", action="append", default=[], dest="also", metavar="WORDS", help="and this, too"
+    )
+    found.add_argument(
+        "--mode",
+        choices=("both", "text", "vector"),
+        default="both",
+        help="by words, meaning or both",
+    )
+    found.add_argument(
+        "--limit", type=int, default=10, help="results to show (default: %(default)s, at most 50)"
+    )
     found.add_argument("--after", metavar="DATE", help="not before this day (YYYY-MM-DD)")
     found.add_argument("--before", metavar="DATE", help="not after this day")
-    for option, what in (("project", "of this project"), ("type", "of this type"), ("concept", "with this concept"),
-                         ("file", "about this file")):  # fmt: skip
-        found.add_argument(f"--{option}", action="append", default=[], metavar="NAME", help=f"only {what}")
+    for option, what in (
+        ("project", "of this project"),
+        ("type", "of this type"),
+        ("concept", "with this concept"),
+        ("file", "about this file"),
+    ):
+        found.add_argument(
+            f"--{option}", action="append", default=[], metavar="NAME", help=f"only {what}"
+        )
     details = add_command(actions, "get", "show the details of observations", get, _GET_EXAMPLES)
-    details.add_argument("ids", nargs="+", metavar="ID", help="up to 20 ids, as `search` shows them")
+    details.add_argument(
+        "ids", nargs="+", metavar="ID", help="up to 20 ids, as `search` shows them"
+    )
     whole = add_command(actions, "read", "read the conversation of a path", read, _READ_EXAMPLES)
     whole.add_argument("path", help="a path, as `search` and `get` show it")
-    whole.add_argument("--lines", type=_lines, default=(1, None), metavar="A-B", help="only these lines")
-    around = add_command(actions, "timeline", "show what happened around a time", timeline, _TIMELINE_EXAMPLES)
+    whole.add_argument(
+        "--lines", type=_lines, default=(1, None), metavar="A-B", help="only these lines"
+    )
+    around = add_command(
+        actions, "timeline", "show what happened around a time", timeline, _TIMELINE_EXAMPLES
+    )
     around.add_argument("anchor", help="an observation's id, or a date")
-    around.add_argument("--before", type=int, default=5, metavar="N", help="so many before (default: %(default)s)")
-    around.add_argument("--after", type=int, default=5, metavar="N", help="so many after (default: %(default)s)")
-    around.add_argument("--project", action="append", default=[], metavar="NAME", help="only of this project")
+    around.add_argument(
+        "--before", type=int, default=5, metavar="N", help="so many before (default: %(default)s)"
+    )
+    around.add_argument(
+        "--after", type=int, default=5, metavar="N", help="so many after (default: %(default)s)"
+    )
+    around.add_argument(
+        "--project", action="append", default=[], metavar="NAME", help="only of this project"
+    )
     _add_forget(actions)
 
 
 def _add_forget(actions: Commands) -> None:
-    gone = add_command(actions, "forget", "delete observations or conversations for good", forget, _FORGET_EXAMPLES)
+    gone = add_command(
+        actions, "forget", "delete observations or conversations for good", forget, _FORGET_EXAMPLES
+    )
     gone.add_argument("ids", nargs="*", metavar="ID", help="up to 20 observations")
-    gone.add_argument("--conversation", action="store_true", help="with the conversations that they were made of")
+    gone.add_argument(
+        "--conversation", action="store_true", help="with the conversations that they were made of"
+    )
     gone.add_argument("--path", default="", help="the conversation of this path")
-    gone.add_argument("--project", default="", metavar="NAME", help="the conversations of this project")
-    gone.add_argument("--since", metavar="DATE", help="conversations that lie wholly on or after this day")
-    gone.add_argument("--until", metavar="DATE", help="conversations that lie wholly on or before this day")
-    gone.add_argument("--yes", action="store_true", help="delete; without it, only what would be deleted is said")
+    gone.add_argument(
+        "--project", default="", metavar="NAME", help="the conversations of this project"
+    )
+    gone.add_argument(
+        "--since", metavar="DATE", help="conversations that lie wholly on or after this day"
+    )
+    gone.add_argument(
+        "--until", metavar="DATE", help="conversations that lie wholly on or before this day"
+    )
+    gone.add_argument(
+        "--yes", action="store_true", help="delete; without it, only what would be deleted is said"
+    )
 
 
 def search(given: argparse.Namespace) -> int:
@@ -93,9 +132,16 @@ def search(given: argparse.Namespace) -> int:
     query: str | list[str] = [first, *given.also] if given.also else first
     with existing(given) as library:
         found = library.memory.search(
-            query, mode=given.mode, limit=given.limit, after=given.after, before=given.before, projects=given.project,
-            types=given.type, concepts=given.concept, files=given.file,
-        )  # fmt: skip
+            query,
+            mode=given.mode,
+            limit=given.limit,
+            after=given.after,
+            before=given.before,
+            projects=given.project,
+            types=given.type,
+            concepts=given.concept,
+            files=given.file,
+        )
     return _say(given, remembered.search_text(found, query), remembered.search_json(found))
 
 
@@ -104,7 +150,9 @@ def get(given: argparse.Namespace) -> int:
 
     with existing(given) as library:
         found = library.memory.get(given.ids)
-    return _say(given, remembered.details_text(found), {"observations": remembered.details_json(found)})
+    return _say(
+        given, remembered.details_text(found), {"observations": remembered.details_json(found)}
+    )
 
 
 def read(given: argparse.Namespace) -> int:
@@ -119,8 +167,10 @@ def timeline(given: argparse.Namespace) -> int:
     with existing(given) as library:
         found, anchor = library.memory.timeline(
             given.anchor, before=given.before, after=given.after, projects=given.project
-        )  # fmt: skip
-    return _say(given, remembered.timeline_text(found, anchor), remembered.timeline_json(found, anchor))
+        )
+    return _say(
+        given, remembered.timeline_text(found, anchor), remembered.timeline_json(found, anchor)
+    )
 
 
 def forget(given: argparse.Namespace) -> int:
@@ -128,10 +178,17 @@ def forget(given: argparse.Namespace) -> int:
 
     with existing(given) as library:
         gone = library.memory.forget(
-            given.ids, path=given.path, project=given.project, after=given.since, before=given.until,
-            conversations=given.conversation, confirm=given.yes,
-        )  # fmt: skip
-    text = remembered.forgotten_text(gone, given.yes).replace("To delete: confirm true.", "To delete: --yes.")
+            given.ids,
+            path=given.path,
+            project=given.project,
+            after=given.since,
+            before=given.until,
+            conversations=given.conversation,
+            confirm=given.yes,
+        )
+    text = remembered.forgotten_text(gone, given.yes).replace(
+        "To delete: confirm true.", "To delete: --yes."
+    )
     return _say(given, text, remembered.forgotten_json(gone, given.yes))
 
 

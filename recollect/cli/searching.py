@@ -8,7 +8,16 @@ from dataclasses import asdict
 from rich.padding import Padding
 from rich.table import Table
 
-from recollect.cli.common import Commands, add_command, add_filters, console, existing, print_json, safe, when
+from recollect.cli.common import (
+    Commands,
+    add_command,
+    add_filters,
+    console,
+    existing,
+    print_json,
+    safe,
+    when,
+)
 from recollect.errors import InvalidInput
 from recollect.index import models
 from recollect.library import Library
@@ -63,28 +72,44 @@ _BAR = 12
 
 
 def register(commands: Commands) -> None:
-    search_ = add_command(commands, "search", "find messages by their words and their meaning", search, _EXAMPLES)
+    search_ = add_command(
+        commands, "search", "find messages by their words and their meaning", search, _EXAMPLES
+    )
     search_.add_argument("query", nargs="*", help="a question, words, or a query as below")
     search_.add_argument(
-        "--and", action="append", default=[], dest="concepts", metavar="CONCEPT",
+        "--and",
+        action="append",
+        default=[],
+        dest="concepts",
+        metavar="CONCEPT",
         help="conversations that have this too, anywhere in them; may be repeated",
-    )  # fmt: skip
+    )
     _add_view(search_)
-    search_.add_argument("--now", metavar="DATE", help='when "last week" and the like are seen from (default: now)')
     search_.add_argument(
-        "--score", choices=("rank", "fts"), default="rank",
+        "--now", metavar="DATE", help='when "last week" and the like are seen from (default: now)'
+    )
+    search_.add_argument(
+        "--score",
+        choices=("rank", "fts"),
+        default="rank",
         help="score and order by Recollect's ranker (default), or by the text engine's own measure",
-    )  # fmt: skip
-    search_.add_argument("--hidden", action="store_true", help="also what the origin hides, such as system prompts")
+    )
+    search_.add_argument(
+        "--hidden", action="store_true", help="also what the origin hides, such as system prompts"
+    )
     add_filters(search_)
-    related_ = add_command(commands, "related", "find messages like a given one", related, _RELATED_EXAMPLES)
+    related_ = add_command(
+        commands, "related", "find messages like a given one", related, _RELATED_EXAMPLES
+    )
     related_.add_argument("conversation", help="its id, as `list` and `search` show it")
     related_.add_argument("message", help="the id of the message in it")
     _add_view(related_)
 
 
 def _add_view(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--limit", type=int, default=10, help="hits to show (default: %(default)s, at most 200)")
+    command.add_argument(
+        "--limit", type=int, default=10, help="hits to show (default: %(default)s, at most 200)"
+    )
     command.add_argument("--offset", type=int, default=0, help="hits to pass over")
     command.add_argument(
         "--mode",
@@ -129,7 +154,9 @@ def search(given: argparse.Namespace) -> int:
     if page.matched == "literal":
         remarks.insert(0, "Looked for as plain text.")
     elif page.matched == "any" and not read(text).plain:
-        remarks.insert(0, "No message has all of that; these have some of it, or are near in meaning.")
+        remarks.insert(
+            0, "No message has all of that; these have some of it, or are near in meaning."
+        )
     _answer(page, given, remarks, whole=bool(given.concepts) or given.by == "conversation")
     return 0
 
@@ -137,7 +164,12 @@ def search(given: argparse.Namespace) -> int:
 def related(given: argparse.Namespace) -> int:
     with existing(given) as library:
         page = library.related(
-            given.conversation, given.message, mode=given.mode, group=given.by, limit=given.limit, offset=given.offset
+            given.conversation,
+            given.message,
+            mode=given.mode,
+            group=given.by,
+            limit=given.limit,
+            offset=given.offset,
         )
         remarks = _remarks(library, page, given.mode)
     _answer(page, given, remarks, whole=given.by == "conversation")
@@ -157,7 +189,9 @@ def _remarks(library: Library, page: Page, mode: str) -> list[str]:
             return ["Words only: there are no vectors yet (`recollect index` makes them)."]
         return ["Words only: the model knows none of these words."] if page.embedded else []
     if page.embedded < 1:
-        return [f"Only {int(100 * page.embedded)} % of the library has vectors yet (`recollect index` makes the rest)."]
+        return [
+            f"Only {int(100 * page.embedded)} % of the library has vectors yet (`recollect index` makes the rest)."
+        ]
     return []
 
 
@@ -177,7 +211,9 @@ def _answer(page: Page, given: argparse.Namespace, remarks: list[str], *, whole:
             _show_conversation(hit, given.explain) if whole else _show_message(hit, given.explain)
             out.print()
         last = page.offset + len(page.hits)
-        out.print(f"[dim]{page.offset + 1:,} to {last:,} of {total}{' conversations' if whole else ''}[/]")
+        out.print(
+            f"[dim]{page.offset + 1:,} to {last:,} of {total}{' conversations' if whole else ''}[/]"
+        )
     else:
         out.print(f"No more hits; there are {total}." if page.total else f"No {units} match.")
     for remark in remarks:
@@ -186,10 +222,14 @@ def _answer(page: Page, given: argparse.Namespace, remarks: list[str], *, whole:
 
 def _show_message(hit: Hit, explain: bool) -> None:
     out = console()
-    copies = f" · and {hit.copies:,} {'copy' if hit.copies == 1 else 'copies'}" if hit.copies else ""
+    copies = (
+        f" · and {hit.copies:,} {'copy' if hit.copies == 1 else 'copies'}" if hit.copies else ""
+    )
     branch = "" if hit.canonical else " · [yellow]on another branch[/]"
-    out.print(f"[bold]{safe(hit.title) or 'Untitled'}[/]  [dim]{safe(_who(hit))} · {when(hit.created_at)} · "
-              f"{hit.origin}{copies}[/]{branch}")  # fmt: skip
+    out.print(
+        f"[bold]{safe(hit.title) or 'Untitled'}[/]  [dim]{safe(_who(hit))} · {when(hit.created_at)} · "
+        f"{hit.origin}{copies}[/]{branch}"
+    )
     out.print(Padding(_marked(hit), (0, 0, 0, 2)))
     if explain:
         _explain(hit)
@@ -198,8 +238,10 @@ def _show_message(hit: Hit, explain: bool) -> None:
 
 def _show_conversation(hit: Hit, explain: bool) -> None:
     out = console()
-    out.print(f"[bold]{safe(hit.title) or 'Untitled'}[/]  [dim]{when(hit.created_at)} · {hit.origin} · "
-              f"score {hit.score:.2f}[/]")  # fmt: skip
+    out.print(
+        f"[bold]{safe(hit.title) or 'Untitled'}[/]  [dim]{when(hit.created_at)} · {hit.origin} · "
+        f"score {hit.score:.2f}[/]"
+    )
     for one in (hit, *hit.also):
         out.print(Padding(f"[cyan]{safe(_who(one))}[/]: {_marked(one)}", (0, 0, 0, 2)))
         if explain:
@@ -209,7 +251,8 @@ def _show_conversation(hit: Hit, explain: bool) -> None:
 
 def _show_where(hit: Hit) -> None:
     console().print(
-        f"  [dim]recollect read {safe(hit.conversation_id)} --message {safe(hit.message_id)}[/]", soft_wrap=True
+        f"  [dim]recollect read {safe(hit.conversation_id)} --message {safe(hit.message_id)}[/]",
+        soft_wrap=True,
     )
 
 

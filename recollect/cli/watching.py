@@ -14,7 +14,16 @@ from types import FrameType
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from recollect.cli.common import Commands, add_command, console, existing, print_json, safe, when, writable
+from recollect.cli.common import (
+    Commands,
+    add_command,
+    console,
+    existing,
+    print_json,
+    safe,
+    when,
+    writable,
+)
 from recollect.cli.indexing import index_after_import
 from recollect.errors import InvalidInput
 from recollect.library import open
@@ -36,20 +45,41 @@ _ARCHIVE_EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    command = add_command(commands, "watch", "take in what coding agents write, while they write it", watch,
-                          _WATCH_EXAMPLES)  # fmt: skip
+    command = add_command(
+        commands,
+        "watch",
+        "take in what coding agents write, while they write it",
+        watch,
+        _WATCH_EXAMPLES,
+    )
     command.add_argument("--once", action="store_true", help="take in what has changed, then end")
-    command.add_argument("--tool", action="append", default=[], choices=TOOLS, help="only this one; may be repeated")
     command.add_argument(
-        "--folder", action="append", default=[], metavar="PATH",
+        "--tool", action="append", default=[], choices=TOOLS, help="only this one; may be repeated"
+    )
+    command.add_argument(
+        "--folder",
+        action="append",
+        default=[],
+        metavar="PATH",
         help="a folder of transcripts of any known format, instead of or besides those of --tool; may be repeated",
-    )  # fmt: skip
-    command.add_argument("--no-archive", action="store_true", help="do not keep copies of the files")
-    command.add_argument("--no-index", action="store_true", help="leave indexing for later; words are found at once")
-    command = add_command(commands, "archive", "list or restore the files that conversations were taken from", archive,
-                          _ARCHIVE_EXAMPLES)  # fmt: skip
+    )
+    command.add_argument(
+        "--no-archive", action="store_true", help="do not keep copies of the files"
+    )
+    command.add_argument(
+        "--no-index", action="store_true", help="leave indexing for later; words are found at once"
+    )
+    command = add_command(
+        commands,
+        "archive",
+        "list or restore the files that conversations were taken from",
+        archive,
+        _ARCHIVE_EXAMPLES,
+    )
     command.add_argument("action", choices=("list", "restore"))
-    command.add_argument("name", nargs="?", help="a number of the list, a conversation, a file's name, or all")
+    command.add_argument(
+        "name", nargs="?", help="a number of the list, a conversation, a file's name, or all"
+    )
     command.add_argument("--to", metavar="FOLDER", help="where to put it (default: where it was)")
 
 
@@ -66,7 +96,9 @@ def watch(given: argparse.Namespace) -> int:
     tell = _as_json if given.json else _for_people
     background = False if given.once or given.no_index else None
     with open(given.home, given.user, background=background) as library:
-        watcher = Watcher(library, followed, lambda event: tell(asdict(event)), not given.no_archive)
+        watcher = Watcher(
+            library, followed, lambda event: tell(asdict(event)), not given.no_archive
+        )
         if given.once:
             watcher.once()
             _end(given, watcher.read)
@@ -132,10 +164,18 @@ def _list(given: argparse.Namespace) -> int:
     if given.json:
         print_json({"files": [asdict(file) | {"path": str(file.path)} for file in files]})
         return 0
-    table = Table("no", "file", "size", "archived", "older", "when", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        "no", "file", "size", "archived", "older", "when", box=SIMPLE_HEAD, pad_edge=False
+    )
     for file in files:
-        table.add_row(str(file.id), safe(_short(file.source)), f"{file.size:,}", f"{file.bytes:,}",
-                      str(file.copies or ""), when(file.archived_at))  # fmt: skip
+        table.add_row(
+            str(file.id),
+            safe(_short(file.source)),
+            f"{file.size:,}",
+            f"{file.bytes:,}",
+            str(file.copies or ""),
+            when(file.archived_at),
+        )
     console().print(table if files else "Nothing is archived yet; `recollect watch` does that.")
     return 0
 

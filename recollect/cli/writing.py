@@ -13,7 +13,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from recollect.cli.common import Commands, add_command, add_kind, console, existing, print_json, safe, writable
+from recollect.cli.common import (
+    Commands,
+    add_command,
+    add_kind,
+    console,
+    existing,
+    print_json,
+    safe,
+    writable,
+)
 from recollect.errors import Conflict, InvalidInput
 from recollect.library import Library
 from recollect.manage.export import write_json
@@ -56,11 +65,15 @@ _EXPORT_EXAMPLES = """\
 
 
 def register(actions: Commands) -> None:
-    add_ = add_command(actions, "add", "write a new note, media item, character or prompt", add, _ADD_EXAMPLES)
+    add_ = add_command(
+        actions, "add", "write a new note, media item, character or prompt", add, _ADD_EXAMPLES
+    )
     add_kind(add_, FORMATS)
     add_.add_argument("title", nargs="?", help="its title or name")
     _add_fields(add_)
-    edit_ = add_command(actions, "edit", "change what is given, and nothing else", edit, _EDIT_EXAMPLES)
+    edit_ = add_command(
+        actions, "edit", "change what is given, and nothing else", edit, _EDIT_EXAMPLES
+    )
     add_kind(edit_, FORMATS)
     _add_id(edit_)
     edit_.add_argument("--title", help="a new title or name")
@@ -70,7 +83,9 @@ def register(actions: Commands) -> None:
     add_kind(delete_, FORMATS)
     _add_id(delete_)
     delete_.add_argument(
-        "--keep", metavar="FILE", help="write what is deleted to this file; `recollect import` reads it"
+        "--keep",
+        metavar="FILE",
+        help="write what is deleted to this file; `recollect import` reads it",
     )
     delete_.add_argument("--yes", action="store_true", help="do not ask")
     export_ = add_command(actions, "export", "write a file of it", export, _EXPORT_EXAMPLES)
@@ -78,25 +93,39 @@ def register(actions: Commands) -> None:
     _add_id(export_)
     formats = "; ".join(f"{name}: {', '.join(known)}" for name, known in FORMATS.items())
     export_.add_argument("--format", help=f"{formats} (default: the first)")
-    export_.add_argument("--output", metavar="FILE", help="a file to write (default: standard output)")
+    export_.add_argument(
+        "--output", metavar="FILE", help="a file to write (default: standard output)"
+    )
 
 
 def _add_id(command: argparse.ArgumentParser) -> None:
-    command.add_argument("id", help="its id, as `list` and `search` show it; of characters and prompts also the name")
+    command.add_argument(
+        "id", help="its id, as `list` and `search` show it; of characters and prompts also the name"
+    )
 
 
 def _add_fields(command: argparse.ArgumentParser) -> None:
     text = command.add_mutually_exclusive_group()
     text.add_argument("--text", help="of notes and media: what it says")
     text.add_argument(
-        "--file", metavar="FILE", help="of notes and media: a file with what it says; - is standard input"
+        "--file",
+        metavar="FILE",
+        help="of notes and media: a file with what it says; - is standard input",
     )
-    text.add_argument("--transcript", metavar="FILE", help="of media: SRT, VTT, SBV or JSON with times")
-    command.add_argument("--tag", action="append", metavar="NAME", help="a tag or keyword; may be repeated")
+    text.add_argument(
+        "--transcript", metavar="FILE", help="of media: SRT, VTT, SBV or JSON with times"
+    )
     command.add_argument(
-        "--set", action="append", default=[], dest="fields", metavar="FIELD=VALUE",
+        "--tag", action="append", metavar="NAME", help="a tag or keyword; may be repeated"
+    )
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="fields",
+        metavar="FIELD=VALUE",
         help="any other field; a value that begins with @ is the name of a file; may be repeated",
-    )  # fmt: skip
+    )
 
 
 # -- writing -----------------------------------------------------------------
@@ -117,7 +146,9 @@ def edit(given: argparse.Namespace) -> int:
         if not fields:
             about = library.knowledge.find(given.kind, given.id)
             if not _has_text(given.kind) or not sys.stdin.isatty():
-                raise InvalidInput("There is nothing to change. Give --title, --text, --file, --tag or --set.")
+                raise InvalidInput(
+                    "There is nothing to change. Give --title, --text, --file, --tag or --set."
+                )
             name, before = _text(library, about)
             fields = {name: _typed(before, ".md" if name == "content" else ".srt")}
             version = version or about.version
@@ -146,7 +177,9 @@ def _say(given: argparse.Namespace, about: Summary, done: str) -> None:
         print_json(listed(about))
         return
     title = safe(about.title) or "Untitled"
-    console().print(f"{done} [bold]{title}[/], version {about.version}. [dim]{given.kind} {safe(about.id)}[/]")
+    console().print(
+        f"{done} [bold]{title}[/], version {about.version}. [dim]{given.kind} {safe(about.id)}[/]"
+    )
 
 
 def _fields(given: argparse.Namespace) -> dict[str, Any]:
@@ -162,10 +195,14 @@ def _fields(given: argparse.Namespace) -> dict[str, Any]:
     if given.title is not None:
         fields["title" if _has_text(given.kind) else "name"] = given.title
     if given.tag is not None:
-        fields["tags" if given.kind == "characters" else "keywords"] = [tag for tag in given.tag if tag]
+        fields["tags" if given.kind == "characters" else "keywords"] = [
+            tag for tag in given.tag if tag
+        ]
     if given.text is not None or given.file is not None:
         if not _has_text(given.kind):
-            raise InvalidInput(f"{given.kind} have fields, not a text: use --set {_FIELDS[given.kind]}=@FILE.")
+            raise InvalidInput(
+                f"{given.kind} have fields, not a text: use --set {_FIELDS[given.kind]}=@FILE."
+            )
         fields["content"] = given.text if given.text is not None else _read(given.file)
     if given.transcript is not None:
         fields["transcript"] = _read(given.transcript)
@@ -183,7 +220,9 @@ def _read(path: str) -> str:
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise InvalidInput(f"{path} is no text in UTF-8. `recollect import` reads other files.") from None
+        raise InvalidInput(
+            f"{path} is no text in UTF-8. `recollect import` reads other files."
+        ) from None
 
 
 def _json(name: str, text: str) -> Any:
@@ -211,7 +250,9 @@ def _saved(fields: dict[str, Any]) -> str:
     text = fields.get("content") or fields.get("transcript")
     if not text:
         return ""
-    with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False, encoding="utf-8", errors="replace") as file:
+    with tempfile.NamedTemporaryFile(
+        "w", suffix=".txt", delete=False, encoding="utf-8", errors="replace"
+    ) as file:
         file.write(text)
     return f" Your text is in {file.name}."
 
@@ -234,7 +275,9 @@ def delete(given: argparse.Namespace) -> int:
         print_json({"deleted": about.id, "source": given.kind})
     else:
         back = f" Put it back with: recollect import {safe(given.keep)}" if given.keep else ""
-        console().print(f"Deleted [bold]{safe(about.title) or 'Untitled'}[/].{back}", soft_wrap=True)
+        console().print(
+            f"Deleted [bold]{safe(about.title) or 'Untitled'}[/].{back}", soft_wrap=True
+        )
     return 0
 
 
@@ -247,7 +290,9 @@ def _agreed(about: Summary) -> bool:
 
 def export(given: argparse.Namespace) -> int:
     with existing(given) as library:
-        file = library.knowledge.export(given.kind, given.id, given.format or FORMATS[given.kind][0])
+        file = library.knowledge.export(
+            given.kind, given.id, given.format or FORMATS[given.kind][0]
+        )
     if given.json:
         print_json({"name": file.name, "media_type": file.media_type, "bytes": len(file.data)})
     if given.output:
@@ -261,7 +306,9 @@ def export(given: argparse.Namespace) -> int:
 
 
 def encoded(value: Any) -> bytes:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+    text = (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+    )
     return text.encode("utf-8", "replace")
 
 

@@ -50,7 +50,15 @@ class Format(Protocol):
     def read(self, entry: Entry) -> Iterator[Document | Problem]: ...
 
 
-_CONVERSATIONS: tuple[Format, ...] = (own, chatgpt, claude, claude_code, codex, gemini_cli, chatgpt_browser)
+_CONVERSATIONS: tuple[Format, ...] = (
+    own,
+    chatgpt,
+    claude,
+    claude_code,
+    codex,
+    gemini_cli,
+    chatgpt_browser,
+)
 KINDS: dict[str, tuple[Format, ...]] = {
     "conversations": _CONVERSATIONS,
     "notes": (notes,),
@@ -68,7 +76,9 @@ def detect(entry: Entry) -> Format | None:
     return next((f for f in FORMATS if f.claims(entry)), None)
 
 
-def find(path: Path, kind: str | None = None, within: Path | None = None) -> Iterator[tuple[Entry, Format] | Problem]:
+def find(
+    path: Path, kind: str | None = None, within: Path | None = None
+) -> Iterator[tuple[Entry, Format] | Problem]:
     """What can be imported at `path`, as `kind` where one is said; raises UnknownFormat when nothing can.
 
     Older files come first: the copies in a resumed session are then known as copies,

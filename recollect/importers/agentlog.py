@@ -60,7 +60,9 @@ def readable(value: Json) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
-        return "\n".join(_line(key, item) for key, item in value.items() if not _is_payload(key, value))
+        return "\n".join(
+            _line(key, item) for key, item in value.items() if not _is_payload(key, value)
+        )
     if isinstance(value, list):
         return "\n".join(readable(item) for item in value)
     return json.dumps(value)
@@ -99,7 +101,9 @@ def _finite(digits: str) -> float | str:
 def title_of(passages: Iterable[Passage]) -> str:
     """The first line that the person wrote, or else the first one to be seen."""
     shown = [p for p in passages if p.visibility == "all" and p.content.strip()]
-    first = next((p for p in shown if p.role == "user" and p.kind == "message"), shown[0] if shown else None)
+    first = next(
+        (p for p in shown if p.role == "user" and p.kind == "message"), shown[0] if shown else None
+    )
     if first is None:
         return ""
     return first_line(first.content if first.kind == "message" else _TAG.sub(" ", first.content))

@@ -14,8 +14,25 @@ from recollect.importers import images
 from recollect.importers.files import Entry
 from recollect.importers.jsonstream import UNREADABLE, peek
 
-VIDEO = frozenset({".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".mpeg", ".ogv", ".wmv"})
-AUDIO = frozenset({".mp3", ".m4a", ".wav", ".flac", ".ogg", ".opus", ".oga", ".aac", ".m4b", ".wma", ".aiff", ".aif"})
+VIDEO = frozenset(
+    {".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".mpeg", ".ogv", ".wmv"}
+)
+AUDIO = frozenset(
+    {
+        ".mp3",
+        ".m4a",
+        ".wav",
+        ".flac",
+        ".ogg",
+        ".opus",
+        ".oga",
+        ".aac",
+        ".m4b",
+        ".wma",
+        ".aiff",
+        ".aif",
+    }
+)
 RECORDINGS = VIDEO | AUDIO
 SUBTITLES = (".srt", ".vtt", ".sbv")
 TRANSCRIPTS = (*SUBTITLES, ".json", ".txt")
@@ -50,7 +67,9 @@ def is_transcript(entry: Entry) -> bool:
         return False
     if keys == {"text"} and entry.size > len(head):  # Whisper begins with the whole text
         return head.lstrip().startswith(b"{")
-    return not keys.isdisjoint({"segments", "transcription", "events"}) and any(mark in head for mark in _MARKS)
+    return not keys.isdisjoint({"segments", "transcription", "events"}) and any(
+        mark in head for mark in _MARKS
+    )
 
 
 def owner(entry: Entry) -> Entry | None:

@@ -46,8 +46,15 @@ _ASSETS = "chara-ext-asset_"
 _SPEC = re.compile(rb'"spec"\s*:\s*"chara_card_v')
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})\s*@\s*(\d{1,2})h\s*(\d{1,2})m\s*(\d{1,2})s")
 _PICTURES = {".png": "image/png", ".apng": "image/png", ".webp": "image/webp"}
-_TYPES = {"png": "image/png", "apng": "image/png", "webp": "image/webp", "jpg": "image/jpeg", "jpeg": "image/jpeg",
-          "gif": "image/gif", "avif": "image/avif"}  # fmt: skip
+_TYPES = {
+    "png": "image/png",
+    "apng": "image/png",
+    "webp": "image/webp",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "avif": "image/avif",
+}
 _NOTHING = "no character in it; many sites take it out of pictures"
 
 
@@ -119,7 +126,10 @@ def _from_picture(entry: Entry, ending: str) -> Iterator[Document | Problem]:
     else:
         found = list(pictures.texts(io.BytesIO(data)))
         # Any text will do where none has the right name; so did the first programs that read them.
-        ranked = sorted(found, key=lambda text: _KEYWORDS.index(text[0]) if text[0] in _KEYWORDS else len(_KEYWORDS))
+        ranked = sorted(
+            found,
+            key=lambda text: _KEYWORDS.index(text[0]) if text[0] in _KEYWORDS else len(_KEYWORDS),
+        )
         card = next((card for _, value, _ in ranked if (card := _loaded(value)) is not None), None)
         ours = [chunk for name, _, chunk in found if name in _KEYWORDS or name.startswith(_ASSETS)]
         data = pictures.without(data, ours)
@@ -130,7 +140,9 @@ def _from_picture(entry: Entry, ending: str) -> Iterator[Document | Problem]:
 
 
 def _from_charx(entry: Entry) -> Iterator[Document | Problem]:
-    with zipfile.ZipFile(entry.path if entry.path is not None else io.BytesIO(_whole(entry))) as archive:
+    with zipfile.ZipFile(
+        entry.path if entry.path is not None else io.BytesIO(_whole(entry))
+    ) as archive:
         refuse_bombs(entry.name, archive.infolist(), entry.size)
         names = {name.lower(): name for name in archive.namelist()}
         if "card.json" not in names:
@@ -145,11 +157,17 @@ def _from_charx(entry: Entry) -> Iterator[Document | Problem]:
 
 def _icon(card: Mapping[str, Any], archive: zipfile.ZipFile) -> Avatar | None:
     """The picture that a card in an archive names as its own; the main one if there are several."""
-    icons = [a for a in listed(card.get("assets")) if isinstance(a, dict) and a.get("type") == "icon"]
+    icons = [
+        a for a in listed(card.get("assets")) if isinstance(a, dict) and a.get("type") == "icon"
+    ]
     for asset in sorted(icons, key=lambda asset: asset.get("name") != "main"):
         path = re.sub(r"\Aembedd?ed://", "", str(asset.get("uri")))
         kind = _TYPES.get(path.rpartition(".")[2].lower())
-        if kind and path in archive.namelist() and (data := _member(archive, path, LIMITS.avatar_bytes)):
+        if (
+            kind
+            and path in archive.namelist()
+            and (data := _member(archive, path, LIMITS.avatar_bytes))
+        ):
             return Avatar(kind, data)
     return None
 
@@ -191,15 +209,24 @@ def _character(record: Any, entry: Entry, avatar: Avatar | None, where: str) -> 
         return Problem("card of an unknown shape", where, failed=True, unit="conversations")
 
 
-def character(record: Mapping[str, Any], entry: Entry, avatar: Avatar | None = None) -> Document | Problem:
+def character(
+    record: Mapping[str, Any], entry: Entry, avatar: Avatar | None = None
+) -> Document | Problem:
     card = _data(record)
     fields = card_fields(card)
-    if not any(fields[name] for name in fields if name not in ("name", "creator", "tags")) and "spec" not in record:
+    if (
+        not any(fields[name] for name in fields if name not in ("name", "creator", "tags"))
+        and "spec" not in record
+    ):
         return Problem("no character in it", entry.name, unit="conversations")
-    fields["name"] = fields["name"] or string(card.get("nickname")) or entry.basename.rpartition(".")[0]
+    fields["name"] = (
+        fields["name"] or string(card.get("nickname")) or entry.basename.rpartition(".")[0]
+    )
     created_at = _time(card.get("creation_date")) or _time(record.get("create_date"))
     # The later of the two: cards of older versions have no times, and must not seem newer than those that have.
-    times = [time for time in (_time(card.get("modification_date")), entry.written) if time is not None]
+    times = [
+        time for time in (_time(card.get("modification_date")), entry.written) if time is not None
+    ]
     updated_at = max(times, default=created_at)
     metadata = {
         "tags": words(listed(card.get("tags"))),
@@ -209,7 +236,9 @@ def character(record: Mapping[str, Any], entry: Entry, avatar: Avatar | None = N
         "nickname": _said(card.get("nickname")),
         "file": entry.basename,
         "card": card,
-        "beside": rest(record, {*_V1, *card, "spec", "spec_version", "data"}) if card is record.get("data") else None,
+        "beside": rest(record, {*_V1, *card, "spec", "spec_version", "data"})
+        if card is record.get("data")
+        else None,
     }
     document = Document(
         origin=NAME,
@@ -237,7 +266,9 @@ def card_fields(card: Mapping[str, Any]) -> dict[str, str]:
         "post_history_instructions": _said(card.get("post_history_instructions")),
         "creator_notes": _said(card.get("creator_notes")),
         "alternate_greetings": "\n\n".join(
-            text for name in ("alternate_greetings", "group_only_greetings") for text in _texts(card.get(name))
+            text
+            for name in ("alternate_greetings", "group_only_greetings")
+            for text in _texts(card.get(name))
         ),
         "character_book": "\n\n".join(_lore(card.get("character_book"))),
         "creator": _said(card.get("creator")).strip(),
@@ -261,7 +292,10 @@ def _lore(book: Json) -> Iterator[str]:
     for entry in entries.values() if isinstance(entries, dict) else listed(entries):
         if isinstance(entry, dict) and (content := _said(entry.get("content"))):
             keys = entry.get("keys") or entry.get("key")
-            named = [_said(entry.get("name")) or _said(entry.get("comment")), ", ".join(words(keys))]
+            named = [
+                _said(entry.get("name")) or _said(entry.get("comment")),
+                ", ".join(words(keys)),
+            ]
             yield joined((" · ".join(filter(None, named)), content))
 
 
@@ -285,7 +319,11 @@ def _said(value: Json) -> str:
 
 
 def _texts(value: Json) -> list[str]:
-    return [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str) and text]
+    return [
+        text
+        for text in (value if isinstance(value, list) else [value])
+        if isinstance(text, str) and text
+    ]
 
 
 def _time(value: Json) -> datetime | None:

@@ -53,7 +53,16 @@ _TEXT_FIELDS = {
     "sonic_webpage": ("title", "text", "snippet"),
 }
 _NO_TEXT_FIELDS = frozenset(
-    {"content_type", "language", "url", "domain", "tether_id", "ref_id", "computer_id", "response_format_name"}
+    {
+        "content_type",
+        "language",
+        "url",
+        "domain",
+        "tether_id",
+        "ref_id",
+        "computer_id",
+        "response_format_name",
+    }
 )
 _MESSAGE_FIELDS = frozenset({"author", "create_time", "update_time", "content", "metadata"})
 _METADATA_FIELDS = frozenset({"model_slug", "attachments", "citations", "content_references"})
@@ -69,7 +78,9 @@ def claims(entry: Entry) -> bool:
     keys = peek(entry)
     if "chat_messages" in keys or "uuid" in keys:  # Claude's export, which uses the same file name
         return False
-    return name.startswith("conversations") or ("mapping" in keys and len(keys & _CONVERSATION_FIELDS) > 1)
+    return name.startswith("conversations") or (
+        "mapping" in keys and len(keys & _CONVERSATION_FIELDS) > 1
+    )
 
 
 def read(entry: Entry) -> Iterator[Document | Problem]:
@@ -82,7 +93,9 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
 def _conversation(record: Any, where: str) -> Iterator[Document | Problem]:
     title = string(record.get("title")) or ""
     mapping = record.get("mapping")
-    origin_id = string(record.get("conversation_id")) or string(record.get("id")) or _made_up_id(record)
+    origin_id = (
+        string(record.get("conversation_id")) or string(record.get("id")) or _made_up_id(record)
+    )
     where = truncate(title, 80) or origin_id or where
     if mapping is None:
         yield Problem("conversation without messages (no mapping)", where, unit="conversations")
@@ -121,7 +134,9 @@ def _made_up_id(record: dict[str, Any]) -> str:
 # -- the tree --------------------------------------------------------------
 
 
-def _passages(mapping: dict[str, Any], model: str | None) -> tuple[list[Passage], dict[str, str | None], Counter[str]]:
+def _passages(
+    mapping: dict[str, Any], model: str | None
+) -> tuple[list[Passage], dict[str, str | None], Counter[str]]:
     """The passages in reading order, for every node the nearest one kept, and what was left out."""
     passages: list[Passage] = []
     kept: dict[str, str | None] = {}
@@ -168,7 +183,9 @@ def _parents(mapping: dict[str, Any]) -> dict[str, str | None]:
     for node_id, node in mapping.items():
         parent = node.get("parent") if isinstance(node, dict) else None
         parents[node_id] = parent if isinstance(parent, str) and parent in mapping else None
-    if sum(parent is None for parent in parents.values()) > 1:  # some exports name only the children
+    if (
+        sum(parent is None for parent in parents.values()) > 1
+    ):  # some exports name only the children
         for node_id, node in mapping.items():
             for child in _children(node):
                 if child in parents and parents[child] is None:
@@ -177,7 +194,11 @@ def _parents(mapping: dict[str, Any]) -> dict[str, str | None]:
 
 
 def _children(node: Any) -> list[str]:
-    return [child for child in listed(node.get("children")) if isinstance(child, str)] if isinstance(node, dict) else []
+    return (
+        [child for child in listed(node.get("children")) if isinstance(child, str)]
+        if isinstance(node, dict)
+        else []
+    )
 
 
 def _sort_siblings(siblings: list[str], mapping: dict[str, Any], parent: str | None) -> None:
@@ -193,7 +214,10 @@ def _sort_siblings(siblings: list[str], mapping: dict[str, Any], parent: str | N
 
 
 def _descend(
-    starts: Iterable[str], parent: str | None, children: dict[str | None, list[str]], order: dict[str, str | None]
+    starts: Iterable[str],
+    parent: str | None,
+    children: dict[str | None, list[str]],
+    order: dict[str, str | None],
 ) -> None:
     stack = [(start, parent) for start in starts]
     stack.reverse()
@@ -216,7 +240,9 @@ def _on_circle(node_id: str, parents: dict[str, str | None]) -> str:
 # -- messages --------------------------------------------------------------
 
 
-def _passage(node_id: str, message: dict[str, Any], parent: str | None, model: str | None) -> Passage | None:
+def _passage(
+    node_id: str, message: dict[str, Any], parent: str | None, model: str | None
+) -> Passage | None:
     content = message.get("content")
     metadata = message.get("metadata") or {}
     content_type = content.get("content_type") if isinstance(content, dict) else None
@@ -246,7 +272,9 @@ def _passage(node_id: str, message: dict[str, Any], parent: str | None, model: s
     )
 
 
-def _kind(content_type: str | None, role: str | None, name: str | None, recipient: Any) -> tuple[str, str | None]:
+def _kind(
+    content_type: str | None, role: str | None, name: str | None, recipient: Any
+) -> tuple[str, str | None]:
     if content_type in _THINKING:
         return "thinking", None
     if content_type in _CONTEXT:
@@ -258,7 +286,9 @@ def _kind(content_type: str | None, role: str | None, name: str | None, recipien
     return "message", None
 
 
-def _hidden(content_type: str | None, role: str | None, message: dict[str, Any], metadata: dict[str, Any]) -> bool:
+def _hidden(
+    content_type: str | None, role: str | None, message: dict[str, Any], metadata: dict[str, Any]
+) -> bool:
     return bool(
         metadata.get("is_visually_hidden_from_conversation")
         or (role == "system" and not metadata.get("is_user_system_message"))
@@ -267,7 +297,9 @@ def _hidden(content_type: str | None, role: str | None, message: dict[str, Any],
     )
 
 
-def _message_metadata(node_id: str, message: dict[str, Any], metadata: dict[str, Any], content: Any) -> dict[str, Any]:
+def _message_metadata(
+    node_id: str, message: dict[str, Any], metadata: dict[str, Any], content: Any
+) -> dict[str, Any]:
     given = rest(message, _MESSAGE_FIELDS)
     if given.get("id") == node_id:
         del given["id"]
@@ -307,9 +339,15 @@ def _said(content: Any, content_type: str | None) -> tuple[str, list[Any]]:
         return text, assets
     if content_type == "thoughts":
         thoughts = listed(content.get("thoughts"))
-        return joined(thought.get(field) for thought in thoughts for field in ("summary", "content")), assets
-    fields = _TEXT_FIELDS.get(content_type or "") or [key for key in content if key not in _NO_TEXT_FIELDS]
-    assets += [value for value in content.values() if isinstance(value, dict) and "asset_pointer" in value]
+        return joined(
+            thought.get(field) for thought in thoughts for field in ("summary", "content")
+        ), assets
+    fields = _TEXT_FIELDS.get(content_type or "") or [
+        key for key in content if key not in _NO_TEXT_FIELDS
+    ]
+    assets += [
+        value for value in content.values() if isinstance(value, dict) and "asset_pointer" in value
+    ]
     return joined((text, *map(content.get, fields))), assets
 
 

@@ -59,7 +59,9 @@ _METADATA_FIELDS = (
 _PART_KEYS = frozenset({"content_type", "asset_pointer", "type", "text"})
 
 # A virtual table has no pages of its own.
-_REAL_TABLE = "select 1 from sqlite_schema where type = 'table' and rootpage > 0 and name = ? collate nocase"
+_REAL_TABLE = (
+    "select 1 from sqlite_schema where type = 'table' and rootpage > 0 and name = ? collate nocase"
+)
 _EMPTY_CONVERSATIONS = """
     select count(*) from conversations
     where id not in (select conversation_id from messages where conversation_id is not null)
@@ -87,7 +89,11 @@ def _decode(raw: object) -> tuple[str, list[Any]]:
 
 def _is_part(value: Any) -> bool:
     """Whether ChatGPT could have written it, so that plain text that happens to be a list stays itself."""
-    return value is None or isinstance(value, str) or (isinstance(value, dict) and not _PART_KEYS.isdisjoint(value))
+    return (
+        value is None
+        or isinstance(value, str)
+        or (isinstance(value, dict) and not _PART_KEYS.isdisjoint(value))
+    )
 
 
 # -- the file --------------------------------------------------------------
@@ -102,7 +108,11 @@ def claims(entry: Entry) -> bool:
         with closing(connect(entry.path)) as database:
             messages = _columns(database, "messages")
             placed = not messages.isdisjoint(_PLACES)
-            return placed and messages >= _NEEDED and _columns(database, "conversations") >= {"id", "title"}
+            return (
+                placed
+                and messages >= _NEEDED
+                and _columns(database, "conversations") >= {"id", "title"}
+            )
     except apsw.Error:
         return False
 
@@ -134,7 +144,9 @@ def _looks_like_one(entry: Entry) -> bool:
         head = entry.head()
     except UNREADABLE:
         return False
-    return head.startswith(b"SQLite format 3\0") and b"conversation_id" in head and b"messages" in head
+    return (
+        head.startswith(b"SQLite format 3\0") and b"conversation_id" in head and b"messages" in head
+    )
 
 
 def _columns(database: apsw.Connection, table: str) -> frozenset[str]:
@@ -170,7 +182,11 @@ def _rows(database: apsw.Connection) -> Iterator[dict[str, Any]]:
     about = _columns(database, "message_metadata")
     names = [n for n in _MESSAGE_FIELDS if n in messages]
     columns = ["cast(m.content as blob)" if n == "content" else f"m.{n}" for n in names]
-    more = [n for n in ("model_slug", *_CITATION_FIELDS, *_METADATA_FIELDS) if n in about and "message_id" in about]
+    more = [
+        n
+        for n in ("model_slug", *_CITATION_FIELDS, *_METADATA_FIELDS)
+        if n in about and "message_id" in about
+    ]
     names += more
     columns += [f"x.{n}" for n in more]
     join = "left join message_metadata x on x.message_id = m.id" if more else ""
@@ -179,7 +195,9 @@ def _rows(database: apsw.Connection) -> Iterator[dict[str, Any]]:
     encoding = str(database.pragma("encoding"))
     for row in database.execute(statement):
         fields = dict(zip(names, row, strict=True))
-        if isinstance(fields["content"], bytes):  # read as bytes: text that is not UTF-8 would end the query
+        if isinstance(
+            fields["content"], bytes
+        ):  # read as bytes: text that is not UTF-8 would end the query
             fields["content"] = fields["content"].decode(encoding, "replace")
         yield fields
 
@@ -212,7 +230,9 @@ def _conversation(
     )
 
 
-def _passages(conversation_id: str, rows: list[dict[str, Any]]) -> tuple[list[Passage], Counter[str]]:
+def _passages(
+    conversation_id: str, rows: list[dict[str, Any]]
+) -> tuple[list[Passage], Counter[str]]:
     linked = "parent_id" in rows[0]
     if linked:
         rows = sorted(rows, key=_time)
@@ -237,7 +257,9 @@ def _passages(conversation_id: str, rows: list[dict[str, Any]]) -> tuple[list[Pa
     return passages, left_out
 
 
-def _passage(message_id: str, parent: str | None, text: str, assets: list[Any], row: dict[str, Any]) -> Passage:
+def _passage(
+    message_id: str, parent: str | None, text: str, assets: list[Any], row: dict[str, Any]
+) -> Passage:
     role = string(row["role"]) or None
     return Passage(
         id=message_id,

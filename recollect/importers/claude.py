@@ -57,7 +57,9 @@ _MESSAGE_FIELDS = frozenset(
         "parent_message_uuid",
     }
 )
-_PROJECT_FIELDS = frozenset({"uuid", "name", "description", "prompt_template", "docs", "created_at", "updated_at"})
+_PROJECT_FIELDS = frozenset(
+    {"uuid", "name", "description", "prompt_template", "docs", "created_at", "updated_at"}
+)
 _DOC_FIELDS = frozenset({"uuid", "filename", "content", "created_at"})
 _EXTRACTED = frozenset({"extracted_content"})
 _ROLES = {"human": "user"}
@@ -86,9 +88,13 @@ def _record(record: dict[str, Any], where: str) -> Iterator[Document | Problem]:
     if "chat_messages" in keys:
         yield from _conversation(record, where)
     elif not keys.isdisjoint(_PROJECT):
-        yield from _some(_project(record), Problem("project without text", where, unit="conversations"))
+        yield from _some(
+            _project(record), Problem("project without text", where, unit="conversations")
+        )
     elif not keys.isdisjoint(_MEMORY):
-        yield from _some(_memory(record), Problem("memory without text", where, unit="conversations"))
+        yield from _some(
+            _memory(record), Problem("memory without text", where, unit="conversations")
+        )
     else:
         yield Problem(EMPTY_CONVERSATION, where, failed="uuid" not in keys, unit="conversations")
 
@@ -123,7 +129,9 @@ def _conversation(record: dict[str, Any], where: str) -> Iterator[Document | Pro
     )
 
 
-def _passages(conversation: str, messages: list[Any], model: str | None) -> tuple[list[Passage], Counter[str]]:
+def _passages(
+    conversation: str, messages: list[Any], model: str | None
+) -> tuple[list[Passage], Counter[str]]:
     left_out: Counter[str] = Counter()
     parents: dict[str, str | None] = {}
     kept: dict[str, list[Passage]] = {}
@@ -145,7 +153,9 @@ def _passages(conversation: str, messages: list[Any], model: str | None) -> tupl
             kept[uuid] = parts
         else:
             left_out[EMPTY_MESSAGE] += 1
-    chains = (_chained(parts, uuid, nearest(parents[uuid], parents, kept)) for uuid, parts in kept.items())
+    chains = (
+        _chained(parts, uuid, nearest(parents[uuid], parents, kept)) for uuid, parts in kept.items()
+    )
     return [passage for chain in chains for passage in chain], left_out
 
 
@@ -178,14 +188,22 @@ def _message(message: dict[str, Any], model: str | None) -> list[Passage]:
     pasted = [file for file in listed(message.get("attachments")) if isinstance(file, dict)]
     files = (*(rest(file, _EXTRACTED) for file in pasted), *listed(message.get("files")))
     texts, others, unread = _blocks(message.get("content"), whole)
-    parts = [_pasted(file, whole) for file in pasted if not blank(string(file.get("extracted_content")) or "")] + others
+    parts = [
+        _pasted(file, whole)
+        for file in pasted
+        if not blank(string(file.get("extracted_content")) or "")
+    ] + others
     text = joined(block.get("text") for block in texts)
     if blank(text) and not parts:
         text = string(message.get("text")) or ""
     metadata = rest(message, _MESSAGE_FIELDS) | ({"blocks": unread} if unread else {})
     if not blank(text) or (files and not parts):
-        citations = tuple(citation for block in texts for citation in listed(block.get("citations")))
-        parts.append(whole._replace(content=text, attachments=files, citations=citations, metadata=metadata))
+        citations = tuple(
+            citation for block in texts for citation in listed(block.get("citations"))
+        )
+        parts.append(
+            whole._replace(content=text, attachments=files, citations=citations, metadata=metadata)
+        )
     elif parts:
         last = parts[-1]
         files = (*last.attachments, *(file for file in files if file not in last.attachments))
@@ -212,7 +230,9 @@ def _blocks(content: Any, whole: Passage) -> tuple[list[dict[str, Any]], list[Pa
 
 def _pasted(file: dict[str, Any], whole: Passage) -> Passage:
     """The text of an attached file: context, not the person's own words."""
-    return whole._replace(kind="context", content=file["extracted_content"], attachments=(rest(file, _EXTRACTED),))
+    return whole._replace(
+        kind="context", content=file["extracted_content"], attachments=(rest(file, _EXTRACTED),)
+    )
 
 
 def _part(block: dict[str, Any], whole: Passage) -> Passage | None:
@@ -224,7 +244,9 @@ def _part(block: dict[str, Any], whole: Passage) -> Passage | None:
 
 
 def _thinking(block: dict[str, Any], whole: Passage) -> Passage | None:
-    text = string(block.get("thinking")) or joined(s.get("summary") for s in listed(block.get("summaries")))
+    text = string(block.get("thinking")) or joined(
+        s.get("summary") for s in listed(block.get("summaries"))
+    )
     if blank(text):
         return None
     return whole._replace(kind="thinking", content=text, metadata=rest(block, {"type", "thinking"}))
@@ -235,10 +257,14 @@ def _tool_use(block: dict[str, Any], whole: Passage) -> Passage | None:
     metadata = rest(block, {"type", "name", "input"})
     if isinstance(given, dict) and any(isinstance(given.get(key), str) for key in _INPUT_BODIES):
         text = joined(given.get(key) for key in _INPUT_TEXTS)
-        metadata["input"] = {key: v for key, v in given.items() if key not in _INPUT_TEXTS or not isinstance(v, str)}
+        metadata["input"] = {
+            key: v for key, v in given.items() if key not in _INPUT_TEXTS or not isinstance(v, str)
+        }
     else:
         text = json.dumps(given, ensure_ascii=False)
-    return whole._replace(kind="tool_call", tool=string(block.get("name")), content=text, metadata=metadata)
+    return whole._replace(
+        kind="tool_call", tool=string(block.get("name")), content=text, metadata=metadata
+    )
 
 
 def _tool_result(block: dict[str, Any], whole: Passage) -> Passage | None:
@@ -255,14 +281,22 @@ def _tool_result(block: dict[str, Any], whole: Passage) -> Passage | None:
         tool=string(block.get("name")),
         content=text,
         attachments=files,
-        citations=tuple(rest(item, {"text", "type"}) for item in items if isinstance(item, dict) and "url" in item),
+        citations=tuple(
+            rest(item, {"text", "type"})
+            for item in items
+            if isinstance(item, dict) and "url" in item
+        ),
         metadata=rest(block, {"type", "name", "content"}),
     )
 
 
 def _other(block: dict[str, Any], whole: Passage) -> Passage | None:
     text = joined(_item_text(block)) or _display_text(block)
-    return None if blank(text) else whole._replace(kind="context", content=text, metadata=rest(block, {"text"}))
+    return (
+        None
+        if blank(text)
+        else whole._replace(kind="context", content=text, metadata=rest(block, {"text"}))
+    )
 
 
 _PARTS = {"thinking": _thinking, "tool_use": _tool_use, "tool_result": _tool_result}
@@ -270,7 +304,11 @@ _PARTS = {"thinking": _thinking, "tool_use": _tool_use, "tool_result": _tool_res
 
 def _item_text(item: Any) -> list[str]:
     values = (
-        [item] if isinstance(item, str) else [item.get("title"), item.get("text")] if isinstance(item, dict) else []
+        [item]
+        if isinstance(item, str)
+        else [item.get("title"), item.get("text")]
+        if isinstance(item, dict)
+        else []
     )
     return [value for value in values if isinstance(value, str) and value]
 
@@ -298,8 +336,15 @@ def _project(record: dict[str, Any]) -> Iterator[Document]:
             taken.add(own_id)
             file = string(doc.get("filename"))
             metadata = {"project": name, "project_id": uuid, "file": file, **rest(doc, _DOC_FIELDS)}
-            about = Document(NAME, own_id, file or name, metadata={k: v for k, v in metadata.items() if v})
-            yield _note(about, text, doc.get("created_at") or record.get("created_at"), doc.get("updated_at"))
+            about = Document(
+                NAME, own_id, file or name, metadata={k: v for k, v in metadata.items() if v}
+            )
+            yield _note(
+                about,
+                text,
+                doc.get("created_at") or record.get("created_at"),
+                doc.get("updated_at"),
+            )
 
 
 def _told(description: str | None, instructions: str | None) -> str:
@@ -312,15 +357,24 @@ def _memory(record: dict[str, Any]) -> Iterator[Document]:
     for key in sorted(_MEMORY):
         for name, text in _memories(key, record.get(key)):
             if not blank(text):
-                whose = "" if name == "conversations_memory" else name.removeprefix("project_memories:")
+                whose = (
+                    "" if name == "conversations_memory" else name.removeprefix("project_memories:")
+                )
                 own_id = f"{account}:{whose}" if whose else account
                 title = f"Claude's memory of project {whose}" if whose else "Claude's memory"
-                yield _note(Document(NAME, own_id, title, metadata=metadata), text, None, record.get("updated_at"))
+                yield _note(
+                    Document(NAME, own_id, title, metadata=metadata),
+                    text,
+                    None,
+                    record.get("updated_at"),
+                )
 
 
 def _note(about: Document, text: str, created_at: Any, updated_at: Any) -> Document:
     created, updated = moment(created_at), moment(updated_at)
-    dated = replace(about, source=NOTE, created_at=created or updated, updated_at=updated or created)
+    dated = replace(
+        about, source=NOTE, created_at=created or updated, updated_at=updated or created
+    )
     return with_text(dated, text)
 
 

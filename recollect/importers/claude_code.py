@@ -20,7 +20,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from recollect.importers import jsonstream
-from recollect.importers.agentlog import Tally, Unusable, first_records, head_text, mapping, stem, string, title_of
+from recollect.importers.agentlog import (
+    Tally,
+    Unusable,
+    first_records,
+    head_text,
+    mapping,
+    stem,
+    string,
+    title_of,
+)
 from recollect.importers.claude_code_blocks import announced, joined, spoken, typed
 from recollect.importers.claude_code_tree import Node, grown
 from recollect.importers.files import Entry
@@ -57,9 +66,10 @@ def _is_record(record: dict[str, Json]) -> bool:
         return False
     if "sessionId" in record:
         return isinstance(record.get("type"), str)
-    return record.get("type") in ("summary", "file-history-snapshot") and not record.keys().isdisjoint(
-        ("leafUuid", "snapshot", "messageId")
-    )
+    return record.get("type") in (
+        "summary",
+        "file-history-snapshot",
+    ) and not record.keys().isdisjoint(("leafUuid", "snapshot", "messageId"))
 
 
 # -- reading -----------------------------------------------------------------
@@ -103,7 +113,13 @@ class _Thread:
     def add(self, node: Node) -> None:
         """Append a record; text that goes on with the previous record's text is joined to it."""
         last = self.nodes[-1] if self.nodes else None
-        if node.message and last and last.message == node.message and last.passages and node.passages:
+        if (
+            node.message
+            and last
+            and last.message == node.message
+            and last.passages
+            and node.passages
+        ):
             before, after = last.passages[-1], node.passages[0]
             if (before.role, before.kind) == (after.role, after.kind) == ("assistant", "message"):
                 last.passages[-1] = joined(before, after.content)
@@ -187,7 +203,9 @@ class _Session:
         self._taken.update(p.id for p in node.passages)
         if uuid:
             self._uuids.add(uuid)
-        node.prompt = bool(uuid) and any(p.role == "user" and p.kind == "message" for p in node.passages)
+        node.prompt = bool(uuid) and any(
+            p.role == "user" and p.kind == "message" for p in node.passages
+        )
         self._annotate(node, record)
         self._thread(node, record).add(node)
 
@@ -196,14 +214,20 @@ class _Session:
         attachment = mapping(record.get("attachment"))
         if type_ in ("user", "assistant"):
             node.turn = True
-            node.message = string(mapping(record.get("message")).get("id")) if type_ == "assistant" else ""
+            node.message = (
+                string(mapping(record.get("message")).get("id")) if type_ == "assistant" else ""
+            )
             node.passages = spoken(record, node.id, self._tools, self._tally)
         elif type_ == "system":
             self._announce(node, record)
         elif type_ == "attachment" and attachment.get("type") == "queued_command":
             node.queued = "attachment"
             node.passages = typed(attachment.get("prompt"), record, node.id, self._tally)
-        elif type_ == "queue-operation" and record.get("operation", "enqueue") == "enqueue" and record.get("content"):
+        elif (
+            type_ == "queue-operation"
+            and record.get("operation", "enqueue") == "enqueue"
+            and record.get("content")
+        ):
             node.queued = "operation"
             node.passages = typed(record["content"], record, node.id, self._tally)
         else:
@@ -219,7 +243,9 @@ class _Session:
 
     def _annotate(self, node: Node, record: dict[str, Json]) -> None:
         """Note on the passages what differs from the session's first records, and each message's usage once."""
-        notes = {k: record[k] for k in _COMMON if string(record.get(k)) not in ("", self._common.get(k))}
+        notes = {
+            k: record[k] for k in _COMMON if string(record.get(k)) not in ("", self._common.get(k))
+        }
         if notes:
             node.passages = [p._replace(metadata={**p.metadata, **notes}) for p in node.passages]
         usage = mapping(record.get("message")).get("usage")
@@ -233,7 +259,11 @@ class _Session:
         if record.get("isSidechain") is not True and not self._agent:
             return self._main
         root = node.id if node.id in self._uuids else "sidechain"
-        agent = string(record.get("agentId")) or self._agent or self._agent_of.get(node.parent or "", root)
+        agent = (
+            string(record.get("agentId"))
+            or self._agent
+            or self._agent_of.get(node.parent or "", root)
+        )
         self._agent_of[node.id] = agent
         return self._agents.setdefault(agent, _Thread())
 
@@ -263,7 +293,9 @@ class _Session:
                     shared_ids=True,
                 )
         if not found:
-            yield Problem("no messages in the session", where=self._entry.name, unit="conversations")
+            yield Problem(
+                "no messages in the session", where=self._entry.name, unit="conversations"
+            )
         yield from self._tally.problems()
 
     def _session_id(self) -> str:
@@ -273,8 +305,14 @@ class _Session:
         return self._sessions.most_common(1)[0][0] if self._sessions else self._nameless
 
     def _title(self) -> str:
-        summary = next((text for leaf, text in reversed(self._summaries) if leaf in self._uuids), "")
+        summary = next(
+            (text for leaf, text in reversed(self._summaries) if leaf in self._uuids), ""
+        )
         return self._titles.get("custom-title") or self._titles.get("ai-title") or summary
 
     def _metadata(self, session: str, agent: str) -> dict[str, Json]:
-        return {**self._common, "parent_session": session, "agent_id": agent} if agent else dict(self._common)
+        return (
+            {**self._common, "parent_session": session, "agent_id": agent}
+            if agent
+            else dict(self._common)
+        )

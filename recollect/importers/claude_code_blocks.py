@@ -13,7 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from recollect.importers.agentlog import Tally, Unusable, blocks, embedded, linked, mapping, readable, string
+from recollect.importers.agentlog import (
+    Tally,
+    Unusable,
+    blocks,
+    embedded,
+    linked,
+    mapping,
+    readable,
+    string,
+)
 from recollect.model import Json, Passage
 from recollect.text import moment
 
@@ -103,7 +112,9 @@ def joined(passage: Passage, more: str) -> Passage:
 # -- records -----------------------------------------------------------------
 
 
-def spoken(record: Mapping[str, Json], id_: str, tools: dict[str, str], tally: Tally) -> list[Passage]:
+def spoken(
+    record: Mapping[str, Json], id_: str, tools: dict[str, str], tally: Tally
+) -> list[Passage]:
     """The passages of a `user` or `assistant` record; notes the names of the tools called in `tools`."""
     message = record.get("message")
     if not isinstance(message, dict):
@@ -195,7 +206,11 @@ def _tool_call(speech: Speech, block: Mapping[str, Json], tools: dict[str, str])
     name, call = string(block.get("name")), string(block.get("id"))
     tools[call] = name
     speech.add(
-        readable(block.get("input", "")), "tool_call", role="assistant", tool=name or None, tool_use_id=call or None
+        readable(block.get("input", "")),
+        "tool_call",
+        role="assistant",
+        tool=name or None,
+        tool_use_id=call or None,
     )
 
 

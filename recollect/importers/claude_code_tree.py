@@ -54,7 +54,9 @@ class _Growth:
         self._line: dict[str, int] = {}  # kept record -> its line
         self._tips: list[str | None] = [None]  # line -> its last passage
         self._current = 0
-        self._prompted: dict[str | None, str | None] = {}  # record -> passage before the first prompt under it
+        self._prompted: dict[
+            str | None, str | None
+        ] = {}  # record -> passage before the first prompt under it
         self._originals: dict[object, str] = {}
         self._parents: dict[str, str | None] = {}  # passage -> parent
 
@@ -63,7 +65,10 @@ class _Growth:
         for node in _parents_first(nodes):
             replays += not self._place(node)
         passages = [
-            p._replace(parent=self._parents[p.id]) for node in nodes for p in node.passages if p.id in self._parents
+            p._replace(parent=self._parents[p.id])
+            for node in nodes
+            for p in node.passages
+            if p.id in self._parents
         ]
         placed = [node for node in nodes if node.id in self._line]
         turns = [node for node in placed if node.turn] or placed
@@ -79,7 +84,11 @@ class _Growth:
             self._kept[node.id] = original
             return False
         line = self._line[above] if above is not None else self._current
-        if node.prompt and above in self._prompted and (above is not None or self._starts_over(node)):
+        if (
+            node.prompt
+            and above in self._prompted
+            and (above is not None or self._starts_over(node))
+        ):
             self._tips.append(self._prompted[above])
             line = len(self._tips) - 1
         if node.prompt:
@@ -99,7 +108,9 @@ class _Growth:
         at = node.passages[0].created_at
         if above is None or at is None:
             return node.id
-        words = tuple((p.role, p.kind, p.content, p.metadata.get("tool_use_id")) for p in node.passages)
+        words = tuple(
+            (p.role, p.kind, p.content, p.metadata.get("tool_use_id")) for p in node.passages
+        )
         return self._originals.setdefault((above, at, words), node.id)
 
 

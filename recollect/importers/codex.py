@@ -41,12 +41,30 @@ LABEL = "Codex CLI sessions (rollout-*.jsonl, codex exec --json, history.jsonl)"
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _ROLLOUT_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-_FLAT_TYPES = ("message", "reasoning", "function_call", "function_call_output", "local_shell_call", "ghost_snapshot")
-_ROLLOUT_START = re.compile(rf'[\[{{].{{0,300}}?"type"\s*:\s*"({"|".join(_ROLLOUT_TYPES)})"', re.DOTALL)
+_FLAT_TYPES = (
+    "message",
+    "reasoning",
+    "function_call",
+    "function_call_output",
+    "local_shell_call",
+    "ghost_snapshot",
+)
+_ROLLOUT_START = re.compile(
+    rf'[\[{{].{{0,300}}?"type"\s*:\s*"({"|".join(_ROLLOUT_TYPES)})"', re.DOTALL
+)
 _CWD = re.compile(r"<cwd>([^<]+)</cwd>")
 # What an editor's extension sets before the prompt ends here.
 _REQUEST = re.compile(r"^## My request for Codex:\s*$", re.MULTILINE)
-_NOTED = ("cwd", "git", "originator", "cli_version", "source", "model_provider", "session_id", "forked_from_id")
+_NOTED = (
+    "cwd",
+    "git",
+    "originator",
+    "cli_version",
+    "source",
+    "model_provider",
+    "session_id",
+    "forked_from_id",
+)
 _NOTED_OF_AGENTS = ("parent_thread_id", "agent_nickname", "agent_role")
 
 
@@ -82,7 +100,9 @@ def _is_rollout(record: Mapping[str, Json], *, named: bool) -> bool:
 
 def _is_flat_start(record: Mapping[str, Json]) -> bool:
     return (
-        {"id", "timestamp"} <= record.keys() and "type" not in record and ("instructions" in record or "git" in record)
+        {"id", "timestamp"} <= record.keys()
+        and "type" not in record
+        and ("instructions" in record or "git" in record)
     )
 
 
@@ -208,7 +228,9 @@ class _Rollout:
         else:
             self.tally.skip("event without words of its own")
 
-    def _keep(self, drafts: Iterator[Draft], record: Mapping[str, Json], *, event: bool = False) -> None:
+    def _keep(
+        self, drafts: Iterator[Draft], record: Mapping[str, Json], *, event: bool = False
+    ) -> None:
         notes = {"cwd": self.here} if self.here != self.cwd and self.here else {}
         for draft in drafts:
             draft.passage = draft.passage._replace(
@@ -244,11 +266,18 @@ class _Rollout:
     def _thread_id(self) -> str:
         meta = self.metas[0] if self.metas else {}
         named = _UUID.findall(stem(self.entry))
-        return string(meta.get("id")) or string(meta.get("session_id")) or (named[0] if named else stem(self.entry))
+        return (
+            string(meta.get("id"))
+            or string(meta.get("session_id"))
+            or (named[0] if named else stem(self.entry))
+        )
 
     def _root(self, thread: str) -> str:
         """The thread that the history of this one began with, as far as the file tells."""
-        origins = {string(meta.get("id")): string(meta.get("forked_from_id")) for meta in reversed(self.metas)}
+        origins = {
+            string(meta.get("id")): string(meta.get("forked_from_id"))
+            for meta in reversed(self.metas)
+        }
         seen = {thread}
         while (above := origins.get(thread) or self._copied_from(thread)) and above not in seen:
             seen.add(above)
@@ -261,22 +290,34 @@ class _Rollout:
         return ids[ids.index(thread) + 1] if thread in ids[:-1] else ""
 
     def _said_once(self) -> list[Draft | _Turn | _Rollback]:
-        items = {(s.passage.role, s.passage.kind) for s in self.steps if isinstance(s, Draft) and not s.event}
+        items = {
+            (s.passage.role, s.passage.kind)
+            for s in self.steps
+            if isinstance(s, Draft) and not s.event
+        }
         return [
             step
             for step in self.steps
-            if not (isinstance(step, Draft) and step.event and (step.passage.role, step.passage.kind) in items)
+            if not (
+                isinstance(step, Draft)
+                and step.event
+                and (step.passage.role, step.passage.kind) in items
+            )
         ]
 
     def _project(self, passages: list[Passage]) -> str:
-        told_to_model = (found[1] for p in passages if p.kind == "context" and (found := _CWD.search(p.content)))
+        told_to_model = (
+            found[1] for p in passages if p.kind == "context" and (found := _CWD.search(p.content))
+        )
         return self.cwd or next(told_to_model, "default")
 
     def _metadata(self, meta: Mapping[str, Json]) -> dict[str, Json]:
         spawn = mapping(mapping(mapping(meta.get("source")).get("subagent")).get("thread_spawn"))
         found = {k: meta[k] for k in (*_NOTED, *_NOTED_OF_AGENTS) if meta.get(k)}
         found |= {k: spawn[k] for k in _NOTED_OF_AGENTS if spawn.get(k)}
-        return found | {"encrypted_items": self.reader.encrypted} if self.reader.encrypted else found
+        return (
+            found | {"encrypted_items": self.reader.encrypted} if self.reader.encrypted else found
+        )
 
 
 def _linked(steps: list[Draft | _Turn | _Rollback], root: str) -> tuple[list[Passage], str | None]:

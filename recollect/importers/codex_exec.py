@@ -17,7 +17,14 @@ from recollect.importers.files import Entry
 from recollect.model import Document, Json, Passage
 from recollect.text import moment
 
-EVENT_TYPES = ("thread.started", "turn.started", "turn.completed", "item.started", "item.updated", "item.completed")
+EVENT_TYPES = (
+    "thread.started",
+    "turn.started",
+    "turn.completed",
+    "item.started",
+    "item.updated",
+    "item.completed",
+)
 _BEGINNING = "unknown"  # of events before any that names their thread
 
 
@@ -46,7 +53,10 @@ class Events:
             self._threads.setdefault(self._thread, {})[f"{run}:{key}" if run > 1 else key] = item
         elif type_ in ("error", "turn.failed"):
             error = mapping(record.get("error")) or record
-            self._threads.setdefault(self._thread, {})[f"line_{number}"] = {"type": "error", **error}
+            self._threads.setdefault(self._thread, {})[f"line_{number}"] = {
+                "type": "error",
+                **error,
+            }
         elif type_ not in EVENT_TYPES:
             self._tally.skip("record type", type_)
 
@@ -57,7 +67,9 @@ class Events:
             for number, item in enumerate(items.values()):
                 for part, passage in enumerate(self._passages(item)):
                     id_ = f"{identity}:{number}:{part}" if part else f"{identity}:{number}"
-                    passages.append(passage._replace(id=id_, parent=passages[-1].id if passages else None))
+                    passages.append(
+                        passage._replace(id=id_, parent=passages[-1].id if passages else None)
+                    )
             if passages:
                 yield Document(
                     origin=origin,
@@ -97,7 +109,9 @@ _TOOLS = {
 def _used(item: Mapping[str, Json], type_: str) -> list[Passage]:
     asked, answered = _TOOLS[type_]
     tool = string(item.get("tool")) or type_
-    notes = {k: item[k] for k in ("status", "exit_code", "server") if isinstance(item.get(k), (str, int))}
+    notes = {
+        k: item[k] for k in ("status", "exit_code", "server") if isinstance(item.get(k), (str, int))
+    }
     call = "\n".join(readable(item[k]) for k in asked if k in item)
     result = "\n".join(readable(item[k]) for k in answered if item.get(k))
     passages = [Passage("", "assistant", call, kind="tool_call", tool=tool, metadata=notes)]

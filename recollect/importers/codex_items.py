@@ -11,7 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from recollect.importers.agentlog import blocks, embedded, linked, mapping, parsed, readable, string, unfolded
+from recollect.importers.agentlog import (
+    blocks,
+    embedded,
+    linked,
+    mapping,
+    parsed,
+    readable,
+    string,
+    unfolded,
+)
 from recollect.model import Json, Passage
 
 _INJECTED = (
@@ -34,8 +43,20 @@ _INJECTED = (
     "<skill>",
 )
 _SHELL = "<user_shell_command>"
-_BESIDE_OUTPUT = {"metadata", "success", "exit_code", "wall_time_seconds", "chunk_id", "original_token_count"}
-_OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output", "local_shell_call_output")
+_BESIDE_OUTPUT = {
+    "metadata",
+    "success",
+    "exit_code",
+    "wall_time_seconds",
+    "chunk_id",
+    "original_token_count",
+}
+_OUTPUTS = (
+    "function_call_output",
+    "custom_tool_call_output",
+    "tool_search_output",
+    "local_shell_call_output",
+)
 
 
 @dataclass(slots=True)
@@ -91,11 +112,17 @@ class Reader:
             Passage(
                 "",
                 "assistant",
-                unfolded(arguments) if isinstance(arguments, str) else readable(arguments or content),
+                unfolded(arguments)
+                if isinstance(arguments, str)
+                else readable(arguments or content),
                 kind="tool_call",
                 tool=name,
                 attachments=files,
-                metadata={k: item[k] for k in ("call_id", "status", "namespace") if isinstance(item.get(k), str)},
+                metadata={
+                    k: item[k]
+                    for k in ("call_id", "status", "namespace")
+                    if isinstance(item.get(k), str)
+                },
             ),
             call,
         )
@@ -106,7 +133,16 @@ class Reader:
         tool = self.tools.get(call) or string(item.get("name")) or None
         notes |= {"call_id": call} if call else {}
         yield Draft(
-            Passage("", "tool", content, kind="tool_result", tool=tool, attachments=tuple(files), metadata=notes), call
+            Passage(
+                "",
+                "tool",
+                content,
+                kind="tool_result",
+                tool=tool,
+                attachments=tuple(files),
+                metadata=notes,
+            ),
+            call,
         )
 
 
@@ -138,11 +174,26 @@ def _asked(texts: list[str], files: tuple[Json, ...], notes: Mapping[str, Json])
 
 
 def _said(
-    role: str, kind: str, visibility: str, texts: list[str], files: tuple[Json, ...], notes: Mapping[str, Json]
+    role: str,
+    kind: str,
+    visibility: str,
+    texts: list[str],
+    files: tuple[Json, ...],
+    notes: Mapping[str, Json],
 ) -> Iterator[Draft]:
     text = "\n".join(t for t in texts if t)
     if text.strip() or files:
-        yield Draft(Passage("", role, text, kind=kind, visibility=visibility, attachments=files, metadata=dict(notes)))
+        yield Draft(
+            Passage(
+                "",
+                role,
+                text,
+                kind=kind,
+                visibility=visibility,
+                attachments=files,
+                metadata=dict(notes),
+            )
+        )
 
 
 def _from_agent(item: Mapping[str, Json]) -> Iterator[Draft]:
@@ -155,7 +206,9 @@ def _from_agent(item: Mapping[str, Json]) -> Iterator[Draft]:
 
 
 def _reasoning(item: Mapping[str, Json]) -> Iterator[Draft]:
-    parts = [p for key in ("summary", "content") if isinstance(item.get(key), list) for p in item[key]]
+    parts = [
+        p for key in ("summary", "content") if isinstance(item.get(key), list) for p in item[key]
+    ]
     texts = [string(p) or string(mapping(p).get("text")) for p in parts]
     notes: dict[str, Json] = {"encrypted_content": True} if item.get("encrypted_content") else {}
     text = "\n\n".join(t for t in texts if t)
@@ -196,7 +249,9 @@ def _output_text(output: Json) -> tuple[str, list[Json], dict[str, Json]]:
         files = [f for f in map(_file, map(mapping, output)) if f]
         rest = [mapping(block).get("text", block) for block in output if not _file(mapping(block))]
         return "\n".join(_output_text(text)[0] for text in rest), files, {}
-    wrapper = mapping(parsed(output) if isinstance(output, str) and output.startswith("{") else output)
+    wrapper = mapping(
+        parsed(output) if isinstance(output, str) and output.startswith("{") else output
+    )
     key = "output" if "output" in wrapper else "content"
     beside = {k: v for k, v in wrapper.items() if k != key}
     if isinstance(wrapper.get(key), (str, list)) and beside.keys() <= _BESIDE_OUTPUT:

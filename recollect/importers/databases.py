@@ -38,7 +38,9 @@ def _guarded(uri: str) -> apsw.Connection:
         db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-        db.execute("pragma query_only = on; pragma cache_size = -16384; select 1 from sqlite_schema").fetchall()
+        db.execute(
+            "pragma query_only = on; pragma cache_size = -16384; select 1 from sqlite_schema"
+        ).fetchall()
     except BaseException:
         db.close()
         raise

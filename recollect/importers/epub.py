@@ -17,8 +17,14 @@ _TEXTS = frozenset({"application/xhtml+xml", "text/html", "application/xml", "te
 def extract(entry: Entry) -> Extract:
     zipped = Zipped(entry)
     container = zipped.xml("META-INF/container.xml")
-    roots = [] if container is None else [found.get("full-path", "") for found in container.iter("{*}rootfile")]
-    package = next((root for path in roots if path and (root := zipped.xml(path)) is not None), None)
+    roots = (
+        []
+        if container is None
+        else [found.get("full-path", "") for found in container.iter("{*}rootfile")]
+    )
+    package = next(
+        (root for path in roots if path and (root := zipped.xml(path)) is not None), None
+    )
     if package is None:
         raise Unreadable("damaged, or not an EPUB")
     chapters = list(_chapters(package, posixpath.dirname(roots[0])))
@@ -44,7 +50,8 @@ def _chapters(package: Element, folder: str) -> Iterator[str]:
     items = {
         item.get("id"): posixpath.join(folder, item.get("href", "").partition("#")[0])
         for item in package.iter("{*}item")
-        if item.get("media-type", "").lower() in _TEXTS and "nav" not in item.get("properties", "").split()
+        if item.get("media-type", "").lower() in _TEXTS
+        and "nav" not in item.get("properties", "").split()
     }
     for place in package.iter("{*}itemref"):
         if found := items.pop(place.get("idref"), None):
@@ -62,5 +69,9 @@ def _texts(zipped: Zipped, chapters: list[str]) -> Iterator[str]:
 def _protected(zipped: Zipped, chapters: list[str]) -> bool:
     """Whether chapters are encrypted; that fonts are is common and does no harm."""
     root = zipped.xml("META-INF/encryption.xml")
-    hidden = set() if root is None else {found.get("URI", "") for found in root.iter("{*}CipherReference")}
+    hidden = (
+        set()
+        if root is None
+        else {found.get("URI", "") for found in root.iter("{*}CipherReference")}
+    )
     return not hidden.isdisjoint(chapters)

@@ -59,8 +59,16 @@ def paged(pages: Iterable[str]) -> tuple[str, tuple[int, ...], str]:
     starts: list[int] = []
     at = 0
     for page in pages:
-        if len(starts) == LIMITS.document_pages or at > LIMITS.document_characters or time.monotonic() > ends:
-            return "".join(parts), tuple(starts), f"too much of it: only the first {len(starts):,} pages were taken"
+        if (
+            len(starts) == LIMITS.document_pages
+            or at > LIMITS.document_characters
+            or time.monotonic() > ends
+        ):
+            return (
+                "".join(parts),
+                tuple(starts),
+                f"too much of it: only the first {len(starts):,} pages were taken",
+            )
         starts.append(at)
         if page:
             parts.append(page + "\n\n")
@@ -96,7 +104,14 @@ def day(text: str | None) -> datetime | None:
     away = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
     try:
         zone = timezone(-away if sign == "-" else away)
-        whole = datetime(int(year), int(month or 1), int(date or 1), int(hour or 0), int(minute or 0), int(second or 0))
+        whole = datetime(
+            int(year),
+            int(month or 1),
+            int(date or 1),
+            int(hour or 0),
+            int(minute or 0),
+            int(second or 0),
+        )
         return whole.replace(tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError):
         return None

@@ -30,7 +30,21 @@ HEAD_BYTES = 65_536
 _OF_PROGRAMS = frozenset({"__MACOSX", ".obsidian", ".trash", ".git"})
 """Folders in which programs keep things for themselves."""
 _ZIPPED_DOCUMENTS = frozenset(
-    {".docx", ".docm", ".dotx", ".pptx", ".pptm", ".ppsx", ".xlsx", ".epub", ".odt", ".odp", ".ods", ".charx", ".cbz"}
+    {
+        ".docx",
+        ".docm",
+        ".dotx",
+        ".pptx",
+        ".pptm",
+        ".ppsx",
+        ".xlsx",
+        ".epub",
+        ".odt",
+        ".odp",
+        ".ods",
+        ".charx",
+        ".cbz",
+    }
 )
 """What is a zip inside, but one document to a person."""
 
@@ -63,7 +77,11 @@ class Entry:
         """When it was last written. An archive does not say in which zone; 1980 is its way of saying nothing."""
         try:
             year, month, day, hour, minute, second = self.modified
-            return datetime(year, month, day, hour, minute, second, tzinfo=UTC) if year > 1980 else None
+            return (
+                datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+                if year > 1980
+                else None
+            )
         except ValueError:
             return None
 
@@ -76,7 +94,9 @@ class Entry:
 
     def watched(self, report: Callable[[int], None]) -> Entry:
         """The same file, which tells how many bytes of it were read."""
-        return replace(self, opener=lambda: io.BufferedReader(_Watched(self.open(), report), 1 << 16))
+        return replace(
+            self, opener=lambda: io.BufferedReader(_Watched(self.open(), report), 1 << 16)
+        )
 
     def head(self, size: int = HEAD_BYTES) -> bytes:
         """The first bytes, without a byte-order mark."""
@@ -95,7 +115,9 @@ def entries(path: Path, within: Path | None = None) -> Iterator[Entry | Problem]
         mode = path.stat().st_mode
         placed = _placed(path, within)
     except OSError as error:
-        raise InvalidInput(f"Cannot read {path}: {error.strerror}. Give a file or folder that exists.") from error
+        raise InvalidInput(
+            f"Cannot read {path}: {error.strerror}. Give a file or folder that exists."
+        ) from error
     if stat.S_ISDIR(mode):
         for folder, subfolders, names in os.walk(path):
             subfolders[:] = sorted(s for s in subfolders if s not in _OF_PROGRAMS)
@@ -104,7 +126,9 @@ def entries(path: Path, within: Path | None = None) -> Iterator[Entry | Problem]
                 file = Path(folder, name)
                 if stat.S_ISREG(file.lstat().st_mode):
                     below = file.relative_to(path)
-                    yield from _file(file, str(below), _joined(placed, below), beside, optional=True)
+                    yield from _file(
+                        file, str(below), _joined(placed, below), beside, optional=True
+                    )
     elif stat.S_ISREG(mode):
         yield from _file(path, path.name, placed, _alone(path, placed, within), optional=False)
     else:
@@ -163,7 +187,9 @@ def _plain(path: Path, name: str, place: str, around: Around) -> Entry:
     return Entry(name, about.st_size, lambda: path.open("rb"), path, modified, place, around)
 
 
-def _file(path: Path, name: str, place: str, around: Around, *, optional: bool) -> Iterator[Entry | Problem]:
+def _file(
+    path: Path, name: str, place: str, around: Around, *, optional: bool
+) -> Iterator[Entry | Problem]:
     if _ignorable(name):
         return
     if path.suffix.lower() == ".zip" or _is_zip(path):
@@ -188,7 +214,11 @@ def _is_zip(path: Path) -> bool:
 
 def _ignorable(name: str) -> bool:
     parts = name.replace("\\", "/").split("/")
-    return not _OF_PROGRAMS.isdisjoint(parts[:-1]) or parts[-1].startswith("._") or parts[-1] == ".DS_Store"
+    return (
+        not _OF_PROGRAMS.isdisjoint(parts[:-1])
+        or parts[-1].startswith("._")
+        or parts[-1] == ".DS_Store"
+    )
 
 
 def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
@@ -196,7 +226,9 @@ def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise UnsafeFile(f"{name} is not a readable zip archive ({error}). Download it again.") from error
+        raise UnsafeFile(
+            f"{name} is not a readable zip archive ({error}). Download it again."
+        ) from error
     refuse_bombs(name, members, path.stat().st_size)
     found: list[Entry] = []
     folders: dict[str, dict[str, Entry]] = {}
@@ -211,7 +243,15 @@ def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
         else:
             opener, inner = _member_opener(path, member), f"{place}!{member.filename}"
             folder = folders.setdefault(member.filename.rpartition("/")[0], {})
-            entry = Entry(inside, member.file_size, opener, None, member.date_time, inner, partial(_itself, folder))
+            entry = Entry(
+                inside,
+                member.file_size,
+                opener,
+                None,
+                member.date_time,
+                inner,
+                partial(_itself, folder),
+            )
             folder[entry.basename.lower()] = entry
             found.append(entry)
     yield from found
@@ -235,13 +275,18 @@ def _member_opener(path: Path, member: zipfile.ZipInfo) -> Callable[[], IO[bytes
 
 def refuse_bombs(name: str, members: list[zipfile.ZipInfo], size: int) -> None:
     if len(members) > LIMITS.archive_entries:
-        raise UnsafeFile(f"{name} holds {len(members):,} files; at most {LIMITS.archive_entries:,} are accepted.")
+        raise UnsafeFile(
+            f"{name} holds {len(members):,} files; at most {LIMITS.archive_entries:,} are accepted."
+        )
     end = 0
     for member in sorted(members, key=lambda m: m.header_offset):
         if member.header_offset < end:
             raise UnsafeFile(f"{name} is a zip bomb: its entries overlap.")
         end = member.header_offset + member.compress_size
-        if member.file_size > LIMITS.archive_ratio * max(member.compress_size, 1) and member.file_size > 10_000_000:
+        if (
+            member.file_size > LIMITS.archive_ratio * max(member.compress_size, 1)
+            and member.file_size > 10_000_000
+        ):
             raise UnsafeFile(
                 f"{name} is a zip bomb: {member.filename!r} unpacks to more than {LIMITS.archive_ratio} times its size."
             )
@@ -249,7 +294,9 @@ def refuse_bombs(name: str, members: list[zipfile.ZipInfo], size: int) -> None:
         raise UnsafeFile(f"{name} is damaged: it declares more data than it holds.")
     total = sum(m.file_size for m in members)
     if total > LIMITS.archive_bytes:
-        raise UnsafeFile(f"{name} unpacks to {total:,} bytes; at most {LIMITS.archive_bytes:,} are accepted.")
+        raise UnsafeFile(
+            f"{name} unpacks to {total:,} bytes; at most {LIMITS.archive_bytes:,} are accepted."
+        )
 
 
 class _Watched(io.RawIOBase):

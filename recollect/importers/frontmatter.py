@@ -67,7 +67,9 @@ def _yaml(text: str) -> dict[str, Json] | None:
     try:
         value = yaml12.loaded(text)
     except ValueError as error:
-        raise _RefusedError("front matter that is not valid YAML", f"{error} of it" if str(error) else "") from None
+        raise _RefusedError(
+            "front matter that is not valid YAML", f"{error} of it" if str(error) else ""
+        ) from None
     return {} if value is None and not text.strip() else _mapping(value)
 
 
@@ -81,7 +83,9 @@ def _toml(text: str) -> dict[str, Json] | None:
 
 def _refuse_long(text: str) -> None:
     if len(text) > LIMITS.front_matter_characters:
-        raise _RefusedError(f"front matter of more than {LIMITS.front_matter_characters:,} characters")
+        raise _RefusedError(
+            f"front matter of more than {LIMITS.front_matter_characters:,} characters"
+        )
 
 
 def _mapping(value: Any) -> dict[str, Json] | None:

@@ -40,7 +40,13 @@ from recollect.text import moment
 NAME = "gemini-cli"
 LABEL = "Gemini CLI sessions (session-*.jsonl, session-*.json)"
 
-_ROLES = {"user": "user", "gemini": "assistant", "info": "system", "warning": "system", "error": "system"}
+_ROLES = {
+    "user": "user",
+    "gemini": "assistant",
+    "info": "system",
+    "warning": "system",
+    "error": "system",
+}
 _NOTED = ("projectHash", "kind", "directories")
 _PROJECT_BYTES = 65_536
 
@@ -115,7 +121,11 @@ class _Session:
 
     def _set(self, about: Mapping[str, Json]) -> None:
         self._about |= {k: v for k, v in about.items() if k != "messages"}
-        listed = [m for m in _list(about.get("messages")) if isinstance(m, dict) and isinstance(m.get("id"), str)]
+        listed = [
+            m
+            for m in _list(about.get("messages"))
+            if isinstance(m, dict) and isinstance(m.get("id"), str)
+        ]
         if listed:
             for message in listed:
                 known = self._messages.get(message["id"])
@@ -137,7 +147,10 @@ class _Session:
     def documents(self) -> Iterator[Document | Problem]:
         passages, head = self._linked()
         times = [p.created_at for p in passages if p.created_at]
-        started, changed = moment(self._about.get("startTime")), moment(self._about.get("lastUpdated"))
+        started, changed = (
+            moment(self._about.get("startTime")),
+            moment(self._about.get("lastUpdated")),
+        )
         session, parent = string(self._about.get("sessionId")) or stem(self._entry), self._parent()
         if passages:
             yield Document(
@@ -152,18 +165,26 @@ class _Session:
                 metadata=self._metadata(parent),
             )
         else:
-            yield Problem("no messages in the session", where=self._entry.name, unit="conversations")
+            yield Problem(
+                "no messages in the session", where=self._entry.name, unit="conversations"
+            )
         yield from self._tally.problems()
 
     def _linked(self) -> tuple[list[Passage], str | None]:
         """The passages with their parents, and the one where the session stands."""
-        calls = {string(call.get("id")) for m in self._messages.values() for call in _objects(m.get("toolCalls"))}
+        calls = {
+            string(call.get("id"))
+            for m in self._messages.values()
+            for call in _objects(m.get("toolCalls"))
+        }
         above: dict[str, str | None] = {}
         previous = None
         for id_ in self._current:
             above[id_] = previous
             previous = id_
-        ends: dict[str, str | None] = {}  # message -> its last passage, or that of the nearest above it
+        ends: dict[
+            str, str | None
+        ] = {}  # message -> its last passage, or that of the nearest above it
         passages: list[Passage] = []
         for id_ in self._in_order(above):
             tip = ends.get(above.get(id_, self._hung.get(id_)) or "")
@@ -197,7 +218,9 @@ class _Session:
         hashed = string(self._about.get("projectHash"))
         if at and self._entry.path is not None and Path(self._entry.place).is_absolute():
             tmp = Path(self._entry.place).parents[len(parts) - at + 1]
-            if found := _root(tmp / slug / ".project_root") or _listed(tmp.parent / "projects.json", slug, hashed):
+            if found := _root(tmp / slug / ".project_root") or _listed(
+                tmp.parent / "projects.json", slug, hashed
+            ):
                 return found
         directories = self._about.get("directories")
         if isinstance(directories, list) and directories and isinstance(directories[0], str):
@@ -224,13 +247,19 @@ def _spoken(message: Mapping[str, Json], calls: set[str], tally: Tally) -> list[
     passages = [
         made._replace(id=f"{id_}:thought:{n}", content=words, kind="thinking")
         for n, thought in enumerate(_objects(message.get("thoughts")))
-        if (words := "\n".join(filter(None, (string(thought.get("subject")), string(thought.get("description"))))))
+        if (
+            words := "\n".join(
+                filter(None, (string(thought.get("subject")), string(thought.get("description"))))
+            )
+        )
     ]
     passages += _parts(made, message, calls)
     for n, call in enumerate(_objects(message.get("toolCalls"))):
         passages += _used(made, call, f"{id_}:{string(call.get('id')) or n}")
     if isinstance(message.get("tokens"), dict) and passages:
-        passages[0] = passages[0]._replace(metadata={**passages[0].metadata, "usage": message["tokens"]})
+        passages[0] = passages[0]._replace(
+            metadata={**passages[0].metadata, "usage": message["tokens"]}
+        )
     return passages
 
 
@@ -249,8 +278,14 @@ def _parts(made: Passage, message: Mapping[str, Json], calls: set[str]) -> list[
                 passages += _used(made, call, f"{made.id}:part:{n}")
         elif response := mapping(part.get("functionResponse")):
             if string(response.get("id")) not in calls:
-                given = made._replace(id=f"{made.id}:part:{n}", role="tool", kind="tool_result", model=None)
-                passages.append(given._replace(content=_answer([part]), tool=string(response.get("name")) or None))
+                given = made._replace(
+                    id=f"{made.id}:part:{n}", role="tool", kind="tool_result", model=None
+                )
+                passages.append(
+                    given._replace(
+                        content=_answer([part]), tool=string(response.get("name")) or None
+                    )
+                )
         elif file := _file(part):
             files.append(file)
     if words or files:
@@ -258,23 +293,44 @@ def _parts(made: Passage, message: Mapping[str, Json], calls: set[str]) -> list[
         shown = "\n".join(string(p.get("text")) for p in _content(message.get("displayContent")))
         text = "\n".join(words)
         notes = {"displayed": shown} if shown and shown != text else {}
-        passages.append(made._replace(content=text, kind=kind, attachments=tuple(files), metadata=notes))
+        passages.append(
+            made._replace(content=text, kind=kind, attachments=tuple(files), metadata=notes)
+        )
     return passages
 
 
 def _used(made: Passage, call: Mapping[str, Json], id_: str) -> list[Passage]:
     tool = string(call.get("name")) or None
-    notes = {k: call[k] for k in ("status", "description", "agentId") if isinstance(call.get(k), str) and call[k]}
+    notes = {
+        k: call[k]
+        for k in ("status", "description", "agentId")
+        if isinstance(call.get(k), str) and call[k]
+    }
     notes |= {"call_id": call["id"]} if isinstance(call.get("id"), str) else {}
     at = moment(call.get("timestamp")) or made.created_at
-    asked = made._replace(id=id_, content=readable(mapping(call.get("args"))), kind="tool_call", tool=tool,
-                          created_at=at, metadata=notes)  # fmt: skip
+    asked = made._replace(
+        id=id_,
+        content=readable(mapping(call.get("args"))),
+        kind="tool_call",
+        tool=tool,
+        created_at=at,
+        metadata=notes,
+    )
     answer = _answer(_content(call.get("result"))) or readable(call.get("resultDisplay") or "")
     if not answer:
         return [asked]
     files = tuple(file for part in _content(call.get("result")) if (file := _file(part)))
-    return [asked, asked._replace(id=f"{id_}:result", role="tool", content=answer, kind="tool_result", model=None,
-                                  attachments=files)]  # fmt: skip
+    return [
+        asked,
+        asked._replace(
+            id=f"{id_}:result",
+            role="tool",
+            content=answer,
+            kind="tool_result",
+            model=None,
+            attachments=files,
+        ),
+    ]
 
 
 def _answer(parts: list[dict[str, Json]]) -> str:
@@ -300,7 +356,11 @@ def _file(part: Mapping[str, Json]) -> dict[str, Json] | None:
 def _content(value: Json) -> list[dict[str, Json]]:
     """A list of parts, however it is written: text alone, one part, or several."""
     several = value if isinstance(value, list) else [value]
-    return [{"text": part} if isinstance(part, str) else part for part in several if isinstance(part, (str, dict))]
+    return [
+        {"text": part} if isinstance(part, str) else part
+        for part in several
+        if isinstance(part, (str, dict))
+    ]
 
 
 def _objects(value: Json) -> list[dict[str, Json]]:
@@ -330,7 +390,10 @@ def _root(file: Path) -> str:
 def _project_of(text: str, slug: str, hashed: str) -> str:
     projects = mapping(mapping(parsed(text)).get("projects"))
     for path, name in projects.items():
-        if name == slug or hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest() in (slug, hashed):
+        if name == slug or hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest() in (
+            slug,
+            hashed,
+        ):
             return path
     return ""
 

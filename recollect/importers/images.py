@@ -13,16 +13,26 @@ from recollect.importers.files import Entry
 from recollect.importers.texts import Unreadable
 from recollect.importers.zipped import parsed
 
-ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".avif", ".heic", ".heif"})
+ENDINGS = frozenset(
+    {".png", ".jpg", ".jpeg", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".avif", ".heic", ".heif"}
+)
 
 _OPENED = ("PNG", "JPEG", "MPO", "WEBP", "GIF", "TIFF", "BMP", "AVIF")
 _UNOPENED = frozenset({".heic", ".heif", ".avif"})
 """What is taken by its name alone where it cannot be opened."""
 _DETAILS = 0x8769
 _DESCRIPTION, _ARTIST, _CHANGED, _TAKEN, _COMMENT = 0x010E, 0x013B, 0x0132, 0x9003, 0x9286
-_TITLE_XP, _COMMENT_XP, _AUTHOR_XP, _KEYWORDS_XP, _SUBJECT_XP = 0x9C9B, 0x9C9C, 0x9C9D, 0x9C9E, 0x9C9F
+_TITLE_XP, _COMMENT_XP, _AUTHOR_XP, _KEYWORDS_XP, _SUBJECT_XP = (
+    0x9C9B,
+    0x9C9C,
+    0x9C9D,
+    0x9C9E,
+    0x9C9F,
+)
 _TEXTS = ("description", "comment", "parameters", "prompt", "usercomment")
-_CAMERA = re.compile(r"(?:OLYMPUS|SONY|SAMSUNG|KONICA|MINOLTA) .*|DCF.*|default|ASCII|binary comment", re.IGNORECASE)
+_CAMERA = re.compile(
+    r"(?:OLYMPUS|SONY|SAMSUNG|KONICA|MINOLTA) .*|DCF.*|default|ASCII|binary comment", re.IGNORECASE
+)
 _DATE = re.compile(r"(\d{4}):(\d\d):(\d\d) (\d\d:\d\d:\d\d)")
 
 
@@ -32,10 +42,20 @@ def extract(entry: Entry) -> Extract:
     data = contents(entry)
     Image.init()  # else it knows only some kinds
     try:
-        with Image.open(io.BytesIO(data), formats=[kind for kind in _OPENED if kind in Image.OPEN]) as image:
+        with Image.open(
+            io.BytesIO(data), formats=[kind for kind in _OPENED if kind in Image.OPEN]
+        ) as image:
             try:
                 return _said(image)
-            except (ValueError, TypeError, KeyError, IndexError, SyntaxError, OSError, struct.error):
+            except (
+                ValueError,
+                TypeError,
+                KeyError,
+                IndexError,
+                SyntaxError,
+                OSError,
+                struct.error,
+            ):
                 return Extract()  # what is said of it is damaged; it still has a name
     except UnidentifiedImageError as error:
         if entry.basename.lower().endswith(tuple(_UNOPENED)):
@@ -49,7 +69,11 @@ def _said(image: Any) -> Extract:
     """What the picture's head says; its points are never unpacked."""
     exif = image.getexif()
     details = exif.get_ifd(_DETAILS)
-    info = {str(key).lower(): _words(value) for key, value in image.info.items() if isinstance(value, str | bytes)}
+    info = {
+        str(key).lower(): _words(value)
+        for key, value in image.info.items()
+        if isinstance(value, str | bytes)
+    }
     xmp = parsed(_bytes(image.info.get("xmp") or image.info.get("XML:com.adobe.xmp")))
     texts = [
         *_listed(xmp, "description"),
@@ -59,8 +83,17 @@ def _said(image: Any) -> Extract:
         *(info[key] for key in _TEXTS if key in info),
     ]
     titles = [*_listed(xmp, "title"), _wide(exif.get(_TITLE_XP)), info.get("title", "")]
-    authors = [*_listed(xmp, "creator"), _words(exif.get(_ARTIST)), _wide(exif.get(_AUTHOR_XP)), info.get("author", "")]
-    tags = [*_listed(xmp, "subject"), *listed(_wide(exif.get(_KEYWORDS_XP))), *listed(info.get("keywords"))]
+    authors = [
+        *_listed(xmp, "creator"),
+        _words(exif.get(_ARTIST)),
+        _wide(exif.get(_AUTHOR_XP)),
+        info.get("author", ""),
+    ]
+    tags = [
+        *_listed(xmp, "subject"),
+        *listed(_wide(exif.get(_KEYWORDS_XP))),
+        *listed(info.get("keywords")),
+    ]
     taken = _DATE.sub(r"\1-\2-\3T\4", _words(details.get(_TAKEN)) or _words(exif.get(_CHANGED)))
     return Extract(
         text=joined(dict.fromkeys(text for text in texts if text and not _CAMERA.fullmatch(text))),
@@ -79,7 +112,13 @@ def _listed(xmp: Any, name: str) -> Iterator[str]:
 
 
 def _bytes(value: Any) -> bytes:
-    return value.encode("utf-8", "replace") if isinstance(value, str) else value if isinstance(value, bytes) else b""
+    return (
+        value.encode("utf-8", "replace")
+        if isinstance(value, str)
+        else value
+        if isinstance(value, bytes)
+        else b""
+    )
 
 
 def _words(value: Any) -> str:
@@ -99,5 +138,9 @@ def _user_comment(value: Any) -> str:
         return _words(value)
     kind, text = value[:8], value[8:]
     if kind == b"UNICODE\0":
-        return text.decode("utf-16-be" if text[:1] == b"\0" else "utf-16-le", "replace").replace("\0", "").strip()
+        return (
+            text.decode("utf-16-be" if text[:1] == b"\0" else "utf-16-le", "replace")
+            .replace("\0", "")
+            .strip()
+        )
     return _words(text if kind in (b"ASCII\0\0\0", b"\0" * 8) else value)

@@ -47,7 +47,8 @@ _SALVAGE_EFFORT = 4  # how much broken text may be read in search of whole recor
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _LIST_START = re.compile(
-    rf'\s*+(?:\[|\{{(?:\s*+{_STRING}\s*+:\s*+(?:{_STRING}|[-+.\w]++)\s*+,)*+\s*+"conversations"\s*+:\s*+\[)', re.DOTALL
+    rf'\s*+(?:\[|\{{(?:\s*+{_STRING}\s*+:\s*+(?:{_STRING}|[-+.\w]++)\s*+,)*+\s*+"conversations"\s*+:\s*+\[)',
+    re.DOTALL,
 )
 _BETWEEN = re.compile(rf"\s*+,\s*+\{{\s*+{_STRING}\s*+:")
 _CLOSING = re.compile(r'["\]}]')
@@ -81,7 +82,9 @@ _DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_real, parse_constant=
 class _BrokenError(ValueError):
     """Text that is no value; `cost` is how much of it was read to find out."""
 
-    def __init__(self, reason: str, detail: str = "", *, cost: int = 1, ended: bool = False) -> None:
+    def __init__(
+        self, reason: str, detail: str = "", *, cost: int = 1, ended: bool = False
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.detail = detail
@@ -263,20 +266,28 @@ class _Window:
             if between := _BETWEEN.match(self.text, end):
                 self._separator = "}" + between[0]
             # A number at the very end of the window may go on behind it.
-            if isinstance(value, (dict, list)) or len(self.text) - end > _CUT_MARGIN or not self.more():
+            if (
+                isinstance(value, (dict, list))
+                or len(self.text) - end > _CUT_MARGIN
+                or not self.more()
+            ):
                 return value, end
 
     def _grow_or_raise(self, error: JSONDecodeError) -> None:
         seen = len(self.text) - self.at
         unclosed = error.msg.startswith("Unterminated string")
-        broken = _BrokenError(_INVALID, error.msg, cost=seen if unclosed else error.pos - self.at + 1)
+        broken = _BrokenError(
+            _INVALID, error.msg, cost=seen if unclosed else error.pos - self.at + 1
+        )
         if error.pos < len(self.text) - _CUT_MARGIN and not unclosed:
             raise broken
         if seen > LIMITS.record_bytes:
             raise _BrokenError(f"record of more than {LIMITS.record_bytes:,} characters", cost=seen)
         if not self.more():
             if unclosed or not _CLOSING.search(self.text, error.pos):
-                reason = "file ends too early" if self._dropped or self.text.strip() else "empty file"
+                reason = (
+                    "file ends too early" if self._dropped or self.text.strip() else "empty file"
+                )
                 raise _BrokenError(reason, cost=seen, ended=True)
             raise broken
 
@@ -324,7 +335,9 @@ def _lines(file: io.TextIOWrapper) -> Iterator[tuple[int, Any] | Problem]:
         if len(line) > LIMITS.record_bytes:
             while not line.endswith("\n") and (line := file.readline(_CHUNK)):
                 pass
-            yield Problem(f"line of more than {LIMITS.record_bytes:,} characters", where=where, failed=True)
+            yield Problem(
+                f"line of more than {LIMITS.record_bytes:,} characters", where=where, failed=True
+            )
         elif not line.isspace():
             yield from _line(line, number, where)
 
@@ -336,7 +349,9 @@ def _line(line: str, number: int, where: str) -> Iterator[tuple[int, Any] | Prob
         if error.reason == _INVALID and not line.endswith("\n"):
             yield Problem("unfinished last line", where)
         else:
-            yield Problem(error.reason, f"{where}: {error.detail}" if error.detail else where, failed=True)
+            yield Problem(
+                error.reason, f"{where}: {error.detail}" if error.detail else where, failed=True
+            )
         return
     if _UNDECODABLE in line:
         yield Problem(_REPLACED, where, failed=True)

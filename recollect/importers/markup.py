@@ -11,14 +11,67 @@ from recollect.importers.extract import joined, tidy
 Element = Any
 
 _SKIPPED = frozenset(
-    {"script", "style", "template", "noscript", "head", "svg", "math", "iframe", "object", "form", "select"}
+    {
+        "script",
+        "style",
+        "template",
+        "noscript",
+        "head",
+        "svg",
+        "math",
+        "iframe",
+        "object",
+        "form",
+        "select",
+    }
 )
-_BLOCKS = frozenset({
-    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "div",
-    "dl", "dt", "fieldset", "figcaption", "figure", "footer", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr",
-    "html", "legend", "li", "main", "nav", "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot",
-    "th", "thead", "tr", "ul",
-})  # fmt: skip
+_BLOCKS = frozenset(
+    {
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "caption",
+        "center",
+        "dd",
+        "details",
+        "dialog",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "header",
+        "hr",
+        "html",
+        "legend",
+        "li",
+        "main",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "section",
+        "summary",
+        "table",
+        "tbody",
+        "td",
+        "tfoot",
+        "th",
+        "thead",
+        "tr",
+        "ul",
+    }
+)
 _HEADING = re.compile(r"h([1-6])$")
 _SPACE = re.compile(r"\s+")
 _DEEPEST = 250
@@ -98,7 +151,9 @@ def _inline(element: Element, depth: int) -> str:
         return "\n"
     if element.tag == "img":
         return str(element.get("alt") or "")
-    text = _flat(element.text) + "".join(_inline(child, depth + 1) + _flat(child.tail) for child in element)
+    text = _flat(element.text) + "".join(
+        _inline(child, depth + 1) + _flat(child.tail) for child in element
+    )
     return f"\n{text}\n" if element.tag in _BLOCKS else text
 
 

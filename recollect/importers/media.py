@@ -19,14 +19,20 @@ from recollect.model import MEDIA, Document, Json, Problem
 from recollect.settings import LIMITS
 
 NAME = "media"
-LABEL = "Media (PDF, EPUB, Word, PowerPoint, web pages, pictures; audio and video with a transcript)"
+LABEL = (
+    "Media (PDF, EPUB, Word, PowerPoint, web pages, pictures; audio and video with a transcript)"
+)
 
 Extractor = Callable[[Entry], Extract]
 
 
 def claims(entry: Entry) -> bool:
     ending = split(entry.basename)[1]
-    return ending in _KINDS or ending == beside.DESCRIPTION or (ending in _SIDECARS and beside.owner(entry) is not None)
+    return (
+        ending in _KINDS
+        or ending == beside.DESCRIPTION
+        or (ending in _SIDECARS and beside.owner(entry) is not None)
+    )
 
 
 def accepts(entry: Entry) -> bool:
@@ -38,7 +44,9 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
     ending = split(entry.basename)[1]
     owner = beside.owner(entry) if ending in _SIDECARS or ending == beside.DESCRIPTION else None
     if ending == beside.DESCRIPTION:
-        yield Problem("it describes a recording, and is read with that", entry.name, unit="conversations")
+        yield Problem(
+            "it describes a recording, and is read with that", entry.name, unit="conversations"
+        )
     elif owner is not None:
         yield from _of_owner(entry, owner)
     else:
@@ -107,7 +115,9 @@ def _of_owner(entry: Entry, owner: Entry) -> Iterator[Document | Problem]:
     if chosen is not None and chosen.place == entry.place:
         yield from read(owner)
     else:
-        yield Problem("it belongs to another file, and is read with that", entry.name, unit="conversations")
+        yield Problem(
+            "it belongs to another file, and is read with that", entry.name, unit="conversations"
+        )
 
 
 # -- kinds -------------------------------------------------------------------

@@ -138,7 +138,14 @@ class _Said:
                 yield self.left.pop(self._names.pop(name))
 
     def text(self, names: Iterable[str]) -> str:
-        return next((str(value).strip() for value in self._take(names) if isinstance(value, (str, int, float))), "")
+        return next(
+            (
+                str(value).strip()
+                for value in self._take(names)
+                if isinstance(value, (str, int, float))
+            ),
+            "",
+        )
 
     def words(self, names: Iterable[str]) -> list[str]:
         return distinct(word for value in self._take(names) for word in words(value))

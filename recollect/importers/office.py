@@ -14,7 +14,9 @@ from recollect.importers.files import Entry
 from recollect.importers.texts import Unreadable
 from recollect.importers.zipped import Element, Zipped, every, first, named
 
-_SKIPPED = frozenset({"Fallback", "del", "moveFrom", "tracked-changes", "annotation", "notes-configuration"})
+_SKIPPED = frozenset(
+    {"Fallback", "del", "moveFrom", "tracked-changes", "annotation", "notes-configuration"}
+)
 _ROWS = frozenset({"tr", "table-row"})
 _PARAGRAPHS = frozenset({"p", "h"})
 _BREAKS = frozenset({"br", "cr", "line-break"})
@@ -59,7 +61,9 @@ def odt(entry: Entry) -> Extract:
     if root is None:
         raise Unreadable("damaged, or not what its name says")
     body = next(root.iter("{*}body"), root)
-    return _about(zipped, "meta.xml")._replace(text=_enough(joined(_blocks(body, _odt_heading, _mixed))))
+    return _about(zipped, "meta.xml")._replace(
+        text=_enough(joined(_blocks(body, _odt_heading, _mixed)))
+    )
 
 
 def rtf(entry: Entry) -> Extract:
@@ -76,7 +80,9 @@ def rtf(entry: Entry) -> Extract:
 
 
 def _main(zipped: Zipped) -> str:
-    found = next((name for kind, name in zipped.relations("").values() if kind == "officeDocument"), None)
+    found = next(
+        (name for kind, name in zipped.relations("").values() if kind == "officeDocument"), None
+    )
     if found is None or zipped.part(found) is None:
         raise Unreadable("damaged, or not what its name says")
     return found
@@ -101,7 +107,9 @@ def _about(zipped: Zipped, name: str) -> Extract:
 
 
 def _blocks(
-    element: Element, heading: Callable[[Element], str], inline: Callable[[Element], str] | None = None
+    element: Element,
+    heading: Callable[[Element], str],
+    inline: Callable[[Element], str] | None = None,
 ) -> Iterator[str]:
     """The paragraphs below an element, and the rows of tables as one line each."""
     name = named(element)
@@ -144,14 +152,18 @@ def _runs(element: Element) -> str:
 
 def _is_number(element: Element) -> bool:
     """Whether it is a field that counts slides or tells the day."""
-    return named(element) == "fld" and any(element.get("type", "").startswith(kind) for kind in _NUMBERS)
+    return named(element) == "fld" and any(
+        element.get("type", "").startswith(kind) for kind in _NUMBERS
+    )
 
 
 # -- Word --------------------------------------------------------------------
 
 
 def _attribute(element: Element, name: str) -> str:
-    return next((str(value) for key, value in element.attrib.items() if key.rpartition("}")[2] == name), "")
+    return next(
+        (str(value) for key, value in element.attrib.items() if key.rpartition("}")[2] == name), ""
+    )
 
 
 def _headings(styles: Element | None) -> dict[str, int]:
@@ -203,7 +215,14 @@ def _placeholder(shape: Element) -> str:
 
 def _title(root: Element | None) -> str:
     shapes = [] if root is None else root.iter("{*}sp")
-    return next((" ".join(_of_slide(shape)) for shape in shapes if _placeholder(shape) in ("title", "ctrTitle")), "")
+    return next(
+        (
+            " ".join(_of_slide(shape))
+            for shape in shapes
+            if _placeholder(shape) in ("title", "ctrTitle")
+        ),
+        "",
+    )
 
 
 # -- OpenDocument ------------------------------------------------------------
@@ -211,7 +230,9 @@ def _title(root: Element | None) -> str:
 
 def _odt_heading(paragraph: Element) -> str:
     if named(paragraph) != "h":
-        return "- " if any(named(above) == "list-item" for above in paragraph.iterancestors()) else ""
+        return (
+            "- " if any(named(above) == "list-item" for above in paragraph.iterancestors()) else ""
+        )
     depth = _attribute(paragraph, "outline-level")
     return "#" * (min(int(depth), 6) if depth.isdigit() and int(depth) else 1) + " "
 

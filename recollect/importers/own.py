@@ -35,16 +35,55 @@ NAME = "recollect"
 LABEL = "Recollect JSON (*.json)"
 
 _CONVERSATION_KEYS = frozenset(
-    {"id", "session_id", "title", "namespace", "created_at", "updated_at", "message_count", "metadata", "messages"}
+    {
+        "id",
+        "session_id",
+        "title",
+        "namespace",
+        "created_at",
+        "updated_at",
+        "message_count",
+        "metadata",
+        "messages",
+    }
     | {"origin", "origin_id", "source", "head", "partial", "shared_ids"}
 )
 _MESSAGE_KEYS = frozenset(
-    {"id", "conversation_id", "role", "content", "model", "tool_used", "tool", "attachments", "citations"}
-    | {"timestamp", "created_at", "updated_at", "author", "kind", "parent_id", "visibility", "canonical", "metadata"}
+    {
+        "id",
+        "conversation_id",
+        "role",
+        "content",
+        "model",
+        "tool_used",
+        "tool",
+        "attachments",
+        "citations",
+    }
+    | {
+        "timestamp",
+        "created_at",
+        "updated_at",
+        "author",
+        "kind",
+        "parent_id",
+        "visibility",
+        "canonical",
+        "metadata",
+    }
 )
 # Keys by which other programs' conversations are known, although they too hold `messages`.
 _FOREIGN_KEYS = frozenset(
-    {"mapping", "chat_messages", "conversationId", "messagesTree", "chat", "history", "guild", "sessionId"}
+    {
+        "mapping",
+        "chat_messages",
+        "conversationId",
+        "messagesTree",
+        "chat",
+        "history",
+        "guild",
+        "sessionId",
+    }
 )
 _FORMAT = re.compile(rb'"format"\s*:\s*"recollect"')
 _ROLE = re.compile(rb'"role"\s*:')
@@ -172,7 +211,9 @@ def _passage(record: Mapping[str, Json], identity: str, index: int) -> Passage |
         parent=_identity(record.get("parent_id")),
         created_at=moment(record.get("timestamp")) or moment(record.get("created_at")),
         updated_at=moment(record.get("updated_at")),
-        visibility=HUMAN_ONLY if for_people(metadata) else _one_of(VISIBILITIES, record.get("visibility")),
+        visibility=HUMAN_ONLY
+        if for_people(metadata)
+        else _one_of(VISIBILITIES, record.get("visibility")),
         attachments=(*_items(record.get("attachments")), *other_parts),
         citations=_items(record.get("citations")),
         metadata=metadata,
@@ -192,7 +233,9 @@ def _text(content: Json) -> tuple[str, list[Json]] | None:
 
 
 def _is_text(part: Json) -> bool:
-    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+    return (
+        isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+    )
 
 
 def _conversation_metadata(record: Mapping[str, Json], identity: str) -> dict[str, Json]:

@@ -23,7 +23,8 @@ from recollect.settings import LIMITS
 _HYPHEN = re.compile(r"[\x02\ufffe]\s*\n?|\xad\n")
 _UNPRINTED = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 _NO_TITLE = re.compile(
-    r"untitled|microsoft (?:word|powerpoint)|.*\.(?:docx?|pptx?|tex|dvi|indd|qxd|pdf|ps)$", re.IGNORECASE
+    r"untitled|microsoft (?:word|powerpoint)|.*\.(?:docx?|pptx?|tex|dvi|indd|qxd|pdf|ps)$",
+    re.IGNORECASE,
 )
 _OPENS = re.compile(r"[•▪◦‣·*–—-] |\d+(?:\.\d+)*\.? +\w|\(\w{1,3}\) ")
 """How an item of a list or a numbered heading begins."""
@@ -39,7 +40,9 @@ def extract(entry: Entry) -> Extract:
         raise Unreadable(_reason(found["error"]))
     text, pages, lacks = paged(map(_unwrapped, found["pages"]))
     if not text.strip():
-        raise Unreadable("no text in it, as in a scan; make it searchable (OCR) and import it again")
+        raise Unreadable(
+            "no text in it, as in a scan; make it searchable (OCR) and import it again"
+        )
     if not found["all"]:
         lacks = f"too much of it: only the first {len(pages):,} pages were taken"
     about = {name: str(value).strip() for name, value in found["about"].items()}
@@ -65,9 +68,11 @@ class _Reader:
 
     def ask(self, path: Path) -> dict[str, Any]:
         question = {
-            "path": str(path), "pages": LIMITS.document_pages, "characters": LIMITS.document_characters,
+            "path": str(path),
+            "pages": LIMITS.document_pages,
+            "characters": LIMITS.document_characters,
             "seconds": LIMITS.document_seconds,
-        }  # fmt: skip
+        }
         with self._lock:
             process = self._running()
             timer = Timer(LIMITS.document_seconds + _GRACE, process.kill)
@@ -84,13 +89,17 @@ class _Reader:
                 timer.cancel()
             if not line.endswith(b"\n"):
                 self._end()
-                raise Unreadable("not a PDF that can be read: it takes more time or memory than any should")
+                raise Unreadable(
+                    "not a PDF that can be read: it takes more time or memory than any should"
+                )
         found: dict[str, Any] = json.loads(line)
         return found
 
     def _running(self) -> subprocess.Popen[bytes]:
         self._asked += 1
-        if self._asked % _LONGEST_LIFE == 0 or (self._process is not None and self._process.poll() is not None):
+        if self._asked % _LONGEST_LIFE == 0 or (
+            self._process is not None and self._process.poll() is not None
+        ):
             self._end()
         if self._process is None:
             command = [sys.executable, "-P", pdf_reader.__file__, str(LIMITS.document_memory_bytes)]
@@ -131,7 +140,9 @@ def _unwrapped(text: str) -> str:
     parts: list[str] = []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         goes_on = following[:1].islower() or (len(line) >= _WIDE * widest and widest > 40)
-        goes_on = goes_on and not (_OPENS.match(following) and line.endswith((".", ":", ";", "!", "?")))
+        goes_on = goes_on and not (
+            _OPENS.match(following) and line.endswith((".", ":", ";", "!", "?"))
+        )
         parts.append(line + (" " if line and following and goes_on else "\n"))
     return "".join(parts).strip()
 

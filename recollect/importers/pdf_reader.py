@@ -28,7 +28,11 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         while len(pages) < min(count, question["pages"]) and left > 0 and time.monotonic() < ends:
             pages.append(_text(document, len(pages)))
             left -= len(pages[-1])
-        return {"pages": pages, "all": len(pages) == count, "about": document.get_metadata_dict(skip_empty=True)}
+        return {
+            "pages": pages,
+            "all": len(pages) == count,
+            "about": document.get_metadata_dict(skip_empty=True),
+        }
     finally:
         document.close()
 

@@ -31,7 +31,17 @@ NAME = "prompts"
 LABEL = "Prompts (JSON, CSV, or Markdown with front matter)"
 
 _NAMES = ("name", "title", "act", "label", "command")
-_USER = ("user_prompt", "userPrompt", "user", "prompt", "content", "text", "template", "message", "body")
+_USER = (
+    "user_prompt",
+    "userPrompt",
+    "user",
+    "prompt",
+    "content",
+    "text",
+    "template",
+    "message",
+    "body",
+)
 _SYSTEM = ("system_prompt", "systemPrompt", "system", "system_message")
 _DETAILS = ("details", "description", "notes", "summary")
 _AUTHOR = ("author", "creator", "contributor")
@@ -109,7 +119,10 @@ def _front_matter_says_so(entry: Entry) -> bool:
     except UNREADABLE:
         return False
     end = re.search(rb"^(?:---|\.\.\.|\+\+\+)\s*$", head[3:], re.MULTILINE)
-    return bool(head.startswith((b"---", b"+++")) and _SAYS_SO.search(head[: end.start() + 3 if end else None]))
+    return bool(
+        head.startswith((b"---", b"+++"))
+        and _SAYS_SO.search(head[: end.start() + 3 if end else None])
+    )
 
 
 # -- reading -----------------------------------------------------------------
@@ -118,7 +131,11 @@ def _front_matter_says_so(entry: Entry) -> bool:
 def read(entry: Entry) -> Iterator[Document | Problem]:
     name = entry.basename.lower()
     prompts = _Prompts(entry)
-    found = _from_json(entry) if name.endswith(_JSON) else _from_text(entry, table=name.endswith(_TABLES))
+    found = (
+        _from_json(entry)
+        if name.endswith(_JSON)
+        else _from_text(entry, table=name.endswith(_TABLES))
+    )
     for item in found:
         if isinstance(item, Problem):
             yield item
@@ -148,12 +165,17 @@ def _from_json(entry: Entry) -> Found:
 
 def _unfolded(record: Any) -> Iterator[Any]:
     """The prompts in a record: itself, those that it lists, or those that it names."""
-    inner = next((record[key] for key in _LISTS if key in record), None) if isinstance(record, dict) else None
+    inner = (
+        next((record[key] for key in _LISTS if key in record), None)
+        if isinstance(record, dict)
+        else None
+    )
     if isinstance(inner, list):
         yield from inner
     elif isinstance(inner, dict):
         yield from (
-            {"name": name, **(one if isinstance(one, dict) else {"prompt": one})} for name, one in inner.items()
+            {"name": name, **(one if isinstance(one, dict) else {"prompt": one})}
+            for name, one in inner.items()
         )
     else:
         yield record
@@ -193,7 +215,12 @@ def _from_table(text: str) -> Found:
             if any(row):
                 yield f"row {rows.line_num + 1}", dict(zip(columns, row, strict=False))
     except csv.Error as error:
-        yield Problem("table that cannot be read on", f"row {rows.line_num + 1}: {error}", True, "conversations")
+        yield Problem(
+            "table that cannot be read on",
+            f"row {rows.line_num + 1}: {error}",
+            True,
+            "conversations",
+        )
 
 
 def _header(line: str) -> list[str]:
@@ -237,7 +264,11 @@ class _Prompts:
     def _document(self, fields: Mapping[str, str], record: Mapping[str, Any]) -> Document:
         updated_at = _time(record, _UPDATED)
         created_at = _time(record, _CREATED) or updated_at or self.entry.written
-        metadata = {"tags": _keywords(record), "author": fields["author"], "file": self.entry.basename}
+        metadata = {
+            "tags": _keywords(record),
+            "author": fields["author"],
+            "file": self.entry.basename,
+        }
         document = Document(
             origin=NAME,
             origin_id=fields["name"],
@@ -255,7 +286,9 @@ def _fields(record: Any) -> dict[str, str]:
     if isinstance(record, str):
         record = {"prompt": record}
     system, user = _said(record)
-    name = _first(record, _NAMES).strip() or truncate(next(iter((user or system).split("\n")), ""), _FIRST_WORDS)
+    name = _first(record, _NAMES).strip() or truncate(
+        next(iter((user or system).split("\n")), ""), _FIRST_WORDS
+    )
     return {
         "name": name,
         "details": _first(record, _DETAILS),
@@ -271,7 +304,9 @@ def _said(record: Mapping[str, Any]) -> tuple[str, str]:
     system, user = _first(record, _SYSTEM), _first(record, _USER)
     if record.get("role") in _SYSTEM_ROLES and not system:
         system, user = user, ""
-    messages = next((m for m in (record.get("messages"), record.get("prompt")) if isinstance(m, list)), None)
+    messages = next(
+        (m for m in (record.get("messages"), record.get("prompt")) if isinstance(m, list)), None
+    )
     if messages and isinstance(messages[0], dict) and "role" in messages[0]:
         told, rest = _spoken(messages)
         return joined((system, told)), user if user and "prompt" not in record else rest
@@ -286,7 +321,8 @@ def _spoken(messages: list[Any]) -> tuple[str, str]:
     rest = [m for m in messages if m.get("role") not in _SYSTEM_ROLES]
     alone = all(m.get("role") == "user" for m in rest)
     return told, "\n\n".join(
-        _text(m.get("content")) if alone else f"{m.get('role')}: {_text(m.get('content'))}" for m in rest
+        _text(m.get("content")) if alone else f"{m.get('role')}: {_text(m.get('content'))}"
+        for m in rest
     )
 
 

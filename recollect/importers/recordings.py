@@ -17,7 +17,18 @@ from recollect.settings import LIMITS
 from recollect.text import moment
 from recollect.transcript import parse
 
-_OLD = ("cp1252", "gb18030", "big5", "shift_jis", "euc_kr", "cp1251", "cp1250", "cp1253", "cp1255", "cp1256")
+_OLD = (
+    "cp1252",
+    "gb18030",
+    "big5",
+    "shift_jis",
+    "euc_kr",
+    "cp1251",
+    "cp1250",
+    "cp1253",
+    "cp1255",
+    "cp1256",
+)
 """Encodings in which subtitles were written before UTF-8."""
 _SAMPLE = 65_536
 
@@ -27,7 +38,9 @@ def extract(entry: Entry) -> Extract:
     beside = transcript_of(entry)
     if beside is not None:
         said = _said(contents(beside, LIMITS.transcript_bytes))
-        said = said._replace(language=said.language or without_language(split(beside.basename)[0])[1])
+        said = said._replace(
+            language=said.language or without_language(split(beside.basename)[0])[1]
+        )
     elif transcriber.configured():
         said = _said(transcriber.transcribe(entry))
     else:
@@ -42,7 +55,9 @@ def alone(entry: Entry) -> Extract:
     """A transcript without its recording."""
     name, language = without_language(split(entry.basename)[0])
     said = _said(contents(entry, LIMITS.transcript_bytes))
-    return _described(entry, said._replace(media_type=_kind(name, "video"), language=said.language or language))
+    return _described(
+        entry, said._replace(media_type=_kind(name, "video"), language=said.language or language)
+    )
 
 
 def decoded_text(data: bytes) -> Text:
@@ -55,7 +70,10 @@ def decoded_text(data: bytes) -> Text:
     best = from_bytes(data[:_SAMPLE], cp_isolation=list(_OLD)).best()
     if best is None:
         return found
-    return Text(data.decode(best.encoding, "replace").replace("\r\n", "\n").replace("\r", "\n"), best.encoding)
+    return Text(
+        data.decode(best.encoding, "replace").replace("\r\n", "\n").replace("\r", "\n"),
+        best.encoding,
+    )
 
 
 def _said(data: bytes) -> Extract:
@@ -80,7 +98,9 @@ def _tagged(entry: Entry, said: Extract) -> Extract:
         else:
             data = io.BytesIO(contents(entry))
             tags = TinyTag.get(entry.basename, file_obj=data)
-    except Exception:  # it has tags for players, and whatever is wrong with them does no harm to the transcript
+    except (
+        Exception
+    ):  # it has tags for players, and whatever is wrong with them does no harm to the transcript
         tags = None
     return said._replace(
         media_type=_kind(f"{entry.basename} {getattr(tags, 'genre', '') or ''}", kind),
@@ -110,9 +130,15 @@ def _described(entry: Entry, said: Extract) -> Extract:
         author=string(about.get("uploader")) or string(about.get("channel")) or said.author,
         url=string(about.get("webpage_url")) or string(about.get("original_url")) or said.url,
         language=string(about.get("language")) or said.language,
-        duration=float(seconds) if isinstance(seconds, int | float) and 0 < seconds < 1e9 else said.duration,
-        created_at=moment(about.get("timestamp")) or day(string(about.get("upload_date"))) or said.created_at,
-        tags=tuple(dict.fromkeys(tag for tag in listed(about.get("tags")) if isinstance(tag, str) and tag)),
+        duration=float(seconds)
+        if isinstance(seconds, int | float) and 0 < seconds < 1e9
+        else said.duration,
+        created_at=moment(about.get("timestamp"))
+        or day(string(about.get("upload_date")))
+        or said.created_at,
+        tags=tuple(
+            dict.fromkeys(tag for tag in listed(about.get("tags")) if isinstance(tag, str) and tag)
+        ),
         media_type="audio" if silent else said.media_type,
     )
 

@@ -21,7 +21,9 @@ UNKNOWN_CONVERSATION = "conversation of an unknown shape"
 
 
 def converted(
-    entry: Entry, marks: Collection[str], convert: Callable[[Any, str], Iterator[Document | Problem]]
+    entry: Entry,
+    marks: Collection[str],
+    convert: Callable[[Any, str], Iterator[Document | Problem]],
 ) -> Iterator[Document | Problem]:
     """What `convert` makes of every record; one of another shape is reported, and the next one read."""
     for item in records(entry, marks):
@@ -32,7 +34,9 @@ def converted(
         try:
             yield from convert(record, f"record {index}")
         except UNEXPECTED:
-            yield Problem(UNKNOWN_CONVERSATION, f"record {index}", failed=True, unit="conversations")
+            yield Problem(
+                UNKNOWN_CONVERSATION, f"record {index}", failed=True, unit="conversations"
+            )
 
 
 def string(value: Any) -> str | None:
@@ -57,7 +61,9 @@ def rest(record: Mapping[str, Any], used: Container[str]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if value is not None and key not in used}
 
 
-def nearest(start: str | None, parents: Mapping[str, str | None], kept: Container[str]) -> str | None:
+def nearest(
+    start: str | None, parents: Mapping[str, str | None], kept: Container[str]
+) -> str | None:
     """The first of `start` and its ancestors that was kept."""
     passed = set()
     while start is not None and start not in kept:

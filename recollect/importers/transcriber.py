@@ -38,7 +38,9 @@ def transcribe(entry: Entry) -> bytes:
     except ValueError as error:
         raise Unreadable(f"{SETTING} is no command line ({error})") from error
     if not any(_FILE in word for word in words):
-        raise Unreadable(f"{SETTING} does not say where the recording's name goes: put {_FILE} there")
+        raise Unreadable(
+            f"{SETTING} does not say where the recording's name goes: put {_FILE} there"
+        )
     with (
         _on_disk(entry) as path,
         tempfile.TemporaryFile() as errors,
@@ -50,14 +52,23 @@ def transcribe(entry: Entry) -> bytes:
 def _run(command: list[str], errors: IO[bytes], folder: str) -> bytes:
     """Run it in a folder of its own, since some programs also write files to where they are."""
     # The keys of the library and of its models are none of the command's business.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")
+    }
     try:
         process = subprocess.Popen(  # noqa: S603 - the command is the person's own setting, and no shell reads it
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=environment, cwd=folder,
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+            cwd=folder,
             start_new_session=True,
-        )  # fmt: skip
+        )
     except OSError as error:
-        raise Unreadable(f"the transcriber {command[0]!r} cannot be started ({error.strerror})") from error
+        raise Unreadable(
+            f"the transcriber {command[0]!r} cannot be started ({error.strerror})"
+        ) from error
     late = Event()
 
     def end() -> None:
@@ -78,9 +89,13 @@ def _run(command: list[str], errors: IO[bytes], folder: str) -> bytes:
         _kill(process)
         process.wait()
     if late.is_set():
-        raise Unreadable(f"the transcriber took longer than {LIMITS.transcriber_seconds:,.0f} seconds")
+        raise Unreadable(
+            f"the transcriber took longer than {LIMITS.transcriber_seconds:,.0f} seconds"
+        )
     if status:
-        raise Unreadable(f"the transcriber failed: {_last_words(errors) or f'it ended with {status}'}")
+        raise Unreadable(
+            f"the transcriber failed: {_last_words(errors) or f'it ended with {status}'}"
+        )
     return data
 
 
@@ -97,7 +112,11 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 def _last_words(errors: IO[bytes]) -> str:
     errors.seek(max(0, errors.seek(0, os.SEEK_END) - 4096))
-    lines = [line.strip() for line in errors.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [
+        line.strip()
+        for line in errors.read().decode("utf-8", "replace").splitlines()
+        if line.strip()
+    ]
     return truncate(printable(lines[-1]), 300) if lines else ""
 
 

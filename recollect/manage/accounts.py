@@ -24,9 +24,14 @@ _NOBODY = bytes(32)
 
 
 def new_key(
-    keys: Keys, user: str, name: str = "", scopes: Sequence[str] = ("read", "write"),
-    toolsets: Sequence[str] | None = None, agent: bool = False, expires_at: datetime | None = None,
-) -> tuple[str, ApiKey]:  # fmt: skip
+    keys: Keys,
+    user: str,
+    name: str = "",
+    scopes: Sequence[str] = ("read", "write"),
+    toolsets: Sequence[str] | None = None,
+    agent: bool = False,
+    expires_at: datetime | None = None,
+) -> tuple[str, ApiKey]:
     """Make a key for a user. The text returned is the only copy of its secret."""
     if not user or len(user) > 500 or storable(user) != user:
         raise InvalidInput("A user's name must have 1 to 500 characters, without NUL.")
@@ -43,11 +48,16 @@ def new_key(
         raise InvalidInput("The key would have expired already.")
     public, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     key = ApiKey(
-        id=public, hash=sha256(secret.encode()).digest(), user=user, name=name,
+        id=public,
+        hash=sha256(secret.encode()).digest(),
+        user=user,
+        name=name,
         scopes=tuple(s for s in SCOPES if s in scopes),
         toolsets=None if toolsets is None else tuple(dict.fromkeys(toolsets)),
-        agent=agent, created_at=now, expires_at=expires_at,
-    )  # fmt: skip
+        agent=agent,
+        created_at=now,
+        expires_at=expires_at,
+    )
     keys.add(key)
     return f"rk_{public}_{secret}", key
 

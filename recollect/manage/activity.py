@@ -35,7 +35,9 @@ def _month(at: datetime) -> str:
     return f"{at.year:04}-{at.month:02}"
 
 
-_LONGEST = 600  # months that are filled up; a message of the year 1 must not make a list of thousands
+_LONGEST = (
+    600  # months that are filled up; a message of the year 1 must not make a list of thousands
+)
 
 
 def _between(months: list[str]) -> list[str]:

@@ -115,20 +115,31 @@ class Archive:
 
         def work(db: Connection) -> dict[str, tuple[Stamp, tuple[Name, ...]]]:
             held: dict[int, list[Name]] = {}
-            for file, origin, origin_id in db.rows("select file, origin, origin_id from holds where not deleted"):
+            for file, origin, origin_id in db.rows(
+                "select file, origin, origin_id from holds where not deleted"
+            ):
                 held.setdefault(file, []).append((origin, origin_id))
-            rows = db.rows("select id, source, seen_size, seen_at from file where excluded = '' and seen_at > 0")
-            return {source: (Stamp(size, at), tuple(held.get(id_, ()))) for id_, source, size, at in rows}
+            rows = db.rows(
+                "select id, source, seen_size, seen_at from file where excluded = '' and seen_at > 0"
+            )
+            return {
+                source: (Stamp(size, at), tuple(held.get(id_, ())))
+                for id_, source, size, at in rows
+            }
 
         return self._with(work)
 
-    def note(self, source: Path, stamp: Stamp, path: str, holds: Collection[Name], excluded: str = "") -> None:
+    def note(
+        self, source: Path, stamp: Stamp, path: str, holds: Collection[Name], excluded: str = ""
+    ) -> None:
         """Remember that a file was taken in, or why not."""
 
         def work(db: Connection) -> None:
             id_ = self._row(db, str(source), path)
-            db.run("update file set seen_size = ?, seen_at = ?, excluded = ? where id = ?",
-                   (stamp.size, stamp.modified, excluded, id_))  # fmt: skip
+            db.run(
+                "update file set seen_size = ?, seen_at = ?, excluded = ? where id = ?",
+                (stamp.size, stamp.modified, excluded, id_),
+            )
             self._hold(db, id_, holds)
 
         self._with(work, create=True)
@@ -193,8 +204,10 @@ class Archive:
         now = int(datetime.now(UTC).timestamp())
         known = _digest(file, size, end, known) if goes_on else _digest(file, 0, end)
         columns = ("size", "digest", "stored", "members", "copies", "archived_at")
-        db.run(f"update file set {', '.join(f'{c} = ?' for c in columns)} where id = ?",  # noqa: S608 - columns
-               (end, known.digest(), target.stat().st_size, members, copies, now, id_))  # fmt: skip
+        db.run(
+            f"update file set {', '.join(f'{c} = ?' for c in columns)} where id = ?",  # noqa: S608 - columns
+            (end, known.digest(), target.stat().st_size, members, copies, now, id_),
+        )
         return True
 
     def forget(self, name: Name) -> int:
@@ -203,8 +216,11 @@ class Archive:
             return 0
 
         def work(db: Connection) -> int:
-            rows = db.rows("select f.id, f.path, f.stored from file f join holds h on h.file = f.id "
-                           "where h.origin = ? and h.origin_id = ?", name)  # fmt: skip
+            rows = db.rows(
+                "select f.id, f.path, f.stored from file f join holds h on h.file = f.id "
+                "where h.origin = ? and h.origin_id = ?",
+                name,
+            )
             for id_, path, _ in rows:
                 self._remove(db, id_, path)
             db.run("update holds set deleted = 1 where origin = ? and origin_id = ?", name)
@@ -223,23 +239,41 @@ class Archive:
     def files(self) -> list[Archived]:
         if not self._exists():
             return []
-        return self._with(lambda db: [
-            Archived(id_, source, self._target(path), size, stored, copies, datetime.fromtimestamp(at, UTC),
-                     tuple(db.rows("select origin, origin_id from holds where file = ?", (id_,))))
-            for id_, source, path, size, stored, copies, at in db.rows(
-                "select id, source, path, size, stored, copies, archived_at from file where stored > 0 order by id"
-            )
-        ])  # fmt: skip
+        return self._with(
+            lambda db: [
+                Archived(
+                    id_,
+                    source,
+                    self._target(path),
+                    size,
+                    stored,
+                    copies,
+                    datetime.fromtimestamp(at, UTC),
+                    tuple(db.rows("select origin, origin_id from holds where file = ?", (id_,))),
+                )
+                for id_, source, path, size, stored, copies, at in db.rows(
+                    "select id, source, path, size, stored, copies, archived_at from file where stored > 0 order by id"
+                )
+            ]
+        )
 
     def find(self, wanted: str) -> list[Archived]:
         """The files of a number, a conversation or an original's name. Raises NotFound."""
         found = [
             file
             for file in self.files()
-            if wanted in (str(file.id), file.source, Path(file.source).name, *(n[1] for n in file.conversations))
+            if wanted
+            in (
+                str(file.id),
+                file.source,
+                Path(file.source).name,
+                *(n[1] for n in file.conversations),
+            )
         ]
         if not found:
-            raise NotFound(f"There is no {truncate(wanted, 80)!r} in the archive. `recollect archive list` shows it.")
+            raise NotFound(
+                f"There is no {truncate(wanted, 80)!r} in the archive. `recollect archive list` shows it."
+            )
         return found
 
     def restore(self, archived: Archived, to: Path | None = None) -> list[Path]:
@@ -286,16 +320,24 @@ class Archive:
         """What a conversation was once found in holds it still: nothing that was copied is taken back."""
         gone = "select 1 from holds where origin = ? and origin_id = ? and deleted"
         for name in holds:
-            db.run("insert into holds values (?, ?, ?, ?) on conflict do nothing",
-                   (id_, *name, int(db.get(gone, name) is not None)))  # fmt: skip
+            db.run(
+                "insert into holds values (?, ?, ?, ?) on conflict do nothing",
+                (id_, *name, int(db.get(gone, name) is not None)),
+            )
 
     def _remove(self, db: Connection, id_: int, path: str) -> None:
         target = self._target(path)
         copies = db.get("select copies from file where id = ?", (id_,))
-        for file in (target, target.with_name(target.name + ".part"),
-                     *(_older(target, n) for n in range(1, copies + 1))):  # fmt: skip
+        for file in (
+            target,
+            target.with_name(target.name + ".part"),
+            *(_older(target, n) for n in range(1, copies + 1)),
+        ):
             file.unlink(missing_ok=True)
-        db.run("update file set size = 0, digest = null, stored = 0, members = 0, copies = 0 where id = ?", (id_,))
+        db.run(
+            "update file set size = 0, digest = null, stored = 0, members = 0, copies = 0 where id = ?",
+            (id_,),
+        )
 
     def _with(self, work: Callable[[Connection], T], *, create: bool = False) -> T:
         """Do something alone: other processes that follow the same files wait."""
@@ -356,7 +398,11 @@ def _end(file: IO[bytes]) -> int:
         file.seek(start)
         tail = file.read(end - start) + tail
         if (newline := tail.rfind(b"\n")) >= 0:
-            return size if newline == len(tail) - 1 or _is_json(tail[newline + 1 :]) else start + newline + 1
+            return (
+                size
+                if newline == len(tail) - 1 or _is_json(tail[newline + 1 :])
+                else start + newline + 1
+            )
         end = start
     return size if _is_json(tail) else 0
 
@@ -369,7 +415,9 @@ def _is_json(data: bytes) -> bool:
     return True
 
 
-def _digest(file: IO[bytes], start: int, end: int, before: hashlib.blake2b | None = None) -> hashlib.blake2b:
+def _digest(
+    file: IO[bytes], start: int, end: int, before: hashlib.blake2b | None = None
+) -> hashlib.blake2b:
     """The hash of a stretch of a file, or of that and what came before it."""
     digest = before or hashlib.blake2b(digest_size=16)
     file.seek(start)

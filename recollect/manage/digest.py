@@ -26,7 +26,12 @@ _HEAD = (
 
 
 def digest(
-    store: Store, projects: Sequence[str], tokens: int, *, now: datetime | None = None, without: str | None = None
+    store: Store,
+    projects: Sequence[str],
+    tokens: int,
+    *,
+    now: datetime | None = None,
+    without: str | None = None,
 ) -> str:
     """At most so many tokens; empty where nothing was observed lately, or nothing fits. `without` is the id of a
     conversation that is not spoken of."""
@@ -40,8 +45,10 @@ def digest(
     read = store.contents([c.key for c in found])
     own = f"{OBSERVATIONS}:{without}" if without else None
     observations = [
-        from_passage(read[c.key][1], c.namespace) for c in found if c.key in read and c.document != own
-    ]  # fmt: skip
+        from_passage(read[c.key][1], c.namespace)
+        for c in found
+        if c.key in read and c.document != own
+    ]
     return _written(observations, tokens * _CHARACTERS)
 
 
@@ -73,7 +80,9 @@ def _line(observation: Observation) -> str:
 
 def _fact(observation: Observation) -> str:
     facts = (_short(fact, _FACT) for fact in observation.facts)
-    fact = next((fact for fact in facts if fact and fact.casefold() != observation.title.casefold()), "")
+    fact = next(
+        (fact for fact in facts if fact and fact.casefold() != observation.title.casefold()), ""
+    )
     return f">   {fact}" if fact else ""
 
 

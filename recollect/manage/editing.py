@@ -26,8 +26,19 @@ from recollect.text import iso, moment, storable, truncate
 
 ORIGIN = "recollect"
 MEDIA_TYPES = (
-    "video", "audio", "podcast", "pdf", "epub", "docx", "pptx", "html", "markdown", "txt", "image", "article",
-)  # fmt: skip
+    "video",
+    "audio",
+    "podcast",
+    "pdf",
+    "epub",
+    "docx",
+    "pptx",
+    "html",
+    "markdown",
+    "txt",
+    "image",
+    "article",
+)
 """What media are usually called; any other word may be used."""
 FORMATS: Mapping[str, tuple[str, ...]] = {
     NOTE: ("md", "txt", "json"),
@@ -38,7 +49,18 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
 _WRITABLE: Mapping[str, frozenset[str]] = {
     NOTE: frozenset(("title", "content", "keywords", "tags")),
     MEDIA: frozenset(
-        ("title", "content", "transcript", "media_type", "url", "author", "language", "created_at", "keywords", "tags")
+        (
+            "title",
+            "content",
+            "transcript",
+            "media_type",
+            "url",
+            "author",
+            "language",
+            "created_at",
+            "keywords",
+            "tags",
+        )
     ),
     CHARACTER: frozenset((*FIELDS[CHARACTER], "card", "keywords")),
     PROMPT: frozenset((*FIELDS[PROMPT], "tags")),
@@ -63,7 +85,9 @@ def made(kind: str, fields: Mapping[str, Any]) -> Document:
     """A new document of what was given. Raises InvalidInput."""
     _check(kind, fields)
     now = datetime.now(UTC)
-    new = Document(ORIGIN, str(uuid.uuid4()), source=kind, created_at=_time(fields) or now, updated_at=now)
+    new = Document(
+        ORIGIN, str(uuid.uuid4()), source=kind, created_at=_time(fields) or now, updated_at=now
+    )
     if kind in FIELDS:
         return written(new, fields)
     if not any(_text(fields, name).strip() for name in ("title", "content", "transcript")):
@@ -88,7 +112,10 @@ def written(document: Document, fields: Mapping[str, Any]) -> Document:
         if document.source == NOTE:
             document = replace(document, metadata={**document.metadata, "links": links(content)})
         return with_text(replace(document, title=document.title or _first_line(content)), content)
-    return replace(document, passages=tuple(p._replace(created_at=document.created_at) for p in document.passages))
+    return replace(
+        document,
+        passages=tuple(p._replace(created_at=document.created_at) for p in document.passages),
+    )
 
 
 def _check(kind: str, fields: Mapping[str, Any]) -> None:
@@ -96,7 +123,9 @@ def _check(kind: str, fields: Mapping[str, Any]) -> None:
         raise InvalidInput("Conversations are written message by message, through /conversations.")
     if unknown := sorted(fields.keys() - _WRITABLE[kind]):
         known = ", ".join(sorted(_WRITABLE[kind]))
-        raise InvalidInput(f"{NAMES[kind]}: there is no field {truncate(unknown[0], 80)!r}; there are {known}.")
+        raise InvalidInput(
+            f"{NAMES[kind]}: there is no field {truncate(unknown[0], 80)!r}; there are {known}."
+        )
 
 
 def _metadata(document: Document, fields: Mapping[str, Any]) -> dict[str, Json]:
@@ -105,7 +134,9 @@ def _metadata(document: Document, fields: Mapping[str, Any]) -> dict[str, Json]:
         if name in fields and document.source == MEDIA:
             about[name] = _text(fields, name) or None
     if document.source == MEDIA:
-        about["media_type"] = _line(_text(fields, "media_type")).lower() or about.get("media_type") or "txt"
+        about["media_type"] = (
+            _line(_text(fields, "media_type")).lower() or about.get("media_type") or "txt"
+        )
     given = fields.get("keywords", fields.get("tags"))
     if given is not None:
         about["tags"] = _words(given) or None
@@ -116,13 +147,21 @@ def _with_fields(document: Document, fields: Mapping[str, Any]) -> Document:
     said = fields_of(document.passages)
     if document.source == CHARACTER:
         card = _changed_card(document, fields)
-        said |= {name: text for name, text in card_fields(card).items() if _ON_CARDS.get(name, name) in card}
+        said |= {
+            name: text
+            for name, text in card_fields(card).items()
+            if _ON_CARDS.get(name, name) in card
+        }
         tags = _words(card.get("tags") or [])
         document = replace(document, metadata={**document.metadata, "card": card, "tags": tags})
     else:
         said |= {name: _joined(fields[name], name) for name in FIELDS[PROMPT] if name in fields}
-        document = replace(document, metadata={**document.metadata, "author": said.get("author", "")})
-    said["tags" if document.source == CHARACTER else "keywords"] = ", ".join(tags_of(document.metadata))
+        document = replace(
+            document, metadata={**document.metadata, "author": said.get("author", "")}
+        )
+    said["tags" if document.source == CHARACTER else "keywords"] = ", ".join(
+        tags_of(document.metadata)
+    )
     said["name"] = _line(said.get("name") or "")
     if not said["name"]:
         raise InvalidInput(f"name: a {document.source} needs a name.")
@@ -138,7 +177,9 @@ def _changed_card(document: Document, fields: Mapping[str, Any]) -> dict[str, An
         given = given["data"]
     card |= given
     card |= {
-        _ON_CARDS.get(name, name): _as_on_cards(name, fields[name]) for name in FIELDS[CHARACTER] if name in fields
+        _ON_CARDS.get(name, name): _as_on_cards(name, fields[name])
+        for name in FIELDS[CHARACTER]
+        if name in fields
     }
     if "keywords" in fields or "tags" in fields:
         card["tags"] = _words(fields.get("keywords", fields.get("tags")))
@@ -157,7 +198,9 @@ def _with_transcript(document: Document, given: Any) -> Document:
         given = json.dumps(given)
     cues = transcript.parse(storable(given)).cues
     if not cues:
-        raise InvalidInput("transcript: there are no times in it. Give SRT, VTT, SBV or JSON with segments.")
+        raise InvalidInput(
+            "transcript: there are no times in it. Give SRT, VTT, SBV or JSON with segments."
+        )
     return with_cues(document, cues)
 
 
@@ -166,7 +209,17 @@ def _as_on_cards(name: str, value: Any) -> Any:
     if name == "alternate_greetings" and isinstance(value, str):
         return [value] if value else []
     if name == "character_book" and isinstance(value, str):
-        return {"entries": [{"keys": [], "content": value, "enabled": True, "insertion_order": 0, "extensions": {}}]}
+        return {
+            "entries": [
+                {
+                    "keys": [],
+                    "content": value,
+                    "enabled": True,
+                    "insertion_order": 0,
+                    "extensions": {},
+                }
+            ]
+        }
     return value if isinstance(value, (list, tuple, Mapping)) else _joined(value, name)
 
 
@@ -175,7 +228,9 @@ def _joined(value: Any, name: str) -> str:
     if value is None:
         return ""
     if isinstance(value, (list, tuple)):
-        return (", " if name in ("tags", "keywords") else "\n\n").join(storable(str(v)) for v in value)
+        return (", " if name in ("tags", "keywords") else "\n\n").join(
+            storable(str(v)) for v in value
+        )
     if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         raise InvalidInput(f"{name}: give a text.")
     return storable(str(value))
@@ -192,9 +247,17 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
 
 def _words(given: Any) -> list[str]:
     values = given.split(",") if isinstance(given, str) else given
-    if not isinstance(values, (list, tuple)) or len(values) > 200 or not all(isinstance(v, str) for v in values):
-        raise InvalidInput("keywords: give a list of up to 200 texts, or one text with commas between them.")
-    return list(dict.fromkeys(" ".join(storable(v).split())[:_LONGEST_NAME] for v in values if v.strip()))
+    if (
+        not isinstance(values, (list, tuple))
+        or len(values) > 200
+        or not all(isinstance(v, str) for v in values)
+    ):
+        raise InvalidInput(
+            "keywords: give a list of up to 200 texts, or one text with commas between them."
+        )
+    return list(
+        dict.fromkeys(" ".join(storable(v).split())[:_LONGEST_NAME] for v in values if v.strip())
+    )
 
 
 def _time(fields: Mapping[str, Any]) -> datetime | None:
@@ -202,7 +265,9 @@ def _time(fields: Mapping[str, Any]) -> datetime | None:
     if given is None:
         return None
     if (said := moment(given)) is None:
-        raise InvalidInput(f"created_at: {truncate(repr(given), 80)} is not a date. Use ISO 8601, such as 2026-01-31.")
+        raise InvalidInput(
+            f"created_at: {truncate(repr(given), 80)} is not a date. Use ISO 8601, such as 2026-01-31."
+        )
     return said
 
 
@@ -211,7 +276,9 @@ def _line(text: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    return next((_line(line.strip().lstrip("#")) for line in text.splitlines() if line.strip(" #")), "")[:120]
+    return next(
+        (_line(line.strip().lstrip("#")) for line in text.splitlines() if line.strip(" #")), ""
+    )[:120]
 
 
 # -- exporting -----------------------------------------------------------------
@@ -225,8 +292,13 @@ def export(document: Document, format: str) -> Export:
             f"format: {truncate(format, 80)!r} is not one of {', '.join(known)}, which {NAMES[document.source]} have."
         )
     text: str | bytes = _FORMATS[document.source, format](document)
-    media_type = {"md": "text/markdown", "json": "application/json", "png": "image/png", "vtt": "text/vtt",
-                  "srt": "application/x-subrip"}.get(format, "text/plain")  # fmt: skip
+    media_type = {
+        "md": "text/markdown",
+        "json": "application/json",
+        "png": "image/png",
+        "vtt": "text/vtt",
+        "srt": "application/x-subrip",
+    }.get(format, "text/plain")
     return Export(
         f"{_file_name(document)}.{format}",
         media_type,
@@ -235,7 +307,10 @@ def export(document: Document, format: str) -> Export:
 
 
 def _file_name(document: Document) -> str:
-    return _FILE_NAME.sub("_", document.title or document.id or document.source)[:100].strip(" ._") or document.source
+    return (
+        _FILE_NAME.sub("_", document.title or document.id or document.source)[:100].strip(" ._")
+        or document.source
+    )
 
 
 def _note_as_markdown(document: Document) -> str:
@@ -251,7 +326,10 @@ def _note_as_markdown(document: Document) -> str:
 
 def _media_as_markdown(document: Document) -> str:
     about = document.metadata
-    values = {"title": document.title, **{n: about[n] for n in ("media_type", "url", "author") if about.get(n)}}
+    values = {
+        "title": document.title,
+        **{n: about[n] for n in ("media_type", "url", "author") if about.get(n)},
+    }
     values |= {"tags": tags_of(about)} if tags_of(about) else {}
     cues = list(cues_of(document.passages))
     body = transcript.write(cues, "text", timestamps=True) if cues else text_of(document.passages)
@@ -266,28 +344,43 @@ def _times(document: Document) -> dict[str, Json]:
 def _transcript_as(kind: str, document: Document) -> str:
     cues = list(cues_of(document.passages))
     if not cues:
-        raise InvalidInput(f"format: {kind} needs times, and {truncate(document.title, 80)!r} has none.")
+        raise InvalidInput(
+            f"format: {kind} needs times, and {truncate(document.title, 80)!r} has none."
+        )
     return str(transcript.write(cues, kind))
 
 
 def _prompt_as_json(document: Document) -> str:
     fields = fields_of(document.passages)
-    shape = {name: fields.get(name, "") for name in FIELDS[PROMPT]} | {"keywords": tags_of(document.metadata)}
-    return json.dumps(shape | {"version": document.version} | _times(document), ensure_ascii=False, indent=2) + "\n"
+    shape = {name: fields.get(name, "") for name in FIELDS[PROMPT]} | {
+        "keywords": tags_of(document.metadata)
+    }
+    return (
+        json.dumps(
+            shape | {"version": document.version} | _times(document), ensure_ascii=False, indent=2
+        )
+        + "\n"
+    )
 
 
 def _prompt_as_markdown(document: Document) -> str:
     fields = fields_of(document.passages)
     body = fields.pop("user_prompt", "")
     fields.pop("keywords", None)
-    values: dict[str, Json] = {"type": "prompt", **{name: fields[name] for name in FIELDS[PROMPT] if fields.get(name)}}
+    values: dict[str, Json] = {
+        "type": "prompt",
+        **{name: fields[name] for name in FIELDS[PROMPT] if fields.get(name)},
+    }
     values |= {"keywords": tags_of(document.metadata)} if tags_of(document.metadata) else {}
     return frontmatter.written(values | _times(document), body)
 
 
 def _as_plain_text(document: Document) -> str:
     if document.source in FIELDS:
-        return "\n\n".join(f"{name}:\n{text}" for name, text in fields_of(document.passages).items()) + "\n"
+        return (
+            "\n\n".join(f"{name}:\n{text}" for name, text in fields_of(document.passages).items())
+            + "\n"
+        )
     return text_of(document.passages)
 
 
@@ -297,8 +390,18 @@ def _card(document: Document, spec: str) -> dict[str, Json]:
     for name, text in fields_of(document.passages).items():
         if name not in _LISTS_ON_CARDS:
             data[_ON_CARDS.get(name, name)] = text
-    for name in ("description", "personality", "scenario", "first_mes", "mes_example", "creator_notes",
-                 "system_prompt", "post_history_instructions", "creator", "character_version"):  # fmt: skip
+    for name in (
+        "description",
+        "personality",
+        "scenario",
+        "first_mes",
+        "mes_example",
+        "creator_notes",
+        "system_prompt",
+        "post_history_instructions",
+        "creator",
+        "character_version",
+    ):
         data.setdefault(name, "")
     data.setdefault("alternate_greetings", [])
     data.setdefault("extensions", {})
@@ -321,7 +424,9 @@ def _card_as_png(document: Document) -> bytes:
     picture = _picture(document.passages) or _plain_picture()
     end = picture.rindex(b"IEND") - 4
     chunks = b"".join(
-        _png_chunk(b"tEXt", key + b"\0" + base64.b64encode(json.dumps(_card(document, spec)).encode()))
+        _png_chunk(
+            b"tEXt", key + b"\0" + base64.b64encode(json.dumps(_card(document, spec)).encode())
+        )
         for key, spec in ((b"chara", "chara_card_v2"), (b"ccv3", "chara_card_v3"))
         if spec == "chara_card_v2" or spec == _spec(document)
     )
@@ -361,7 +466,11 @@ def _without_texts(data: bytes) -> bytes | None:
 def _plain_picture() -> bytes:
     """A single grey point, for a character without a picture."""
     head = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
-    parts = _png_chunk(b"IHDR", head) + _png_chunk(b"IDAT", zlib.compress(b"\0\x80")) + _png_chunk(b"IEND", b"")
+    parts = (
+        _png_chunk(b"IHDR", head)
+        + _png_chunk(b"IDAT", zlib.compress(b"\0\x80"))
+        + _png_chunk(b"IEND", b"")
+    )
     return b"\x89PNG\r\n\x1a\n" + parts
 
 
@@ -370,7 +479,10 @@ def _png_chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def _whole_as_json(document: Document) -> str:
-    return json.dumps({"format": "recollect", "version": 1, "conversations": [as_json(document)]}, ensure_ascii=True)
+    return json.dumps(
+        {"format": "recollect", "version": 1, "conversations": [as_json(document)]},
+        ensure_ascii=True,
+    )
 
 
 _FORMATS: Mapping[tuple[str, str], Callable[[Document], str | bytes]] = {

@@ -18,7 +18,11 @@ from typing import Any
 from recollect.model import CONVERSATION, Document, Passage, Problem
 from recollect.settings import home
 
-MARKERS = ("DO NOT INDEX THIS CHAT", "DO NOT INDEX THIS CONVERSATION", "<INSTRUCTIONS-TO-EPISODIC-MEMORY>")
+MARKERS = (
+    "DO NOT INDEX THIS CHAT",
+    "DO NOT INDEX THIS CONVERSATION",
+    "<INSTRUCTIONS-TO-EPISODIC-MEMORY>",
+)
 FILES = (".no-recollect", ".no-conversation-memory")
 PRIVATE = "[private]"
 _OPEN = "<private>"
@@ -38,7 +42,11 @@ def configured(folder: Path | None = None) -> Exclusion:
     """The patterns of RECOLLECT_EXCLUDE, and those of `exclude.txt` in the home, a line each."""
     patterns = os.environ.get("RECOLLECT_EXCLUDE", "").split(",")
     try:
-        lines = ((folder or home()) / "exclude.txt").read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = (
+            ((folder or home()) / "exclude.txt")
+            .read_text(encoding="utf-8", errors="replace")
+            .splitlines()
+        )
     except OSError:
         lines = []
     patterns += [line for line in lines if not line.lstrip().startswith("#")]
@@ -58,7 +66,11 @@ class Exclusion:
         """Why a conversation must not be taken in; empty where nothing speaks against it."""
         if document.source != CONVERSATION:
             return ""
-        parents = ((document.origin, str(document.metadata[key])) for key in _PARENTS if key in document.metadata)
+        parents = (
+            (document.origin, str(document.metadata[key]))
+            for key in _PARENTS
+            if key in document.metadata
+        )
         why = (
             next((self._left_out[parent] for parent in parents if parent in self._left_out), "")
             or self._by_project(document)
@@ -70,7 +82,9 @@ class Exclusion:
 
     def admitted(self, document: Document) -> Document | Problem:
         """The document without its private spans, or why it is left out."""
-        if document.source != CONVERSATION:  # notes and the like are cut into chunks that know where they begin
+        if (
+            document.source != CONVERSATION
+        ):  # notes and the like are cut into chunks that know where they begin
             return document
         if why := self.reason(document):
             return Problem(why, document.title or document.origin_id, unit="conversations")
@@ -90,7 +104,12 @@ class Exclusion:
         path = _path(project)
         names = {project, str(path), path.name, *map(str, path.parents)}
         return next(
-            (f"excluded by the pattern {p}" for p in self.patterns if any(fnmatchcase(n, p) for n in names)), ""
+            (
+                f"excluded by the pattern {p}"
+                for p in self.patterns
+                if any(fnmatchcase(n, p) for n in names)
+            ),
+            "",
         )
 
     def _by_file(self, project: str) -> str:
@@ -131,10 +150,19 @@ def _by_marker(passages: Iterable[Passage]) -> str:
 
 def without_private(document: Document) -> Document:
     """The document with every private span replaced, wherever it is written."""
-    if not (_OPEN in document.title or _has(document.metadata) or any(map(_is_private, document.passages))):
+    if not (
+        _OPEN in document.title
+        or _has(document.metadata)
+        or any(map(_is_private, document.passages))
+    ):
         return document
     passages = tuple(_passage(p) if _is_private(p) else p for p in document.passages)
-    return replace(document, title=_title(document.title), metadata=_cleaned(document.metadata), passages=passages)
+    return replace(
+        document,
+        title=_title(document.title),
+        metadata=_cleaned(document.metadata),
+        passages=passages,
+    )
 
 
 def without_private_text(text: str) -> str:
@@ -165,9 +193,11 @@ def _is_private(passage: Passage) -> bool:
 
 def _passage(passage: Passage) -> Passage:
     return passage._replace(
-        content=without_private_text(passage.content), metadata=_cleaned(passage.metadata),
-        attachments=_cleaned(passage.attachments), citations=_cleaned(passage.citations),
-    )  # fmt: skip
+        content=without_private_text(passage.content),
+        metadata=_cleaned(passage.metadata),
+        attachments=_cleaned(passage.attachments),
+        citations=_cleaned(passage.citations),
+    )
 
 
 def _title(title: str) -> str:

@@ -128,4 +128,8 @@ def as_markdown(document: Document) -> str:
 
 
 def _shown(document: Document) -> list[Passage]:
-    return [passage for passage in document.canonical if passage.visibility != "hidden" and passage.kind != "thinking"]
+    return [
+        passage
+        for passage in document.canonical
+        if passage.visibility != "hidden" and passage.kind != "thinking"
+    ]

@@ -32,11 +32,16 @@ Admission = Callable[[Document], Document | Problem]
 
 
 def import_files(
-    store: Store, path: str, found: Iterable[tuple[Entry, Format] | Problem], progress: Progress | None = None,
+    store: Store,
+    path: str,
+    found: Iterable[tuple[Entry, Format] | Problem],
+    progress: Progress | None = None,
     exclusion: Exclusion | None = None,
-) -> Receipt:  # fmt: skip
+) -> Receipt:
     """Import what was found and return the receipt, which is kept even when the import is cut short."""
-    run = _Run(store, store.begin(path), admission(store, exclusion or configured()), progress or _silent)
+    run = _Run(
+        store, store.begin(path), admission(store, exclusion or configured()), progress or _silent
+    )
     try:
         with _rare_collections():
             run.read_all(list(found))
@@ -64,7 +69,10 @@ def admission(store: Store, exclusion: Exclusion) -> Admission:
 
     def admitted(document: Document) -> Document | Problem:
         given = exclusion.admitted(document)
-        if isinstance(given, Problem) and store.find(document.origin, document.origin_id) is not None:
+        if (
+            isinstance(given, Problem)
+            and store.find(document.origin, document.origin_id) is not None
+        ):
             return replace(given, reason=f"{given.reason}; {EARLIER}")
         return given
 
@@ -83,7 +91,9 @@ def _rare_collections() -> Iterator[None]:
 
 
 class _Run:
-    def __init__(self, store: Store, receipt: Receipt | None, admitted: Admission, progress: Progress) -> None:
+    def __init__(
+        self, store: Store, receipt: Receipt | None, admitted: Admission, progress: Progress
+    ) -> None:
         self.receipt = receipt or Receipt(0, "", datetime.now(UTC))
         self._number = receipt.id if receipt else None
         self._store = store
@@ -97,7 +107,9 @@ class _Run:
     def read_all(self, found: list[tuple[Entry, Format] | Problem]) -> None:
         total = sum(item[0].size for item in found if not isinstance(item, Problem))
         done = 0
-        for item in sorted(found, key=lambda item: not isinstance(item, Problem) and is_agent(item[0].place)):
+        for item in sorted(
+            found, key=lambda item: not isinstance(item, Problem) and is_agent(item[0].place)
+        ):
             if isinstance(item, Problem):
                 self.receipt.left_out.note(item)
             else:
@@ -109,7 +121,9 @@ class _Run:
                 done += entry.size
                 self._progress(entry.name, done, total)
 
-    def _documents(self, entry: Entry, format_: Format, file: FileReceipt, done: int, total: int) -> Iterator[Document]:
+    def _documents(
+        self, entry: Entry, format_: Format, file: FileReceipt, done: int, total: int
+    ) -> Iterator[Document]:
         read = 0
 
         def report(count: int) -> None:
@@ -134,7 +148,9 @@ class _Run:
                 else:
                     yield given
             else:
-                self._note(file, Problem("conversation without messages", item.title, unit="conversations"))
+                self._note(
+                    file, Problem("conversation without messages", item.title, unit="conversations")
+                )
 
     def _note(self, file: FileReceipt, problem: Problem) -> None:
         if problem.unit == "files":
@@ -171,7 +187,10 @@ class _Run:
         try:
             _count(file, self._saved([document])[0])
         except InvalidInput as error:
-            self._note(file, Problem(str(error), document.title or document.origin_id, True, "conversations"))
+            self._note(
+                file,
+                Problem(str(error), document.title or document.origin_id, True, "conversations"),
+            )
 
 
 def _count(file: FileReceipt, saved: Saved) -> None:

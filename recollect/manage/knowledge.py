@@ -13,7 +13,18 @@ from recollect.index.meaning import Meaning
 from recollect.items import cues_of, fields_of
 from recollect.manage import editing
 from recollect.manage.results import KINDS, SIGHTS, item, location, uri_of
-from recollect.manage.retrieval import WHOLE, Cut, Fields, Messages, Retrieval, Stored, Taken, Units, around, whole
+from recollect.manage.retrieval import (
+    WHOLE,
+    Cut,
+    Fields,
+    Messages,
+    Retrieval,
+    Stored,
+    Taken,
+    Units,
+    around,
+    whole,
+)
 from recollect.model import CHARACTER, CONVERSATION, PROMPT, Document, Filter, Json, Summary
 from recollect.query import Word, check_size, read, words
 from recollect.search.knowledge import PLACES, Asked, Entry, Results
@@ -34,7 +45,13 @@ _FILTERS: Mapping[str, frozenset[str]] = {
     "prompts": frozenset(("fields",)),
 }
 PROMPT_FIELDS = ("name", "details", "system_prompt", "user_prompt", "author", "keywords")
-_SINGULAR = {"notes": "Note", "media": "Media", "chats": "Conversation", "characters": "Character", "prompts": "Prompt"}
+_SINGULAR = {
+    "notes": "Note",
+    "media": "Media",
+    "chats": "Conversation",
+    "characters": "Character",
+    "prompts": "Prompt",
+}
 
 
 class Memory(Protocol):
@@ -92,9 +109,14 @@ class Knowledge:
         limit, offset = max(1, min(limit, 100)), max(0, min(offset, LIMITS.page_offset))
         chosen = _sources(sources)
         results = Results(
-            self._seen_through(sight), self._meaning, query, _asked(chosen, filters or {}), mode, order_by,
+            self._seen_through(sight),
+            self._meaning,
+            query,
+            _asked(chosen, filters or {}),
+            mode,
+            order_by,
             datetime.now(UTC),
-        )  # fmt: skip
+        )
         page, following, more = _page(results, limit, offset, memory)
         total, _ = results.total()
         shown = self._shown(results, page, snippet_length, sight, recent_queries)
@@ -116,12 +138,22 @@ class Knowledge:
         return withheld(self._store) if sight == "hide" else self._store
 
     def _shown(
-        self, results: Results, page: Sequence[Entry], length: int, sight: str, recent_queries: Sequence[str]
+        self,
+        results: Results,
+        page: Sequence[Entry],
+        length: int,
+        sight: str,
+        recent_queries: Sequence[str],
     ) -> list[tuple[str, dict[str, Json]]]:
         """Results with their addresses; without what was deleted meanwhile."""
         about = self._summaries({entry.candidate.document for entry in page})
         passages = self._store.contents([entry.candidate.key for entry in page])
-        earlier = [w for text in reversed(recent_queries) if (node := read(text).node) is not None for w in words(node)]
+        earlier = [
+            w
+            for text in reversed(recent_queries)
+            if (node := read(text).node) is not None
+            for w in words(node)
+        ]
         score_type = "fts" if results.mode == "text" else "hybrid"
         shown = []
         for entry in page:
@@ -130,12 +162,21 @@ class Knowledge:
                 continue
             passage = passages[c.key][1]
             looked_for = (
-                results.words if not earlier or found_at(passage.content, results.words) is not None else earlier
+                results.words
+                if not earlier or found_at(passage.content, results.words) is not None
+                else earlier
             )
             result = item(
-                about[c.document], passage, looked_for, length, score=entry.score, score_type=score_type,
-                message=c.source == CONVERSATION and not entry.titled, title=entry.titled, sight=sight,
-            )  # fmt: skip
+                about[c.document],
+                passage,
+                looked_for,
+                length,
+                score=entry.score,
+                score_type=score_type,
+                message=c.source == CONVERSATION and not entry.titled,
+                title=entry.titled,
+                sight=sight,
+            )
             shown.append((_address(entry), result))
         return shown
 
@@ -143,16 +184,24 @@ class Knowledge:
         wanted = tuple(map(identifier, ids))
         found: dict[str, Summary] = {}
         if wanted:
-            listed, _ = self._store.documents(Filter(conversations=wanted, hidden=True), "", len(wanted), 0)
+            listed, _ = self._store.documents(
+                Filter(conversations=wanted, hidden=True), "", len(wanted), 0
+            )
             found = {identifier(summary.id): summary for summary in listed}
         return found
 
     # -- reading ---
 
     def get(
-        self, source: str, id: str | int, wanted: Retrieval | None = None, *, sight: str = "show",
-        page: int = 1, page_size: int = PAGE_SIZE,
-    ) -> dict[str, Json]:  # fmt: skip
+        self,
+        source: str,
+        id: str | int,
+        wanted: Retrieval | None = None,
+        *,
+        sight: str = "show",
+        page: int = 1,
+        page_size: int = PAGE_SIZE,
+    ) -> dict[str, Json]:
         """A document, and as much of it as is wanted: by default all of it. Raises NotFound."""
         about = self.find(source, id)
         wanted = wanted or Retrieval(mode="full")
@@ -164,10 +213,20 @@ class Knowledge:
         place = place or _Place()
         passage = units.passage(place.unit) if len(units) else None
         meta = item(
-            about, passage, place.words, wanted.snippet_length, score=place.score, score_type="fts",
-            message=about.source == CONVERSATION and place.found, sight=sight,
-        )  # fmt: skip
-        answer: dict[str, Json] = {"meta": meta, "content": meta["snippet"] or "", "attachments": None}
+            about,
+            passage,
+            place.words,
+            wanted.snippet_length,
+            score=place.score,
+            score_type="fts",
+            message=about.source == CONVERSATION and place.found,
+            sight=sight,
+        )
+        answer: dict[str, Json] = {
+            "meta": meta,
+            "content": meta["snippet"] or "",
+            "attachments": None,
+        }
         if wanted.mode == "full":
             return answer | self._whole(units, wanted, page, page_size)
         if wanted.mode != "snippet" and len(units):
@@ -192,7 +251,9 @@ class Knowledge:
         """The one of this name that changed last; any number of others may have the name in theirs."""
         wanted, start, total = storable(name), 0, 1
         while wanted.strip() and start < total:
-            listed, total = self._store.documents(Filter(sources=(kind,)), wanted, LIMITS.page_size, start)
+            listed, total = self._store.documents(
+                Filter(sources=(kind,)), wanted, LIMITS.page_size, start
+            )
             for summary in listed:
                 if summary.title.casefold() == name.casefold():
                     return summary
@@ -202,11 +263,15 @@ class Knowledge:
     def _units(self, about: Summary, wanted: Retrieval, sight: str) -> Units:
         if about.source == CONVERSATION:
             named = wanted.loc.get("message_id")
-            return Messages(self._store, about.id, named if isinstance(named, str) and named else None, sight)
+            return Messages(
+                self._store, about.id, named if isinstance(named, str) and named else None, sight
+            )
         if about.source in (PROMPT, CHARACTER):
             return Fields(self._store, about.id, about.message_count, sight)
         stored = Stored(self._store, about.id, about.message_count, sight)
-        on_the_fly = wanted.mode in ("chunk", "chunk_with_siblings") and not wanted.prefer_prechunked
+        on_the_fly = (
+            wanted.mode in ("chunk", "chunk_with_siblings") and not wanted.prefer_prechunked
+        )
         return Cut(stored, wanted) if on_the_fly else stored
 
     def _anchor(self, about: Summary, units: Units, wanted: Retrieval, sight: str) -> _Place | None:
@@ -217,9 +282,14 @@ class Knowledge:
             return None
         filter_ = Filter(conversations=(identifier(about.id),), sources=(about.source,))
         results = Results(
-            self._seen_through(sight), self._meaning, _checked(wanted.query), [Asked(filter_, "message")], "both",
-            "relevance", datetime.now(UTC),
-        )  # fmt: skip
+            self._seen_through(sight),
+            self._meaning,
+            _checked(wanted.query),
+            [Asked(filter_, "message")],
+            "both",
+            "relevance",
+            datetime.now(UTC),
+        )
         for entry in islice(results.entries(), 1):
             for _, passage in self._store.contents([entry.candidate.key]).values():
                 if (found := units.find(location(about, passage, results.words))) is not None:
@@ -227,7 +297,11 @@ class Knowledge:
         return None
 
     def _whole(self, units: Units, wanted: Retrieval, page: int, page_size: int) -> dict[str, Json]:
-        room = WHOLE if wanted.max_tokens is None else min(WHOLE, int(wanted.max_tokens * wanted.chars_per_token))
+        room = (
+            WHOLE
+            if wanted.max_tokens is None
+            else min(WHOLE, int(wanted.max_tokens * wanted.chars_per_token))
+        )
         if isinstance(units, Messages):
             return _page_of_messages(units, room, page, page_size)
         assert isinstance(units, Stored)
@@ -240,10 +314,12 @@ class Knowledge:
         return {
             "content": text,
             "page": {
-                "offset": wanted.offset, "total": total, "total_tokens": tokens(total, wanted.chars_per_token),
+                "offset": wanted.offset,
+                "total": total,
+                "total_tokens": tokens(total, wanted.chars_per_token),
                 "next_offset": end if end < total else None,
             },
-        }  # fmt: skip
+        }
 
     # -- writing ---
 
@@ -253,7 +329,9 @@ class Knowledge:
         self._written()
         return self._store.summary(saved.id)
 
-    def edit(self, source: str, id: str | int, fields: Mapping[str, Any], version: int | None = None) -> Summary:
+    def edit(
+        self, source: str, id: str | int, fields: Mapping[str, Any], version: int | None = None
+    ) -> Summary:
         """Change what is given and nothing else. Raises NotFound, InvalidInput, and Conflict where it is not the
         `version` any more that the change was made for."""
         document = self._store.document(self.find(source, id).id)
@@ -278,7 +356,7 @@ class Knowledge:
 
     def transcript(
         self, id: str | int, format: str = "text", timestamps: bool = False, sight: str = "show"
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """What is said in a recording: as text, SRT, VTT, or a list of cues. Raises NotFound, InvalidInput."""
         from recollect import transcript
 
@@ -286,24 +364,39 @@ class Knowledge:
         passages = list(Stored(self._store, about.id, about.message_count, sight).every())
         cues = list(cues_of(passages))
         if format not in transcript.KINDS:
-            raise InvalidInput(f"format: {truncate(format, 80)!r} is not one of {', '.join(transcript.KINDS)}.")
+            raise InvalidInput(
+                f"format: {truncate(format, 80)!r} is not one of {', '.join(transcript.KINDS)}."
+            )
         if not cues and format == "text" and not timestamps:
             return "".join(passage.content for passage in passages)
         if not cues:
-            raise InvalidInput(f"Media {truncate(str(id), 80)} has no times, so it can be had as text alone.")
+            raise InvalidInput(
+                f"Media {truncate(str(id), 80)} has no times, so it can be had as text alone."
+            )
         return transcript.write(cues, format, timestamps=timestamps)
 
     # -- listing ---
 
     def list(
-        self, source: str, *, search: str = "", tags: Sequence[str] = (), media_types: Sequence[str] = (),
-        limit: int = 50, offset: int = 0,
-    ) -> tuple[list[Summary], int]:  # fmt: skip
+        self,
+        source: str,
+        *,
+        search: str = "",
+        tags: Sequence[str] = (),
+        media_types: Sequence[str] = (),
+        limit: int = 50,
+        offset: int = 0,
+    ) -> tuple[list[Summary], int]:
         """What there is of a kind, last changed first, and how many in all."""
         filter_ = Filter(
-            sources=(_kind(source),), tags=_texts({"tags": tags}, "tags"), media_types=_texts({"m": media_types}, "m")
+            sources=(_kind(source),),
+            tags=_texts({"tags": tags}, "tags"),
+            media_types=_texts({"m": media_types}, "m"),
         )
-        limit, offset = max(1, min(limit, LIMITS.page_size)), max(0, min(offset, LIMITS.page_offset))
+        limit, offset = (
+            max(1, min(limit, LIMITS.page_size)),
+            max(0, min(offset, LIMITS.page_offset)),
+        )
         return self._store.documents(filter_, storable(search), limit, offset)
 
 
@@ -320,7 +413,9 @@ def _checked(query: str) -> str:
 
 def _kind(source: str) -> str:
     if source not in KINDS:
-        raise InvalidInput(f"source: {truncate(str(source), 80)!r} is not one of {', '.join(KINDS)}.")
+        raise InvalidInput(
+            f"source: {truncate(str(source), 80)!r} is not one of {', '.join(KINDS)}."
+        )
     return KINDS[source]
 
 
@@ -332,7 +427,9 @@ def _sources(given: Sequence[str]) -> list[str]:
 
 def _asked(sources: Sequence[str], filters: Mapping[str, Mapping[str, Any]]) -> list[Asked]:
     if unknown := sorted(filters.keys() - KINDS.keys()):
-        raise InvalidInput(f"filters: {truncate(unknown[0], 80)!r} is not one of {', '.join(KINDS)}.")
+        raise InvalidInput(
+            f"filters: {truncate(unknown[0], 80)!r} is not one of {', '.join(KINDS)}."
+        )
     for name, given in filters.items():
         if not isinstance(given, Mapping):
             raise InvalidInput(f"filters.{name} must be an object.")
@@ -347,7 +444,9 @@ def _asked_of(source: str, given: Mapping[str, Any]) -> Asked:
         raise InvalidInput(f"by: {truncate(str(by), 80)!r} is not one of {', '.join(PLACES)}.")
     fields = _texts(given, "fields")
     if wrong := [name for name in fields if name not in PROMPT_FIELDS]:
-        raise InvalidInput(f"fields: {truncate(wrong[0], 80)!r} is not one of {', '.join(PROMPT_FIELDS)}.")
+        raise InvalidInput(
+            f"fields: {truncate(wrong[0], 80)!r} is not one of {', '.join(PROMPT_FIELDS)}."
+        )
     return Asked(
         Filter(
             sources=(KINDS[source],),
@@ -368,7 +467,9 @@ def _texts(given: Mapping[str, Any], name: str) -> tuple[str, ...]:
     if value is None or value == "":
         return ()
     values = value if isinstance(value, (list, tuple)) else [value]
-    if len(values) > 100 or any(isinstance(v, bool) or not isinstance(v, (str, int)) for v in values):
+    if len(values) > 100 or any(
+        isinstance(v, bool) or not isinstance(v, (str, int)) for v in values
+    ):
         raise InvalidInput(f"{name}: give up to 100 texts.")
     return tuple(storable(str(v)) for v in values)
 
@@ -388,7 +489,9 @@ def _date(given: Mapping[str, Any], name: str, *, end: bool = False) -> datetime
 # -- pages -----------------------------------------------------------------------
 
 
-def _page(results: Results, limit: int, offset: int, memory: Memory | None) -> tuple[list[Entry], int, bool]:
+def _page(
+    results: Results, limit: int, offset: int, memory: Memory | None
+) -> tuple[list[Entry], int, bool]:
     """The results of a page, the place after the last of them, and whether something follows."""
     rest = islice(results.entries(), offset, None)
     if memory is None:
@@ -420,11 +523,20 @@ def _words(query: str) -> list[Word]:
 def _page_of_messages(units: Messages, room: int, page: int, size: int) -> dict[str, Json]:
     start = min((page - 1) * size, len(units))
     end = min(start + size, len(units))
-    taken = Taken(units.render(start, end - 1), units.about(start, end - 1)) if start < end else Taken("", [])
+    taken = (
+        Taken(units.render(start, end - 1), units.about(start, end - 1))
+        if start < end
+        else Taken("", [])
+    )
     following = end < len(units)
     return {
         "content": taken.text[:room],
         "attachments": [unit for unit in taken.units if unit["start"] < room],
-        "page": {"page": page, "page_size": size, "total": len(units), "next_page": page + 1 if following else None,
-                 "truncated": len(taken.text) > room},
-    }  # fmt: skip
+        "page": {
+            "page": page,
+            "page_size": size,
+            "total": len(units),
+            "next_page": page + 1 if following else None,
+            "truncated": len(taken.text) > room,
+        },
+    }

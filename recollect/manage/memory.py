@@ -115,8 +115,12 @@ class Memory:
     """See `Library.memory`. `sight` says how what only people may see is told: shown, masked, or hidden."""
 
     def __init__(
-        self, store: Store, meaning: Meaning, caught_up: Callable[[], None], delete: Callable[[str], None]
-    ) -> None:  # fmt: skip
+        self,
+        store: Store,
+        meaning: Meaning,
+        caught_up: Callable[[], None],
+        delete: Callable[[str], None],
+    ) -> None:
         self._store = store
         self._meaning = meaning
         self._catch_up = caught_up
@@ -125,10 +129,20 @@ class Memory:
     # -- finding ---
 
     def search(
-        self, query: str | Sequence[str], *, mode: str = "both", limit: int = RESULTS, after: str | None = None,
-        before: str | None = None, projects: Sequence[str] = (), types: Sequence[str] = (),
-        concepts: Sequence[str] = (), files: Sequence[str] = (), sight: str = "show", now: datetime | None = None,
-    ) -> Answer:  # fmt: skip
+        self,
+        query: str | Sequence[str],
+        *,
+        mode: str = "both",
+        limit: int = RESULTS,
+        after: str | None = None,
+        before: str | None = None,
+        projects: Sequence[str] = (),
+        types: Sequence[str] = (),
+        concepts: Sequence[str] = (),
+        files: Sequence[str] = (),
+        sight: str = "show",
+        now: datetime | None = None,
+    ) -> Answer:
         """Observations of one thing, best first, or conversations that have two to five things.
 
         Dates are whole days (UTC), both included. Of several projects, types, concepts or files one is enough;
@@ -136,10 +150,14 @@ class Memory:
         """
         asked = _asked(query)
         filter_ = Filter(
-            namespaces=self._namespaces(projects), after=_day(after, "after"), before=_day(before, "before", end=True)
+            namespaces=self._namespaces(projects),
+            after=_day(after, "after"),
+            before=_day(before, "before", end=True),
         )
         roles, concepts, files = _types(types), _given(concepts, "concepts"), _given(files, "files")
-        wish = engine.Wish(mode, limit=max(1, min(limit, MOST_RESULTS)), now=now or datetime.now(UTC)).checked()
+        wish = engine.Wish(
+            mode, limit=max(1, min(limit, MOST_RESULTS)), now=now or datetime.now(UTC)
+        ).checked()
         self._catch_up()
         if not isinstance(asked, str):
             if roles or concepts or files:
@@ -147,24 +165,34 @@ class Memory:
                     "types, concepts and files are of observations: to use them, query must be a string."
                 )
             return self._conversations(asked, filter_, replace(wish, group="conversation"), sight)
-        found = self._observations(asked, replace(filter_, roles=roles), wish, Observed(self._store, concepts, files))
+        found = self._observations(
+            asked, replace(filter_, roles=roles), wish, Observed(self._store, concepts, files)
+        )
         if found.observations or roles or concepts or files:
             return found
         return self._exchanges(asked, filter_, wish, sight) or found
 
-    def _observations(self, text: str, filter_: Filter, wish: engine.Wish, observed: Observed) -> Answer:
+    def _observations(
+        self, text: str, filter_: Filter, wish: engine.Wish, observed: Observed
+    ) -> Answer:
         filter_ = replace(filter_, hidden=True, sources=(OBSERVATION,))
         text = _exactly(observed.store, text, filter_) if wish.mode == "text" else text
         page = engine.search(observed.store, self._meaning, text, filter_, wish)
-        recalled = self._recalled(observed.keys[hit.conversation_id, hit.message_id] for hit in page.hits)
+        recalled = self._recalled(
+            observed.keys[hit.conversation_id, hit.message_id] for hit in page.hits
+        )
         shown = []
         for hit in page.hits:
             one = recalled.get(observed.keys[hit.conversation_id, hit.message_id])
             if one is not None:  # else it was deleted meanwhile
                 shown.append(one._replace(score=hit.score, snippet=hit.snippet, terms=hit.terms))
-        return Answer("observations", tuple(shown), total=max(page.total, len(shown)), note=page.note)
+        return Answer(
+            "observations", tuple(shown), total=max(page.total, len(shown)), note=page.note
+        )
 
-    def _exchanges(self, text: str, filter_: Filter, wish: engine.Wish, sight: str) -> Answer | None:
+    def _exchanges(
+        self, text: str, filter_: Filter, wish: engine.Wish, sight: str
+    ) -> Answer | None:
         """Where nothing was observed: what was said, with the stretch of the conversation that it belongs to."""
         filter_ = replace(filter_, sources=(CONVERSATION,))
         store = self._seen_through(sight)
@@ -173,9 +201,15 @@ class Memory:
         talks: dict[tuple[str, tuple[int, int] | None], Talk] = {}
         for hit, talk in self._talks(page.hits, sight):
             talks.setdefault((hit.conversation_id, talk.lines), talk)
-        return Answer("exchanges", talks=tuple(talks.values()), total=page.total, note=page.note) if talks else None
+        return (
+            Answer("exchanges", talks=tuple(talks.values()), total=page.total, note=page.note)
+            if talks
+            else None
+        )
 
-    def _conversations(self, concepts: list[str], filter_: Filter, wish: engine.Wish, sight: str) -> Answer:
+    def _conversations(
+        self, concepts: list[str], filter_: Filter, wish: engine.Wish, sight: str
+    ) -> Answer:
         filter_ = replace(filter_, sources=(CONVERSATION,))
         page = engine.search_all(self._seen_through(sight), self._meaning, concepts, filter_, wish)
         talks = tuple(talk for _, talk in self._talks(page.hits, sight))
@@ -190,10 +224,18 @@ class Memory:
             if read is None:
                 continue
             snippets = dict.fromkeys(" ".join(each.snippet.split()) for each in (hit, *hit.also))
-            yield hit, Talk(
-                path_of(hit.namespace, hit.conversation_id), project_of(hit.namespace), hit.title, hit.created_at,
-                hit.score, tuple(snippets), _stretch(read, hit.message_id),
-            )  # fmt: skip
+            yield (
+                hit,
+                Talk(
+                    path_of(hit.namespace, hit.conversation_id),
+                    project_of(hit.namespace),
+                    hit.title,
+                    hit.created_at,
+                    hit.score,
+                    tuple(snippets),
+                    _stretch(read, hit.message_id),
+                ),
+            )
 
     def _recalled(self, keys: Iterable[int]) -> dict[int, Recalled]:
         found = self._store.contents(list(keys))
@@ -209,19 +251,27 @@ class Memory:
         wanted = tuple(map(identifier, documents))
         if not wanted:
             return {}
-        listed, _ = self._store.documents(Filter(conversations=wanted, hidden=True), "", len(wanted), 0)
+        listed, _ = self._store.documents(
+            Filter(conversations=wanted, hidden=True), "", len(wanted), 0
+        )
         return {identifier(summary.id): summary for summary in listed}
 
     def _namespaces(self, projects: Sequence[str]) -> tuple[str, ...]:
         """The namespaces of projects: those of this name, else those that are folders of this name."""
         if not (given := _given(projects, "projects")):
             return ()
-        if all(map(_ABSOLUTE.match, given)):  # nothing else can be meant, and knowing all names takes time
+        if all(
+            map(_ABSOLUTE.match, given)
+        ):  # nothing else can be meant, and knowing all names takes time
             return given
         known = [name for name, _ in self._store.facets(CONVERSATION)["namespaces"]]
         meant: dict[str, None] = {}
         for project in given:
-            short = [] if project in known else [n for n in known if fold(project_of(n)) == fold(project)]
+            short = (
+                []
+                if project in known
+                else [n for n in known if fold(project_of(n)) == fold(project)]
+            )
             meant |= dict.fromkeys(short or [project])
         return tuple(meant)
 
@@ -250,12 +300,16 @@ class Memory:
                 if read is not None:
                     span, first = read.span(one.observation.passages), one.observation.passages[:1]
                     asked = read.passages.get(first[0]) if first else None
-                    one = one._replace(observation=replace(one.observation, lines=span, asked=asked))
+                    one = one._replace(
+                        observation=replace(one.observation, lines=span, asked=asked)
+                    )
             told.append(one)
         return told
 
     def _by_id(self, ids: Sequence[str]) -> dict[str, Recalled]:
-        holding = {passage: document for document, passage in self._store.holding(OBSERVATIONS, list(ids))}
+        holding = {
+            passage: document for document, passage in self._store.holding(OBSERVATIONS, list(ids))
+        }
         keys: dict[str, int] = {}
         for id_ in dict.fromkeys(ids):
             try:
@@ -265,12 +319,16 @@ class Memory:
         recalled = self._recalled(keys.values())
         unknown = [id_ for id_ in dict.fromkeys(ids) if keys.get(id_) not in recalled]
         if unknown:
-            raise InvalidInput(f"Invalid observation ID: {', '.join(truncate(storable(id_), 80) for id_ in unknown)}")
+            raise InvalidInput(
+                f"Invalid observation ID: {', '.join(truncate(storable(id_), 80) for id_ in unknown)}"
+            )
         return {id_: recalled[key] for id_, key in keys.items()}
 
     # -- reading ---
 
-    def read(self, path: str, start: int = 1, end: int | None = None, *, sight: str = "show") -> str:
+    def read(
+        self, path: str, start: int = 1, end: int | None = None, *, sight: str = "show"
+    ) -> str:
         """A conversation as Markdown, or these lines of it. Raises NotFound, InvalidInput."""
         about = self._named(path)
         read = self._reading(about.id, sight)
@@ -278,25 +336,36 @@ class Memory:
             raise NotFound(f"File not found: {truncate(storable(path), 500)}")
         total = len(read.lines)
         if start < 1:
-            raise InvalidInput(f"Invalid line range: startLine must be at least 1; there are {total} lines.")
+            raise InvalidInput(
+                f"Invalid line range: startLine must be at least 1; there are {total} lines."
+            )
         if end is not None and end < start:
-            raise InvalidInput(f"Invalid line range: endLine must not be less than startLine; there are {total} lines.")
+            raise InvalidInput(
+                f"Invalid line range: endLine must not be less than startLine; there are {total} lines."
+            )
         if start > total:
-            raise InvalidInput(f"Invalid line range: startLine is {start}, but there are only {total} lines.")
+            raise InvalidInput(
+                f"Invalid line range: startLine is {start}, but there are only {total} lines."
+            )
         return _cut(read.lines, start, min(end or total, total))
 
     def _named(self, path: str) -> Summary:
         """The conversation of a path. What it says of the project is for people: that may change."""
         match = _PATH.fullmatch(storable(path).strip())
         try:
-            if match is not None and (about := self._store.summary(unquote(match[2]))).source == CONVERSATION:
+            if (
+                match is not None
+                and (about := self._store.summary(unquote(match[2]))).source == CONVERSATION
+            ):
                 return about
         except NotFound:
             pass
         raise NotFound(f"File not found: {truncate(storable(path), 500)}")
 
     def _reading(self, conversation: str, sight: str) -> Reading | None:
-        from recollect.observe.reading import reading  # here, as below, so that a first search does not wait for it
+        from recollect.observe.reading import (
+            reading,
+        )  # here, as below, so that a first search does not wait for it
 
         try:
             return reading(_as_seen(self._store.document(conversation), sight))
@@ -306,8 +375,13 @@ class Memory:
     # -- around a time ---
 
     def timeline(
-        self, anchor: str, *, before: int = AROUND, after: int = AROUND, projects: Sequence[str] = ()
-    ) -> tuple[list[Recalled], int | None]:  # fmt: skip
+        self,
+        anchor: str,
+        *,
+        before: int = AROUND,
+        after: int = AROUND,
+        projects: Sequence[str] = (),
+    ) -> tuple[list[Recalled], int | None]:
         """What was observed around an observation or a date, oldest first; and which of it is the anchor.
 
         A bare date is the beginning of that day. Raises InvalidInput.
@@ -347,7 +421,11 @@ class Memory:
         wanted = count + same
         for span in (*_SPANS, None):
             edge = None if span is None else _moved(at, span if later else -span)
-            within = replace(filter_, after=at, before=edge) if later else replace(filter_, after=edge, before=at)
+            within = (
+                replace(filter_, after=at, before=edge)
+                if later
+                else replace(filter_, after=edge, before=at)
+            )
             found, total = self._store.newest(within, wanted, 0)
             if total >= wanted or span is None:
                 if later and total > wanted:
@@ -358,9 +436,16 @@ class Memory:
     # -- forgetting ---
 
     def forget(
-        self, ids: Sequence[str] = (), *, path: str = "", project: str = "", after: str | None = None,
-        before: str | None = None, conversations: bool = False, confirm: bool = False,
-    ) -> Forgotten:  # fmt: skip
+        self,
+        ids: Sequence[str] = (),
+        *,
+        path: str = "",
+        project: str = "",
+        after: str | None = None,
+        before: str | None = None,
+        conversations: bool = False,
+        confirm: bool = False,
+    ) -> Forgotten:
         """Delete for good, with `confirm`; else only say what would be deleted. Raises InvalidInput, NotFound.
 
         Observations by `ids` go alone, never to be made again, and what was said stays; or with their
@@ -404,7 +489,9 @@ class Memory:
                 whole = self._store.document(document)
                 left = tuple(p for p in whole.passages if p.id not in forgotten)
                 # Of the version just made; whoever observed an earlier one meanwhile observes it again.
-                self._store.observe(conversation, version, replace(whole, passages=left) if left else None)
+                self._store.observe(
+                    conversation, version, replace(whole, passages=left) if left else None
+                )
 
     def _observed(self, about: Summary) -> int:
         document = self._store.find(OBSERVATIONS, about.id)
@@ -413,9 +500,12 @@ class Memory:
     def _lying_in(self, project: str, after: str | None, before: str | None) -> list[Summary]:
         first, last = _day(after, "after"), _day(before, "before", end=True)
         filter_ = Filter(
-            namespaces=self._namespaces([project] if project.strip() else ()), sources=(CONVERSATION,), after=first,
-            before=last, hidden=True,
-        )  # fmt: skip
+            namespaces=self._namespaces([project] if project.strip() else ()),
+            sources=(CONVERSATION,),
+            after=first,
+            before=last,
+            hidden=True,
+        )
         found: list[Summary] = []
         for offset in range(0, LIMITS.page_offset, LIMITS.page_size):
             page, total = self._store.documents(filter_, "", LIMITS.page_size, offset)
@@ -426,11 +516,18 @@ class Memory:
 
     def _is_within(self, about: Summary, first: datetime | None, last: datetime | None) -> bool:
         def within(times: Iterable[datetime | None]) -> bool:
-            return all(t is not None and (not first or t >= first) and (not last or t <= last) for t in times)
+            return all(
+                t is not None and (not first or t >= first) and (not last or t <= last)
+                for t in times
+            )
 
         if not (first or last) or within((about.created_at, about.updated_at)):
             return True
-        times = [p.created_at for p in self._store.document(about.id).passages if p.created_at is not None]
+        times = [
+            p.created_at
+            for p in self._store.document(about.id).passages
+            if p.created_at is not None
+        ]
         return bool(times) and within(times)
 
 
@@ -452,14 +549,19 @@ def path_of(namespace: str, conversation: str) -> str:
 def _written(name: str) -> str:
     """A name as a part of a path: what would end it, or be seen by nobody, is percent-encoded."""
     return "".join(
-        quote(char, safe="") if _NOT_IN_PATHS.match(char) or not char.isprintable() else char for char in storable(name)
+        quote(char, safe="") if _NOT_IN_PATHS.match(char) or not char.isprintable() else char
+        for char in storable(name)
     )
 
 
 def file_of(path: str, namespace: str) -> str:
     """A file's name for people: below its project's folder, without it."""
     inside = path.removeprefix(namespace.rstrip("/\\"))
-    return inside.lstrip("/\\") if inside != path and _ABSOLUTE.match(namespace) and inside[:1] in "/\\" else path
+    return (
+        inside.lstrip("/\\")
+        if inside != path and _ABSOLUTE.match(namespace) and inside[:1] in "/\\"
+        else path
+    )
 
 
 # -- what is asked -----------------------------------------------------------------
@@ -471,9 +573,13 @@ def _asked(query: object) -> str | list[str]:
     if not isinstance(query, (list, tuple)) or not all(isinstance(each, str) for each in query):
         raise InvalidInput("Query must be string or array")
     if len(query) < 2:
-        raise InvalidInput("Query array must have 2-5 items. Must provide at least 2 concepts for multi-concept search")
+        raise InvalidInput(
+            "Query array must have 2-5 items. Must provide at least 2 concepts for multi-concept search"
+        )
     if len(query) > MOST_CONCEPTS:
-        raise InvalidInput("Query array must have 2-5 items. Cannot search more than 5 concepts at once")
+        raise InvalidInput(
+            "Query array must have 2-5 items. Cannot search more than 5 concepts at once"
+        )
     return [_concept(each) for each in query]
 
 
@@ -510,7 +616,9 @@ def _types(given: Sequence[str]) -> tuple[str, ...]:
 
     types = {name: type_of(name) for name in _given(given, "types")}
     if unknown := [name for name, type_ in types.items() if type_ is None]:
-        raise InvalidInput(f"Unknown type: {truncate(unknown[0], 80)!r}. Types: {', '.join(TYPES)}.")
+        raise InvalidInput(
+            f"Unknown type: {truncate(unknown[0], 80)!r}. Types: {', '.join(TYPES)}."
+        )
     return tuple(dict.fromkeys(type_ for type_ in types.values() if type_ is not None))
 
 
@@ -522,7 +630,9 @@ def _day(value: str | None, name: str, *, end: bool = False) -> datetime | None:
             raise ValueError(value)
         return bound(date.fromisoformat(value.strip()).isoformat(), end=end)
     except ValueError as error:
-        raise InvalidInput(f"Invalid date format: {name} is {truncate(repr(value), 80)}. Use YYYY-MM-DD") from error
+        raise InvalidInput(
+            f"Invalid date format: {name} is {truncate(repr(value), 80)}. Use YYYY-MM-DD"
+        ) from error
 
 
 def _moment(anchor: str) -> datetime:
@@ -538,7 +648,11 @@ def _moved(at: datetime, by: timedelta) -> datetime:
     try:
         return at + by
     except OverflowError:
-        return datetime.max.replace(tzinfo=UTC) if by > timedelta() else datetime.min.replace(tzinfo=UTC)
+        return (
+            datetime.max.replace(tzinfo=UTC)
+            if by > timedelta()
+            else datetime.min.replace(tzinfo=UTC)
+        )
 
 
 # -- lines -------------------------------------------------------------------------
@@ -549,8 +663,13 @@ def _as_seen(document: Document, sight: str) -> Document:
     if sight == "mask" or not any(map(only_for_people, document.passages)):
         return document
     if sight == "hide":
-        return replace(document, passages=tuple(p for p in document.passages if not only_for_people(p)))
-    shown = (p._replace(visibility="all", metadata={}) if only_for_people(p) else p for p in document.passages)
+        return replace(
+            document, passages=tuple(p for p in document.passages if not only_for_people(p))
+        )
+    shown = (
+        p._replace(visibility="all", metadata={}) if only_for_people(p) else p
+        for p in document.passages
+    )
     return replace(document, passages=tuple(shown))
 
 

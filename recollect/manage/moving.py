@@ -35,10 +35,14 @@ class Moved:
     """Whether the library that was moved is gone now."""
 
 
-def move(source: Store, target: Store, *, remove: bool = False, progress: Progress | None = None) -> Moved:
+def move(
+    source: Store, target: Store, *, remove: bool = False, progress: Progress | None = None
+) -> Moved:
     """Copy a library into a new one, or go on with that. The source is removed only with `remove`."""
     if source.noted(MOVING) is not None:
-        raise InvalidInput(f"{source.path} is not whole: a move into it was not finished. Finish that one first.")
+        raise InvalidInput(
+            f"{source.path} is not whole: a move into it was not finished. Finish that one first."
+        )
     if _is_same(source, target):
         raise InvalidInput(f"That is the same library twice: {source.path}.")
     contents = _already(source, target)
@@ -67,7 +71,9 @@ def abort(target: Store) -> None:
     """Take away what an unfinished move has left. A library that is whole is never touched."""
     state = target.noted(MOVING)
     if state is None and target.documents(Filter(), "", 1, 0)[1]:
-        raise InvalidInput(f"{target.path} is whole; no move into it is unfinished. Nothing was taken away.")
+        raise InvalidInput(
+            f"{target.path} is whole; no move into it is unfinished. Nothing was taken away."
+        )
     if state == ARRIVED:
         raise InvalidInput(
             f"{target.path} has arrived, and may be the only copy by now. Run the same move again to finish it."

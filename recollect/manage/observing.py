@@ -31,12 +31,18 @@ _BATCH = 100
 _OBSERVER, _TRIED = "observer", "observer_tried"
 
 
-def catch_up(store: Store, progress: Progress | None = None, stop: Callable[[], bool] | None = None) -> int:
+def catch_up(
+    store: Store, progress: Progress | None = None, stop: Callable[[], bool] | None = None
+) -> int:
     """Observe every conversation that has changed since it was, unless another process is at it; says how many."""
     if (observer := _configured()) is None:
         return 0
     with store.alone() as alone:
-        return _observe(store, observer, progress or (lambda *_: None), stop or (lambda: False)) if alone else 0
+        return (
+            _observe(store, observer, progress or (lambda *_: None), stop or (lambda: False))
+            if alone
+            else 0
+        )
 
 
 def waiting(store: Store) -> bool:
@@ -60,19 +66,27 @@ def _configured() -> Observer | None:
     if said == "rules":
         return Observer(MAKER, lambda document: Made(tuple(observe(document))))
     if said != "model":
-        raise InvalidInput(f"RECOLLECT_OBSERVER: {truncate(said, 80)!r} is not one of rules, model, off.")
+        raise InvalidInput(
+            f"RECOLLECT_OBSERVER: {truncate(said, 80)!r} is not one of rules, model, off."
+        )
     if (chat := Chat.configured()) is None:
-        raise InvalidInput("RECOLLECT_OBSERVER is model, but RECOLLECT_MODEL names none (https://host/v1#model).")
+        raise InvalidInput(
+            "RECOLLECT_OBSERVER is model, but RECOLLECT_MODEL names none (https://host/v1#model)."
+        )
     by_model = ModelObserver(chat, chat.model, Budget(home() / "observer.json"))
     return Observer(by_model.maker, by_model.observe)
 
 
-def _observe(store: Store, observer: Observer, report: Progress, stopped: Callable[[], bool]) -> int:
+def _observe(
+    store: Store, observer: Observer, report: Progress, stopped: Callable[[], bool]
+) -> int:
     if store.noted(_OBSERVER) != _number(observer.maker):
         store.observe_again()
         store.note(_OBSERVER, _number(observer.maker))
     today = datetime.now(UTC).date().toordinal()
-    if store.noted(_TRIED) != today:  # what a model could not do, because of its budget or its server, it may do now
+    if (
+        store.noted(_TRIED) != today
+    ):  # what a model could not do, because of its budget or its server, it may do now
         store.observe_again(incomplete=True)
         store.note(_TRIED, today)
     done = 0
@@ -107,7 +121,9 @@ def _observe_one(store: Store, observer: Observer, conversation: str, version: i
     left_out = set(forgotten) if isinstance(forgotten, list) else set()
     kept = [observation for observation in made.observations if observation.id not in left_out]
     # Of the version that was listed: if it has changed since, it is observed once more.
-    store.observe(conversation, version, as_document(document, kept) if kept else None, complete=made.complete)
+    store.observe(
+        conversation, version, as_document(document, kept) if kept else None, complete=made.complete
+    )
 
 
 def _number(maker: str) -> int:

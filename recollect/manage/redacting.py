@@ -35,7 +35,9 @@ class _Redacting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def save(self, documents: Sequence[Document], receipt: int | None = None, by_id: bool = False) -> list[Saved]:
+    def save(
+        self, documents: Sequence[Document], receipt: int | None = None, by_id: bool = False
+    ) -> list[Saved]:
         given = [redacted_document(document) for document in documents]
         done = self._store.save([document for document, _ in given], receipt, by_id)
         for saved, (_, found) in zip(done, given, strict=True):
@@ -52,19 +54,26 @@ class _Redacting:
         return self._store.append(document, redacted_passage(passage, Counter()))
 
     def extend(self, document: str, passages: Sequence[Passage]) -> int:
-        return self._store.extend(document, [redacted_passage(passage, Counter()) for passage in passages])
+        return self._store.extend(
+            document, [redacted_passage(passage, Counter()) for passage in passages]
+        )
 
     def retitle(self, document: str, title: str) -> None:
         self.amend(document, title=title)
 
     def amend(
-        self, document: str, title: str | None = None, namespace: str | None = None,
+        self,
+        document: str,
+        title: str | None = None,
+        namespace: str | None = None,
         metadata: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         clean = None if title is None else redacted(title)[0]
         self._store.amend(document, clean, namespace, redacted_value(metadata, Counter()))
 
-    def observe(self, conversation: str, version: int, given: Document | None, complete: bool = True) -> None:
+    def observe(
+        self, conversation: str, version: int, given: Document | None, complete: bool = True
+    ) -> None:
         self._store.observe(conversation, version, given and redacted_document(given)[0], complete)
 
 
@@ -125,7 +134,9 @@ def _leak(document: Document) -> Leak | None:
     if not found:
         return None
     pairs = zip(document.passages, clean.passages, strict=True)
-    messages = tuple(before.id for before, after in pairs if before is not after and before != after)
+    messages = tuple(
+        before.id for before, after in pairs if before is not after and before != after
+    )
     return Leak(document.id, document.source, clean.title, dict(found), messages)
 
 

@@ -43,7 +43,9 @@ def search_text(found: Answer, query: str | Sequence[str]) -> str:
 
 
 def search_json(found: Answer) -> dict[str, Any]:
-    results = [_as_result(one) for one in found.observations] or [_as_talk(talk) for talk in found.talks]
+    results = [_as_result(one) for one in found.observations] or [
+        _as_talk(talk) for talk in found.talks
+    ]
     note = {"note": found.note} if found.note else {}
     if found.kind == "exchanges":
         note = {"note": " ".join(filter(None, (EXCHANGES, found.note)))}
@@ -53,9 +55,13 @@ def search_json(found: Answer) -> dict[str, Any]:
 def _observation(number: int, one: Recalled) -> str:
     o = one.observation
     lines = [
-        f"### {number}. [{project_of(o.project)}] - {_date(o.created_at)}", f"**ID:** {o.id}", f"**Type:** {o.type}",
-        f"**Score:** {one.score:.2f}", "", f"**Title:** {_line(o.title)}",
-    ]  # fmt: skip
+        f"### {number}. [{project_of(o.project)}] - {_date(o.created_at)}",
+        f"**ID:** {o.id}",
+        f"**Type:** {o.type}",
+        f"**Score:** {one.score:.2f}",
+        "",
+        f"**Title:** {_line(o.title)}",
+    ]
     if facts := facts_for(one):
         lines += ["**Facts:**", *(f"- {fact}" for fact in facts)]
     return "\n".join(lines)
@@ -65,7 +71,11 @@ def facts_for(one: Recalled) -> list[str]:
     """A few facts, first those that have words of the query; what the title says already is left out."""
     wanted = {word for term in one.terms for word in tokens(term)}
     title = _line(one.observation.title).rstrip(".…").casefold()
-    facts = [fact for fact in map(_line, one.observation.facts) if fact and fact.rstrip(".…").casefold() != title]
+    facts = [
+        fact
+        for fact in map(_line, one.observation.facts)
+        if fact and fact.rstrip(".…").casefold() != title
+    ]
     facts.sort(key=lambda fact: -len(wanted.intersection(tokens(fact))))
     shown: list[str] = []
     room = FACTS
@@ -82,27 +92,46 @@ def _talk(number: int, talk: Talk, kind: str) -> str:
     title = _line(talk.title)
     summary = f"Summary: {title}\n{said}" if kind == "conversations" and title else said
     place = "" if talk.lines is None else f" lines {talk.lines[0]}-{talk.lines[1]}"
-    return "\n".join((
-        f"### {number}. [{talk.project}] - {_date(talk.created_at)}", f"**Path:** `{talk.path}`{place}",
-        f"**Score:** {talk.score:.2f}", "", summary,
-    ))  # fmt: skip
+    return "\n".join(
+        (
+            f"### {number}. [{talk.project}] - {_date(talk.created_at)}",
+            f"**Path:** `{talk.path}`{place}",
+            f"**Score:** {talk.score:.2f}",
+            "",
+            summary,
+        )
+    )
 
 
 def _as_result(one: Recalled) -> dict[str, Any]:
     o = one.observation
     return {
-        "id": o.id, "path": one.path, "project": project_of(o.project), "date": _date(o.created_at), "type": o.type,
-        "title": o.title, "facts": facts_for(one), "concepts": list(o.concepts), "files": _files(one),
-        "score": one.score, "summary": o.subtitle or o.title, "snippet": one.snippet,
-    }  # fmt: skip
+        "id": o.id,
+        "path": one.path,
+        "project": project_of(o.project),
+        "date": _date(o.created_at),
+        "type": o.type,
+        "title": o.title,
+        "facts": facts_for(one),
+        "concepts": list(o.concepts),
+        "files": _files(one),
+        "score": one.score,
+        "summary": o.subtitle or o.title,
+        "snippet": one.snippet,
+    }
 
 
 def _as_talk(talk: Talk) -> dict[str, Any]:
     return {
-        "path": talk.path, "project": talk.project, "date": _date(talk.created_at), "title": talk.title,
-        "score": talk.score, "summary": talk.title, "snippet": " … ".join(talk.snippets),
+        "path": talk.path,
+        "project": talk.project,
+        "date": _date(talk.created_at),
+        "title": talk.title,
+        "score": talk.score,
+        "summary": talk.title,
+        "snippet": " … ".join(talk.snippets),
         "lines": None if talk.lines is None else list(talk.lines),
-    }  # fmt: skip
+    }
 
 
 # -- details -------------------------------------------------------------------
@@ -120,12 +149,23 @@ def details_json(recalled: Iterable[Recalled]) -> list[dict[str, Any]]:
 def _as_json(observation: Observation) -> dict[str, Any]:
     o = observation
     return {
-        "id": o.id, "type": o.type, "title": o.title, "subtitle": o.subtitle, "narrative": o.narrative,
-        "facts": list(o.facts), "concepts": list(o.concepts), "files_read": list(o.files_read),
-        "files_modified": list(o.files_modified), "project": o.project, "created_at": iso(o.created_at),
-        "conversation": o.conversation, "messages": list(o.passages), "lines": list(o.lines),
-        "asked": list(o.asked or ()), "maker": o.maker,
-    }  # fmt: skip
+        "id": o.id,
+        "type": o.type,
+        "title": o.title,
+        "subtitle": o.subtitle,
+        "narrative": o.narrative,
+        "facts": list(o.facts),
+        "concepts": list(o.concepts),
+        "files_read": list(o.files_read),
+        "files_modified": list(o.files_modified),
+        "project": o.project,
+        "created_at": iso(o.created_at),
+        "conversation": o.conversation,
+        "messages": list(o.passages),
+        "lines": list(o.lines),
+        "asked": list(o.asked or ()),
+        "maker": o.maker,
+    }
 
 
 def _details(one: Recalled) -> str:
@@ -136,7 +176,11 @@ def _details(one: Recalled) -> str:
     parts += ["**Facts:**\n" + "\n".join(f"- {_line(fact)}" for fact in o.facts)] if o.facts else []
     parts += [f"**Concepts:** {_quoted(o.concepts)}"] if o.concepts else []
     parts += [f"**Files:** {_quoted(_files(one))}"] if _files(one) else []
-    asked = f", of which {o.asked[0]}-{o.asked[1]} what was asked" if o.asked and o.asked != o.lines else ""
+    asked = (
+        f", of which {o.asked[0]}-{o.asked[1]} what was asked"
+        if o.asked and o.asked != o.lines
+        else ""
+    )
     parts.append(f"**Source:** `{one.path}` lines {o.lines[0]}-{o.lines[1]}{asked}")
     return "\n\n".join(parts)
 
@@ -156,16 +200,24 @@ def timeline_text(told: Sequence[Recalled], anchor: int | None) -> str:
     for number, one in enumerate(told):
         o = one.observation
         mark = "→" if number == anchor else "-"
-        lines.append(f"{mark} {_time(o.created_at)} [{project_of(o.project)}] {o.type} {o.id}: {_line(o.title)}")
+        lines.append(
+            f"{mark} {_time(o.created_at)} [{project_of(o.project)}] {o.type} {o.id}: {_line(o.title)}"
+        )
     return f"## Timeline ({_count(len(told), 'observation')})\n\n" + "\n".join(lines)
 
 
 def timeline_json(told: Iterable[Recalled], anchor: int | None) -> dict[str, Any]:
     results = [
-        {"id": one.observation.id, "path": one.path, "project": project_of(one.observation.project),
-         "created_at": iso(one.observation.created_at), "type": one.observation.type, "title": one.observation.title}
+        {
+            "id": one.observation.id,
+            "path": one.path,
+            "project": project_of(one.observation.project),
+            "created_at": iso(one.observation.created_at),
+            "type": one.observation.type,
+            "title": one.observation.title,
+        }
         for one in told
-    ]  # fmt: skip
+    ]
     return {"results": results, "anchor": anchor}
 
 
@@ -174,7 +226,9 @@ def timeline_json(told: Iterable[Recalled], anchor: int | None) -> dict[str, Any
 
 def forgotten_text(forgotten: Forgotten, confirmed: bool) -> str:
     names = [f"{_line(a.title) or a.id} ({_date(a.created_at)})" for a in forgotten.conversations]
-    names += [f"{one.observation.id}: {_line(one.observation.title)}" for one in forgotten.observations]
+    names += [
+        f"{one.observation.id}: {_line(one.observation.title)}" for one in forgotten.observations
+    ]
     if not names:
         return "Nothing matches, so nothing was forgotten."
     what = _count(len(forgotten.observations), "observation")
@@ -195,9 +249,12 @@ def forgotten_json(forgotten: Forgotten, confirmed: bool) -> dict[str, Any]:
         "deleted": confirmed,
         "conversations": [{"id": a.id, "title": a.title} for a in forgotten.conversations],
         "observations": [one.observation.id for one in forgotten.observations],
-        "counts": {"conversations": len(forgotten.conversations), "messages": forgotten.messages,
-                   "observations": forgotten.observed + len(forgotten.observations)},
-    }  # fmt: skip
+        "counts": {
+            "conversations": len(forgotten.conversations),
+            "messages": forgotten.messages,
+            "observations": forgotten.observed + len(forgotten.observations),
+        },
+    }
 
 
 # -- words -----------------------------------------------------------------------

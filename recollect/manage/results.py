@@ -25,16 +25,29 @@ from recollect.search.snippet import found_at, look
 from recollect.text import identifier, iso
 
 KINDS: Mapping[str, str] = {
-    "notes": NOTE, "media": MEDIA, "chats": CONVERSATION, "characters": CHARACTER, "prompts": PROMPT,
-}  # fmt: skip
+    "notes": NOTE,
+    "media": MEDIA,
+    "chats": CONVERSATION,
+    "characters": CHARACTER,
+    "prompts": PROMPT,
+}
 """The contract's names for the kinds of documents, and ours."""
 NAMES = {kind: name for name, kind in KINDS.items()}
 SIGHTS = ("show", "mask", "hide")
 """How messages that only people may see are answered: as they are, masked, or not at all."""
 
 _LISTED = (
-    "id", "source", "title", "uri", "created_at", "last_modified", "version", "tags", "media_type", "url",
-)  # fmt: skip
+    "id",
+    "source",
+    "title",
+    "uri",
+    "created_at",
+    "last_modified",
+    "version",
+    "tags",
+    "media_type",
+    "url",
+)
 _SHOWN_ELSEWHERE = frozenset(("tags", "media_type", "url", "card"))
 
 
@@ -45,9 +58,17 @@ def uri_of(kind: str, document: str, message: str = "") -> str:
 
 
 def item(
-    about: Summary | Document, passage: Passage | None, words: Sequence[Word], length: int, *,
-    score: float, score_type: str, message: bool = False, title: bool = False, sight: str = "show",
-) -> dict[str, Json]:  # fmt: skip
+    about: Summary | Document,
+    passage: Passage | None,
+    words: Sequence[Word],
+    length: int,
+    *,
+    score: float,
+    score_type: str,
+    message: bool = False,
+    title: bool = False,
+    sight: str = "show",
+) -> dict[str, Json]:
     """A result: a document found by one of its passages, or (`message`) that message of a conversation.
 
     With `title`, a conversation found by its title: its first message is shown after it.
@@ -71,14 +92,23 @@ def item(
         "conversation_id": None,
         "message_id": None,
         "sender": None,
-        "loc": None if passage is None else location(about, passage, words, message=message, masked=masked),
+        "loc": None
+        if passage is None
+        else location(about, passage, words, message=message, masked=masked),
     }
     if about.source == MEDIA:
-        shape |= {"media_type": _text(about.metadata, "media_type"), "url": _text(about.metadata, "url")}
+        shape |= {
+            "media_type": _text(about.metadata, "media_type"),
+            "url": _text(about.metadata, "url"),
+        }
     if about.source == CONVERSATION:
         shape["conversation_id"] = id_
         if message and passage is not None:
-            shape |= {"message_id": passage.id, "sender": sender_of(passage), "created_at": iso(passage.created_at)}
+            shape |= {
+                "message_id": passage.id,
+                "sender": sender_of(passage),
+                "created_at": iso(passage.created_at),
+            }
             said = passage.updated_at or passage.created_at
             shape["last_modified"] = iso(said) if said is not None else shape["last_modified"]
     return shape
@@ -92,12 +122,19 @@ def listed(about: Summary) -> dict[str, Json]:
 
 
 def location(
-    about: Summary | Document, passage: Passage, words: Sequence[Word], *, message: bool = True, masked: bool = False
+    about: Summary | Document,
+    passage: Passage,
+    words: Sequence[Word],
+    *,
+    message: bool = True,
+    masked: bool = False,
 ) -> dict[str, Json]:
     """Where in its document a passage lies, and where in it the words do: what `get` takes to show more of it."""
     if about.source == CONVERSATION:
         named: dict[str, Json] = {"conversation_id": about.id or about.origin_id}
-        return named | ({"message_id": passage.id, "message_index": passage.position} if message else {})
+        return named | (
+            {"message_id": passage.id, "message_index": passage.position} if message else {}
+        )
     at = 0 if masked else found_at(passage.content, words) or 0
     where: dict[str, Json] = {
         "chunk_index": passage.position,
@@ -125,7 +162,12 @@ def tags_of(metadata: Mapping[str, Any]) -> list[str]:
 
 
 def _snippet(
-    about: Summary | Document, passage: Passage | None, words: Sequence[Word], length: int, title: bool, masked: bool
+    about: Summary | Document,
+    passage: Passage | None,
+    words: Sequence[Word],
+    length: int,
+    title: bool,
+    masked: bool,
 ) -> str | None:
     if passage is None:
         return None

@@ -30,10 +30,21 @@ WHOLE = 100_000
 LARGEST_CHUNK = 8_000
 LARGEST_OFFSET = 1_000_000_000
 _READ = 32  # passages at once
-_OPTIONS = frozenset((
-    "mode", "snippet_length", "max_tokens", "chars_per_token", "chunk_size_tokens", "chunk_overlap_tokens",
-    "sibling_window", "prefer_prechunked", "loc", "query", "offset",
-))  # fmt: skip
+_OPTIONS = frozenset(
+    (
+        "mode",
+        "snippet_length",
+        "max_tokens",
+        "chars_per_token",
+        "chunk_size_tokens",
+        "chunk_overlap_tokens",
+        "sibling_window",
+        "prefer_prechunked",
+        "loc",
+        "query",
+        "offset",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +78,9 @@ class Retrieval:
         return self.sibling_window
 
 
-def retrieval(given: Mapping[str, Any] | None, config: Mapping[str, Any], default: str = "snippet") -> Retrieval:
+def retrieval(
+    given: Mapping[str, Any] | None, config: Mapping[str, Any], default: str = "snippet"
+) -> Retrieval:
     """What a call asks for: what it says itself, then what its session prefers, then the defaults.
 
     Numbers are brought within their bounds. Raises InvalidInput where something is said that means nothing.
@@ -77,7 +90,9 @@ def retrieval(given: Mapping[str, Any] | None, config: Mapping[str, Any], defaul
         raise InvalidInput(f"retrieval: there is no {truncate(unknown[0], 80)!r}.")
     mode = said.get("mode", default)
     if mode not in MODES:
-        raise InvalidInput(f"retrieval.mode: {truncate(str(mode), 80)!r} is not one of {', '.join(MODES)}.")
+        raise InvalidInput(
+            f"retrieval.mode: {truncate(str(mode), 80)!r} is not one of {', '.join(MODES)}."
+        )
     loc, query = said.get("loc", {}), said.get("query", "")
     if not isinstance(loc, Mapping) or not isinstance(query, str):
         raise InvalidInput("retrieval: loc must be an object, and query a text.")
@@ -207,7 +222,9 @@ class Stored(Units):
     def _seen(self, passage: Passage) -> Passage:
         if not self._masks or not only_for_people(passage):
             return passage
-        where = {name: passage.metadata[name] for name in ("start", "end") if name in passage.metadata}
+        where = {
+            name: passage.metadata[name] for name in ("start", "end") if name in passage.metadata
+        }
         return passage._replace(content=MASK, attachments=(), citations=(), metadata=where)
 
     def _inside(self, passage: Passage, at: int | None) -> int:
@@ -270,7 +287,10 @@ class Cut(Units):
             self._starts.append(self._starts[-1] + len(passage.content))
         self._text = text_of(self._passages)
         self._chunks = chunks(
-            self._text, wanted.chunk_size_tokens or SIZE, wanted.chunk_overlap_tokens, wanted.chars_per_token
+            self._text,
+            wanted.chunk_size_tokens or SIZE,
+            wanted.chunk_overlap_tokens,
+            wanted.chars_per_token,
         )
         self._stored = stored
 
@@ -302,8 +322,10 @@ class Cut(Units):
 
     def about(self, first: int, last: int) -> list[dict[str, Json]]:
         begin = self._chunks[first].start
-        return [{"chunk_index": number, "start": chunk.start - begin, "end": chunk.end - begin}
-                for number, chunk in enumerate(self._chunks[first : last + 1], first)]  # fmt: skip
+        return [
+            {"chunk_index": number, "start": chunk.start - begin, "end": chunk.end - begin}
+            for number, chunk in enumerate(self._chunks[first : last + 1], first)
+        ]
 
 
 class Messages(Units):
@@ -315,11 +337,16 @@ class Messages(Units):
         self._read: dict[int, Passage] = {}
         if sight == "hide":
             read = self._contents(self._bones)
-            self._bones = [b for b in self._bones if b.key in read and not only_for_people(read[b.key])]
+            self._bones = [
+                b for b in self._bones if b.key in read and not only_for_people(read[b.key])
+            ]
         self._masks = sight == "mask"
 
     def _contents(self, bones: Sequence[Bone]) -> dict[int, Passage]:
-        return {key: passage for key, (_, passage) in self._store.contents([b.key for b in bones]).items()}
+        return {
+            key: passage
+            for key, (_, passage) in self._store.contents([b.key for b in bones]).items()
+        }
 
     def __len__(self) -> int:
         return len(self._bones)
@@ -346,17 +373,28 @@ class Messages(Units):
         position = _whole(loc.get("message_index"))
         if position is None:
             return None
-        return next(((n, 0) for n, bone in enumerate(self._bones) if bone.position >= position), None)
+        return next(
+            ((n, 0) for n, bone in enumerate(self._bones) if bone.position >= position), None
+        )
 
     def named(self, number: int) -> dict[str, Json]:
         passage = self.passage(number)
-        return {"message_id": passage.id, "message_index": passage.position, "sender": sender_of(passage),
-                "role": passage.role, "created_at": iso(passage.created_at)}  # fmt: skip
+        return {
+            "message_id": passage.id,
+            "message_index": passage.position,
+            "sender": sender_of(passage),
+            "role": passage.role,
+            "created_at": iso(passage.created_at),
+        }
 
 
 def _whole(value: Json) -> int | None:
     """A number as clients send it; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < LARGEST_OFFSET:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not 0 <= value < LARGEST_OFFSET
+    ):
         return None
     return int(value)
 
@@ -391,7 +429,11 @@ def _grown(units: Units, anchor: int, wanted: Retrieval) -> tuple[int, int]:
     right, left = True, True
     while right or left:
         if right:
-            right = last + 1 < len(units) and last - anchor < far and _fits(units, first, last + 1, wanted)
+            right = (
+                last + 1 < len(units)
+                and last - anchor < far
+                and _fits(units, first, last + 1, wanted)
+            )
             last += right
         if left:
             left = first > 0 and anchor - first < far and _fits(units, first - 1, last, wanted)

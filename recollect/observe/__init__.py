@@ -10,4 +10,14 @@ from recollect.observe.rules import MAKER, observe
 from recollect.observe.storing import as_document, from_passage
 from recollect.observe.summary import Digest, summary
 
-__all__ = ["MAKER", "TYPES", "Digest", "as_document", "from_passage", "observe", "reading", "summary", "type_of"]
+__all__ = [
+    "MAKER",
+    "TYPES",
+    "Digest",
+    "as_document",
+    "from_passage",
+    "observe",
+    "reading",
+    "summary",
+    "type_of",
+]

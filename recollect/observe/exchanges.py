@@ -37,13 +37,17 @@ def opens(passage: Passage) -> bool:
     """Whether a person speaks here, by a message or a slash command."""
     if passage.role != "user" or not passage.content.strip():
         return False
-    return passage.kind == "message" or (passage.kind == "context" and _COMMAND.match(passage.content) is not None)
+    return passage.kind == "message" or (
+        passage.kind == "context" and _COMMAND.match(passage.content) is not None
+    )
 
 
 def asked(passage: Passage) -> str:
     if passage.kind == "message":
         return passage.content
-    found = [match[1] for pattern in (_NAME, _ARGUMENTS) if (match := pattern.search(passage.content))]
+    found = [
+        match[1] for pattern in (_NAME, _ARGUMENTS) if (match := pattern.search(passage.content))
+    ]
     return " ".join(filter(None, found))
 
 
@@ -61,5 +65,11 @@ def exchanges(document: Document) -> list[Exchange]:
 
 
 def _is_next(part: Sequence[Passage], passage: Passage) -> bool:
-    people = passage.author is not None and all(p.role == "user" and p.kind == "message" for p in part)
-    return not people or any(p.author == passage.author for p in part[:1]) or len(part) >= _LONGEST_AMONG_PEOPLE
+    people = passage.author is not None and all(
+        p.role == "user" and p.kind == "message" for p in part
+    )
+    return (
+        not people
+        or any(p.author == passage.author for p in part[:1])
+        or len(part) >= _LONGEST_AMONG_PEOPLE
+    )

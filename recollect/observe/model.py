@@ -86,7 +86,9 @@ class Made:
 class Budget:
     """How many characters may still be sent today. Kept in a file, so that a restart does not begin anew."""
 
-    def __init__(self, path: Path | None = None, each_day: int = LIMITS.observer_characters_each_day) -> None:
+    def __init__(
+        self, path: Path | None = None, each_day: int = LIMITS.observer_characters_each_day
+    ) -> None:
         self._path = path
         self._each_day = each_day
         self._day, self._spent = self._read()
@@ -112,7 +114,9 @@ class Budget:
     def _write(self) -> None:
         if self._path:
             beside = self._path.with_name(f"{self._path.name}.{os.getpid()}.new")
-            beside.write_text(json.dumps({"day": self._day, "characters": self._spent}), encoding="utf-8")
+            beside.write_text(
+                json.dumps({"day": self._day, "characters": self._spent}), encoding="utf-8"
+            )
             beside.replace(self._path)
 
 
@@ -159,7 +163,9 @@ class ModelObserver:
             left -= size
             try:
                 answer = self._ask(body)
-                made = list(self._checked(answer, document, [exchange for exchange, _ in batch], by_rules))
+                made = list(
+                    self._checked(answer, document, [exchange for exchange, _ in batch], by_rules)
+                )
             except (RecollectError, ValueError, RecursionError) as error:
                 note, complete = f"The model could not be used, so rules observed: {error}", False
                 break
@@ -186,7 +192,11 @@ class ModelObserver:
         }
 
     def _checked(
-        self, answer: str, document: Document, batch: Sequence[Exchange], by_rules: Sequence[Observation]
+        self,
+        answer: str,
+        document: Document,
+        batch: Sequence[Exchange],
+        by_rules: Sequence[Observation],
     ) -> Iterator[Observation]:
         """The observations of an answer that hold against their sources. Raises ValueError for another shape."""
         lines = reading(document)
@@ -196,7 +206,9 @@ class ModelObserver:
             if exchange is None:
                 continue
             source = _Source(exchange)
-            facts = tuple(f for f in map(folded, told["facts"]) if f and source.carries(f))[: rules.FACTS]
+            facts = tuple(f for f in map(folded, told["facts"]) if f and source.carries(f))[
+                : rules.FACTS
+            ]
             title = folded(told["title"])
             if not facts or not source.carries(title, 0.5):
                 continue  # what is left of it is no memory of this exchange
@@ -215,11 +227,15 @@ class ModelObserver:
                 subtitle=cut(subtitle, 2 * rules.SUBTITLE) if source.carries(subtitle, 0.6) else "",
                 narrative="\n".join(narrative[:5]),
                 facts=facts,
-                concepts=tuple(c for c in map(folded, told["concepts"]) if c and source.carries(c))[:CONCEPTS],
+                concepts=tuple(c for c in map(folded, told["concepts"]) if c and source.carries(c))[
+                    :CONCEPTS
+                ],
                 files_read=_united(o.files_read for o in same),
                 files_modified=_united(o.files_modified for o in same),
                 project=document.namespace,
-                created_at=next((p.created_at for p in exchange.told if p.created_at), document.created_at),
+                created_at=next(
+                    (p.created_at for p in exchange.told if p.created_at), document.created_at
+                ),
                 lines=lines.span(passages),
                 asked=lines.passages.get(passages[0]),
                 maker=self.maker,
@@ -238,7 +254,9 @@ class _Source:
     def carries(self, said: str, share: float = _CARRIED) -> bool:
         if folded(said).casefold() in self._text:
             return True
-        if any(any(c.isdigit() for c in token) and token not in self._numbers for token in tokens(said)):
+        if any(
+            any(c.isdigit() for c in token) and token not in self._numbers for token in tokens(said)
+        ):
             return False
         own = words(said).distinct
         return bool(own) and len(own & self._words) >= share * len(own)
@@ -303,5 +321,8 @@ def _is_observation(item: Json) -> bool:
         and isinstance(item["exchange"], int)
         and item["type"] in TYPES
         and all(isinstance(item[key], str) for key in ("title", "subtitle", "narrative"))
-        and all(isinstance(item[k], list) and all(isinstance(t, str) for t in item[k]) for k in ("facts", "concepts"))
+        and all(
+            isinstance(item[k], list) and all(isinstance(t, str) for t in item[k])
+            for k in ("facts", "concepts")
+        )
     )

@@ -29,7 +29,9 @@ _VERBS = word_set(
 )
 
 
-def concepts(texts: Iterable[tuple[str, float]], salience: Salience, most: int = MOST) -> tuple[str, ...]:
+def concepts(
+    texts: Iterable[tuple[str, float]], salience: Salience, most: int = MOST
+) -> tuple[str, ...]:
     """The phrases of these texts, the most telling first; each text counts for its weight."""
     scores: dict[str, float] = {}
     shown: dict[str, str] = {}
@@ -62,8 +64,18 @@ def _phrases(text: str) -> Iterable[tuple[str, bool]]:
             continue
         bare = fold(word).removesuffix("'s").removesuffix("’s").rstrip(".-/'’")
         said = word.rstrip(".-/'’").removesuffix("'s").removesuffix("’s")
-        useful = len(bare) > 2 and bare not in COMMON and bare not in _VERBS and "'" not in bare and "’" not in bare
-        useful = useful and not bare.isnumeric() and len(bare) <= (_LONGEST_WORD if bare.isascii() else _FOREIGN)
+        useful = (
+            len(bare) > 2
+            and bare not in COMMON
+            and bare not in _VERBS
+            and "'" not in bare
+            and "’" not in bare
+        )
+        useful = (
+            useful
+            and not bare.isnumeric()
+            and len(bare) <= (_LONGEST_WORD if bare.isascii() else _FOREIGN)
+        )
         if useful:
             run.append(said)
         if not useful or word != said or len(run) == _LONGEST:

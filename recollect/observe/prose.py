@@ -85,7 +85,13 @@ def prose(text: str) -> list[Sentence]:
             said = block[start:end].strip()
             if said:
                 found.append(
-                    Sentence(said, number, mark == "item" and not place, mark == "heading", said[-1] in "?？؟")
+                    Sentence(
+                        said,
+                        number,
+                        mark == "item" and not place,
+                        mark == "heading",
+                        said[-1] in "?？؟",
+                    )
                 )
     return found
 

@@ -22,7 +22,11 @@ class Reading:
     def span(self, passages: tuple[str, ...]) -> tuple[int, int]:
         """From the first line of these passages to the last."""
         found = [self.passages[id_] for id_ in passages if id_ in self.passages]
-        return (min(first for first, _ in found), max(last for _, last in found)) if found else (1, len(self.lines))
+        return (
+            (min(first for first, _ in found), max(last for _, last in found))
+            if found
+            else (1, len(self.lines))
+        )
 
 
 def reading(document: Document, parts: list[Exchange] | None = None) -> Reading:
@@ -40,7 +44,9 @@ def reading(document: Document, parts: list[Exchange] | None = None) -> Reading:
             lines.append("")
             start = len(lines) + 1
             lines.append(f"**{speaker(passage)}:**")
-            lines += passage.content.strip("\n").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            lines += (
+                passage.content.strip("\n").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            )
             places[passage.id] = (start, len(lines))
         spans.append((first, len(lines)))
     return Reading(tuple(lines), places, tuple(spans))

@@ -164,7 +164,11 @@ def _stretches(exchange: Exchange, root: str) -> Iterator[_Stretch]:
     for passages in _parts(exchange.told):
         stretch = _Stretch(passages, "", work(passages, root))
         authors = {p.author for p in passages if opens(p)}
-        stretch.people = None not in authors and bool(authors) and not any(p.role == "assistant" for p in passages)
+        stretch.people = (
+            None not in authors
+            and bool(authors)
+            and not any(p.role == "assistant" for p in passages)
+        )
         for passage in passages:
             if opens(passage):
                 text = asked(passage)
@@ -217,7 +221,13 @@ def _parts(passages: tuple[Passage, ...]) -> Iterator[tuple[Passage, ...]]:
 def _drafts(stretch: _Stretch, salience: Salience) -> Iterator[_Draft]:
     done = stretch.work
     if done.calls and (
-        done.changes or done.commits or done.moved or done.runs or done.errors or done.read or stretch.told
+        done.changes
+        or done.commits
+        or done.moved
+        or done.runs
+        or done.errors
+        or done.read
+        or stretch.told
     ):
         if draft := _of_work(stretch, salience):
             yield draft
@@ -232,7 +242,11 @@ def _of_talk(stretch: _Stretch, salience: Salience) -> _Draft | None:
     answers = _answers(stretch, salience)
     listed = _listed(stretch.told)
     trivial = _TRIVIAL.match(stretch.request.strip()) is not None or not stretch.asked
-    if trivial and not listed and (not answers or len(" ".join(s.text for s in stretch.told)) < 160):
+    if (
+        trivial
+        and not listed
+        and (not answers or len(" ".join(s.text for s in stretch.told)) < 160)
+    ):
         return None
     if not statements and not request and not answers:
         return None
@@ -251,7 +265,9 @@ def _of_talk(stretch: _Stretch, salience: Salience) -> _Draft | None:
     type_ = kinds.of_words(" ".join(statements), request, best, question=bool(request))
     draft = _Draft(type_, _titled(title))
     own = [s for s in statements if overlap(s, [draft.title]) < 0.9]
-    own.sort(key=lambda s: s.casefold().startswith(draft.title.rstrip("…").casefold()))  # what the title begins, last
+    own.sort(
+        key=lambda s: s.casefold().startswith(draft.title.rstrip("…").casefold())
+    )  # what the title begins, last
     _gather(draft, own, 4)
     _gather(draft, listed[:1], 5)
     _gather(draft, (part for a in answers[:2] for part in _short(a, salience)), 2)
@@ -267,7 +283,12 @@ def _of_work(stretch: _Stretch, salience: Salience) -> _Draft | None:
     statements = _statements(stretch, salience)
     answers = _answers(stretch, salience)
     outcome = _outcome(stretch, salience)
-    subject = request or (statements[0] if statements else "") or outcome or (answers[0] if answers else "")
+    subject = (
+        request
+        or (statements[0] if statements else "")
+        or outcome
+        or (answers[0] if answers else "")
+    )
     if done.commits:
         title = done.commits[-1]
     elif done.changes:
@@ -280,10 +301,14 @@ def _of_work(stretch: _Stretch, salience: Salience) -> _Draft | None:
     draft = _Draft(type_, _titled(title))
     reasons = [a for a in answers if kinds.LEARNING.search(a)]
     _gather(draft, (part for a in reasons[:2] for part in _short(a, salience)[:1]), 1)
-    _gather(draft, (run.told for run in done.runs.values() if run.test or "failed" in run.outcomes), 2)
+    _gather(
+        draft, (run.told for run in done.runs.values() if run.test or "failed" in run.outcomes), 2
+    )
     _gather(draft, _changed(done), 4)
     _gather(draft, [f"Committed: {commit}" for commit in done.commits[:-1]][-1:], 5)
-    _gather(draft, done.errors[:1] if draft.type in ("bugfix", "debug") or not done.changes else (), 5)
+    _gather(
+        draft, done.errors[:1] if draft.type in ("bugfix", "debug") or not done.changes else (), 5
+    )
     _gather(draft, [s for s in statements if overlap(s, [draft.title]) < 0.8][:2], FACTS)
     _gather(draft, (part for a in answers for part in _short(a, salience)[:1]), FACTS)
     _gather(draft, [f"Searched the web for: {query}" for query in done.searched[:1]], FACTS)
@@ -297,10 +322,16 @@ def _beside(stretch: _Stretch, first: _Draft, salience: Salience) -> Iterator[_D
     for type_, cue in (("decision", kinds.DECISION), ("preference", kinds.PREFERENCE)):
         if first.type == type_:
             continue
-        said = [s.text for s in stretch.asked if cue.search(s.text) and not s.question and len(s.text) < 400]
+        said = [
+            s.text
+            for s in stretch.asked
+            if cue.search(s.text) and not s.question and len(s.text) < 400
+        ]
         if said:
             draft = _Draft(
-                type_, _titled(_opened(said[0])), facts=[part for s in said[:2] for part in clauses(s, _FACT)][:3]
+                type_,
+                _titled(_opened(said[0])),
+                facts=[part for s in said[:2] for part in clauses(s, _FACT)][:3],
             )
             draft.files = False
             yield draft
@@ -329,7 +360,9 @@ def _statements(stretch: _Stretch, salience: Salience) -> list[str]:
             score = salience.of_person(piece, question=question)
             if score > 1.0:
                 who = stretch.speakers[number]
-                scored.append((-score, number, f"{who}: {bare}" if stretch.people and who else bare))
+                scored.append(
+                    (-score, number, f"{who}: {bare}" if stretch.people and who else bare)
+                )
     return _distinct(text for _, _, text in sorted(scored)[:12])
 
 
@@ -343,7 +376,9 @@ def _request(stretch: _Stretch, salience: Salience) -> str:
             continue
         near = number == 0 or number == len(stretch.asked) - 1
         score = (
-            salience.of_words(bare) + (0.6 if near else 0 if number < 12 else -1.0) + 0.5 * salience.of_details(bare)
+            salience.of_words(bare)
+            + (0.6 if near else 0 if number < 12 else -1.0)
+            + 0.5 * salience.of_details(bare)
         )
         if score > best_score:
             who = stretch.speakers[number]
@@ -368,10 +403,15 @@ def _answers(stretch: _Stretch, salience: Salience) -> list[str]:
 
 def _outcome(stretch: _Stretch, salience: Salience) -> str:
     """How it ended: the most telling sentence of the last message."""
-    closing = [s for s in stretch.told[stretch.closing :] if not s.question and not s.heading and not is_empty(s.text)]
+    closing = [
+        s
+        for s in stretch.told[stretch.closing :]
+        if not s.question and not s.heading and not is_empty(s.text)
+    ]
     closing = [s for s in closing if 15 <= len(s.text) <= 300 and not s.text.endswith(":")]
     scored = [
-        (-salience.of_answer(s.text, question=False, last=True) + 0.02 * n, n, s.text) for n, s in enumerate(closing)
+        (-salience.of_answer(s.text, question=False, last=True) + 0.02 * n, n, s.text)
+        for n, s in enumerate(closing)
     ]
     return min(scored)[2] if scored else ""
 
@@ -406,7 +446,9 @@ def _joined(heads: Sequence[str]) -> list[str]:
 def _short(sentence: str, salience: Salience) -> list[str]:
     """A sentence by its most telling parts."""
     pieces = [p for piece in clauses(sentence, 70) if len(terms(p := without_lead(piece))) > 1]
-    return sorted(pieces, key=lambda p: -(salience.of_words(p) + salience.of_details(p)))[:1] or [sentence]
+    return sorted(pieces, key=lambda p: -(salience.of_words(p) + salience.of_details(p)))[:1] or [
+        sentence
+    ]
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
@@ -443,14 +485,24 @@ def _tell(draft: _Draft, stretch: _Stretch, salience: Salience) -> None:
     """The narrative, in the order of the source: what else the person said, then what else was answered."""
     known = [draft.title, *draft.facts]
     room = _WHOLE - len(draft.subtitle) - sum(map(len, known))
-    said = [(-salience.of_person(s.text, question=False), n, s.text) for n, s in enumerate(stretch.asked)]
+    said = [
+        (-salience.of_person(s.text, question=False), n, s.text)
+        for n, s in enumerate(stretch.asked)
+    ]
     told = [(score, len(said) + number, text) for score, number, text in stretch.judged]
     chosen: list[tuple[int, str]] = []
-    for sentences, most, least, shortest in ((sorted(said), _NARRATIVE, 0.3, 1), (told, _ANSWERED, 1.6, 3)):
+    for sentences, most, least, shortest in (
+        (sorted(said), _NARRATIVE, 0.3, 1),
+        (told, _ANSWERED, 1.6, 3),
+    ):
         for score, number, text in sentences:
             if len(chosen) >= most or -score < least:
                 break
-            if len(text) <= min(room, 400) and len(terms(text)) >= shortest and overlap(text, known) < 1:
+            if (
+                len(text) <= min(room, 400)
+                and len(terms(text)) >= shortest
+                and overlap(text, known) < 1
+            ):
                 chosen.append((number, text))
                 known.append(text)
                 room -= len(text) + 1
@@ -469,7 +521,13 @@ def _changed(done: Work) -> list[str]:
 def _edited(done: Work) -> str:
     """The files that changed, as the beginning of a title."""
     changes = sorted(done.changes.values(), key=lambda c: -(c.added + c.removed))
-    verb = "Create" if all(c.created for c in changes) else "Delete" if all(c.deleted for c in changes) else "Edit"
+    verb = (
+        "Create"
+        if all(c.created for c in changes)
+        else "Delete"
+        if all(c.deleted for c in changes)
+        else "Edit"
+    )
     names = list(dict.fromkeys(basename(change.path) for change in changes))
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
     return f"{verb} {', '.join(names[:2])}{more}"
@@ -488,7 +546,9 @@ def _titled(text: str) -> str:
     return cut(bare[:1].upper() + bare[1:], TITLE)
 
 
-def _finished(draft: _Draft, stretch: _Stretch, document: Document, lines: Reading, salience: Salience) -> Observation:
+def _finished(
+    draft: _Draft, stretch: _Stretch, document: Document, lines: Reading, salience: Salience
+) -> Observation:
     passages = tuple(p.id for p in stretch.passages)
     conversation = document.id or document.origin_id
     asked_words = " \n ".join(s.text for s in stretch.asked)[:4_000]
@@ -504,11 +564,17 @@ def _finished(draft: _Draft, stretch: _Stretch, document: Document, lines: Readi
         facts=tuple(draft.facts),
         concepts=concepts(((draft.title, 1.0), (asked_words, 1.0), (told, 0.6)), salience),
         project=document.namespace,
-        created_at=next((p.created_at for p in stretch.passages if p.created_at), document.created_at),
+        created_at=next(
+            (p.created_at for p in stretch.passages if p.created_at), document.created_at
+        ),
         lines=lines.span(passages),
         asked=lines.passages.get(passages[0]),
         maker=MAKER,
     )
     if not draft.files:
         return observation
-    return replace(observation, files_read=tuple(stretch.work.read[:50]), files_modified=stretch.work.modified[:50])
+    return replace(
+        observation,
+        files_read=tuple(stretch.work.read[:50]),
+        files_modified=stretch.work.modified[:50],
+    )

@@ -16,9 +16,13 @@ from collections.abc import Iterable
 from recollect.observe.kinds import DECISION, LEARNING, PREFERENCE, SECURITY
 from recollect.observe.words import Cue, word_set, words
 
-_NAME = re.compile(r"(?<![.!?:\"“]\s)(?<!^)\b(?!I\b|I'|OK\b|AI\b)[A-Z][\w'’-]*[a-z0-9][\w'’-]*|\b[A-Z]{2,6}\d*\b")
+_NAME = re.compile(
+    r"(?<![.!?:\"“]\s)(?<!^)\b(?!I\b|I'|OK\b|AI\b)[A-Z][\w'’-]*[a-z0-9][\w'’-]*|\b[A-Z]{2,6}\d*\b"
+)
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
-_COUNTS = word_set("two three four five six seven eight nine ten twelve dozen twice half third hundred thousand")
+_COUNTS = word_set(
+    "two three four five six seven eight nine ten twelve dozen twice half third hundred thousand"
+)
 _TIMES = word_set(
     "yesterday today tonight tomorrow ago recently monday tuesday wednesday thursday friday saturday sunday january"
     " february march april june july august september october november december birthday anniversary weekend month"
@@ -62,7 +66,8 @@ _EMPTY = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _STEP = re.compile(
-    r"(?:step \d+|\d+[.)]|now|next|first|then|let me|i'll|i will|i need to|i should|looking at)\b", re.IGNORECASE
+    r"(?:step \d+|\d+[.)]|now|next|first|then|let me|i'll|i will|i need to|i should|looking at)\b",
+    re.IGNORECASE,
 )
 _OUTCOME = word_set(
     "fixed resolved works working done complete completed success successful successfully pass passed passing added"
@@ -83,7 +88,9 @@ class Salience:
             number += 1
             times.update(set().union(*(words(s).distinct for s in sentences)))
         whole = math.log(1 + max(2, number))
-        self._weights = {term: 0.3 + 0.7 * math.log(1 + number / count) / whole for term, count in times.items()}
+        self._weights = {
+            term: 0.3 + 0.7 * math.log(1 + number / count) / whole for term, count in times.items()
+        }
 
     def weight(self, term: str) -> float:
         """From 0.3, of a word in every stretch of a long conversation, to 1."""

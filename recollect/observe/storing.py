@@ -13,7 +13,9 @@ from recollect.observe.summary import Digest, summary
 _TUPLES = ("passages", "facts", "concepts", "files_read", "files_modified")
 
 
-def as_document(conversation: Document, observations: Iterable[Observation], digest: Digest | None = None) -> Document:
+def as_document(
+    conversation: Document, observations: Iterable[Observation], digest: Digest | None = None
+) -> Document:
     """The observations of a conversation, as they are stored; with what the session was about as a whole."""
     told = digest if digest is not None else summary(conversation)
     id_ = conversation.id or conversation.origin_id
@@ -35,7 +37,11 @@ def searched(observation: Observation) -> str:
     """What of an observation is searched: what it says, line by line, and what filters ask for."""
     o = observation
     files = dict.fromkeys((*o.files_modified, *o.files_read))
-    listed = [f"{name}: {', '.join(values)}" for name, values in (("Concepts", o.concepts), ("Files", files)) if values]
+    listed = [
+        f"{name}: {', '.join(values)}"
+        for name, values in (("Concepts", o.concepts), ("Files", files))
+        if values
+    ]
     return "\n".join(filter(None, (o.title, o.subtitle, *o.facts, o.narrative, *listed)))
 
 

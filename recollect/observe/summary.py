@@ -16,7 +16,8 @@ from recollect.observe.work import Work, work
 
 _LONGEST = 400
 _NEXT = re.compile(
-    r"\b(?:next steps?|todos?|to do|remaining|still (?:to do|open|missing)|left to do|follow-?ups?)\b", re.IGNORECASE
+    r"\b(?:next steps?|todos?|to do|remaining|still (?:to do|open|missing)|left to do|follow-?ups?)\b",
+    re.IGNORECASE,
 )
 
 
@@ -35,13 +36,24 @@ def summary(document: Document) -> Digest:
     """What was asked for, looked into, learned and done, and what is left."""
     passages = [p for exchange in exchanges(document) for p in exchange.told]
     said = [s for p in passages if opens(p) for s in _sentences(asked(p)[:4_000])]
-    told = [s for p in passages if p.kind == "message" and p.role == "assistant" for s in _sentences(p.content)]
+    told = [
+        s
+        for p in passages
+        if p.kind == "message" and p.role == "assistant"
+        for s in _sentences(p.content)
+    ]
     done = work(passages, document.namespace)
     salience = Salience([s.text] for s in (*said, *told)[:2_000])
-    learned = [s.text for s in told if kinds.LEARNING.search(s.text) and 20 <= len(s.text) <= 300 and not s.question]
+    learned = [
+        s.text
+        for s in told
+        if kinds.LEARNING.search(s.text) and 20 <= len(s.text) <= 300 and not s.question
+    ]
     learned.sort(key=lambda text: -salience.of_answer(text, question=False))
     notes = [
-        s.text for s in said if not s.question and (kinds.DECISION.search(s.text) or kinds.PREFERENCE.search(s.text))
+        s.text
+        for s in said
+        if not s.question and (kinds.DECISION.search(s.text) or kinds.PREFERENCE.search(s.text))
     ]
     return Digest(
         request=next((cut(s.text, _LONGEST) for s in said if not is_empty(s.text)), ""),
@@ -73,23 +85,37 @@ def _investigated(done: Work) -> str:
 
 def _completed(done: Work, told: Sequence[Sentence], salience: Salience) -> str:
     if done.commits:
-        return "\n".join(f"Committed: {commit}" for commit in list(dict.fromkeys(done.commits))[-5:])
+        return "\n".join(
+            f"Committed: {commit}" for commit in list(dict.fromkeys(done.commits))[-5:]
+        )
     if done.changes:
         changes = sorted(done.changes.values(), key=lambda c: -(c.added + c.removed))
         return "\n".join(change.told for change in changes[:5])
-    closing = [s.text for s in told[-20:] if not s.question and not is_empty(s.text) and not s.text.endswith(":")]
+    closing = [
+        s.text
+        for s in told[-20:]
+        if not s.question and not is_empty(s.text) and not s.text.endswith(":")
+    ]
     return max(closing, key=lambda text: salience.of_answer(text, question=False), default="")
 
 
 def _left(passages: Sequence[Passage], told: Sequence[Sentence]) -> str:
     """What the last list of tasks has open; else what the last words call the next steps."""
-    lists = [p for p in passages if p.kind == "tool_call" and (p.tool or "").casefold() in ("todowrite", "update_plan")]
+    lists = [
+        p
+        for p in passages
+        if p.kind == "tool_call" and (p.tool or "").casefold() in ("todowrite", "update_plan")
+    ]
     if lists:
         tasks = re.findall(
-            r"^(?:content|step): (.+)$(?:\n(?!content:|step:).*)*?\nstatus: (\w+)", lists[-1].content, re.MULTILINE
+            r"^(?:content|step): (.+)$(?:\n(?!content:|step:).*)*?\nstatus: (\w+)",
+            lists[-1].content,
+            re.MULTILINE,
         )
         return "\n".join(task for task, status in tasks if status != "completed")
     for number in range(len(told) - 1, max(-1, len(told) - 30), -1):
-        if _NEXT.search(told[number].text) and (told[number].heading or told[number].text.endswith(":")):
+        if _NEXT.search(told[number].text) and (
+            told[number].heading or told[number].text.endswith(":")
+        ):
             return "\n".join(s.text for s in told[number + 1 : number + 6] if s.item)
     return ""

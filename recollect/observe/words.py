@@ -93,7 +93,11 @@ def terms(text: str) -> tuple[str, ...]:
 def overlap(text: str, others: Iterable[str]) -> float:
     """The largest share of a text's words that one of the others has."""
     mine = words(text).distinct
-    return max((len(mine & words(other).distinct) / len(mine) for other in others), default=0.0) if mine else 1.0
+    return (
+        max((len(mine & words(other).distinct) / len(mine) for other in others), default=0.0)
+        if mine
+        else 1.0
+    )
 
 
 @lru_cache(maxsize=20_000)

@@ -58,7 +58,8 @@ _REDIRECTED = re.compile(
     r"(?:cat|tee|echo|printf)\b[^\n|;&]*?>>?\s*([\w./~-]+\.\w+)|\btee\s+(?:-a\s+)?([\w./~-]+\.\w+)"
 )
 _EXIT = re.compile(
-    r"(?:^|\n)\s*(?:Exit code:?|Process exited with code|exited with code|exit code)\s*:?\s*(-?\d+)", re.I
+    r"(?:^|\n)\s*(?:Exit code:?|Process exited with code|exited with code|exit code)\s*:?\s*(-?\d+)",
+    re.I,
 )
 _TROUBLE = re.compile(
     r"^\s*(?:\S{0,80}:\d+[\d:]*:?\s+|[|>E│]\s+|npm ERR! |remote: )?\s*((?:[\w.]*(?:Error|Exception|Failure"
@@ -110,7 +111,11 @@ class Change:
     @property
     def told(self) -> str:
         verb = "Deleted" if self.deleted else "Created" if self.created else "Modified"
-        counts = f" (+{self.added} −{self.removed})" if self.counted and (self.added or self.removed) else ""
+        counts = (
+            f" (+{self.added} −{self.removed})"
+            if self.counted and (self.added or self.removed)
+            else ""
+        )
         return f"{verb} {self.path}{counts}"
 
 
@@ -126,7 +131,13 @@ class Run:
     def told(self) -> str:
         """The outcomes in their order, one for a row of the same."""
         said = [o for n, o in enumerate(self.outcomes) if n == 0 or self.outcomes[n - 1] != o]
-        said = [said[0], said[-1]] if len(said) > 2 and said[0] != said[-1] else said[-1:] if len(said) > 2 else said
+        said = (
+            [said[0], said[-1]]
+            if len(said) > 2 and said[0] != said[-1]
+            else said[-1:]
+            if len(said) > 2
+            else said
+        )
         return f"Ran `{self.command}`: {', then '.join(said)}" if said else f"Ran `{self.command}`"
 
 
@@ -151,7 +162,9 @@ class Work:
     @property
     def mended(self) -> bool:
         """Whether tests or checks failed before they passed."""
-        return any("failed" in run.outcomes and run.outcomes[-1] == "passed" for run in self.runs.values())
+        return any(
+            "failed" in run.outcomes and run.outcomes[-1] == "passed" for run in self.runs.values()
+        )
 
 
 def work(passages: Sequence[Passage], root: str = "") -> Work:
@@ -185,7 +198,9 @@ def arguments(content: str) -> dict[str, str]:
     marks = list(_KEY.finditer(content, 0, LOOKED_AT))
     for mark, following in zip_longest(marks, marks[1:]):
         end = following.start() if following else len(content)
-        found.setdefault(mark[1], mark[2] if mark[2] is not None else content[mark.end() : end].strip("\n"))
+        found.setdefault(
+            mark[1], mark[2] if mark[2] is not None else content[mark.end() : end].strip("\n")
+        )
     return found
 
 
@@ -203,7 +218,11 @@ def _results(passages: Iterable[Passage]) -> dict[Json, Passage]:
 def _following(passages: Sequence[Passage], number: int) -> Passage | None:
     """The result of a call that has no id: what comes next."""
     following = passages[number + 1] if number + 1 < len(passages) else None
-    return following if following and following.kind == "tool_result" and not _call(following) else None
+    return (
+        following
+        if following and following.kind == "tool_result" and not _call(following)
+        else None
+    )
 
 
 def _call_made(done: Work, call: Passage, result: Passage | None, root: str) -> None:
@@ -231,14 +250,18 @@ def _refused(result: Passage) -> bool:
     return result.metadata.get("is_error") is True or result.content.startswith("<tool_use_error>")
 
 
-def _edited(done: Work, tool: str, path: str, content: str, given: Mapping[str, str], result: Passage | None) -> None:
+def _edited(
+    done: Work, tool: str, path: str, content: str, given: Mapping[str, str], result: Passage | None
+) -> None:
     change = done.changes.setdefault(path, Change(path))
     if tool in _WRITES or given.get("command") == "create":
         body = given.get("content") or given.get("file_text") or given.get("contents") or ""
         start = content.find(body) if body else -1
         whole = content[start:] if start >= 0 else body
         change.added += whole.count("\n") + 1 if whole else 0
-        change.created = change.created or not (result and re.search(r"\bupdated\b|overwr", result.content[:300]))
+        change.created = change.created or not (
+            result and re.search(r"\bupdated\b|overwr", result.content[:300])
+        )
         return
     for old, new in _replacements(content):
         before, after = Counter(old.split("\n")), Counter(new.split("\n"))
@@ -265,7 +288,9 @@ def _patched(done: Work, content: str, root: str) -> None:
         change = done.changes.setdefault(path, Change(path))
         change.created = change.created or head[1] == "Add"
         change.deleted = head[1] == "Delete"
-        for line in content[head.end() : following.start() if following else len(content)].split("\n"):
+        for line in content[head.end() : following.start() if following else len(content)].split(
+            "\n"
+        ):
             change.added += line.startswith("+")
             change.removed += line.startswith("-")
 
@@ -302,7 +327,9 @@ def _is_text(command: str, at: int) -> bool:
 def _note_run(done: Work, command: str, run: re.Match[str], output: str, failed: bool) -> None:
     line = command[command.rfind("\n", 0, run.start()) + 1 :].split("\n", 1)[0]
     starts = max(line.rfind(sign, 0, max(line.find(run[0]), 0)) for sign in ("&&", ";", "||"))
-    told = re.split(r"\s*(?:[|;>&]|2>)", line[starts + 2 if starts >= 0 else 0 :].strip())[0] or run[0]
+    told = (
+        re.split(r"\s*(?:[|;>&]|2>)", line[starts + 2 if starts >= 0 else 0 :].strip())[0] or run[0]
+    )
     told = cut(folded(told), 60)
     entry = done.runs.setdefault(run[0], Run(told, test=_TESTS.search(run[0]) is not None))
     if _FAILED.search(output) and not re.search(r"\b0 (?:failed|failures|errors)\b", output):
@@ -333,7 +360,11 @@ def _unsuccessful(result: Passage, output: str) -> bool:
 
 def _note_trouble(done: Work, output: str) -> None:
     """The line of an output that says what was wrong: of a traceback the last one, else the first."""
-    found = [m for m in _TROUBLE.finditer(_TERMINAL.sub("", output[:LOOKED_AT])) if not _WARNING.match(m[1])]
+    found = [
+        m
+        for m in _TROUBLE.finditer(_TERMINAL.sub("", output[:LOOKED_AT]))
+        if not _WARNING.match(m[1])
+    ]
     best = [m for m in found if not m[1].startswith("Traceback")]
     if not best:
         return

@@ -44,7 +44,9 @@ def redacted_parts(texts: Sequence[str]) -> tuple[list[str], Found]:
             break
         found.update(kind for _, _, kind in spans)
         parts = _marked(parts, spans)
-    return ([part.decode("utf-8", "surrogatepass") for part in parts] if found else list(texts)), found
+    return (
+        [part.decode("utf-8", "surrogatepass") for part in parts] if found else list(texts)
+    ), found
 
 
 def redacted_value(value: Any, found: Found, name: str = "") -> Any:
@@ -53,7 +55,9 @@ def redacted_value(value: Any, found: Found, name: str = "") -> Any:
     if isinstance(value, str):
         return _named(value, name, found)
     if isinstance(value, Mapping):
-        items = {k: redacted_value(v, found, k if isinstance(k, str) else "") for k, v in value.items()}
+        items = {
+            k: redacted_value(v, found, k if isinstance(k, str) else "") for k, v in value.items()
+        }
         return value if all(items[k] is v for k, v in value.items()) else items
     if isinstance(value, (list, tuple)):
         given = [redacted_value(v, found, name) for v in value]
@@ -183,14 +187,21 @@ class _Rule:
         self._entropy: float = given.get("entropy", 0)
         self._group: int = given.get("secretGroup", 0)
         self._least: int = given.get("least", 1)
-        self._allowed = [_Allowlist(allowed) for allowed in (*given.get("allowlists", ()), *([more] if more else []))]
+        self._allowed = [
+            _Allowlist(allowed)
+            for allowed in (*given.get("allowlists", ()), *([more] if more else []))
+        ]
 
     def spans(self, text: bytes, allowed: _Allowlist) -> list[Span]:
         found: list[Span] = []
         for match in _compiled(self._pattern).finditer(text):
-            group = self._group or next((n for n in range(1, match.re.groups + 1) if match.group(n)), 0)
+            group = self._group or next(
+                (n for n in range(1, match.re.groups + 1) if match.group(n)), 0
+            )
             secret = match.group(group)
-            if self._is_secret(secret) and not any(a.lets(secret, match, text) for a in (allowed, *self._allowed)):
+            if self._is_secret(secret) and not any(
+                a.lets(secret, match, text) for a in (allowed, *self._allowed)
+            ):
                 found.append((*match.span(group), self.kind))
         return found
 
@@ -220,7 +231,11 @@ class _Allowlist:
         elif self._target == "line":
             start = text.rfind(b"\n", 0, match.start()) + 1
             end = text.find(b"\n", match.end())
-            target = text[max(start, match.start() - _LINE) : min(len(text) if end < 0 else end, match.end() + _LINE)]
+            target = text[
+                max(start, match.start() - _LINE) : min(
+                    len(text) if end < 0 else end, match.end() + _LINE
+                )
+            ]
         return any(_compiled(pattern).search(target) for pattern in self._patterns)
 
     @cached_property

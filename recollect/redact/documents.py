@@ -25,7 +25,9 @@ def redacted_document(document: Document) -> tuple[Document, Found]:
         passages = tuple(redacted_passage(passage, found) for passage in document.passages)
     else:  # a text in chunks, or fields in chunks
         by_field = groupby(document.passages, key=lambda passage: passage.role)
-        passages = tuple(chain.from_iterable(_of_one_text(list(parts), found) for _, parts in by_field))
+        passages = tuple(
+            chain.from_iterable(_of_one_text(list(parts), found) for _, parts in by_field)
+        )
     title = _title(document, passages, found)
     metadata = redacted_value(document.metadata, found)
     if not found:
@@ -41,17 +43,28 @@ def redacted_passage(passage: Passage, found: Found) -> Passage:
 
 def _with(passage: Passage, content: str, found: Found) -> Passage:
     metadata = redacted_value(passage.metadata, found)
-    attachments, citations = redacted_value(passage.attachments, found), redacted_value(passage.citations, found)
-    if (content == passage.content and metadata is passage.metadata and attachments is passage.attachments
-            and citations is passage.citations):  # fmt: skip
+    attachments, citations = (
+        redacted_value(passage.attachments, found),
+        redacted_value(passage.citations, found),
+    )
+    if (
+        content == passage.content
+        and metadata is passage.metadata
+        and attachments is passage.attachments
+        and citations is passage.citations
+    ):
         return passage
-    return passage._replace(content=content, metadata=metadata, attachments=attachments, citations=citations)
+    return passage._replace(
+        content=content, metadata=metadata, attachments=attachments, citations=citations
+    )
 
 
 def _of_one_text(chunks: Sequence[Passage], found: Found) -> list[Passage]:
     """Chunks that are one text together: a secret may go through several. The places that they name move with it."""
     cuts = [[0, *_cues(chunk), len(chunk.content)] for chunk in chunks]
-    pieces = [chunk.content[a:b] for chunk, at in zip(chunks, cuts, strict=True) for a, b in pairwise(at)]
+    pieces = [
+        chunk.content[a:b] for chunk, at in zip(chunks, cuts, strict=True) for a, b in pairwise(at)
+    ]
     made, here = redacted_parts(pieces)
     found.update(here)
     if not here:
@@ -67,7 +80,9 @@ def _of_one_text(chunks: Sequence[Passage], found: Found) -> list[Passage]:
             about |= {"start": start, "end": start + len(content)}
         if about.get("cues"):
             places = _sums(parts)[1 : len(at) - 1]
-            about["cues"] = [[place, *time[1:]] for place, time in zip(places, about["cues"], strict=True)]
+            about["cues"] = [
+                [place, *time[1:]] for place, time in zip(places, about["cues"], strict=True)
+            ]
         passages.append(_with(chunk._replace(metadata=about), content, found))
         start += len(content)
     return passages
@@ -90,7 +105,11 @@ def _title(document: Document, passages: Sequence[Passage], found: Found) -> str
     found.update(here)
     beginning = title.rstrip("….")
     for before, after in zip(document.passages[:_TITLES], passages, strict=False):
-        if beginning and before.content != after.content and _line(before.content, title).startswith(beginning):
+        if (
+            beginning
+            and before.content != after.content
+            and _line(before.content, title).startswith(beginning)
+        ):
             clean = _line(after.content, title)
             if not clean.startswith(beginning):
                 return clean[: len(title)]

@@ -58,7 +58,8 @@ OWN: tuple[dict[str, Any], ...] = (
     },
     {
         "id": "password",
-        "regex": _NAME + _SAYS
+        "regex": _NAME
+        + _SAYS
         + r"""\\{0,2}(?:"([^"\s\\]{4,200})\\{0,2}"|'([^'\s\\]{4,200})\\{0,2}'|\x60([^\x60\s\\]{4,200})\x60)""",
         "keywords": ["passw", "passphrase", "pwd", "contraseña", "kennwort", "mot_de_passe"],
         "allowlists": [{"regexes": _STANDS_FOR}],
@@ -112,4 +113,4 @@ OWN: tuple[dict[str, Any], ...] = (
         "entropy": 3.3,
         "allowlists": [{"regexes": [r"^[^0-9]*$", r"^[a-z-]+-[a-z-]+-[a-z-]*$"]}],
     },
-)  # fmt: skip
+)

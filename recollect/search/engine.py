@@ -14,7 +14,17 @@ from typing import Any
 from recollect.errors import InvalidInput, RecollectError
 from recollect.index.meaning import Meaning
 from recollect.model import Filter, Hit, Page
-from recollect.query import And, MalformedQuery, Node, Query, Word, every_word, expression, read, words
+from recollect.query import (
+    And,
+    MalformedQuery,
+    Node,
+    Query,
+    Word,
+    every_word,
+    expression,
+    read,
+    words,
+)
 from recollect.search import rank
 from recollect.search.rank import WEIGHTS, Found, Question, Ranked
 from recollect.search.snippet import excerpt, snippet
@@ -37,7 +47,9 @@ _READ = 100  # passages at once, of those beyond
 _AROUND = 64  # candidates for which it is looked at what they reply to
 _TELLING = 12  # words of a message by which others like it are found
 _ALSO = 2  # further messages of a conversation that are shown
-_TOP = sum(w for name, w in WEIGHTS.items() if w > 0 and name not in ("time", "speaker"))  # a perfect hit
+_TOP = sum(
+    w for name, w in WEIGHTS.items() if w > 0 and name not in ("time", "speaker")
+)  # a perfect hit
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +65,10 @@ class Wish:
 
     def checked(self) -> Wish:
         for name, value, known in (
-            ("mode", self.mode, MODES), ("group", self.group, GROUPS), ("score", self.score, SCORES),
-        ):  # fmt: skip
+            ("mode", self.mode, MODES),
+            ("group", self.group, GROUPS),
+            ("score", self.score, SCORES),
+        ):
             if value not in known:
                 raise InvalidInput(f"{name}: {value!r} is not one of {', '.join(known)}.")
         limit = max(1, min(self.limit, LIMITS.page_size))
@@ -79,11 +93,15 @@ def search(store: Store, meaning: Meaning, text: str, filter: Filter, wish: Wish
     return Search(store, meaning, query, filter, wish).page()
 
 
-def search_all(store: Store, meaning: Meaning, concepts: Sequence[str], filter: Filter, wish: Wish) -> Page:
+def search_all(
+    store: Store, meaning: Meaning, concepts: Sequence[str], filter: Filter, wish: Wish
+) -> Page:
     """Conversations that have every one of several concepts, those that have them best first."""
     wish = wish.checked()
     if not 2 <= len(concepts) <= LIMITS.concepts:
-        raise InvalidInput(f"Give 2 to {LIMITS.concepts} concepts, or one text; not {len(concepts)}.")
+        raise InvalidInput(
+            f"Give 2 to {LIMITS.concepts} concepts, or one text; not {len(concepts)}."
+        )
     searches = []
     for concept in concepts:
         query = read(concept)
@@ -109,8 +127,15 @@ def search_all(store: Store, meaning: Meaning, concepts: Sequence[str], filter: 
         rest = tuple(h for h in each if h.message_id != first.message_id)
         hits.append(replace(first, score=scaled(scores[document]), also=rest))
     exact = all(one.exhausted for one in searches)
-    return replace(searches[-1].described(), hits=tuple(hits), total=len(order), offset=wish.offset, limit=wish.limit,
-                   exact=exact, matched="all")  # fmt: skip
+    return replace(
+        searches[-1].described(),
+        hits=tuple(hits),
+        total=len(order),
+        offset=wish.offset,
+        limit=wish.limit,
+        exact=exact,
+        matched="all",
+    )
 
 
 def exact(store: Store, text: str, filter: Filter, limit: int) -> Page:
@@ -148,13 +173,17 @@ def _by_title(store: Store, node: Node, filter: Filter) -> tuple[set[int], set[i
     gained: set[int] = set()
     lost: set[int] = set()
     for opening in store.passages(store.openings(list(every_word(node))), filter):
-        with_title, without = (matches(node, title, opening.content) for title in (opening.title, ""))
+        with_title, without = (
+            matches(node, title, opening.content) for title in (opening.title, "")
+        )
         if with_title != without:
             (gained if with_title else lost).add(opening.key)
     return gained, lost
 
 
-def related(store: Store, meaning: Meaning, conversation: str, message: str, filter: Filter, wish: Wish) -> Page:
+def related(
+    store: Store, meaning: Meaning, conversation: str, message: str, filter: Filter, wish: Wish
+) -> Page:
     """Messages like a given one, in words and in meaning; not the message itself."""
     key = store.key(conversation, message)
     (given,) = store.passages([key], Filter(hidden=True))
@@ -178,14 +207,20 @@ def narrowed(filter: Filter, query: Query) -> Filter:
     after = max((t for t in (filter.after, f.after) if t is not None), default=None)
     before = min((t for t in (filter.before, f.before) if t is not None), default=None)
     return replace(
-        filter, after=after, before=before,
-        roles=_both(filter.roles, f.roles), authors=_both(filter.authors, f.authors),
-        namespaces=_both(filter.namespaces, f.namespaces), tags=_both(filter.tags, f.tags),
+        filter,
+        after=after,
+        before=before,
+        roles=_both(filter.roles, f.roles),
+        authors=_both(filter.authors, f.authors),
+        namespaces=_both(filter.namespaces, f.namespaces),
+        tags=_both(filter.tags, f.tags),
         titles=filter.titles + _starred(f.titles),
-        not_roles=filter.not_roles + f.not_roles, not_authors=filter.not_authors + f.not_authors,
-        not_namespaces=filter.not_namespaces + f.not_namespaces, not_tags=filter.not_tags + f.not_tags,
+        not_roles=filter.not_roles + f.not_roles,
+        not_authors=filter.not_authors + f.not_authors,
+        not_namespaces=filter.not_namespaces + f.not_namespaces,
+        not_tags=filter.not_tags + f.not_tags,
         not_titles=filter.not_titles + _starred(f.not_titles),
-    )  # fmt: skip
+    )
 
 
 def _starred(words: Sequence[Word]) -> tuple[str, ...]:
@@ -216,7 +251,13 @@ class Search:
     """One search on its way through the arms and the ranker."""
 
     def __init__(
-        self, store: Store, meaning: Meaning, query: Query, filter: Filter, wish: Wish, every: bool = False
+        self,
+        store: Store,
+        meaning: Meaning,
+        query: Query,
+        filter: Filter,
+        wish: Wish,
+        every: bool = False,
     ) -> None:
         self._store = store
         self._meaning = meaning
@@ -234,7 +275,9 @@ class Search:
         """Whether the arms had no more than they gave."""
         self._terms = terms_of(query, store)
         self._node = self._asked()
-        self._question = Question(query.rest, self._judged(), wish.now, windows(query.rest, wish.now))
+        self._question = Question(
+            query.rest, self._judged(), wish.now, windows(query.rest, wish.now)
+        )
         if wish.mode != "text":
             self._find_space(query.rest)
 
@@ -323,7 +366,9 @@ class Search:
         except RecollectError as error:
             self._note = f"Vectors were not used: {error}"
         if self._vector is None and self._wish.mode == "vector":
-            raise InvalidInput(self._note or "There are no vectors to search in yet. `recollect index` makes them.")
+            raise InvalidInput(
+                self._note or "There are no vectors to search in yet. `recollect index` makes them."
+            )
 
     def pool(self) -> list[Found]:
         """What the arms found, with what stands around the best of it."""
@@ -354,7 +399,9 @@ class Search:
         rank.read(self._question, pool.values())
         if self._vector is None or self._space is None:
             return
-        cosines |= self._store.cosines(self._space, self._vector, [key for key in pool if key not in cosines])
+        cosines |= self._store.cosines(
+            self._space, self._vector, [key for key in pool if key not in cosines]
+        )
         for key, found in pool.items():
             found.cosine = cosines.get(key)
 
@@ -368,12 +415,16 @@ class Search:
     def _by_text(self, ranked: Sequence[Ranked]) -> list[Ranked]:
         """The same hits in the order of the text engine's scores, each as a share of the best."""
         if self._node is None:
-            raise InvalidInput("score: 'fts' is the score of words; it cannot be had of a search by meaning alone.")
+            raise InvalidInput(
+                "score: 'fts' is the score of words; it cannot be had of a search by meaning alone."
+            )
         scores = self._store.text_scores(self._node, [r.found.candidate.key for r in ranked])
         most = max(scores.values(), default=0.0) or 1.0
         shares = [(scores.get(r.found.candidate.key, 0.0) / most, r) for r in ranked]
-        return [replace(r, score=share * _TOP, features={})
-                for share, r in sorted(shares, key=lambda each: -each[0])]  # fmt: skip
+        return [
+            replace(r, score=share * _TOP, features={})
+            for share, r in sorted(shares, key=lambda each: -each[0])
+        ]
 
     # -- showing ---
 
@@ -418,7 +469,10 @@ class Search:
             groups.setdefault(one.found.candidate.document, []).append(one)
         start, end = self._wish.offset, self._wish.offset + self._wish.limit
         shown = list(groups.values())[start:end]
-        hits = [replace(self.hit(first), also=tuple(map(self.hit, more[:_ALSO]))) for first, *more in shown]
+        hits = [
+            replace(self.hit(first), also=tuple(map(self.hit, more[:_ALSO])))
+            for first, *more in shown
+        ]
         total = len(groups)
         if end > total and not self.exhausted:
             lowest = scaled(ranked[-1].score) if ranked else 0.0
@@ -445,15 +499,31 @@ class Search:
 
     def described(self) -> Page:
         """The page without its hits."""
-        arms = [name for name, there in (("text", self._wish.mode != "vector"), ("vector", self._vector is not None))
-                if there]  # fmt: skip
+        arms = [
+            name
+            for name, there in (
+                ("text", self._wish.mode != "vector"),
+                ("vector", self._vector is not None),
+            )
+            if there
+        ]
         matched = "literal" if self._query.literal else "all" if self._all else "any"
         embedded = 0.0
         if self._space is not None:
             embedded = min(self._space.done / max(self._store.size(), 1), 1.0)
         mode = "both" if len(arms) == 2 else arms[0]
-        return Page((), 0, self._wish.offset, self._wish.limit, matched, True, self._wish.score, mode,
-                    round(embedded, 4), self._note)  # fmt: skip
+        return Page(
+            (),
+            0,
+            self._wish.offset,
+            self._wish.limit,
+            matched,
+            True,
+            self._wish.score,
+            mode,
+            round(embedded, 4),
+            self._note,
+        )
 
     def hit(self, ranked: Ranked) -> Hit:
         found = ranked.found
@@ -475,7 +545,9 @@ class Search:
 class _Related(Search):
     """Messages like a given one."""
 
-    def __init__(self, store: Store, meaning: Meaning, given: Candidate, filter: Filter, wish: Wish) -> None:
+    def __init__(
+        self, store: Store, meaning: Meaning, given: Candidate, filter: Filter, wish: Wish
+    ) -> None:
         self._given = given
         text = " ".join(dict.fromkeys(tokens(given.content)))
         super().__init__(store, meaning, read(_head(text)), filter, wish)
@@ -496,7 +568,9 @@ class _Related(Search):
 
     def _total(self, ranked: int) -> tuple[int, bool]:
         total, exact = super()._total(ranked)
-        itself = self._node is not None and bool(self._store.passages([self._given.key], self._filter))
+        itself = self._node is not None and bool(
+            self._store.passages([self._given.key], self._filter)
+        )
         return max(total - itself, ranked) if exact else total, exact
 
 

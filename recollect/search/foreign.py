@@ -33,7 +33,10 @@ from recollect.settings import LIMITS
 from recollect.text import fold, from_micros, indexable, micros, moment
 
 STEPS_BETWEEN_LOOKS_AT_THE_CLOCK = 10_000
-COLUMNS = {"messages": {"conversation_id", "role", "content", "create_time"}, "conversations": {"id", "title"}}
+COLUMNS = {
+    "messages": {"conversation_id", "role", "content", "create_time"},
+    "conversations": {"id", "title"},
+}
 
 
 class Match(NamedTuple):
@@ -71,7 +74,9 @@ class ForeignDatabase:
                 return search.newest(_filter(roles, after, before), limit)
         except apsw.InterruptError as error:
             seconds = f"{LIMITS.foreign_search_seconds:g}"
-            raise SearchTimeout(f"The search took more than {seconds} s. Narrow it by date or role.") from error
+            raise SearchTimeout(
+                f"The search took more than {seconds} s. Narrow it by date or role."
+            ) from error
         except (apsw.BusyError, apsw.LockedError) as error:
             raise StoreBusy("Another program is writing to the database. Try again.") from error
         except (apsw.NotADBError, apsw.CorruptError) as error:
@@ -87,7 +92,9 @@ def _opened(path: Path) -> Iterator[apsw.Connection]:
     db = connect(path)
     try:
         deadline = time.monotonic() + LIMITS.foreign_search_seconds
-        db.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS_AT_THE_CLOCK)
+        db.set_progress_handler(
+            lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS_AT_THE_CLOCK
+        )
         with db:
             yield db
     finally:
@@ -100,12 +107,18 @@ def _check_schema(db: apsw.Connection) -> set[str]:
         raise UnsafeFile(f"Not a ChatGPT Browser database: its text is {encoding}.")
     found: dict[str, set[str]] = {}
     for table, needed in COLUMNS.items():
-        kind = db.execute("select type from pragma_table_list where schema = 'main' and name = ?", (table,)).get
+        kind = db.execute(
+            "select type from pragma_table_list where schema = 'main' and name = ?", (table,)
+        ).get
         if kind != "table":
             raise UnsafeFile(f"Not a ChatGPT Browser database: it has no table {table!r}.")
-        found[table] = {name for (name,) in db.execute("select name from pragma_table_info(?)", (table,))}
+        found[table] = {
+            name for (name,) in db.execute("select name from pragma_table_info(?)", (table,))
+        }
         if missing := sorted(needed - found[table]):
-            raise UnsafeFile(f"Not a ChatGPT Browser database: {table!r} has no column {missing[0]!r}.")
+            raise UnsafeFile(
+                f"Not a ChatGPT Browser database: {table!r} has no column {missing[0]!r}."
+            )
     return found["messages"]
 
 
@@ -137,7 +150,9 @@ class _Search:
         self._position = "position" if "position" in _check_schema(db) else "rowid"
         titles = db.execute("select cast(id as text), cast(title as blob) from conversations")
         self._titles = {key: _text(title) for key, title in titles}
-        self._title_hits = {key for key, title in self._titles.items() if needle and needle.is_in(title)}
+        self._title_hits = {
+            key for key, title in self._titles.items() if needle and needle.is_in(title)
+        }
         db.create_scalar_function("instant", _instant, 1, deterministic=True)
         db.create_scalar_function("may_hold", self._may_hold, 1, deterministic=True)
 
@@ -176,7 +191,11 @@ class _Search:
           from messages where rowid = ?"""
         ((conversation, role, raw),) = self._db.execute(sql, (row,))
         content = _decoded(raw)
-        if self._needle and conversation not in self._title_hits and not self._needle.is_in(content):
+        if (
+            self._needle
+            and conversation not in self._title_hits
+            and not self._needle.is_in(content)
+        ):
             return None
         return Match(
             created_at=from_micros(at),
@@ -230,7 +249,9 @@ class Needle:
     def may_be_in(self, raw: bytes) -> bool:
         """A look at a stored form that is ASCII: false only where `is_in` is false of its text."""
         holds = raw.lower().__contains__
-        return all(map(holds, self._runs)) or (holds(rb"\u") and any(map(holds, ESCAPES_FOLDED_TO_ASCII)))
+        return all(map(holds, self._runs)) or (
+            holds(rb"\u") and any(map(holds, ESCAPES_FOLDED_TO_ASCII))
+        )
 
     def escaped_patterns(self) -> list[str]:
         """LIKE patterns: a text with the words matches all of these in the JSON form that
@@ -263,10 +284,17 @@ def _escaped(character: str) -> str:
     """A folded character as JSON writes it: `_` where its spellings differ, `%` where it may be anything."""
     if character.isascii() and not character.isalnum():  # JSON may escape it, plain text does not
         return "%"
-    forms = {json.dumps(spelling)[1:-1] for spelling in (character, *_spellings().get(character, ()))}
-    if len({len(form) for form in forms}) > 1 or unicodedata.normalize("NFD", character) != character:
+    forms = {
+        json.dumps(spelling)[1:-1] for spelling in (character, *_spellings().get(character, ()))
+    }
+    if (
+        len({len(form) for form in forms}) > 1
+        or unicodedata.normalize("NFD", character) != character
+    ):
         return "%"
-    return "".join(column[0] if len(set(column)) == 1 else "_" for column in zip(*forms, strict=True))
+    return "".join(
+        column[0] if len(set(column)) == 1 else "_" for column in zip(*forms, strict=True)
+    )
 
 
 @cache

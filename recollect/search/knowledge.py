@@ -64,7 +64,14 @@ class Results:
     """Everything that a search finds, in order; only as much of it is worked out as is looked at."""
 
     def __init__(
-        self, store: Store, meaning: Meaning, text: str, asked: Sequence[Asked], mode: str, order: str, now: datetime
+        self,
+        store: Store,
+        meaning: Meaning,
+        text: str,
+        asked: Sequence[Asked],
+        mode: str,
+        order: str,
+        now: datetime,
     ) -> None:
         if order not in ORDERS:
             raise InvalidInput(f"order_by: {order!r} is not one of {', '.join(ORDERS)}.")
@@ -82,7 +89,9 @@ class Results:
 
     def _begun(self, meaning: Meaning, query: Query, wish: Wish) -> list[Search]:
         assert query.node is not None
-        if only_signs(query) and not any(self._store.match(query.node, a.filter, 1) for a in self._asked):
+        if only_signs(query) and not any(
+            self._store.match(query.node, a.filter, 1) for a in self._asked
+        ):
             query = replace(query, plain=True)  # nothing has it all
         first = Search(self._store, meaning, query, Filter(), wish)
         return [first.through(a.filter, self._part(a, first)) for a in self._asked]
@@ -91,7 +100,9 @@ class Results:
         """The store as it is for what is asked."""
         if asked.by == "both" or search.node is None:
             return self._store
-        openings = self._store.passages(self._store.openings(list(every_word(search.node))), asked.filter)
+        openings = self._store.passages(
+            self._store.openings(list(every_word(search.node))), asked.filter
+        )
         if asked.by == "title":
             self._by_title |= {c.key for c in openings}
             return cast(Store, _Titles(self._store, openings))
@@ -179,13 +190,17 @@ class Results:
         found: list[tuple[bool, float, int, Search]] = []
         for search, keys in self._all_or_any():
             for key, _, changed in self._store.changed(keys):
-                found.append((changed is None, -changed.timestamp() if changed else 0.0, -key, search))
+                found.append(
+                    (changed is None, -changed.timestamp() if changed else 0.0, -key, search)
+                )
         found.sort(key=lambda each: each[:3])
         for at in range(0, len(found), LIMITS.page_size):
             some = found[at : at + LIMITS.page_size]
             read: dict[int, Candidate] = {}
             for search in self._searches:
-                read |= {c.key: c for c in search.read([-key for _, _, key, s in some if s is search])}
+                read |= {
+                    c.key: c for c in search.read([-key for _, _, key, s in some if s is search])
+                }
             for place, (_, _, key, _) in enumerate(some, at):
                 if -key in read:
                     yield self._entry(read[-key], scores.get(-key), place)
@@ -194,7 +209,10 @@ class Results:
         every = [(search, search.having_all(COUNTED)) for search in self._searches]
         if any(keys for _, keys in every):
             return every
-        return [(search, search.matching(COUNTED) if search.node is not None else []) for search in self._searches]
+        return [
+            (search, search.matching(COUNTED) if search.node is not None else [])
+            for search in self._searches
+        ]
 
     # -- how much there is ---
 
@@ -210,7 +228,11 @@ class Results:
         return total, exact
 
     def _counted(self, asked: Asked, search: Search) -> tuple[int, bool]:
-        mine = {self._entry(r.found.candidate, r).item for r in self._ranked if search.gave(r.found.candidate.key)}
+        mine = {
+            self._entry(r.found.candidate, r).item
+            for r in self._ranked
+            if search.gave(r.found.candidate.key)
+        }
         if search.exhausted or search.node is None:
             return len(mine), search.exhausted
         if asked.filter.sources == (CONVERSATION,):
@@ -223,7 +245,9 @@ class Results:
             )  # of the passages that were looked at, so many are documents
             return max(len(mine), int(found * each)), False
         keys = search.matching(found)
-        documents = {document for _, document, _ in self._store.changed(keys)} | {document for document, _ in mine}
+        documents = {document for _, document, _ in self._store.changed(keys)} | {
+            document for document, _ in mine
+        }
         return len(documents), exact and self.mode == "text"
 
 
@@ -248,7 +272,9 @@ class _Without:
         found, exact = self._store.count(node, filter)
         return max(0, found - len(self._left_out)), exact
 
-    def nearest(self, space: Space, vector: Any, filter: Filter, limit: int) -> list[tuple[int, float]]:
+    def nearest(
+        self, space: Space, vector: Any, filter: Filter, limit: int
+    ) -> list[tuple[int, float]]:
         found = self._store.nearest(space, vector, filter, limit + len(self._left_out))
         return [(key, cosine) for key, cosine in found if key not in self._left_out][:limit]
 
@@ -273,7 +299,9 @@ class _Titles:
     def passages(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         return [self._found[key] for key in keys if key in self._found]
 
-    def nearest(self, space: Space, vector: Any, filter: Filter, limit: int) -> list[tuple[int, float]]:
+    def nearest(
+        self, space: Space, vector: Any, filter: Filter, limit: int
+    ) -> list[tuple[int, float]]:
         return []
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:

@@ -24,7 +24,9 @@ _AROUND = "`'\"()[]{}<>,;:!?."
 class Observed:
     """Only what searching asks of a store is covered. Of what was found it remembers where it is."""
 
-    def __init__(self, store: Store, concepts: Sequence[str] = (), files: Sequence[str] = ()) -> None:
+    def __init__(
+        self, store: Store, concepts: Sequence[str] = (), files: Sequence[str] = ()
+    ) -> None:
         self._store = store
         self._concepts = [tokens(concept) for concept in concepts]
         self._files = [_of_file(file) for file in files]
@@ -57,12 +59,16 @@ class Observed:
         found = len(self.match(node, filter, COUNTED + 1))
         return min(found, COUNTED), found <= COUNTED
 
-    def nearest(self, space: Space, vector: Any, filter: Filter, limit: int) -> list[tuple[int, float]]:
+    def nearest(
+        self, space: Space, vector: Any, filter: Filter, limit: int
+    ) -> list[tuple[int, float]]:
         if self._words is None:
             found = self._store.nearest(space, vector, filter, limit)
             left = set(self._left([key for key, _ in found]))
             return [(key, cosine) for key, cosine in found if key in left]
-        near = self._store.cosines(space, vector, self._left(self._store.match(self._words, filter, COUNTED)))
+        near = self._store.cosines(
+            space, vector, self._left(self._store.match(self._words, filter, COUNTED))
+        )
         return sorted(near.items(), key=lambda each: -each[1])[:limit]
 
     def passages(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
@@ -72,19 +78,25 @@ class Observed:
         """An observation does not answer the one before it."""
         return []
 
-    def newest(self, filter: Filter, limit: int, offset: int, by_document: bool = False) -> tuple[list[Candidate], int]:
+    def newest(
+        self, filter: Filter, limit: int, offset: int, by_document: bool = False
+    ) -> tuple[list[Candidate], int]:
         if not self._checks:
             found, total = self._store.newest(filter, limit, offset, by_document)
             return self._shown(found), total
         return self._page(self._store.newest(filter, COUNTED, 0, by_document), limit, offset)
 
-    def find_literal(self, text: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
+    def find_literal(
+        self, text: str, filter: Filter, limit: int, offset: int
+    ) -> tuple[list[Candidate], int]:
         if not self._checks:
             found, total = self._store.find_literal(text, filter, limit, offset)
             return self._shown(found), total
         return self._page(self._store.find_literal(text, filter, COUNTED, 0), limit, offset)
 
-    def _page(self, everything: tuple[list[Candidate], int], limit: int, offset: int) -> tuple[list[Candidate], int]:
+    def _page(
+        self, everything: tuple[list[Candidate], int], limit: int, offset: int
+    ) -> tuple[list[Candidate], int]:
         found, total = everything
         shown = self._shown(found)
         return shown[offset : offset + limit], total - len(found) + len(shown)
@@ -114,15 +126,23 @@ class Observed:
                 return False
         if not self._files:
             return True
-        paths = [_folded(str(path)) for key in ("files_modified", "files_read") for path in about.get(key) or ()]
-        paths += [_folded(word.strip(_AROUND)) for word in passage.content.split()]  # what is only mentioned
+        paths = [
+            _folded(str(path))
+            for key in ("files_modified", "files_read")
+            for path in about.get(key) or ()
+        ]
+        paths += [
+            _folded(word.strip(_AROUND)) for word in passage.content.split()
+        ]  # what is only mentioned
         return any(is_it(path) for path in paths for is_it in self._files)
 
 
 def _has(words: Sequence[str], wanted: Sequence[str]) -> bool:
     """Whether a concept is the one that is looked for, or more precise: `JWT` finds `JWT middleware`."""
     size = len(wanted)
-    return bool(wanted) and any(words[at : at + size] == wanted for at in range(len(words) - size + 1))
+    return bool(wanted) and any(
+        words[at : at + size] == wanted for at in range(len(words) - size + 1)
+    )
 
 
 def _of_file(file: str) -> Callable[[str], bool]:
@@ -132,7 +152,9 @@ def _of_file(file: str) -> Callable[[str], bool]:
     pattern = re.compile(rf"(?:^|/){re.escape(wanted)}(?:$|/|\.)")
 
     def is_it(path: str) -> bool:
-        return bool(wanted) and (pattern.search(path) is not None or ("/" in path and wanted.endswith(f"/{path}")))
+        return bool(wanted) and (
+            pattern.search(path) is not None or ("/" in path and wanted.endswith(f"/{path}"))
+        )
 
     return is_it
 

@@ -55,10 +55,14 @@ _STRETCH = 120  # words
 _USUAL = 50  # words of a stretch
 _CLOSE = 5  # words
 _FAR = 0.2  # cosine
-_SHORT = 40  # words; a message of this length leans on its neighbours half as much as a very short one
+_SHORT = (
+    40  # words; a message of this length leans on its neighbours half as much as a very short one
+)
 _WEEK = timedelta(days=7)
 _DATE_WORDS = frozenset(
-    word for month in range(1, 13) for word in tokens(date_words(datetime(2024, month, month, tzinfo=UTC)))
+    word
+    for month in range(1, 13)
+    for word in tokens(date_words(datetime(2024, month, month, tzinfo=UTC)))
 )  # the names of months, and of weekdays
 _ASKS_ASSISTANT = re.compile(
     r"""\byou(?:'ve|r)?\b[^.?!]{0,40}\b(?:recommend|suggest|tell|told|mention|say|said|gave|give|provid|write|wrote|list|advi[cs]|creat
@@ -118,7 +122,13 @@ def rank(question: Question, pool: Sequence[Found]) -> list[Ranked]:
     """The passages that an arm found, best first. The others in the pool are their neighbours."""
     ranked = []
     for found, features in features_of(question, pool):
-        ranked.append(Ranked(found, math.fsum(WEIGHTS[name] * value for name, value in features.items()), features))
+        ranked.append(
+            Ranked(
+                found,
+                math.fsum(WEIGHTS[name] * value for name, value in features.items()),
+                features,
+            )
+        )
     ranked.sort(key=lambda r: (-r.score, -r.found.candidate.key))
     return ranked
 
@@ -126,7 +136,11 @@ def rank(question: Question, pool: Sequence[Found]) -> list[Ranked]:
 def read(question: Question, pool: Iterable[Found]) -> None:
     """Find the terms in passages: what all the parts that look at words rest on."""
     finder = Finder(question.terms)
-    dated = any(form[0].isdigit() or form[0] in _DATE_WORDS for term in question.terms for form in term.forms)
+    dated = any(
+        form[0].isdigit() or form[0] in _DATE_WORDS
+        for term in question.terms
+        for form in term.forms
+    )
     about: dict[tuple[str | None, date | None], set[int]] = {}
     for found in pool:
         candidate = found.candidate
@@ -135,9 +149,7 @@ def read(question: Question, pool: Iterable[Found]) -> None:
         found.places = finder.find(text)
         day = candidate.created_at.date() if dated and candidate.created_at is not None else None
         if (candidate.author, day) not in about:
-            said = (
-                f"{candidate.author or ''} {date_words(candidate.created_at) if day and candidate.created_at else ''}"
-            )
+            said = f"{candidate.author or ''} {date_words(candidate.created_at) if day and candidate.created_at else ''}"
             about[candidate.author, day] = {n for _, n in finder.find(tokens(said))}
         found.about = about[candidate.author, day]
         found.words = _bm25(question.terms, found)
@@ -152,8 +164,17 @@ def features_of(question: Question, pool: Sequence[Found]) -> list[tuple[Found, 
     at = {(f.candidate.document, f.candidate.position): f for f in pool}
     conversations = _Conversations(question, pool)
     speaker = _speaker(question, pool)
-    roles = {f.candidate.role for f in pool if (f.text or f.vector) and f.candidate.source == CONVERSATION}
-    person = question.asked and "user" in roles and len(roles) > 1 and not _ASKS_ASSISTANT.search(question.text)
+    roles = {
+        f.candidate.role
+        for f in pool
+        if (f.text or f.vector) and f.candidate.source == CONVERSATION
+    }
+    person = (
+        question.asked
+        and "user" in roles
+        and len(roles) > 1
+        and not _ASKS_ASSISTANT.search(question.text)
+    )
     pairs = _pairs(question.terms)
     titles = _titles(question.terms, pool)
     judged = []
@@ -164,21 +185,30 @@ def features_of(question: Question, pool: Sequence[Found]) -> list[tuple[Found, 
         short = 1 / (1 + found.length / _SHORT)
         before = at.get((c.document, c.position - 1))
         asked = before is not None and _asks(before.candidate.content)
-        judged.append((found, {
-            "words": found.words / top,
-            "close": _close(pairs, found),
-            "meaning": max(found.cosine or 0.0, 0.0) / nearest,
-            "topic": conversations.nearest.get(c.document, 0.0) / nearest,
-            "reply": before.words / top * short if asked and before is not None else 0.0,
-            "whole": conversations.whole(c.document),
-            "side": conversations.side(c.document) if c.source == CONVERSATION else conversations.whole(c.document),
-            "person": 1.0 if person and (c.role == "user" or c.source != CONVERSATION) else 0.0,
-            "speaker": 1.0 if speaker is not None and c.author == speaker else 0.0,
-            "recent": _recent(question.now, c.created_at),
-            "time": _in_time(question.windows, c.created_at),
-            "title": titles[c.title],
-            "question": 1.0 if _asks(c.content) else 0.0,
-        }))  # fmt: skip
+        judged.append(
+            (
+                found,
+                {
+                    "words": found.words / top,
+                    "close": _close(pairs, found),
+                    "meaning": max(found.cosine or 0.0, 0.0) / nearest,
+                    "topic": conversations.nearest.get(c.document, 0.0) / nearest,
+                    "reply": before.words / top * short if asked and before is not None else 0.0,
+                    "whole": conversations.whole(c.document),
+                    "side": conversations.side(c.document)
+                    if c.source == CONVERSATION
+                    else conversations.whole(c.document),
+                    "person": 1.0
+                    if person and (c.role == "user" or c.source != CONVERSATION)
+                    else 0.0,
+                    "speaker": 1.0 if speaker is not None and c.author == speaker else 0.0,
+                    "recent": _recent(question.now, c.created_at),
+                    "time": _in_time(question.windows, c.created_at),
+                    "title": titles[c.title],
+                    "question": 1.0 if _asks(c.content) else 0.0,
+                },
+            )
+        )
     return judged
 
 
@@ -198,11 +228,14 @@ def _bm25(terms: Sequence[Term], found: Found) -> float:
     for stretch, counts in stretches.items():
         length = min(found.length - stretch * _STRETCH, _STRETCH)
         norm = _K1 * (1 - _B + _B * length / _USUAL)
-        best = max(best, math.fsum(
-            terms[n].weight * f * (_K1 + 1) / (f + norm)
-            for n in counts.keys() | about
-            if (f := counts.get(n, 0) + (n in about))
-        ))  # fmt: skip
+        best = max(
+            best,
+            math.fsum(
+                terms[n].weight * f * (_K1 + 1) / (f + norm)
+                for n in counts.keys() | about
+                if (f := counts.get(n, 0) + (n in about))
+            ),
+        )
     return best
 
 
@@ -238,7 +271,8 @@ def _titles(terms: Sequence[Term], pool: Iterable[Found]) -> dict[str, float]:
     total = sum(t.weight for t in terms) or 1.0
     finder = Finder(terms)
     return {
-        title: math.fsum(terms[n].weight for n in {n for _, n in finder.find(tokens(title))}) / total
+        title: math.fsum(terms[n].weight for n in {n for _, n in finder.find(tokens(title))})
+        / total
         for title in {f.candidate.title for f in pool}
     }
 
@@ -291,7 +325,11 @@ class _Conversations:
 def _speaker(question: Question, pool: Sequence[Found]) -> str | None:
     """The author whom the question names, if it names one and only one."""
     asked = set(tokens(question.text))
-    named = {author for f in pool if (author := f.candidate.author) is not None and asked.intersection(tokens(author))}
+    named = {
+        author
+        for f in pool
+        if (author := f.candidate.author) is not None and asked.intersection(tokens(author))
+    }
     return named.pop() if len(named) == 1 else None
 
 

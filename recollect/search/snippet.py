@@ -27,7 +27,9 @@ _TOKEN = re.compile(r"[^\W_]+")
 Marks = tuple[tuple[int, int], ...]
 
 
-def snippet(content: str, wanted: Sequence[Word], length: int = LIMITS.snippet_length) -> tuple[str, Marks]:
+def snippet(
+    content: str, wanted: Sequence[Word], length: int = LIMITS.snippet_length
+) -> tuple[str, Marks]:
     """At most about `length` characters around the best matches, and where they are marked.
 
     White space is folded; `…` stands where text was left out.
@@ -71,11 +73,17 @@ def excerpt(content: str, wanted: Sequence[Word], words: int) -> tuple[str, Mark
     whole = last == len(tokens) - 1 and start + len(text) >= len(content)
     shown = _SPACE.sub(" ", text[begin:end][:_LOOKED_AT]).strip()
     shown = ("…" if start + begin > 0 else "") + shown + ("" if whole else "…")
-    ends = [found.end() for found in _TOKEN.finditer(shown)] if any(w.prefix for w in wanted) else []
-    return shown, tuple((a, next((end for end in ends if end >= b), b)) for a, b in _hits(pattern, shown))
+    ends = (
+        [found.end() for found in _TOKEN.finditer(shown)] if any(w.prefix for w in wanted) else []
+    )
+    return shown, tuple(
+        (a, next((end for end in ends if end >= b), b)) for a, b in _hits(pattern, shown)
+    )
 
 
-def _first_token(tokens: Sequence[tuple[int, int]], hits: Sequence[tuple[int, int]], words: int) -> int:
+def _first_token(
+    tokens: Sequence[tuple[int, int]], hits: Sequence[tuple[int, int]], words: int
+) -> int:
     """Where a window of so many tokens holds the most hits, the first of them a third into it."""
     starts = [start for start, _ in tokens]
     places = sorted({bisect_right(starts, at) - 1 for at, _ in hits})
@@ -152,7 +160,9 @@ def _window(hits: list[tuple[int, int]], length: int) -> int:
     if not hits:
         return 0
     room = length * 3 // 4
-    best = max(range(len(hits)), key=lambda i: (sum(1 for h in hits[i:] if h[1] - hits[i][0] <= room), -i))
+    best = max(
+        range(len(hits)), key=lambda i: (sum(1 for h in hits[i:] if h[1] - hits[i][0] <= room), -i)
+    )
     return max(0, hits[best][0] - length // 4)
 
 

@@ -49,7 +49,9 @@ def terms_of(query: Query, store: Store) -> tuple[Term, ...]:
     if query.plain:
         forms = list(dict.fromkeys(f for word in _telling(query) for f in _forms(word.text)))
         single = iter(store.variants([form[0] for form in forms if len(form) == 1]))
-        terms = [Term(tuple((v,) for v in next(single)) if len(form) == 1 else (form,)) for form in forms]
+        terms = [
+            Term(tuple((v,) for v in next(single)) if len(form) == 1 else (form,)) for form in forms
+        ]
     else:
         typed = dict.fromkeys((tuple(tokens(w.text)), w.prefix) for w in words(query.node))
         terms = [Term((form,), prefix) for form, prefix in typed if form]
@@ -142,5 +144,7 @@ class Finder:
     def _follows(self, text: Sequence[str], at: int, number: int, form: Form) -> bool:
         rest = tuple(text[at : at + len(form)])
         if self._terms[number].prefix:
-            return rest[:-1] == form[:-1] and len(rest) == len(form) and rest[-1].startswith(form[-1])
+            return (
+                rest[:-1] == form[:-1] and len(rest) == len(form) and rest[-1].startswith(form[-1])
+            )
         return rest == form

@@ -49,18 +49,26 @@ class _Withholding:
     def preceding(self, keys: Sequence[int]) -> list[Candidate]:
         return self._shown(self._store.preceding(keys))
 
-    def nearest(self, space: Space, vector: Any, filter: Filter, limit: int) -> list[tuple[int, float]]:
+    def nearest(
+        self, space: Space, vector: Any, filter: Filter, limit: int
+    ) -> list[tuple[int, float]]:
         found = self._store.nearest(space, vector, filter, limit)
         left = set(self._left([key for key, _ in found]))
         return [(key, cosine) for key, cosine in found if key in left]
 
-    def newest(self, filter: Filter, limit: int, offset: int, by_document: bool = False) -> tuple[list[Candidate], int]:
+    def newest(
+        self, filter: Filter, limit: int, offset: int, by_document: bool = False
+    ) -> tuple[list[Candidate], int]:
         return self._page(self._store.newest(filter, COUNTED, 0, by_document), limit, offset)
 
-    def find_literal(self, text: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
+    def find_literal(
+        self, text: str, filter: Filter, limit: int, offset: int
+    ) -> tuple[list[Candidate], int]:
         return self._page(self._store.find_literal(text, filter, COUNTED, 0), limit, offset)
 
-    def _page(self, everything: tuple[list[Candidate], int], limit: int, offset: int) -> tuple[list[Candidate], int]:
+    def _page(
+        self, everything: tuple[list[Candidate], int], limit: int, offset: int
+    ) -> tuple[list[Candidate], int]:
         """A page of what is left; counted over all of it, or what withheld messages the other pages have would tell."""
         found, total = everything
         shown = self._shown(found)

@@ -59,10 +59,14 @@ class Access:
     def demand(self, scope: str, toolset: str | None = None) -> None:
         """Raise Forbidden unless the credential allows this."""
         if scope not in self.principal.scopes:
-            raise Forbidden(f"This key may not {scope}: it has the scopes {', '.join(sorted(self.principal.scopes))}.")
+            raise Forbidden(
+                f"This key may not {scope}: it has the scopes {', '.join(sorted(self.principal.scopes))}."
+            )
         allowed = self.principal.toolsets
         if toolset is not None and allowed is not None and toolset not in allowed:
-            raise Forbidden(f"This key may not use {toolset}: it is for {', '.join(sorted(allowed))}.")
+            raise Forbidden(
+                f"This key may not use {toolset}: it is for {', '.join(sorted(allowed))}."
+            )
 
     def _library(self, scope: str, toolset: str) -> AbstractContextManager[Library]:
         self.demand(scope, toolset)

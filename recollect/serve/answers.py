@@ -20,7 +20,9 @@ def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = No
 
 def encoded(value: Any) -> bytes:
     try:
-        return orjson.dumps(value, default=_plain, option=orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS)
+        return orjson.dumps(
+            value, default=_plain, option=orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
+        )
     except orjson.JSONEncodeError:
         return json.dumps(value, default=_plain, ensure_ascii=True, allow_nan=False).encode()
 

@@ -32,7 +32,21 @@ from recollect.serve.service import Service
 
 ROUTERS = tuple(
     part.router
-    for part in (health, mcp, docs, keys, conversations, bus, search, knowledge, imports, events, chat, openai, pages)
+    for part in (
+        health,
+        mcp,
+        docs,
+        keys,
+        conversations,
+        bus,
+        search,
+        knowledge,
+        imports,
+        events,
+        chat,
+        openai,
+        pages,
+    )
 )
 _DESCRIPTION = "Every conversation with AI, kept verbatim and found again."
 
@@ -64,9 +78,14 @@ def make_app(service: Service) -> FastAPI:
             yield
 
     app = _App(
-        title="Recollect", version=__version__, description=_DESCRIPTION, lifespan=lifespan, docs_url=None,
-        redoc_url=None, redirect_slashes=False,
-    )  # fmt: skip
+        title="Recollect",
+        version=__version__,
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
     app.state.service = service
     app.edge = Edge(app.framework, service, mcp.ROUTES)
     add_handlers(app)

@@ -47,9 +47,14 @@ class Unauthorized(Problem):
 
 class Authenticator:
     def __init__(
-        self, keys: Keys, jwt: JwtSettings, host: str, user: str = "", clock: Callable[[], float] = time.monotonic,
+        self,
+        keys: Keys,
+        jwt: JwtSettings,
+        host: str,
+        user: str = "",
+        clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._keys = keys
         self._tokens = Tokens(jwt, now, clock) if jwt else None
         self._user = user
@@ -67,14 +72,18 @@ class Authenticator:
             return Principal(self._user or default_user()), None
         text = credential(headers)
         if text is None:
-            raise Unauthorized("This needs a key: Authorization: Bearer KEY, or X-API-Key: KEY.", wrong=False)
+            raise Unauthorized(
+                "This needs a key: Authorization: Bearer KEY, or X-API-Key: KEY.", wrong=False
+            )
         return await self.admit(text, peer), text
 
     async def admit(self, text: str, peer: str) -> Principal:
         """Whose credential it is; failures are counted against the peer."""
         mark, peer = sha256(text.encode("utf-8", "surrogatepass")).digest(), _network(peer)
         if mark not in self._good and (wait := self._failures.wait(peer)):
-            raise Problem(429, "Too many wrong keys came from this address.", retry_after=math.ceil(wait))
+            raise Problem(
+                429, "Too many wrong keys came from this address.", retry_after=math.ceil(wait)
+            )
         try:
             principal = await self._in_thread(lambda: self.identify(text))
         except Unauthorized:
@@ -107,7 +116,9 @@ class Authenticator:
                     return self._tokens.principal(text)
                 except BadToken:
                     pass
-        raise Unauthorized("This key or token is not valid: it is unknown, was revoked, or has expired.")
+        raise Unauthorized(
+            "This key or token is not valid: it is unknown, was revoked, or has expired."
+        )
 
     async def needed(self) -> bool:
         """Whether a credential is needed. It is from the first key on, for good."""
@@ -151,7 +162,11 @@ def cookies(text: str) -> set[str]:
     if COOKIE not in text:
         return set()
     pairs = (part.strip().partition("=") for part in text.split(";"))
-    return {value.strip().strip('"') for name, _, value in pairs if name.strip() == COOKIE and value.strip()}
+    return {
+        value.strip().strip('"')
+        for name, _, value in pairs
+        if name.strip() == COOKIE and value.strip()
+    }
 
 
 def is_loopback(host: str) -> bool:

@@ -37,11 +37,22 @@ if TYPE_CHECKING:
 PUBLIC = frozenset(("/healthz", "/readyz", "/login"))
 STATIC = "/static/"
 UPLOADS = "/api/imports"
-SEARCHES = frozenset((
-    "/api/search", "/api/v1/search", "/api/v1/related", "/conversations/search/messages", "/console/hits",
-    "/console/matches", "/api/knowledge/search", "/api/knowledge/notes/search", "/api/knowledge/media/search",
-    "/api/knowledge/chats/search", "/api/knowledge/characters/search", "/api/knowledge/prompts/search",
-))  # fmt: skip
+SEARCHES = frozenset(
+    (
+        "/api/search",
+        "/api/v1/search",
+        "/api/v1/related",
+        "/conversations/search/messages",
+        "/console/hits",
+        "/console/matches",
+        "/api/knowledge/search",
+        "/api/knowledge/notes/search",
+        "/api/knowledge/media/search",
+        "/api/knowledge/chats/search",
+        "/api/knowledge/characters/search",
+        "/api/knowledge/prompts/search",
+    )
+)
 MCP = "/mcp"
 CHECKED_EVERY = 5.0  # seconds after which a stream's credential is checked again
 
@@ -52,7 +63,9 @@ _HEADER_NAMES = re.compile(r"[A-Za-z0-9, _-]{1,2000}")
 _REQUEST_ID = re.compile(r"[\x20-\x7e]{1,128}")
 _THIS_COMPUTER = frozenset(("localhost", "127.0.0.1", "[::1]"))
 # What a page of any site may send without asking first.
-_SIMPLE_TYPES = frozenset(("", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"))
+_SIMPLE_TYPES = frozenset(
+    ("", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
+)
 _SECURITY = {
     b"content-security-policy": (
         b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -114,7 +127,9 @@ class _Turns:
             with self._patience.limit(LIMITS.search_wait_seconds):
                 await self._free.acquire()
         except TimeoutError:
-            raise Problem(503, "The server is busy with other searches. Try again.", retry_after=1) from None
+            raise Problem(
+                503, "The server is busy with other searches. Try again.", retry_after=1
+            ) from None
 
     async def __aexit__(self, *_: object) -> None:
         self._free.release()
@@ -135,8 +150,11 @@ class _Visit:
         self._id = given if given and _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         self._scope: Scope = {**scope}
         self._scope["state"] = {
-            **scope.get("state", {}), "request_id": self._id, "headers": self._headers, "turn": edge.turns,
-        }  # fmt: skip
+            **scope.get("state", {}),
+            "request_id": self._id,
+            "headers": self._headers,
+            "turn": edge.turns,
+        }
         self._cors = ""  # the origin that is told it may read the answer
         self._principal: Principal | None = None
         self._credential: str | None = None
@@ -170,7 +188,9 @@ class _Visit:
 
     def _check_host(self) -> None:
         names = self._headers.every("host")
-        if len(names) != 1 or not host_allowed(names[0], self._service.config, self._scope.get("server")):
+        if len(names) != 1 or not host_allowed(
+            names[0], self._service.config, self._scope.get("server")
+        ):
             raise Problem(
                 421,
                 "This server is not known by that name (Host). Whoever runs it can allow a name: --allow-host NAME.",
@@ -192,7 +212,12 @@ class _Visit:
         if own and site not in (None, "same-origin", "none") and not self._is_navigation():
             raise _foreign()
         content_type = (self._headers.get("content-type") or "").partition(";")[0].strip().lower()
-        if self._method not in _SAFE and with_cookie and not origins and content_type in _SIMPLE_TYPES:
+        if (
+            self._method not in _SAFE
+            and with_cookie
+            and not origins
+            and content_type in _SIMPLE_TYPES
+        ):
             raise _foreign()
 
     def _is_navigation(self) -> bool:
@@ -209,7 +234,11 @@ class _Visit:
             peer = (self._scope.get("client") or ("",))[0]
             self._principal, self._credential = await auth.authenticate(self._headers.raw, peer)
         except Problem as problem:
-            (metrics.auth_failures if problem.status_code == 401 else metrics.rate_limited.labels("auth")).inc()
+            (
+                metrics.auth_failures
+                if problem.status_code == 401
+                else metrics.rate_limited.labels("auth")
+            ).inc()
             raise
         self._checked = time.monotonic()
         self._scope["state"]["principal"] = self._principal
@@ -224,7 +253,11 @@ class _Visit:
 
     async def _still_allowed(self) -> bool:
         """Whether what goes on for long may: until the credential is revoked or expires."""
-        if self._principal is None or self._credential is None or time.monotonic() - self._checked < CHECKED_EVERY:
+        if (
+            self._principal is None
+            or self._credential is None
+            or time.monotonic() - self._checked < CHECKED_EVERY
+        ):
             return True
         self._checked = time.monotonic()
         return await self._service.auth.still(self._principal, self._credential)
@@ -326,7 +359,9 @@ class _Exchange(_Visit):
                 async with self._edge.turns:
                     await self._edge.app(self._scope, self._receive, self._send)
             else:
-                await (early or self._edge.way_to(self._scope))(self._scope, self._receive, self._send)
+                await (early or self._edge.way_to(self._scope))(
+                    self._scope, self._receive, self._send
+                )
         except Exception as error:
             if self._over or isinstance(error, ClientDisconnect):
                 return
@@ -341,7 +376,11 @@ class _Exchange(_Visit):
         self._check_size()
         self._check_host()
         self._check_origin()
-        if self._cors and self._method == "OPTIONS" and self._headers.get("access-control-request-method"):
+        if (
+            self._cors
+            and self._method == "OPTIONS"
+            and self._headers.get("access-control-request-method")
+        ):
             return Response(status_code=204, headers=_PREFLIGHT | self._headers_allowed())
         if not self._public:
             await self._authenticate()
@@ -376,7 +415,9 @@ class _Exchange(_Visit):
             with self._edge.patience.limit(LIMITS.body_seconds):
                 message = await self._raw_receive()
         except TimeoutError:
-            raise Problem(408, "The request came too slowly.", headers={"Connection": "close"}) from None
+            raise Problem(
+                408, "The request came too slowly.", headers={"Connection": "close"}
+            ) from None
         if message["type"] == "http.request":
             self._received += len(message.get("body", b""))
             if self._received > self._most:
@@ -408,16 +449,23 @@ class _Exchange(_Visit):
             headers["Allow"] = ", ".join(allowed)
         if self._cors:
             headers["Access-Control-Allow-Origin"] = self._cors
-            headers["Access-Control-Expose-Headers"] = "X-Request-ID, Retry-After, Content-Disposition, Mcp-Session-Id"
+            headers["Access-Control-Expose-Headers"] = (
+                "X-Request-ID, Retry-After, Content-Disposition, Mcp-Session-Id"
+            )
             headers.add_vary_header("Origin")
-        if headers.get("content-type", "").startswith("text/event-stream") and self._method != "HEAD":
+        if (
+            headers.get("content-type", "").startswith("text/event-stream")
+            and self._method != "HEAD"
+        ):
             self._streams = True
             self._edge.busy -= 1
             self._service.metrics.open_streams.inc()
 
     async def _may_go_on(self) -> bool:
         """Whether a stream may: until the server stops, unless it ends by itself then."""
-        if self._service.draining.is_set() and not (self._path.startswith("/v1/") or is_mcp(self._path)):
+        if self._service.draining.is_set() and not (
+            self._path.startswith("/v1/") or is_mcp(self._path)
+        ):
             return False
         return await self._still_allowed()
 
@@ -430,7 +478,9 @@ class _Exchange(_Visit):
     def _refusal(self, error: Exception) -> Response:
         if isinstance(error, Unauthorized) and self._wants_page():
             query = self._scope.get("query_string", b"").decode("latin-1")
-            target = self._scope.get("raw_path", self._path.encode()).decode("latin-1") + (f"?{query}" if query else "")
+            target = self._scope.get("raw_path", self._path.encode()).decode("latin-1") + (
+                f"?{query}" if query else ""
+            )
             told = f"?{urlencode({'next': target})}" if is_local(target) and target != "/" else ""
             return RedirectResponse(f"/login{told}", 303)
         return answer_to(error, self._scope)
@@ -438,7 +488,9 @@ class _Exchange(_Visit):
     def _wants_page(self) -> bool:
         accepted = self._headers.get("accept") or ""
         return (
-            self._method in ("GET", "HEAD") and "text/html" in accepted and not self._path.startswith(("/api/", "/v1/"))
+            self._method in ("GET", "HEAD")
+            and "text/html" in accepted
+            and not self._path.startswith(("/api/", "/v1/"))
         )
 
 
@@ -453,7 +505,9 @@ class Headers:
         self.raw = raw
         self._values: dict[str, list[str]] = {}
         for name, value in raw:
-            self._values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip(" \t"))
+            self._values.setdefault(name.decode("latin-1").lower(), []).append(
+                value.decode("latin-1").strip(" \t")
+            )
 
     def get(self, name: str) -> str | None:
         values = self._values.get(name)
@@ -475,7 +529,11 @@ def host_allowed(host: str, config: ServiceConfig, server: Any = None) -> bool:
     if name in config.public_hosts or host.lower() in config.public_hosts:
         return True
     try:
-        return bool(server) and port == server[1] and ip_address(name.strip("[]")) == ip_address(server[0])
+        return (
+            bool(server)
+            and port == server[1]
+            and ip_address(name.strip("[]")) == ip_address(server[0])
+        )
     except ValueError:
         return False
 
@@ -483,7 +541,10 @@ def host_allowed(host: str, config: ServiceConfig, server: Any = None) -> bool:
 def same_origin(origin: str, host: str, config: ServiceConfig) -> bool:
     """Whether a page of this origin came from here."""
     parts = urlsplit(origin.lower())
-    if parts.scheme not in ("http", "https") or origin.lower() != f"{parts.scheme}://{parts.netloc}":
+    if (
+        parts.scheme not in ("http", "https")
+        or origin.lower() != f"{parts.scheme}://{parts.netloc}"
+    ):
         return False
     port = ":443" if parts.scheme == "https" else ":80"
     ours = {host.lower().removesuffix(port)}
@@ -523,12 +584,17 @@ def _most_bytes(method: str, path: str) -> int:
 
 def _too_large(most: int) -> Problem:
     return Problem(
-        413, f"The request is too large: at most {most:,} bytes are taken here.", headers={"Connection": "close"}
+        413,
+        f"The request is too large: at most {most:,} bytes are taken here.",
+        headers={"Connection": "close"},
     )
 
 
 def _foreign() -> Problem:
-    return Problem(403, "A page of another site may not ask this. Whoever runs the server can allow it: --cors-origin.")
+    return Problem(
+        403,
+        "A page of another site may not ask this. Whoever runs the server can allow it: --cors-origin.",
+    )
 
 
 def _template(scope: Scope) -> str:

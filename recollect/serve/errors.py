@@ -21,11 +21,22 @@ from recollect.serve.answers import answer
 from recollect.text import iso, truncate
 
 CODES = {
-    400: "VALIDATION_ERROR", 401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED",
-    408: "REQUEST_TIMEOUT", 409: "CONFLICT", 413: "PAYLOAD_TOO_LARGE", 415: "UNSUPPORTED_MEDIA_TYPE",
-    421: "MISDIRECTED_REQUEST", 429: "RATE_LIMIT_EXCEEDED", 500: "INTERNAL_ERROR", 502: "UPSTREAM_ERROR",
-    503: "UNAVAILABLE", 507: "STORAGE_FULL",
-}  # fmt: skip
+    400: "VALIDATION_ERROR",
+    401: "UNAUTHORIZED",
+    403: "FORBIDDEN",
+    404: "NOT_FOUND",
+    405: "METHOD_NOT_ALLOWED",
+    408: "REQUEST_TIMEOUT",
+    409: "CONFLICT",
+    413: "PAYLOAD_TOO_LARGE",
+    415: "UNSUPPORTED_MEDIA_TYPE",
+    421: "MISDIRECTED_REQUEST",
+    429: "RATE_LIMIT_EXCEEDED",
+    500: "INTERNAL_ERROR",
+    502: "UPSTREAM_ERROR",
+    503: "UNAVAILABLE",
+    507: "STORAGE_FULL",
+}
 SENTENCES = {
     404: "There is nothing at this address.",
     405: "This address does not take that method.",
@@ -56,9 +67,15 @@ class Problem(HTTPException):
     """An answer of this status and sentence, in the one shape. For what no RecollectError says."""
 
     def __init__(
-        self, status: int, message: str, *, code: str = "", retry_after: int | None = None,
-        headers: Mapping[str, str] | None = None, fields: Sequence[Mapping[str, str]] = (),
-    ) -> None:  # fmt: skip
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str = "",
+        retry_after: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        fields: Sequence[Mapping[str, str]] = (),
+    ) -> None:
         super().__init__(status, message, dict(headers or {}))
         self.code = code
         self.retry_after = retry_after
@@ -82,7 +99,10 @@ def answer_to(error: Exception, scope: Scope) -> Response:
     """The answer to a request that ended with this error."""
     problem = problem_of(error, scope)
     retry_after = problem.retry_after
-    details: dict[str, Any] = {"status_code": problem.status_code, "path": truncate(scope.get("path", ""), 500)}
+    details: dict[str, Any] = {
+        "status_code": problem.status_code,
+        "path": truncate(scope.get("path", ""), 500),
+    }
     if problem.fields:
         details["fields"] = list(problem.fields)
     code = problem.code or CODES.get(problem.status_code) or HTTPStatus(problem.status_code).name
@@ -117,15 +137,19 @@ def problem_of(error: Exception, scope: Scope) -> Problem:
     status = _status(error)
     if status >= 500:
         return Problem(
-            status, SENTENCES.get(status) or _UNAVAILABLE.get(type(error)) or str(error),
+            status,
+            SENTENCES.get(status) or _UNAVAILABLE.get(type(error)) or str(error),
             retry_after=RETRY_SECONDS if status == 503 else None,
-        )  # fmt: skip
+        )
     return Problem(status, str(error))
 
 
 def unexpected(error: Exception) -> bool:
     """Whether nobody meant this error for the caller."""
-    return not isinstance(error, (HTTPException, RequestValidationError)) and _status(error) in (500, 507)
+    return not isinstance(error, (HTTPException, RequestValidationError)) and _status(error) in (
+        500,
+        507,
+    )
 
 
 def _status(error: Exception) -> int:
@@ -146,7 +170,9 @@ def _of_http(error: HTTPException) -> Problem:
     said = str(error.detail)
     if said == HTTPStatus(error.status_code).phrase:
         said = SENTENCES.get(error.status_code, f"{said}.")
-    return Problem(400 if error.status_code == 422 else error.status_code, said, headers=error.headers)
+    return Problem(
+        400 if error.status_code == 422 else error.status_code, said, headers=error.headers
+    )
 
 
 def _of_request(error: RequestValidationError) -> Problem:
@@ -154,8 +180,16 @@ def _of_request(error: RequestValidationError) -> Problem:
     fields = []
     for problem in error.errors()[:20]:
         where = [str(part) for part in problem["loc"]]
-        fields.append({"name": truncate(".".join(where[1:] or where), 100), "problem": truncate(problem["msg"], 300)})
-    said = "; ".join(f"{field['name']}: {field['problem']}" for field in fields) or "The request cannot be read."
+        fields.append(
+            {
+                "name": truncate(".".join(where[1:] or where), 100),
+                "problem": truncate(problem["msg"], 300),
+            }
+        )
+    said = (
+        "; ".join(f"{field['name']}: {field['problem']}" for field in fields)
+        or "The request cannot be read."
+    )
     return Problem(400, truncate(said, 1000), fields=fields)
 
 
@@ -183,13 +217,19 @@ SCHEMA: dict[str, Any] = {
                             "items": {
                                 "type": "object",
                                 "required": ["name", "problem"],
-                                "properties": {"name": {"type": "string"}, "problem": {"type": "string"}},
+                                "properties": {
+                                    "name": {"type": "string"},
+                                    "problem": {"type": "string"},
+                                },
                             },
                         },
                     },
                 },
                 "timestamp": {"type": "string", "format": "date-time"},
-                "retry_after": {"type": ["integer", "null"], "description": "Seconds to wait before trying again."},
+                "retry_after": {
+                    "type": ["integer", "null"],
+                    "description": "Seconds to wait before trying again.",
+                },
             },
         },
         "request_id": {"type": "string"},

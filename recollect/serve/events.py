@@ -64,7 +64,9 @@ class Events:
         watcher = self._watchers.get(user)
         mine = 0 if watcher is None else len(watcher.listeners)
         if len(self) >= LIMITS.streams or mine >= LIMITS.streams_each_user:
-            raise TooManyStreams("Too many pages are open at once; close some, and this one will be live again.")
+            raise TooManyStreams(
+                "Too many pages are open at once; close some, and this one will be live again."
+            )
         return self._stream(user, gone)
 
     async def _stream(self, user: str, gone: Gone) -> AsyncIterator[bytes]:
@@ -77,7 +79,9 @@ class Events:
         quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
         try:
             yield _RETRY
-            while not self._service.draining.is_set() and time.monotonic() < ends and not await gone():
+            while (
+                not self._service.draining.is_set() and time.monotonic() < ends and not await gone()
+            ):
                 try:
                     await asyncio.wait_for(changed.wait(), POLL_SECONDS)
                 except TimeoutError:

@@ -86,9 +86,15 @@ class Jobs:
     def upload(self, user: str, name: str, kind: str | None = None) -> Iterator[Upload]:
         """A file to write to; it is removed again unless it was accepted."""
         with self._lock:
-            waiting = sum(1 for job in self._jobs.values() if job.user == user and job.state in (QUEUED, RUNNING))
+            waiting = sum(
+                1
+                for job in self._jobs.values()
+                if job.user == user and job.state in (QUEUED, RUNNING)
+            )
         if waiting >= LIMITS.waiting_imports:
-            raise TooManyImports(f"{waiting} imports are waiting already; send more when some of them are done.")
+            raise TooManyImports(
+                f"{waiting} imports are waiting already; send more when some of them are done."
+            )
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         upload = Upload(self, user, safe_name(name), kind)
         try:
@@ -172,10 +178,14 @@ class Jobs:
 
         with self._service.libraries.borrow(job.user) as library:
             folder = self.folder / job.id
-            return library.import_path(folder / job.name, kind=job.kind, within=folder, progress=report)
+            return library.import_path(
+                folder / job.name, kind=job.kind, within=folder, progress=report
+            )
 
     def _without_paths(self, sentence: str, job: Job) -> str:
-        return sentence.replace(str(self.folder / job.id) + "/", "").replace(str(self.folder / job.id), job.name)
+        return sentence.replace(str(self.folder / job.id) + "/", "").replace(
+            str(self.folder / job.id), job.name
+        )
 
     def _forget(self) -> None:
         ended = [job.id for job in self._jobs.values() if job.state in (DONE, FAILED)]
@@ -189,7 +199,13 @@ class Jobs:
         for folder in sorted(self.folder.iterdir()):
             try:
                 note = json.loads((folder / _NOTE).read_text(encoding="utf-8"))
-                job = Job(folder.name, str(note["user"]), str(note["name"]), int(note["size"]), kind=note.get("kind"))
+                job = Job(
+                    folder.name,
+                    str(note["user"]),
+                    str(note["name"]),
+                    int(note["size"]),
+                    kind=note.get("kind"),
+                )
                 if safe_name(job.name) == job.name and (folder / job.name).is_file():
                     self.accept(job)
             except (OSError, ValueError, KeyError, TypeError):
@@ -220,7 +236,12 @@ class Upload:
         os.fsync(self._file.fileno())
         self._file.close()
         note = self._folder / (_NOTE + ".new")
-        about = {"user": self.job.user, "name": self.job.name, "size": self.job.size, "kind": self.job.kind}
+        about = {
+            "user": self.job.user,
+            "name": self.job.name,
+            "size": self.job.size,
+            "kind": self.job.kind,
+        }
         note.write_text(json.dumps(about))
         note.chmod(0o600)
         note.rename(self._folder / _NOTE)

@@ -29,7 +29,10 @@ class Libraries:
     borrowed now, is closed. Safe to use from any thread."""
 
     def __init__(
-        self, place: Path | str, most: int = LIMITS.open_libraries, opened: Callable[[Path | str, str], Library] = open
+        self,
+        place: Path | str,
+        most: int = LIMITS.open_libraries,
+        opened: Callable[[Path | str, str], Library] = open,
     ) -> None:
         self._place = place
         self._most = most

@@ -20,7 +20,13 @@ class Buckets:
     """Token buckets by key: `burst` at once, refilled evenly over a minute. Bounded: beyond `most` keys the one
     that was used least recently is forgotten."""
 
-    def __init__(self, per_minute: float, burst: float, clock: Clock = time.monotonic, most: int = MOST_REMEMBERED):
+    def __init__(
+        self,
+        per_minute: float,
+        burst: float,
+        clock: Clock = time.monotonic,
+        most: int = MOST_REMEMBERED,
+    ):
         self._rate = per_minute / 60
         self._burst = burst
         self._clock = clock
@@ -56,11 +62,15 @@ class Buckets:
 class Limiter:
     """The limits of users, by group of routes. With a rate of 0 there are none."""
 
-    def __init__(self, per_minute: int, clock: Clock = time.monotonic, most: int = MOST_REMEMBERED) -> None:
+    def __init__(
+        self, per_minute: int, clock: Clock = time.monotonic, most: int = MOST_REMEMBERED
+    ) -> None:
         rates = dict.fromkeys(GROUPS, per_minute)
         rates[CHAT] = min(per_minute, CHATS_A_MINUTE)
         rates[IMPORT] = min(per_minute, IMPORTS_A_MINUTE)
-        self._buckets = {g: Buckets(rate, rate, clock, most) for g, rate in rates.items()} if per_minute else {}
+        self._buckets = (
+            {g: Buckets(rate, rate, clock, most) for g, rate in rates.items()} if per_minute else {}
+        )
 
     def __len__(self) -> int:
         return sum(map(len, self._buckets.values()))

@@ -26,7 +26,11 @@ from recollect.text import printable, truncate
 FORMATS = ("json", "text")
 LONGEST = 500
 _EXTRA = "facts"
-_TRUSTED = ("recollect", "uvicorn", "psycopg.pool")  # whose messages hold nothing that somebody wrote
+_TRUSTED = (
+    "recollect",
+    "uvicorn",
+    "psycopg.pool",
+)  # whose messages hold nothing that somebody wrote
 
 log = logging.getLogger("recollect.serve")
 
@@ -38,9 +42,13 @@ def start_logging(kind: str = "json", stream: TextIO | None = None) -> logging.H
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # nothing of that is written
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = (
+        False  # nothing of that is written
+    )
     log.setLevel(logging.INFO)
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what it says of requests we say ourselves
+    logging.getLogger("uvicorn.error").setLevel(
+        logging.ERROR
+    )  # what it says of requests we say ourselves
     logging.getLogger("uvicorn.access").disabled = True
     logging.getLogger("httpx").setLevel(logging.WARNING)
     return handler
@@ -111,7 +119,9 @@ class PlainLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         facts = _facts(record)
         head = f"{facts.pop('time')} {facts.pop('level')} {json.dumps(facts.pop('event'))[1:-1]}"
-        return printable(" ".join([head, *(f"{name}={_plain(value)}" for name, value in facts.items())]))
+        return printable(
+            " ".join([head, *(f"{name}={_plain(value)}" for name, value in facts.items())])
+        )
 
 
 def _plain(value: object) -> str:
@@ -124,7 +134,9 @@ def _facts(record: logging.LogRecord) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
         "level": record.levelname.lower(),
-        "event": truncate(record.getMessage(), LONGEST) if record.name.startswith(_TRUSTED) else "reported",
+        "event": truncate(record.getMessage(), LONGEST)
+        if record.name.startswith(_TRUSTED)
+        else "reported",
     }
     given: dict[str, object] = getattr(record, _EXTRA, {"logger": record.name})
     facts |= {name: truncate(v, LONGEST) if isinstance(v, str) else v for name, v in given.items()}
@@ -141,4 +153,8 @@ def _told(error: BaseException) -> dict[str, Any]:
         cause = cause.__cause__ or cause.__context__
     frames = traceback.extract_tb(error.__traceback__)[-12:]
     said = {"said": str(error)} if isinstance(error, RecollectError) else {}
-    return {**said, "error": kinds, "at": [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in frames]}
+    return {
+        **said,
+        "error": kinds,
+        "at": [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in frames],
+    }

@@ -26,44 +26,69 @@ class Metrics:
     def __init__(self, libraries: Libraries) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
-            "recollect_requests_total", "Requests answered.", ["route", "method", "status"], registry=self._registry
+            "recollect_requests_total",
+            "Requests answered.",
+            ["route", "method", "status"],
+            registry=self._registry,
         )
         self._seconds = Histogram(
-            "recollect_request_seconds", "How long requests took.", ["route", "method"], buckets=_SECONDS,
+            "recollect_request_seconds",
+            "How long requests took.",
+            ["route", "method"],
+            buckets=_SECONDS,
             registry=self._registry,
-        )  # fmt: skip
-        self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}  # to find labels is dear
-        self.in_flight = Gauge("recollect_requests_in_flight", "Requests being answered.", registry=self._registry)
-        self.open_streams = Gauge("recollect_open_streams", "Event streams being sent.", registry=self._registry)
+        )
+        self._answered: dict[
+            tuple[str, str, int], tuple[Counter, Histogram]
+        ] = {}  # to find labels is dear
+        self.in_flight = Gauge(
+            "recollect_requests_in_flight", "Requests being answered.", registry=self._registry
+        )
+        self.open_streams = Gauge(
+            "recollect_open_streams", "Event streams being sent.", registry=self._registry
+        )
         self.auth_failures = Counter(
-            "recollect_auth_failures_total", "Requests whose credential was missing or wrong.", registry=self._registry
+            "recollect_auth_failures_total",
+            "Requests whose credential was missing or wrong.",
+            registry=self._registry,
         )
         self.rate_limited = Counter(
-            "recollect_rate_limited_total", "Requests refused because there were too many.", ["group"],
+            "recollect_rate_limited_total",
+            "Requests refused because there were too many.",
+            ["group"],
             registry=self._registry,
-        )  # fmt: skip
-        self.saved_messages = Counter(
-            "recollect_saved_messages_total", "Messages saved, by the door they came through.", ["door"],
-            registry=self._registry,
-        )  # fmt: skip
-        self.imports = Counter("recollect_imports_total", "Imports ended.", ["result"], registry=self._registry)
-        self.upstream_failures = Counter(
-            "recollect_upstream_failures_total", "Requests that the model behind did not answer.",
-            registry=self._registry,
-        )  # fmt: skip
-        self.not_recorded = Counter(
-            "recollect_not_recorded_total", "What was said to or by the model behind and could not be saved.",
-            registry=self._registry,
-        )  # fmt: skip
-        Gauge("recollect_open_libraries", "Libraries kept open.", registry=self._registry).set_function(
-            lambda: len(libraries)
         )
+        self.saved_messages = Counter(
+            "recollect_saved_messages_total",
+            "Messages saved, by the door they came through.",
+            ["door"],
+            registry=self._registry,
+        )
+        self.imports = Counter(
+            "recollect_imports_total", "Imports ended.", ["result"], registry=self._registry
+        )
+        self.upstream_failures = Counter(
+            "recollect_upstream_failures_total",
+            "Requests that the model behind did not answer.",
+            registry=self._registry,
+        )
+        self.not_recorded = Counter(
+            "recollect_not_recorded_total",
+            "What was said to or by the model behind and could not be saved.",
+            registry=self._registry,
+        )
+        Gauge(
+            "recollect_open_libraries", "Libraries kept open.", registry=self._registry
+        ).set_function(lambda: len(libraries))
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         method = method if method in _METHODS else "OTHER"
         counted = self._answered.get((route, method, status))
         if counted is None:
-            counted = self._requests.labels(route, method, str(status)), self._seconds.labels(route, method)
+            counted = (
+                self._requests.labels(route, method, str(status)),
+                self._seconds.labels(route, method),
+            )
             self._answered[route, method, status] = counted
         requests, times = counted
         requests.inc()

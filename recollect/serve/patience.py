@@ -72,7 +72,10 @@ class _Limit:
         self._patience.begin(self, loop)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._patience.end(self)
         # Unless somebody else cancels the task, too: then that is what happens.

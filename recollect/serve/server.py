@@ -41,7 +41,11 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def serve(
-    place: Path | str, config: ServiceConfig, *, log_format: str = "json", announce: Callable[[str], None]
+    place: Path | str,
+    config: ServiceConfig,
+    *,
+    log_format: str = "json",
+    announce: Callable[[str], None],
 ) -> int:
     """Serve until a signal comes. `announce` is told the address once it can be used."""
     with closing(keys(place)) as kept:
@@ -84,9 +88,13 @@ def address(config: ServiceConfig) -> str:
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[
+            0
+        ]
     except OSError as error:
-        raise RecollectError(f"{host!r} is no address of this computer ({error.strerror}).") from error
+        raise RecollectError(
+            f"{host!r} is no address of this computer ({error.strerror})."
+        ) from error
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -158,7 +166,9 @@ class _Socket(WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if not self.handshake_initiated:  # what uvicorn passes on first is the whole head: it cannot be used
+        if (
+            not self.handshake_initiated
+        ):  # what uvicorn passes on first is the whole head: it cannot be used
             self.transport.write(b"".join(self.conn.data_to_send()))
             self.transport.close()
 
@@ -219,7 +229,10 @@ class _Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._stop_timer()
-        if sum(len(name) + len(value) for name, value in self.headers) + len(self.url) > LIMITS.header_bytes:
+        if (
+            sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
+            > LIMITS.header_bytes
+        ):
             self._refuse(431)
             raise ValueError("too long a head")
         super().on_headers_complete()
@@ -240,7 +253,15 @@ class _Protocol(HttpToolsProtocol):
 
     def _refuse(self, status: int, *headers: str) -> None:
         if not self.transport.is_closing():
-            head = "".join(f"{line}\r\n" for line in (f"HTTP/1.1 {status} Refused", *headers, "Content-Length: 0",
-                                                      "Connection: close", ""))  # fmt: skip
+            head = "".join(
+                f"{line}\r\n"
+                for line in (
+                    f"HTTP/1.1 {status} Refused",
+                    *headers,
+                    "Content-Length: 0",
+                    "Connection: close",
+                    "",
+                )
+            )
             self.transport.write(head.encode("ascii"))
             self.transport.close()

@@ -56,18 +56,30 @@ class ServiceConfig:
                 or not parts.netloc
                 or origin != f"{parts.scheme}://{parts.netloc}"
             ):
-                raise InvalidInput(f"{origin!r} is no origin; write it as https://app.example, one for each site.")
+                raise InvalidInput(
+                    f"{origin!r} is no origin; write it as https://app.example, one for each site."
+                )
         if self.base_url and not _is_address(self.base_url):
-            raise InvalidInput(f"{self.base_url!r} is no address; write it as https://notes.example, without a path.")
+            raise InvalidInput(
+                f"{self.base_url!r} is no address; write it as https://notes.example, without a path."
+            )
 
     @classmethod
     def configured(
-        cls, *, host: str | None = None, port: int | None = None, public_hosts: tuple[str, ...] = (),
-        cors_origins: tuple[str, ...] = (), rate_per_minute: int | None = None, base_url: str | None = None,
+        cls,
+        *,
+        host: str | None = None,
+        port: int | None = None,
+        public_hosts: tuple[str, ...] = (),
+        cors_origins: tuple[str, ...] = (),
+        rate_per_minute: int | None = None,
+        base_url: str | None = None,
         user: str | None = None,
-    ) -> ServiceConfig:  # fmt: skip
+    ) -> ServiceConfig:
         """What was said, else what the settings say."""
-        base = (base_url if base_url is not None else os.environ.get("RECOLLECT_BASE_URL", "")).rstrip("/")
+        base = (
+            base_url if base_url is not None else os.environ.get("RECOLLECT_BASE_URL", "")
+        ).rstrip("/")
         hosts = public_hosts or _listed("RECOLLECT_ALLOWED_HOSTS")
         if base and _is_address(base):
             hosts = tuple(dict.fromkeys([*hosts, urlsplit(base).netloc.lower()]))
@@ -75,8 +87,12 @@ class ServiceConfig:
             host=host or os.environ.get("RECOLLECT_HOST") or HOST,
             port=port if port is not None else _number("RECOLLECT_PORT", PORT),
             public_hosts=tuple(name.lower() for name in hosts),
-            cors_origins=tuple(o.rstrip("/") for o in cors_origins or _listed("RECOLLECT_CORS_ORIGINS")),
-            rate_per_minute=rate_per_minute if rate_per_minute is not None else _number("RECOLLECT_RATE_LIMIT", RATE),
+            cors_origins=tuple(
+                o.rstrip("/") for o in cors_origins or _listed("RECOLLECT_CORS_ORIGINS")
+            ),
+            rate_per_minute=rate_per_minute
+            if rate_per_minute is not None
+            else _number("RECOLLECT_RATE_LIMIT", RATE),
             base_url=base,
             secure_cookies=base.startswith("https://"),
             user=user or "",
@@ -88,7 +104,10 @@ class Service:
     """One server's libraries, keys, limits and metrics."""
 
     def __init__(
-        self, place: Path | str, config: ServiceConfig | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        place: Path | str,
+        config: ServiceConfig | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.place = place
         self.config = config or ServiceConfig()
@@ -97,7 +116,9 @@ class Service:
         self.libraries = Libraries(place)
         self.keys: Keys = keys(place)
         self.limiter = Limiter(self.config.rate_per_minute, clock)
-        self.auth = Authenticator(self.keys, self.config.jwt, self.config.host, self.config.user, clock)
+        self.auth = Authenticator(
+            self.keys, self.config.jwt, self.config.host, self.config.user, clock
+        )
         self.metrics = Metrics(self.libraries)
 
     @property
@@ -155,5 +176,7 @@ def _number(name: str, default: int) -> int:
 def _is_address(text: str) -> bool:
     parts = urlsplit(text)
     return (
-        parts.scheme in ("http", "https") and bool(parts.netloc) and not (parts.path or parts.query or parts.fragment)
+        parts.scheme in ("http", "https")
+        and bool(parts.netloc)
+        and not (parts.path or parts.query or parts.fragment)
     )

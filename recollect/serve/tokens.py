@@ -71,18 +71,25 @@ class JwtSettings:
 
     def __post_init__(self) -> None:
         if self.secret and len(self.secret.encode()) < LEAST_SECRET:
-            raise InvalidInput(f"RECOLLECT_JWT_SECRET must have at least {LEAST_SECRET} bytes: openssl rand -hex 32")
+            raise InvalidInput(
+                f"RECOLLECT_JWT_SECRET must have at least {LEAST_SECRET} bytes: openssl rand -hex 32"
+            )
         if self.secret.lstrip().startswith(("-----BEGIN", "ssh-", "{")):
-            raise InvalidInput("RECOLLECT_JWT_SECRET is a key, not a secret; name its file in RECOLLECT_JWT_KEYS.")
+            raise InvalidInput(
+                "RECOLLECT_JWT_SECRET is a key, not a secret; name its file in RECOLLECT_JWT_KEYS."
+            )
 
 
 class Tokens:
     """Reads tokens. Blocks while keys are fetched."""
 
     def __init__(
-        self, settings: JwtSettings, now: Callable[[], float] = time.time, clock: Callable[[], float] = time.monotonic,
+        self,
+        settings: JwtSettings,
+        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
         fetch: Fetch | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._settings = settings
         self._now = now
         self._keyring = _keyring(settings.keys, clock, fetch or _fetched)
@@ -119,9 +126,18 @@ class Tokens:
         audience, issuer = self._settings.audience or None, self._settings.issuer or None
         demanded = ["exp", "sub", *(["aud"] if audience else []), *(["iss"] if issuer else [])]
         return jwt.decode(
-            token, key, [algorithm], audience=audience, issuer=issuer,
-            options={"require": demanded, "verify_exp": False, "verify_nbf": False, "verify_iat": False},
-        )  # fmt: skip
+            token,
+            key,
+            [algorithm],
+            audience=audience,
+            issuer=issuer,
+            options={
+                "require": demanded,
+                "verify_exp": False,
+                "verify_nbf": False,
+                "verify_iat": False,
+            },
+        )
 
     def _check_times(self, claims: Mapping[str, Any]) -> None:
         now = self._now()
@@ -195,7 +211,9 @@ class _FetchedKeys:
         self._fetching = threading.Lock()
 
     def find(self, kid: str | None, algorithm: str) -> list[PublicKey]:
-        wanted = not _fitting(self._keys, kid, algorithm) or self._clock() - self._fetched > KEEP_SECONDS
+        wanted = (
+            not _fitting(self._keys, kid, algorithm) or self._clock() - self._fetched > KEEP_SECONDS
+        )
         due = self._clock() - self._tried > REFETCH_SECONDS
         if not self._keys or (wanted and due):  # without any, whoever fetches them is waited for
             self._refresh()
@@ -220,7 +238,9 @@ class _FetchedKeys:
 
 
 def _fitting(keys: list[_Key], kid: str | None, algorithm: str) -> list[PublicKey]:
-    return [k.key for k in keys if k.algorithm == algorithm and (kid is None or k.id in (None, kid))]
+    return [
+        k.key for k in keys if k.algorithm == algorithm and (kid is None or k.id in (None, kid))
+    ]
 
 
 def _keyring(source: str, clock: Callable[[], float], fetch: Fetch) -> _FixedKeys | _FetchedKeys:
@@ -235,11 +255,19 @@ def _keyring(source: str, clock: Callable[[], float], fetch: Fetch) -> _FixedKey
     try:
         content = Path(source).expanduser().read_bytes()
     except OSError as error:
-        raise InvalidInput(f"RECOLLECT_JWT_KEYS: the file cannot be read ({error.strerror}).") from error
+        raise InvalidInput(
+            f"RECOLLECT_JWT_KEYS: the file cannot be read ({error.strerror})."
+        ) from error
     try:
-        keys = _read_pem(content) if content.lstrip().startswith(b"-----BEGIN") else _read_jwks(content)
+        keys = (
+            _read_pem(content)
+            if content.lstrip().startswith(b"-----BEGIN")
+            else _read_jwks(content)
+        )
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise InvalidInput("RECOLLECT_JWT_KEYS holds neither a JWKS nor a public key in PEM.") from error
+        raise InvalidInput(
+            "RECOLLECT_JWT_KEYS holds neither a JWKS nor a public key in PEM."
+        ) from error
     if not keys:
         raise InvalidInput(
             f"RECOLLECT_JWT_KEYS holds no key that can be used: RSA with at least {LEAST_RSA_BITS} bits, or P-256."
@@ -279,7 +307,11 @@ def _read_jwks(content: bytes) -> list[_Key]:
     listed = value.get("keys", [value]) if isinstance(value, dict) else value
     if not isinstance(listed, list):
         raise ValueError("no JWKS")
-    return [key for one in listed[:MOST_KEYS] if isinstance(one, dict) and (key := _read_jwk(one)) is not None]
+    return [
+        key
+        for one in listed[:MOST_KEYS]
+        if isinstance(one, dict) and (key := _read_jwk(one)) is not None
+    ]
 
 
 def _read_jwk(value: dict[str, Any]) -> _Key | None:

@@ -121,7 +121,9 @@ class Findings:
 
     @property
     def healthy(self) -> bool:
-        return not (self.damaged or self.damaged_index or self.unindexed or self.orphaned or self.outdated)
+        return not (
+            self.damaged or self.damaged_index or self.unindexed or self.orphaned or self.outdated
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,9 @@ class Store(ABC):
     # -- writing ---
 
     @abstractmethod
-    def save(self, documents: Sequence[Document], receipt: int | None = None, by_id: bool = False) -> list[Saved]:
+    def save(
+        self, documents: Sequence[Document], receipt: int | None = None, by_id: bool = False
+    ) -> list[Saved]:
         """Store documents or bring stored ones up to date, all in one transaction.
 
         A document is known by (origin, origin_id). Passages that are new are
@@ -200,9 +204,12 @@ class Store(ABC):
 
     @abstractmethod
     def amend(
-        self, document: str, title: str | None = None, namespace: str | None = None,
+        self,
+        document: str,
+        title: str | None = None,
+        namespace: str | None = None,
         metadata: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Change what is said of a document, as a change made now: an export of before does not take
         it back. Of metadata only the keys given change; a value of None removes one. Raises NotFound."""
 
@@ -271,7 +278,9 @@ class Store(ABC):
         document that changed last first."""
 
     @abstractmethod
-    def documents(self, filter: Filter, search: str, limit: int, offset: int) -> tuple[list[Summary], int]:
+    def documents(
+        self, filter: Filter, search: str, limit: int, offset: int
+    ) -> tuple[list[Summary], int]:
         """Summaries, newest change first, and how many there are in all. Of roles, authors and dates
         one passage must have them all.
 
@@ -323,11 +332,15 @@ class Store(ABC):
         """The key of a passage. Raises NotFound."""
 
     @abstractmethod
-    def find_literal(self, text: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
+    def find_literal(
+        self, text: str, filter: Filter, limit: int, offset: int
+    ) -> tuple[list[Candidate], int]:
         """Passages that contain `text` as it is, without regard to case, newest first."""
 
     @abstractmethod
-    def newest(self, filter: Filter, limit: int, offset: int, by_document: bool = False) -> tuple[list[Candidate], int]:
+    def newest(
+        self, filter: Filter, limit: int, offset: int, by_document: bool = False
+    ) -> tuple[list[Candidate], int]:
         """The passages that the filter lets through, newest first, and how many there are in all;
         or of each document the newest, and how many documents."""
 
@@ -344,7 +357,9 @@ class Store(ABC):
         many there are in all."""
 
     @abstractmethod
-    def observe(self, conversation: str, version: int, given: Document | None, complete: bool = True) -> None:
+    def observe(
+        self, conversation: str, version: int, given: Document | None, complete: bool = True
+    ) -> None:
         """Keep what was observed in a version of a conversation, in place of what was observed before; None
         where there is nothing. It goes when the conversation does. What is not `complete` can be tried again."""
 
@@ -380,7 +395,9 @@ class Store(ABC):
         """Nothing waits any more: the space is ready."""
 
     @abstractmethod
-    def nearest(self, space: Space, vector: Any, filter: Filter, limit: int) -> list[tuple[int, float]]:
+    def nearest(
+        self, space: Space, vector: Any, filter: Filter, limit: int
+    ) -> list[tuple[int, float]]:
         """The keys of the passages nearest to a unit vector, with their cosines, nearest first."""
 
     @abstractmethod
@@ -408,7 +425,9 @@ class Store(ABC):
         """For the block: True when nobody else embeds this library, in any process."""
 
     @abstractmethod
-    def refresh(self, progress: Progress | None = None, stop: Callable[[], bool] | None = None) -> None:
+    def refresh(
+        self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
+    ) -> None:
         """Bring what makes searching fast up to date; what is found does not change by it."""
 
     # -- receipts ---

@@ -17,6 +17,35 @@ def candidates(rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
 
 
 def _candidate(row: tuple[Any, ...]) -> Candidate:
-    key, id_, document, title, role, author, kind, created, origin, source, namespace, position, canonical, *rest = row
-    return Candidate(key, id_, document, title, role, author, kind, from_micros(created),
-                     origin, source, namespace, position, bool(canonical), *rest)  # fmt: skip
+    (
+        key,
+        id_,
+        document,
+        title,
+        role,
+        author,
+        kind,
+        created,
+        origin,
+        source,
+        namespace,
+        position,
+        canonical,
+        *rest,
+    ) = row
+    return Candidate(
+        key,
+        id_,
+        document,
+        title,
+        role,
+        author,
+        kind,
+        from_micros(created),
+        origin,
+        source,
+        namespace,
+        position,
+        bool(canonical),
+        *rest,
+    )

@@ -38,11 +38,24 @@ from recollect.store.passages import (
 )
 from recollect.text import from_micros, identifier, micros, storable, truncate
 
-DOCUMENT_COLUMNS = (*DOCUMENT_TEXTS, "created_at", "updated_at", "metadata", "original", "partial", "shared_ids",
-                    "version")  # fmt: skip
-_NO_CHANGE = ("head", "updated_at")  # of what is rewritten: where nothing else differs, it is the same
+DOCUMENT_COLUMNS = (
+    *DOCUMENT_TEXTS,
+    "created_at",
+    "updated_at",
+    "metadata",
+    "original",
+    "partial",
+    "shared_ids",
+    "version",
+)
+_NO_CHANGE = (
+    "head",
+    "updated_at",
+)  # of what is rewritten: where nothing else differs, it is the same
 _SELECT_PASSAGE = f"select {', '.join(PASSAGE_COLUMNS)} from passage where key = ?"
-_SELECT_PASSAGES = f"select {', '.join(PASSAGE_COLUMNS)} from passage where document = ? order by position"
+_SELECT_PASSAGES = (
+    f"select {', '.join(PASSAGE_COLUMNS)} from passage where document = ? order by position"
+)
 _SELECT_DOCUMENT = f"select {', '.join(DOCUMENT_COLUMNS)} from document where key = ?"
 
 
@@ -60,10 +73,13 @@ def key_of(db: Database, id: str) -> int:
 
 def passage_key(db: Database, id: str, passage: str) -> int:
     key: int | None = db.get(
-        "select key from passage where document = ? and id = ?", (key_of(db, id), identifier(passage))
+        "select key from passage where document = ? and id = ?",
+        (key_of(db, id), identifier(passage)),
     )
     if key is None:
-        raise NotFound(f"There is no message {truncate(passage, 80)!r} in conversation {truncate(id, 80)!r}.")
+        raise NotFound(
+            f"There is no message {truncate(passage, 80)!r} in conversation {truncate(id, 80)!r}."
+        )
     return key
 
 
@@ -81,8 +97,10 @@ def read_head(db: Database, key: int) -> Document:
 
 
 def find(db: Database, origin: str, origin_id: str) -> str | None:
-    found = db.rows("select id, original from document where origin = ? and origin_id = ?",
-                    (identifier(origin), identifier(origin_id)))  # fmt: skip
+    found = db.rows(
+        "select id, original from document where origin = ? and origin_id = ?",
+        (identifier(origin), identifier(origin_id)),
+    )
     return load(found[0][1]).get("id", found[0][0]) if found else None
 
 
@@ -91,7 +109,10 @@ def bones(db: Database, id: str) -> list[Bone]:
         "select key, id, parent, position, canonical from passage where document = ? order by position",
         (key_of(db, id),),
     )
-    return [Bone(key, i, parent, position, bool(canonical)) for key, i, parent, position, canonical in rows]
+    return [
+        Bone(key, i, parent, position, bool(canonical))
+        for key, i, parent, position, canonical in rows
+    ]
 
 
 def contents(db: Database, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
@@ -122,25 +143,32 @@ def part(db: Database, id: str, position: int, limit: int) -> tuple[list[Passage
         "order by position limit ?",
         (key, position, limit),
     )
-    return [passage_of(row) for row in rows], db.get("select passages from document where key = ?", (key,))
+    return [passage_of(row) for row in rows], db.get(
+        "select passages from document where key = ?", (key,)
+    )
 
 
 def holding(db: Database, origin: str, passages: Sequence[str]) -> list[tuple[str, str]]:
     if not passages:
         return []
     listed, value = db.among([identifier(p) for p in passages])
-    return [(document, passage) for document, passage in db.rows(
-        "select d.id, p.id from passage p join document d on d.key = p.document "
-        f"where p.shared and p.id in ({listed}) and d.origin = ? order by d.updated_at desc, d.key desc",
-        (value, origin),
-    )]  # fmt: skip
+    return [
+        (document, passage)
+        for document, passage in db.rows(
+            "select d.id, p.id from passage p join document d on d.key = p.document "
+            f"where p.shared and p.id in ({listed}) and d.origin = ? order by d.updated_at desc, d.key desc",
+            (value, origin),
+        )
+    ]
 
 
 def openings(db: Database, words: Sequence[Word]) -> list[int]:
     found: dict[int, None] = {}
     for word in dict.fromkeys(words):
         where, values = db.conditions(Filter(titles=(word.text + "*" * word.prefix,)))
-        rows = db.rows(f"select d.opening from document d where d.opening is not null and {where}", values)
+        rows = db.rows(
+            f"select d.opening from document d where d.opening is not null and {where}", values
+        )
         found |= dict.fromkeys(key for (key,) in rows)
     return list(found)
 
@@ -151,7 +179,9 @@ def summary(db: Database, id: str) -> Summary:
     return only
 
 
-def summaries(db: Database, filter: Filter, search: str, limit: int, offset: int) -> tuple[list[Summary], int]:
+def summaries(
+    db: Database, filter: Filter, search: str, limit: int, offset: int
+) -> tuple[list[Summary], int]:
     where, values = db.conditions(selection.exact(db, filter), search)
     total: int = db.get(f"select count(*) from document d where {where}", values)
     rows = db.rows(
@@ -168,20 +198,32 @@ def _summary(row: tuple[Any, ...]) -> Summary:
     names = ("id", "origin", "origin_id", "source", "title", "namespace")
     exact = load(original)
     fields = {n: exact.get(n, t) for n, t in zip(names, texts, strict=True)}
-    return Summary(**fields, created_at=from_micros(created), updated_at=from_micros(updated),
-                   message_count=count, metadata=load(metadata), version=version)  # fmt: skip
+    return Summary(
+        **fields,
+        created_at=from_micros(created),
+        updated_at=from_micros(updated),
+        message_count=count,
+        metadata=load(metadata),
+        version=version,
+    )
 
 
 def keys(db: Database, filter: Filter) -> list[int]:
     where, values = db.conditions(selection.exact(db, filter))
-    return [k for (k,) in db.rows(f"select d.key from document d where {where} order by d.key", values)]
+    return [
+        k for (k,) in db.rows(f"select d.key from document d where {where} order by d.key", values)
+    ]
 
 
 # -- saving --------------------------------------------------------------------
 
 
 def save(
-    db: Database, index: TextIndex, documents: Sequence[Document], receipt: int | None, by_id: bool = False
+    db: Database,
+    index: TextIndex,
+    documents: Sequence[Document],
+    receipt: int | None,
+    by_id: bool = False,
 ) -> list[Saved]:
     """See Store.save."""
     if not documents:
@@ -197,7 +239,12 @@ class _Saving:
     written together."""
 
     def __init__(
-        self, db: Database, index: TextIndex, documents: Sequence[Document], receipt: int | None, by_id: bool
+        self,
+        db: Database,
+        index: TextIndex,
+        documents: Sequence[Document],
+        receipt: int | None,
+        by_id: bool,
     ) -> None:
         self._by_id = by_id
         self._db = db
@@ -207,7 +254,9 @@ class _Saving:
         self._next_document: int = db.get("select coalesce(max(key), 0) + 1 from document")
         self._known = self._stored(documents)
         self._taken = self._named(documents)
-        self._shared: dict[tuple[str, str], int] = {}  # ids that this transaction added: (origin, id) and document
+        self._shared: dict[
+            tuple[str, str], int
+        ] = {}  # ids that this transaction added: (origin, id) and document
         self._documents: list[dict[str, Any]] = []
         self._rows: list[tuple[Any, ...]] = []
         self._indexed: list[IndexRow] = []
@@ -216,20 +265,30 @@ class _Saving:
     def _stored(self, documents: Iterable[Document]) -> dict[tuple[str, str], int]:
         by_origin: dict[str, list[str]] = {}
         for document in documents:
-            by_origin.setdefault(identifier(document.origin), []).append(identifier(document.origin_id))
+            by_origin.setdefault(identifier(document.origin), []).append(
+                identifier(document.origin_id)
+            )
         found: dict[tuple[str, str], int] = {}
         for origin, ids in by_origin.items():
             listed, value = self._db.among(ids)
             rows = self._db.rows(
-                f"select origin_id, key from document where origin = ? and origin_id in ({listed})", (origin, value)
+                f"select origin_id, key from document where origin = ? and origin_id in ({listed})",
+                (origin, value),
             )
             found |= {(origin, id_): key for id_, key in rows}
         return found
 
     def _named(self, documents: Iterable[Document]) -> set[str]:
         """The names that documents would like to have, and others have."""
-        listed, value = self._db.among([identifier(name) for d in documents for name in _first_names(d)])
-        return {name for (name,) in self._db.rows(f"select id from document where id in ({listed})", (value,))}
+        listed, value = self._db.among(
+            [identifier(name) for d in documents for name in _first_names(d)]
+        )
+        return {
+            name
+            for (name,) in self._db.rows(
+                f"select id from document where id in ({listed})", (value,)
+            )
+        }
 
     def save(self, document: Document) -> Saved:
         key = self._known.get((identifier(document.origin), identifier(document.origin_id)))
@@ -245,7 +304,9 @@ class _Saving:
             self._db.run("update last_key set passage = ?", (self._next - 1,))
             self._index.add(self._indexed)
         if self._brought:
-            self._db.insert("receipt_document", ("receipt", "document", "runs", "before"), self._brought)
+            self._db.insert(
+                "receipt_document", ("receipt", "document", "runs", "before"), self._brought
+            )
         self._documents, self._rows, self._indexed, self._brought = [], [], [], []
 
     def _create(self, document: Document) -> Saved:
@@ -257,7 +318,9 @@ class _Saving:
         self._known[identifier(document.origin), identifier(document.origin_id)] = key
         row = document_row(document)
         opening = self._next if order else None
-        self._documents.append({"key": key, **row, **self._db.derived(row), "opening": opening, "passages": len(order)})
+        self._documents.append(
+            {"key": key, **row, **self._db.derived(row), "opening": opening, "passages": len(order)}
+        )
         title = storable(document.title)
         keys = [
             self._add(key, document, passages[n], position, canonical, "" if position else title)
@@ -272,20 +335,30 @@ class _Saving:
         """The origin's own id, or one that says the origin where another document has that name."""
         first = _first_names(document)
         more = (f"{first[-1]}#{n}" for n in count(2))
-        name = next(n for n in chain(first, more) if not self._is_taken(identifier(n), n not in first))
+        name = next(
+            n for n in chain(first, more) if not self._is_taken(identifier(n), n not in first)
+        )
         self._taken.add(identifier(name))
         return name
 
     def _is_taken(self, name: str, ask: bool) -> bool:
-        return name in self._taken or (ask and self._db.get("select 1 from document where id = ?", (name,)) is not None)
+        return name in self._taken or (
+            ask and self._db.get("select 1 from document where id = ?", (name,)) is not None
+        )
 
     def _merge(self, key: int, given: Document) -> Saved:
         self.flush()  # what this transaction wrote of the document before must be seen
         stored = read_head(self._db, key)
         if rewriting.is_rewritten(stored.source, given.source):
-            return self._replace(key, stored, _begun(given, stored), not given.partial and not _older(given, stored))
-        known = {i: (k, digest) for k, i, digest in
-                self._db.rows("select key, id, digest from passage where document = ?", (key,))}  # fmt: skip
+            return self._replace(
+                key, stored, _begun(given, stored), not given.partial and not _older(given, stored)
+            )
+        known = {
+            i: (k, digest)
+            for k, i, digest in self._db.rows(
+                "select key, id, digest from passage where document = ?", (key,)
+            )
+        }
         saved = Saved(stored.id, False)
         replaces = not given.partial and not _older(given, stored)
         unknown = tuple(p for p in given.passages if identifier(p.id) not in known)
@@ -317,7 +390,11 @@ class _Saving:
         stored = read_head(self._db, key)
         given = replace(given, passages=_distinct(given.passages))
         now = datetime.now(UTC)
-        if given.updated_at is None or _older(given, stored) or given.updated_at == stored.updated_at:
+        if (
+            given.updated_at is None
+            or _older(given, stored)
+            or given.updated_at == stored.updated_at
+        ):
             given = replace(given, updated_at=max(stored.updated_at or now, now))
         return self._replace(key, stored, given, True)
 
@@ -325,23 +402,43 @@ class _Saving:
         """Let the document have what is given and nothing else, remembering for the receipt what it was."""
         saved = Saved(stored.id, False)
         if not replaces:
-            known = {digest: k for k, digest in
-                     self._db.rows("select key, digest from passage where document = ?", (key,))}  # fmt: skip
+            known = {
+                digest: k
+                for k, digest in self._db.rows(
+                    "select key, digest from passage where document = ?", (key,)
+                )
+            }
             saved.same = sum(digest_of(passage) in known for passage in given.passages)
             saved.kept = len(given.passages) - saved.same
             self._contained(key, known.values(), None)
             return saved
         before = rewriting.kept(read(self._db, key)) if self._receipt is not None else None
         head, rows = rewriting.rows_of(given)
-        done = rewriting.put(self._db, self._index, key, rows, self._receipt, given.shared_ids or self._by_id)
+        done = rewriting.put(
+            self._db, self._index, key, rows, self._receipt, given.shared_ids or self._by_id
+        )
         self._next = self._db.get("select passage + 1 from last_key")
-        now = replace(given, id=stored.id, origin=stored.origin, origin_id=stored.origin_id, source=stored.source,
-                      title=given.title or stored.title, head=head if done else stored.head,
-                      created_at=given.created_at or stored.created_at,
-                      updated_at=given.updated_at or stored.updated_at)  # fmt: skip
+        now = replace(
+            given,
+            id=stored.id,
+            origin=stored.origin,
+            origin_id=stored.origin_id,
+            source=stored.source,
+            title=given.title or stored.title,
+            head=head if done else stored.head,
+            created_at=given.created_at or stored.created_at,
+            updated_at=given.updated_at or stored.updated_at,
+        )
         old_row, new_row = document_row(stored), document_row(now)
-        saved.altered = any(old_row[name] != new_row[name] for name in new_row if name not in _NO_CHANGE)
-        saved.new, saved.same, saved.changed, saved.removed = done.new, done.same, done.changed, done.removed
+        saved.altered = any(
+            old_row[name] != new_row[name] for name in new_row if name not in _NO_CHANGE
+        )
+        saved.new, saved.same, saved.changed, saved.removed = (
+            done.new,
+            done.same,
+            done.changed,
+            done.removed,
+        )
         if done or saved.altered:
             change_document(self._db, key, new_row, self._index)
             count_up(self._db, key)
@@ -352,11 +449,18 @@ class _Saving:
 
     def _update_document(self, key: int, stored: Document, given: Document) -> str | None:
         """Take over what the origin says of the document; returns what it said before, if that differs."""
-        now = replace(given, id=stored.id, origin=stored.origin, origin_id=stored.origin_id, source=stored.source,
-                      title=given.title or stored.title, head=given.head or stored.head,
-                      metadata=_with_own(given.metadata, stored.metadata),
-                      created_at=given.created_at or stored.created_at,
-                      updated_at=given.updated_at or stored.updated_at)  # fmt: skip
+        now = replace(
+            given,
+            id=stored.id,
+            origin=stored.origin,
+            origin_id=stored.origin_id,
+            source=stored.source,
+            title=given.title or stored.title,
+            head=given.head or stored.head,
+            metadata=_with_own(given.metadata, stored.metadata),
+            created_at=given.created_at or stored.created_at,
+            updated_at=given.updated_at or stored.updated_at,
+        )
         old_row, new_row = document_row(stored), document_row(now)
         if old_row == new_row:
             return None
@@ -371,25 +475,46 @@ class _Saving:
         placed = {i: (b.position, b.canonical) for i, b in bones.items()}
         if replaces:
             told = {b.id: b for b in map(_bone, given.passages)}
-            here = bones.keys() | {identifier(p.id) for p in new}  # copies are told, but live elsewhere
-            bones = {i: b for i, b in told.items() if i in here} | {i: b for i, b in bones.items() if i not in told}
+            here = bones.keys() | {
+                identifier(p.id) for p in new
+            }  # copies are told, but live elsewhere
+            bones = {i: b for i, b in told.items() if i in here} | {
+                i: b for i, b in bones.items() if i not in told
+            }
         else:
             bones |= {b.id: b for b in map(_bone, new)}
         head = identifier(given.head) if replaces and given.head else None
-        head, order = places(ordered := list(bones.values()), head or (None if new else stored.head))
-        place = {ordered[n].id: (position, canonical) for position, (n, canonical) in enumerate(order)}
+        head, order = places(
+            ordered := list(bones.values()), head or (None if new else stored.head)
+        )
+        place = {
+            ordered[n].id: (position, canonical) for position, (n, canonical) in enumerate(order)
+        }
         added = [self._add(key, given, p, *place[identifier(p.id)], "") for p in new]
         renumber(self._db, key, {i: at for i, at in place.items() if placed.get(i, at) != at})
-        self._db.run("update document set head = ?, passages = passages + ? where key = ?", (head, len(added), key))
+        self._db.run(
+            "update document set head = ?, passages = passages + ? where key = ?",
+            (head, len(added), key),
+        )
         self.flush()
         give_opening(self._db, key, self._index)
         return added
 
-    def _add(self, key: int, document: Document, passage: Passage, position: int, canonical: bool, title: str) -> int:
+    def _add(
+        self,
+        key: int,
+        document: Document,
+        passage: Passage,
+        position: int,
+        canonical: bool,
+        title: str,
+    ) -> int:
         passage_key = self._next
         self._next += 1
         row = passage_row(passage, position, canonical)
-        self._rows.append((passage_key, key, self._receipt, document.shared_ids or self._by_id, *row))
+        self._rows.append(
+            (passage_key, key, self._receipt, document.shared_ids or self._by_id, *row)
+        )
         self._indexed.append((passage_key, title, row[-1]))
         if document.shared_ids:
             self._shared[document.origin, identifier(passage.id)] = key
@@ -401,9 +526,11 @@ class _Saving:
         digest, position, canonical, *rest = before
         replace_passage(self._db, key, passage_row(passage, position, canonical), self._index)
         if self._receipt is not None:
-            self._db.run("insert into receipt_revision (receipt, passage, before) values (?, ?, ?) "
-                         "on conflict do nothing",
-                         (self._receipt, key, json.dumps([digest.hex(), position, canonical, *rest])))  # fmt: skip
+            self._db.run(
+                "insert into receipt_revision (receipt, passage, before) values (?, ?, ?) "
+                "on conflict do nothing",
+                (self._receipt, key, json.dumps([digest.hex(), position, canonical, *rest])),
+            )
 
     def _without_copies(
         self, document: Document, passages: Sequence[Passage], key: int
@@ -411,12 +538,20 @@ class _Saving:
         if not document.shared_ids or not passages:
             return passages, 0
         listed, value = self._db.among([identifier(p.id) for p in passages])
-        elsewhere = {i for (i,) in self._db.rows(
-            "select p.id from passage p join document d on d.key = p.document "
-            f"where p.shared and p.id in ({listed}) and d.origin = ? and d.key <> ?", (value, document.origin, key),
-        )}  # fmt: skip
-        own = [p for p in passages if identifier(p.id) not in elsewhere
-               and self._shared.get((document.origin, identifier(p.id)), key) == key]  # fmt: skip
+        elsewhere = {
+            i
+            for (i,) in self._db.rows(
+                "select p.id from passage p join document d on d.key = p.document "
+                f"where p.shared and p.id in ({listed}) and d.origin = ? and d.key <> ?",
+                (value, document.origin, key),
+            )
+        }
+        own = [
+            p
+            for p in passages
+            if identifier(p.id) not in elsewhere
+            and self._shared.get((document.origin, identifier(p.id)), key) == key
+        ]
         return own, len(passages) - len(own)
 
     def _contained(self, document: int, passages: Iterable[int], before: str | None) -> None:
@@ -427,14 +562,24 @@ class _Saving:
         earlier, first = found[0] if found else ("[]", None)
         self._db.run(f"delete {where}", (self._receipt, document))
         self._db.insert(
-            "receipt_document", ("receipt", "document", "runs", "before"),
-            [(self._receipt, document, dump_runs({*passages, *load_runs(earlier)}), first or before)],
-        )  # fmt: skip
+            "receipt_document",
+            ("receipt", "document", "runs", "before"),
+            [
+                (
+                    self._receipt,
+                    document,
+                    dump_runs({*passages, *load_runs(earlier)}),
+                    first or before,
+                )
+            ],
+        )
 
 
 def _with_own(given: Mapping[str, Any], stored: Mapping[str, Any]) -> Mapping[str, Any]:
     """Tags, and what must not be observed again, are a person's own: they stay unless the origin has some itself."""
-    own = {name: stored[name] for name in ("tags", "forgotten") if name in stored and name not in given}
+    own = {
+        name: stored[name] for name in ("tags", "forgotten") if name in stored and name not in given
+    }
     return {**given, **own} if own else given
 
 
@@ -459,7 +604,10 @@ def _begun(given: Document, stored: Document) -> Document:
     if not (given.created_at and stored.created_at and given.created_at > stored.created_at):
         return given
     kept = stored.created_at
-    passages = tuple(p._replace(created_at=kept) if p.created_at == given.created_at else p for p in given.passages)
+    passages = tuple(
+        p._replace(created_at=kept) if p.created_at == given.created_at else p
+        for p in given.passages
+    )
     return replace(given, created_at=kept, passages=passages)
 
 
@@ -493,7 +641,9 @@ def rewrite(db: Database, index: TextIndex, id: str, given: Document, version: i
     key = key_of(db, id)
     stored = read_head(db, key)
     if not rewriting.is_rewritten(stored.source):
-        raise InvalidInput(f"{truncate(id, 80)!r} is a conversation: messages are added to it, it is not rewritten.")
+        raise InvalidInput(
+            f"{truncate(id, 80)!r} is a conversation: messages are added to it, it is not rewritten."
+        )
     if version is not None and version != stored.version:
         raise Conflict(
             f"{truncate(id, 80)!r} was changed meanwhile: it is version {stored.version} now, not {version}. "
@@ -513,8 +663,12 @@ def append(db: Database, id: str, passage: Passage, index: TextIndex) -> Placed:
     return placed
 
 
-def _append(db: Database, id: str, passage: Passage, index: TextIndex, shared: bool = False) -> Placed:
-    found = db.rows("select key, head, updated_at, passages from document where id = ?", (identifier(id),))
+def _append(
+    db: Database, id: str, passage: Passage, index: TextIndex, shared: bool = False
+) -> Placed:
+    found = db.rows(
+        "select key, head, updated_at, passages from document where id = ?", (identifier(id),)
+    )
     key, head, updated, position = found[0] if found else (key_of(db, id), None, 0, 0)
     there = db.rows(
         "select id, key from passage where document = ? and id in (?, ?)",
@@ -552,7 +706,12 @@ def extend(db: Database, id: str, passages: Sequence[Passage], index: TextIndex)
     if not passages:
         return 0
     listed, value = db.among([identifier(p.id) for p in passages])
-    known = {i for (i,) in db.rows(f"select id from passage where document = ? and id in ({listed})", (key, value))}
+    known = {
+        i
+        for (i,) in db.rows(
+            f"select id from passage where document = ? and id in ({listed})", (key, value)
+        )
+    }
     new = 0
     for passage in passages:
         if identifier(passage.id) not in known:
@@ -566,7 +725,8 @@ def extend(db: Database, id: str, passages: Sequence[Passage], index: TextIndex)
 
 def _grown(db: Database, id: str) -> None:
     ((key, source),) = db.rows(
-        "update document set version = version + 1 where id = ? returning key, source", (identifier(id),)
+        "update document set version = version + 1 where id = ? returning key, source",
+        (identifier(id),),
     )
     if rewriting.is_rewritten(source):
         rewriting.claim(db, key)
@@ -575,10 +735,14 @@ def _grown(db: Database, id: str) -> None:
 def _same_or_refuse(passage: Passage, row: tuple[Any, ...]) -> Placed:
     """A message sent again is the same where it says nothing else; what was left out then counts as equal."""
     stored = passage_of(row)
-    again = passage._replace(parent=passage.parent or stored.parent, created_at=passage.created_at or stored.created_at)
+    again = passage._replace(
+        parent=passage.parent or stored.parent, created_at=passage.created_at or stored.created_at
+    )
     if digest_of(again) == row[0]:
         return Placed(stored.position, False)
-    raise Conflict(f"Message id {truncate(passage.id, 80)!r} is already used in this conversation for another one.")
+    raise Conflict(
+        f"Message id {truncate(passage.id, 80)!r} is already used in this conversation for another one."
+    )
 
 
 def _mark_path(db: Database, key: int, head: str) -> None:
@@ -589,24 +753,37 @@ def _mark_path(db: Database, key: int, head: str) -> None:
     while walk is not None and walk in bones and walk not in path:
         path.add(walk)
         walk = bones[walk].parent
-    renumber(db, key, {i: (b.position, i in path) for i, b in bones.items() if b.canonical != (i in path)})
+    renumber(
+        db,
+        key,
+        {i: (b.position, i in path) for i, b in bones.items() if b.canonical != (i in path)},
+    )
 
 
 def amend(
-    db: Database, id: str, index: TextIndex, title: str | None, namespace: str | None,
+    db: Database,
+    id: str,
+    index: TextIndex,
+    title: str | None,
+    namespace: str | None,
     metadata: Mapping[str, Any] | None,
-) -> None:  # fmt: skip
+) -> None:
     """See Store.amend."""
     key = key_of(db, id)
     head = read_head(db, key)
     now = datetime.now(UTC)
     said = {
-        k: v for k, v in {**head.metadata, **(metadata or {})}.items() if v is not None or k not in (metadata or {})
+        k: v
+        for k, v in {**head.metadata, **(metadata or {})}.items()
+        if v is not None or k not in (metadata or {})
     }
     amended = replace(
-        head, title=head.title if title is None else title, namespace=namespace or head.namespace, metadata=said,
+        head,
+        title=head.title if title is None else title,
+        namespace=namespace or head.namespace,
+        metadata=said,
         updated_at=max(head.updated_at or now, now),
-    )  # fmt: skip
+    )
     change_document(db, key, document_row(amended), index)
     count_up(db, key)
 
@@ -619,9 +796,9 @@ def revise(db: Database, id: str, change: Callable[[Document], Document], index:
     keys = dict(db.rows("select id, key from passage where document = ?", (key,)))
     changed = 0
     for before, after in zip(stored.passages, given.passages, strict=True):
-        if after is not before and (row := passage_row(after, before.position, before.canonical))[0] != digest_of(
-            before
-        ):
+        if after is not before and (row := passage_row(after, before.position, before.canonical))[
+            0
+        ] != digest_of(before):
             replace_passage(db, keys[identifier(before.id)], row, index)
             changed += 1
     now = replace(stored, title=given.title, metadata=given.metadata)
@@ -639,11 +816,16 @@ def cut(db: Database, id: str, passage: str, index: TextIndex) -> Passage:
     key, there = key_of(db, id), passage_key(db, id, passage)
     (row,) = db.rows(_SELECT_PASSAGE, (there,))
     removed = passage_of(row)
-    if db.get("select 1 from passage where document = ? and parent = ? limit 1", (key, identifier(passage))):
+    if db.get(
+        "select 1 from passage where document = ? and parent = ? limit 1",
+        (key, identifier(passage)),
+    ):
         raise Conflict(f"Message {truncate(passage, 80)!r} has answers: remove these first.")
     forget_observations(db, key, index)
-    db.run("update document set head = ? where key = ? and head = ?",
-           (removed.parent and identifier(removed.parent), key, identifier(passage)))  # fmt: skip
+    db.run(
+        "update document set head = ? where key = ? and head = ?",
+        (removed.parent and identifier(removed.parent), key, identifier(passage)),
+    )
     remove_passages(db, {key: [there]}, index)
     replace_order(db, key, index)
     count_up(db, key)

@@ -24,9 +24,17 @@ from recollect.text import fold, from_micros, identifier, micros, storable
 
 PASSAGE_TEXTS = ("id", "role", "kind", "author", "model", "tool", "parent", "visibility", "content")
 PASSAGE_COLUMNS = (
-    "digest", "position", "canonical", "created_at", "updated_at", "attachments", "citations", "metadata", "original",
+    "digest",
+    "position",
+    "canonical",
+    "created_at",
+    "updated_at",
+    "attachments",
+    "citations",
+    "metadata",
+    "original",
     *PASSAGE_TEXTS,
-)  # fmt: skip
+)
 DOCUMENT_TEXTS = ("id", "origin", "origin_id", "source", "title", "namespace", "head")
 
 _NAMES = ("id", "parent", "origin", "origin_id", "head")  # of any length, and looked up by an index
@@ -43,7 +51,9 @@ def dump(value: Json) -> str | None:
         return None
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
-    except orjson.JSONEncodeError:  # lone surrogates, huge numbers, keys that are no text, or too deep
+    except (
+        orjson.JSONEncodeError
+    ):  # lone surrogates, huge numbers, keys that are no text, or too deep
         return json.dumps(_plain(value, 0), separators=(",", ":"), sort_keys=True)
 
 
@@ -68,10 +78,13 @@ def load_list(text: str | None) -> tuple[Json, ...]:
     return tuple(json.loads(text)) if text else ()
 
 
-def _cleaned(names: tuple[str, ...], texts: tuple[str | None, ...]) -> tuple[tuple[str | None, ...], str | None]:
+def _cleaned(
+    names: tuple[str, ...], texts: tuple[str | None, ...]
+) -> tuple[tuple[str | None, ...], str | None]:
     """The texts as every database can hold them, and what had to be cleaned as JSON."""
     clean = tuple(
-        t and (identifier(t) if name in _NAMES else storable(t)) for name, t in zip(names, texts, strict=True)
+        t and (identifier(t) if name in _NAMES else storable(t))
+        for name, t in zip(names, texts, strict=True)
     )
     original = {name: t for name, t, c in zip(names, texts, clean, strict=True) if t is not c}
     return clean, dump(original)
@@ -108,7 +121,9 @@ def passage_row(passage: Passage, position: int = 0, canonical: bool = True) -> 
 
 
 def document_row(document: Document) -> dict[str, Any]:
-    texts, original = _cleaned(DOCUMENT_TEXTS, tuple(getattr(document, name) for name in DOCUMENT_TEXTS))
+    texts, original = _cleaned(
+        DOCUMENT_TEXTS, tuple(getattr(document, name) for name in DOCUMENT_TEXTS)
+    )
     row: dict[str, Any] = dict(zip(DOCUMENT_TEXTS, texts, strict=True))
     row["created_at"] = micros(document.created_at)
     row["updated_at"] = micros(document.updated_at)
@@ -128,8 +143,12 @@ def found_by(row: Mapping[str, Any]) -> dict[str, str | None]:
     metadata = load(row["metadata"])
     media_type, character = metadata.get("media_type"), metadata.get("character_id")
     return {
-        "media_type": fold(storable(media_type))[:FOUND_BY] if isinstance(media_type, str) and media_type else None,
-        "character_id": storable(str(character))[:FOUND_BY] if isinstance(character, (str, int)) else None,
+        "media_type": fold(storable(media_type))[:FOUND_BY]
+        if isinstance(media_type, str) and media_type
+        else None,
+        "character_id": storable(str(character))[:FOUND_BY]
+        if isinstance(character, (str, int))
+        else None,
     }
 
 

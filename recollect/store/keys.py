@@ -10,8 +10,19 @@ from typing import Any
 
 from recollect.text import from_micros, micros
 
-COLUMNS = ("id", "hash", "user", "name", "scopes", "toolsets", "agent", "created_at", "expires_at", "revoked_at",
-           "used_at")  # fmt: skip
+COLUMNS = (
+    "id",
+    "hash",
+    "user",
+    "name",
+    "scopes",
+    "toolsets",
+    "agent",
+    "created_at",
+    "expires_at",
+    "revoked_at",
+    "used_at",
+)
 USED_EVERY = 3_600_000_000  # microseconds after which it is noted again that a key is in use
 
 
@@ -62,15 +73,35 @@ class Keys(ABC):
 
 
 def row_of(key: ApiKey) -> tuple[Any, ...]:
-    return (key.id, key.hash, key.user, key.name, " ".join(key.scopes),
-            None if key.toolsets is None else " ".join(key.toolsets), key.agent,
-            micros(key.created_at), micros(key.expires_at), micros(key.revoked_at), micros(key.used_at))  # fmt: skip
+    return (
+        key.id,
+        key.hash,
+        key.user,
+        key.name,
+        " ".join(key.scopes),
+        None if key.toolsets is None else " ".join(key.toolsets),
+        key.agent,
+        micros(key.created_at),
+        micros(key.expires_at),
+        micros(key.revoked_at),
+        micros(key.used_at),
+    )
 
 
 def key_of(row: Sequence[Any]) -> ApiKey:
     id_, hash_, user, name, scopes, toolsets, agent, created, expires, revoked, used = row
     created_at = from_micros(created)
     assert created_at is not None
-    return ApiKey(id_, bytes(hash_), user, name, tuple(scopes.split()),
-                  None if toolsets is None else tuple(toolsets.split()), bool(agent), created_at,
-                  from_micros(expires), from_micros(revoked), from_micros(used))  # fmt: skip
+    return ApiKey(
+        id_,
+        bytes(hash_),
+        user,
+        name,
+        tuple(scopes.split()),
+        None if toolsets is None else tuple(toolsets.split()),
+        bool(agent),
+        created_at,
+        from_micros(expires),
+        from_micros(revoked),
+        from_micros(used),
+    )

@@ -38,15 +38,22 @@ def _places(text: Sequence[str], wanted: Sequence[str], prefix: bool) -> list[in
 
     def here(at: int) -> bool:
         end = text[at + len(first)]
-        return text[at : at + len(first)] == first and (end.startswith(last) if prefix else end == last)
+        return text[at : at + len(first)] == first and (
+            end.startswith(last) if prefix else end == last
+        )
 
     return [at for at in range(len(text) - len(first)) if here(at)]
 
 
 def _are_near(text: Sequence[str], parts: Sequence[Word], distance: int) -> bool:
     """As FTS5 defines it: of the last of them, each other begins no further away than the distance."""
-    each = [(_places(text, words, part.prefix), len(words)) for part in parts for words in [tokens(part.text)]]
+    each = [
+        (_places(text, words, part.prefix), len(words))
+        for part in parts
+        for words in [tokens(part.text)]
+    ]
     lasts = sorted({at for places, _ in each for at in places})
     return any(
-        all(any(last - length - distance <= at <= last for at in places) for places, length in each) for last in lasts
+        all(any(last - length - distance <= at <= last for at in places) for places, length in each)
+        for last in lasts
     )

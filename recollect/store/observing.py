@@ -21,7 +21,12 @@ def unobserved(db: Database, limit: int) -> tuple[list[tuple[str, int]], int]:
 
 
 def observe(
-    db: Database, index: TextIndex, conversation: str, version: int, given: Document | None, complete: bool
+    db: Database,
+    index: TextIndex,
+    conversation: str,
+    version: int,
+    given: Document | None,
+    complete: bool,
 ) -> None:
     """See Store.observe."""
     try:
@@ -32,7 +37,9 @@ def observe(
         documents.forget_observations(db, key, index)
     else:
         documents.save(db, index, [given], None, by_id=True)
-    db.run("update document set observed = ? where key = ?", (version if complete else -version, key))
+    db.run(
+        "update document set observed = ? where key = ?", (version if complete else -version, key)
+    )
 
 
 def begin_again(db: Database, incomplete: bool) -> None:

@@ -11,17 +11,36 @@ from recollect.store.encoding import PASSAGE_COLUMNS
 from recollect.text import from_micros
 
 COLUMNS = ("key", "document", "receipt", "shared", *PASSAGE_COLUMNS)
-_FIXED = ("id", "origin", "origin_id", "source")  # what a stored document keeps whatever its origin says
-_UPDATE_PASSAGE = f"update passage set {', '.join(f'{c} = ?' for c in PASSAGE_COLUMNS)} where key = ?"
-_SEEN = tuple(PASSAGE_COLUMNS.index(name) for name in ("content", "role", "author", "created_at", "visibility"))
+_FIXED = (
+    "id",
+    "origin",
+    "origin_id",
+    "source",
+)  # what a stored document keeps whatever its origin says
+_UPDATE_PASSAGE = (
+    f"update passage set {', '.join(f'{c} = ?' for c in PASSAGE_COLUMNS)} where key = ?"
+)
+_SEEN = tuple(
+    PASSAGE_COLUMNS.index(name)
+    for name in ("content", "role", "author", "created_at", "visibility")
+)
 
 
 def stored_bones(db: Database, key: int) -> dict[str, Passage]:
     rows = db.rows(
-        "select id, parent, created_at, position, canonical from passage where document = ? order by position", (key,)
+        "select id, parent, created_at, position, canonical from passage where document = ? order by position",
+        (key,),
     )
     return {
-        i: Passage(i, None, "", parent=parent, created_at=from_micros(at), position=position, canonical=bool(canonical))
+        i: Passage(
+            i,
+            None,
+            "",
+            parent=parent,
+            created_at=from_micros(at),
+            position=position,
+            canonical=bool(canonical),
+        )
         for i, parent, at, position, canonical in rows
     }
 
@@ -41,8 +60,10 @@ def change_document(db: Database, key: int, row: Mapping[str, Any], index: TextI
         "select d.opening, d.title, p.content from document d left join passage p on p.key = d.opening where d.key = ?",
         (key,),
     )[0]
-    db.run(f"update document set {', '.join(f'{name} = ?' for name in changes)} where key = ?",
-           (*changes.values(), key))  # fmt: skip
+    db.run(
+        f"update document set {', '.join(f'{name} = ?' for name in changes)} where key = ?",
+        (*changes.values(), key),
+    )
     if opening is not None and old != row["title"]:
         index.remove([(opening, old, content)])
         index.add([(opening, row["title"], content)])
@@ -54,7 +75,9 @@ def give_opening(db: Database, key: int, index: TextIndex) -> None:
     ((title, opening),) = db.rows("select title, opening from document where key = ?", (key,))
     if opening is not None:
         return
-    first = db.rows("select key, content from passage where document = ? order by position limit 1", (key,))
+    first = db.rows(
+        "select key, content from passage where document = ? order by position limit 1", (key,)
+    )
     for passage, content in first:
         db.run("update document set opening = ? where key = ?", (passage, key))
         index.remove([(passage, "", content)])
@@ -83,7 +106,9 @@ def count_up(db: Database, key: int) -> None:
 
 def replace_passage(db: Database, key: int, row: tuple[Any, ...], index: TextIndex) -> None:
     ((_, title, content),) = in_index(db, [key])
-    ((*seen,),) = db.rows("select content, role, author, created_at, visibility from passage where key = ?", (key,))
+    ((*seen,),) = db.rows(
+        "select content, role, author, created_at, visibility from passage where key = ?", (key,)
+    )
     db.run(_UPDATE_PASSAGE, (*row, key))
     if row[-1] != content:
         index.remove([(key, title, content)])
@@ -107,8 +132,15 @@ def replace_order(db: Database, key: int, index: TextIndex) -> None:
     """Number the passages anew after some were removed."""
     bones = list(stored_bones(db, key).values())
     head, order = places(bones, db.get("select head from document where key = ?", (key,)))
-    renumber(db, key, {bones[n].id: (position, canonical) for position, (n, canonical) in enumerate(order)
-                       if (bones[n].position, bones[n].canonical) != (position, canonical)})  # fmt: skip
+    renumber(
+        db,
+        key,
+        {
+            bones[n].id: (position, canonical)
+            for position, (n, canonical) in enumerate(order)
+            if (bones[n].position, bones[n].canonical) != (position, canonical)
+        },
+    )
     db.run("update document set head = ? where key = ?", (head, key))
     give_opening(db, key, index)
 

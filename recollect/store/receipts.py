@@ -54,10 +54,16 @@ def _receipt(row: tuple[Any, ...]) -> Receipt:
     at = from_micros(started)
     assert at is not None
     read = [
-        FileReceipt(f["name"], f["format"], Counts(**f["conversations"]), Counts(**f["messages"]), f["samples"],
-                    f.get("redacted", {}))
+        FileReceipt(
+            f["name"],
+            f["format"],
+            Counts(**f["conversations"]),
+            Counts(**f["messages"]),
+            f["samples"],
+            f.get("redacted", {}),
+        )
         for f in json.loads(files or "[]")
-    ]  # fmt: skip
+    ]
     unread = Counts(**json.loads(left_out or "{}"))
     return Receipt(id_, path, at, from_micros(finished), from_micros(undone), read, unread)
 
@@ -69,15 +75,23 @@ def undo(db: Database, id: int, index: TextIndex) -> Receipt:
     receipt = get(db, id)
     if receipt.undone_at is not None:
         raise InvalidInput(f"Import {id} was taken back on {receipt.undone_at:%Y-%m-%d %H:%M} UTC.")
-    contained = db.rows("select document, runs, before from receipt_document where receipt = ?", (id,))
+    contained = db.rows(
+        "select document, runs, before from receipt_document where receipt = ?", (id,)
+    )
     rewritten = _rewritten(db, id)
     changed = set()
     for document, _, before in contained:
         if document in rewritten:
             _put_back(db, id, document, before, index)
-        elif _restore_passages(db, id, document, index) | _restore_document(db, id, document, before, index):
+        elif _restore_passages(db, id, document, index) | _restore_document(
+            db, id, document, before, index
+        ):
             changed.add(document)
-    brought = {document: _brought(db, id, document) for document, _, _ in contained if document not in rewritten}
+    brought = {
+        document: _brought(db, id, document)
+        for document, _, _ in contained
+        if document not in rewritten
+    }
     db.run("delete from receipt_document where receipt = ?", (id,))
     _remove(db, brought, index)
     for document in sorted(changed.union(document for document, some in brought.items() if some)):
@@ -98,20 +112,29 @@ def _rewritten(db: Database, id: int) -> set[int]:
     return {
         document
         for document, source, before in rows
-        if rewriting.is_rewritten(source) and (before is None or rewriting.is_kept(json.loads(before)))
+        if rewriting.is_rewritten(source)
+        and (before is None or rewriting.is_kept(json.loads(before)))
     }
 
 
 def _put_back(db: Database, id: int, document: int, before: str | None, index: TextIndex) -> None:
     """Let a document be what it was before an import, unless a later one had it too: then what was before
     this one is what was before that one."""
-    if before is None and db.get("select 1 from passage where document = ? and receipt = ? limit 1", (document, id)):
+    if before is None and db.get(
+        "select 1 from passage where document = ? and receipt = ? limit 1", (document, id)
+    ):
         before = rewriting.NEW  # so an older version left it
     if before is None:
         return
-    heir = db.get("select min(receipt) from receipt_document where document = ? and receipt > ?", (document, id))
+    heir = db.get(
+        "select min(receipt) from receipt_document where document = ? and receipt > ?",
+        (document, id),
+    )
     if heir is not None:
-        db.run("update receipt_document set before = ? where document = ? and receipt = ?", (before, document, heir))
+        db.run(
+            "update receipt_document set before = ? where document = ? and receipt = ?",
+            (before, document, heir),
+        )
     elif before == rewriting.NEW:
         documents.delete(db, document, index)
     else:
@@ -136,31 +159,51 @@ def _restore_passages(db: Database, id: int, document: int, index: TextIndex) ->
             passages.replace_passage(db, passage, row, index)
             restored = True
         else:
-            db.run("delete from receipt_revision where receipt = ? and passage = ?", (heir, passage))
-            db.insert("receipt_revision", ("receipt", "passage", "before"), [(heir, passage, before)])
+            db.run(
+                "delete from receipt_revision where receipt = ? and passage = ?", (heir, passage)
+            )
+            db.insert(
+                "receipt_revision", ("receipt", "passage", "before"), [(heir, passage, before)]
+            )
         db.run("delete from receipt_revision where receipt = ? and passage = ?", (id, passage))
     return restored
 
 
-def _restore_document(db: Database, id: int, document: int, before: str | None, index: TextIndex) -> bool:
+def _restore_document(
+    db: Database, id: int, document: int, before: str | None, index: TextIndex
+) -> bool:
     if before is None:
         return False
-    heir = db.get("select min(receipt) from receipt_document where document = ? and receipt > ?", (document, id))
+    heir = db.get(
+        "select min(receipt) from receipt_document where document = ? and receipt > ?",
+        (document, id),
+    )
     if heir is None:
         passages.change_document(db, document, json.loads(before), index)
     else:
-        db.run("update receipt_document set before = ? where document = ? and receipt = ?", (before, document, heir))
+        db.run(
+            "update receipt_document set before = ? where document = ? and receipt = ?",
+            (before, document, heir),
+        )
     return heir is None
 
 
 def _brought(db: Database, id: int, document: int) -> list[int]:
     """The passages that only this import contained. The others now belong to the next import that
     has them, which so brought them as it has them: what they said before is no matter any more."""
-    brought = {k for (k,) in db.rows("select key from passage where document = ? and receipt = ?", (document, id))}
+    brought = {
+        k
+        for (k,) in db.rows(
+            "select key from passage where document = ? and receipt = ?", (document, id)
+        )
+    }
     for other, keys in _others(db, id, document):
         kept = brought & keys
         db.run_many("update passage set receipt = ? where key = ?", ((other, key) for key in kept))
-        db.run_many("delete from receipt_revision where receipt = ? and passage = ?", ((other, key) for key in kept))
+        db.run_many(
+            "delete from receipt_revision where receipt = ? and passage = ?",
+            ((other, key) for key in kept),
+        )
         brought -= kept
     return sorted(brought)
 

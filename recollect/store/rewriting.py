@@ -51,12 +51,18 @@ class Put:
 def rows_of(document: Document) -> tuple[str | None, Rows]:
     """The head of a document and its passages in reading order."""
     head, order = places(document.passages, document.head)
-    return head, [passage_row(document.passages[n], at, canonical) for at, (n, canonical) in enumerate(order)]
+    return head, [
+        passage_row(document.passages[n], at, canonical) for at, (n, canonical) in enumerate(order)
+    ]
 
 
-def put(db: Database, index: TextIndex, key: int, rows: Rows, receipt: int | None, shared: bool = False) -> Put:
+def put(
+    db: Database, index: TextIndex, key: int, rows: Rows, receipt: int | None, shared: bool = False
+) -> Put:
     """Let a document have these passages and no others."""
-    stored = db.rows("select id, key, digest, position, canonical from passage where document = ?", (key,))
+    stored = db.rows(
+        "select id, key, digest, position, canonical from passage where document = ?", (key,)
+    )
     there = {id_: row for id_, *row in stored}
     wanted = {row[_ID]: row for row in rows}
     done = Put({there[i][0] for i in wanted if i in there})
@@ -85,11 +91,15 @@ def put(db: Database, index: TextIndex, key: int, rows: Rows, receipt: int | Non
     return done
 
 
-def _add(db: Database, index: TextIndex, key: int, rows: Rows, receipt: int | None, shared: bool) -> set[int]:
+def _add(
+    db: Database, index: TextIndex, key: int, rows: Rows, receipt: int | None, shared: bool
+) -> set[int]:
     last: int = db.get("update last_key set passage = passage + ? returning passage", (len(rows),))
     keys = range(last - len(rows) + 1, last + 1)
     db.insert(
-        "passage", passages.COLUMNS, [(at, key, receipt, shared, *row) for at, row in zip(keys, rows, strict=True)]
+        "passage",
+        passages.COLUMNS,
+        [(at, key, receipt, shared, *row) for at, row in zip(keys, rows, strict=True)],
     )
     index.add([(at, "", row[-1]) for at, row in zip(keys, rows, strict=True)])
     return set(keys)
@@ -98,7 +108,9 @@ def _add(db: Database, index: TextIndex, key: int, rows: Rows, receipt: int | No
 def kept(document: Document) -> str:
     """A whole document, as a receipt keeps it."""
     _, rows = rows_of(document)
-    return json.dumps({"document": document_row(document), "passages": [[row[0].hex(), *row[1:]] for row in rows]})
+    return json.dumps(
+        {"document": document_row(document), "passages": [[row[0].hex(), *row[1:]] for row in rows]}
+    )
 
 
 def is_kept(before: Mapping[str, Any] | None) -> bool:
@@ -109,23 +121,40 @@ def is_kept(before: Mapping[str, Any] | None) -> bool:
 def restore(db: Database, index: TextIndex, key: int, before: Mapping[str, Any]) -> None:
     """Let a document be as a receipt kept it."""
     row = before["document"]
-    put(db, index, key, [(bytes.fromhex(digest), *rest) for digest, *rest in before["passages"]], None)
+    put(
+        db,
+        index,
+        key,
+        [(bytes.fromhex(digest), *rest) for digest, *rest in before["passages"]],
+        None,
+    )
     passages.change_document(db, key, row, index)
     passages.count_up(db, key)
 
 
 def claim(db: Database, key: int) -> None:
     """The document is a person's from now on: what imports knew of it is no matter any more, and not kept."""
-    db.run("update receipt_document set before = null where document = ? and before is not null", (key,))
-    db.run("delete from receipt_revision where passage in (select key from passage where document = ?)", (key,))
+    db.run(
+        "update receipt_document set before = null where document = ? and before is not null",
+        (key,),
+    )
+    db.run(
+        "delete from receipt_revision where passage in (select key from passage where document = ?)",
+        (key,),
+    )
     db.run("update passage set receipt = null where document = ? and receipt is not null", (key,))
 
 
 def forget(db: Database, key: int) -> None:
     """Keep no earlier state of a document or its passages; what imports brought is still known."""
-    if db.get("select 1 from receipt_document where document = ? and before <> ? limit 1", (key, NEW)):
+    if db.get(
+        "select 1 from receipt_document where document = ? and before <> ? limit 1", (key, NEW)
+    ):
         _forget_before(db, key)
-    db.run("delete from receipt_revision where passage in (select key from passage where document = ?)", (key,))
+    db.run(
+        "delete from receipt_revision where passage in (select key from passage where document = ?)",
+        (key,),
+    )
 
 
 def forget_states(db: Database, unwanted: Callable[[str], bool]) -> int:
@@ -142,6 +171,10 @@ def forget_states(db: Database, unwanted: Callable[[str], bool]) -> int:
 
 def _forget_before(db: Database, key: int) -> None:
     """Imports of a document then have nothing to put back; one that brought it still takes it away."""
-    db.run("update receipt_document set before = null where document = ? and before <> ?", (key, NEW))
+    db.run(
+        "update receipt_document set before = null where document = ? and before <> ?", (key, NEW)
+    )
     if is_rewritten(db.get("select source from document where key = ?", (key,))):
-        db.run("update passage set receipt = null where document = ? and receipt is not null", (key,))
+        db.run(
+            "update passage set receipt = null where document = ? and receipt is not null", (key,)
+        )

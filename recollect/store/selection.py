@@ -19,9 +19,13 @@ _NAMES = """with recursive names(name) as (
     union all select (select min(t.{column}) from {table} t where {those} and t.{column} > names.name) from names
       where names.name is not null)
   select name from names where name is not null"""
-_AUTHORS = _NAMES.format(column="author", table="passage", those="author is not null and length(author) <= 200")
+_AUTHORS = _NAMES.format(
+    column="author", table="passage", those="author is not null and length(author) <= 200"
+)
 _OTHER_ROLES = _NAMES.format(
-    column="role", table="passage", those="role not in ('user', 'assistant', 'system', 'tool') and length(role) <= 200"
+    column="role",
+    table="passage",
+    those="role not in ('user', 'assistant', 'system', 'tool') and length(role) <= 200",
 )
 _SOURCES = _NAMES.format(column="source", table="document", those="source is not null")
 
@@ -35,7 +39,9 @@ def exact(db: Database, filter: Filter) -> Filter:
         return filter
     wanted = set(map(fold, filter.senders))
     written = {*ROLES, *(name for sql in (_AUTHORS, _OTHER_ROLES) for (name,) in db.rows(sql))}
-    return replace(filter, senders=tuple(sorted({*filter.senders, *(n for n in written if fold(n) in wanted)})))
+    return replace(
+        filter, senders=tuple(sorted({*filter.senders, *(n for n in written if fold(n) in wanted)}))
+    )
 
 
 class Chosen(NamedTuple):
@@ -53,7 +59,9 @@ def chosen(db: Database, filter: Filter) -> Chosen:
     if filter == Filter(hidden=True):
         return Chosen(None, without)
     where, values = db.conditions(filter)
-    return Chosen([key for (key,) in db.rows(f"select d.key from document d where {where}", values)], without)
+    return Chosen(
+        [key for (key,) in db.rows(f"select d.key from document d where {where}", values)], without
+    )
 
 
 def few(db: Database, filter: Filter) -> list[int] | None:
@@ -62,14 +70,29 @@ def few(db: Database, filter: Filter) -> list[int] | None:
     if filter == Filter(hidden=True):
         return None
     where, values = db.conditions(filter)
-    rows = db.rows(f"select d.key, d.passages from document d where {where} limit ?", (*values, _FEW + 1))
-    return None if len(rows) > _FEW or sum(count for _, count in rows) > _SHORT else [key for key, _ in rows]
+    rows = db.rows(
+        f"select d.key, d.passages from document d where {where} limit ?", (*values, _FEW + 1)
+    )
+    return (
+        None
+        if len(rows) > _FEW or sum(count for _, count in rows) > _SHORT
+        else [key for key, _ in rows]
+    )
 
 
 def of_documents(filter: Filter) -> Filter:
     """What it says of documents."""
-    return replace(filter, roles=(), authors=(), senders=(), not_roles=(), not_authors=(), after=None, before=None,
-                   hidden=True)  # fmt: skip
+    return replace(
+        filter,
+        roles=(),
+        authors=(),
+        senders=(),
+        not_roles=(),
+        not_authors=(),
+        after=None,
+        before=None,
+        hidden=True,
+    )
 
 
 def without_sources(db: Database, filter: Filter) -> tuple[Filter, list[int]]:
@@ -88,5 +111,9 @@ def _keys_of(db: Database, sources: Sequence[str]) -> list[int]:
     if not sources:
         return []
     listed, value = db.among(list(sources))
-    return [key for (key,) in db.rows(f"select key from document where source in ({listed}) limit ?",
-                                      (value, _FEW + 1))]  # fmt: skip
+    return [
+        key
+        for (key,) in db.rows(
+            f"select key from document where source in ({listed}) limit ?", (value, _FEW + 1)
+        )
+    ]

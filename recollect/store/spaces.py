@@ -14,7 +14,9 @@ _DROPPED = 5_000  # passages whose vectors are removed in one transaction
 
 
 def every(db: Database) -> list[Space]:
-    listed = db.rows("select id, name, version, dimensions, state, done, ready from space where not gone order by id")
+    listed = db.rows(
+        "select id, name, version, dimensions, state, done, ready from space where not gone order by id"
+    )
     return [
         Space(id_, name, version, dimensions, state, done, bool(ready))
         for id_, name, version, dimensions, state, done, ready in listed
@@ -22,14 +24,19 @@ def every(db: Database) -> list[Space]:
 
 
 def add(db: Database, name: str, version: str, dimensions: int, state: bytes | None) -> Space:
-    db.run("insert into space (name, version, dimensions, state) values (?, ?, ?, ?) on conflict do nothing",
-           (name, version, dimensions, state))  # fmt: skip
+    db.run(
+        "insert into space (name, version, dimensions, state) values (?, ?, ?, ?) on conflict do nothing",
+        (name, version, dimensions, state),
+    )
     return next(s for s in every(db) if (s.name, s.version) == (name, version))
 
 
 def drop_some(db: Database, space: Space) -> bool:
     """Begin to remove a space. From now on nobody asks for it; `clear_some` removes the rest."""
-    db.run("update space set gone = true, version = version || ' gone ' || id where id = ? and not gone", (space.id,))
+    db.run(
+        "update space set gone = true, version = version || ' gone ' || id where id = ? and not gone",
+        (space.id,),
+    )
     return clear_some(db)
 
 
@@ -38,7 +45,12 @@ def clear_some(db: Database) -> bool:
     gone: int | None = db.get("select id from space where gone limit 1")
     if gone is None:
         return False
-    some = {key for (key,) in db.rows("select passage from vector where space = ? limit ?", (gone, _DROPPED))}
+    some = {
+        key
+        for (key,) in db.rows(
+            "select passage from vector where space = ? limit ?", (gone, _DROPPED)
+        )
+    }
     if some:
         listed, value = db.among(sorted(some))
         db.run(f"delete from vector where passage in ({listed}) and space = ?", (value, gone))
@@ -69,16 +81,22 @@ def unembedded(db: Database, space: Space, limit: int) -> tuple[list[Unembedded]
 
 
 def embed(
-    db: Database, space: Space, vectors: Mapping[Unembedded, Sequence[T]], insert: Callable[[list[tuple[int, T]]], None]
+    db: Database,
+    space: Space,
+    vectors: Mapping[Unembedded, Sequence[T]],
+    insert: Callable[[list[tuple[int, T]]], None],
 ) -> None:
     """Keep vectors; `insert` writes them, each with the key of its passage."""
     if not vectors:
         return
     listed, value = db.among([p.key for p in vectors])
-    marks = dict(db.rows(
-        "select p.key, coalesce(u.mark, 0) from passage p left join unembedded u on u.passage = p.key and u.space = ? "
-        f"where p.key in ({listed})", (space.id, value),
-    ))  # fmt: skip
+    marks = dict(
+        db.rows(
+            "select p.key, coalesce(u.mark, 0) from passage p left join unembedded u on u.passage = p.key and u.space = ? "
+            f"where p.key in ({listed})",
+            (space.id, value),
+        )
+    )
     unchanged = [passage for passage in vectors if marks.get(passage.key) == passage.mark]
     done: int = db.get("select done from space where id = ?", (space.id,)) or 0
     again = [(p.key, space.id) for p in unchanged if p.key <= done]

@@ -26,8 +26,12 @@ def counted(db: Database) -> dict[str, object]:
         "prompts": _of_source(db, PROMPT),
         "alternates": db.get("select count(*) from passage where not canonical"),
         "origins": grouped("select origin, count(*) from document group by 1 order by 2 desc"),
-        "namespaces": grouped("select namespace, count(*) from document group by 1 order by 2 desc limit 100"),
-        "roles": grouped(f"select coalesce(role, 'unknown'), count(*) {messages} group by 1 order by 2 desc"),
+        "namespaces": grouped(
+            "select namespace, count(*) from document group by 1 order by 2 desc limit 100"
+        ),
+        "roles": grouped(
+            f"select coalesce(role, 'unknown'), count(*) {messages} group by 1 order by 2 desc"
+        ),
         "models": grouped(
             "select model, count(*) from passage where model is not null group by 1 order by 2 desc limit 100"
         ),
@@ -80,12 +84,19 @@ _HOUR = 3_600_000_000  # microseconds
 
 
 def _most(db: Database, column: str, rows: str, *values: str) -> list[tuple[str, int]]:
-    return [(str(name), count) for name, count in db.rows(
-        f"select {column}, count(*) from {rows} group by 1 order by 2 desc, 1 limit {_LISTED}", values
-    )]  # fmt: skip
+    return [
+        (str(name), count)
+        for name, count in db.rows(
+            f"select {column}, count(*) from {rows} group by 1 order by 2 desc, 1 limit {_LISTED}",
+            values,
+        )
+    ]
 
 
 def _summed(db: Database, column: str) -> list[tuple[str, int]]:
-    return [(str(name), int(count)) for name, count in db.rows(
-        f"select {column}, sum(passages) from document group by 1 order by 2 desc, 1 limit {_LISTED}"
-    )]  # fmt: skip
+    return [
+        (str(name), int(count))
+        for name, count in db.rows(
+            f"select {column}, sum(passages) from document group by 1 order by 2 desc, 1 limit {_LISTED}"
+        )
+    ]

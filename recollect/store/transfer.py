@@ -79,18 +79,28 @@ def _with_flags(row: Row, places: list[int]) -> Row:
 
 
 PARTS = (
-    Part("receipt", ("id",), ("id", "path", "started_at", "finished_at", "undone_at", "files", "left_out")),
     Part(
-        "document", ("key",), ("key", *documents.DOCUMENT_COLUMNS, "opening", "passages"),
-        fixed=("id", "origin", "origin_id", "source"), flags=("partial", "shared_ids"),
+        "receipt",
+        ("id",),
+        ("id", "path", "started_at", "finished_at", "undone_at", "files", "left_out"),
     ),
     Part(
-        "passage", ("key",), ("key", "document", "receipt", "shared", *PASSAGE_COLUMNS),
-        fixed=("document", "id"), flags=("shared", "canonical"),
+        "document",
+        ("key",),
+        ("key", *documents.DOCUMENT_COLUMNS, "opening", "passages"),
+        fixed=("id", "origin", "origin_id", "source"),
+        flags=("partial", "shared_ids"),
+    ),
+    Part(
+        "passage",
+        ("key",),
+        ("key", "document", "receipt", "shared", *PASSAGE_COLUMNS),
+        fixed=("document", "id"),
+        flags=("shared", "canonical"),
     ),
     Part("receipt_document", ("receipt", "document"), ("receipt", "document", "runs", "before")),
     Part("receipt_revision", ("receipt", "passage"), ("receipt", "passage", "before")),
-)  # fmt: skip
+)
 _BY_TABLE = {part.table: part for part in PARTS}
 _SOURCE = _BY_TABLE["document"].columns.index("source")
 
@@ -122,7 +132,9 @@ def hand_over(db: Database, receive: Callable[[Batch], None] | None = None) -> C
         seen.update(part.table.encode() + b"\n")
         batch = None
         while batch is None or not batch.last:
-            batch = _batch(db, part, part.key_of(batch.rows[-1]) if batch else (0,) * len(part.key), last_key)
+            batch = _batch(
+                db, part, part.key_of(batch.rows[-1]) if batch else (0,) * len(part.key), last_key
+            )
             for row in batch.rows:
                 seen.update(orjson.dumps(row, default=bytes.hex, option=orjson.OPT_APPEND_NEWLINE))
             counts[part.table] += len(batch.rows)
@@ -131,7 +143,11 @@ def hand_over(db: Database, receive: Callable[[Batch], None] | None = None) -> C
             if receive is not None:
                 receive(batch)
     return Contents(
-        conversations, counts["document"] - conversations, counts["passage"], counts["receipt"], seen.hexdigest()
+        conversations,
+        counts["document"] - conversations,
+        counts["passage"],
+        counts["receipt"],
+        seen.hexdigest(),
     )
 
 
@@ -196,7 +212,9 @@ def _claim(db: Database) -> None:
                 "The library to move into has conversations already. Move into a new one (--to-user), or merge the "
                 "two: `recollect export` here and `recollect import` there."
             )
-        if db.get("select exists (select 1 from receipt) or exists (select 1 from last_key where passage > 0)"):
+        if db.get(
+            "select exists (select 1 from receipt) or exists (select 1 from last_key where passage > 0)"
+        ):
             raise InvalidInput(
                 "The library to move into is not a new one: it has no conversations, but had some. Take away what is "
                 "left of it with `recollect move FROM TO --abort`."
@@ -241,7 +259,8 @@ def _add(db: Database, part: Part, rows: list[Row], index: TextIndex) -> None:
 def _add_receipts(db: Database, part: Part, rows: list[Row]) -> None:
     for row in rows:
         number = db.get(
-            f"insert into receipt ({', '.join(part.columns)}) values ({', '.join('?' * len(row))}) returning id", row
+            f"insert into receipt ({', '.join(part.columns)}) values ({', '.join('?' * len(row))}) returning id",
+            row,
         )
         if number != row[0]:  # a database may number them itself
             db.run("update receipt set id = ? where id = ?", (row[0], number))
@@ -256,7 +275,10 @@ def _complete(db: Database, part: Part, row: Row) -> dict[str, Any]:
 def _to_index(db: Database, rows: list[Row]) -> list[IndexRow]:
     listed, value = db.among(sorted({row[1] for row in rows}))
     titles: Mapping[int, str] = dict(
-        db.rows(f"select opening, title from document where opening is not null and key in ({listed})", (value,))
+        db.rows(
+            f"select opening, title from document where opening is not null and key in ({listed})",
+            (value,),
+        )
     )
     return [(row[0], titles.get(row[0], ""), row[-1]) for row in rows]
 
@@ -268,7 +290,9 @@ def _replace(db: Database, part: Part, row: Row, index: TextIndex) -> None:
         case "passage":
             key, _, receipt, shared, *rest = row
             passages.replace_passage(db, key, tuple(rest), index)
-            db.run("update passage set receipt = ?, shared = ? where key = ?", (receipt, shared, key))
+            db.run(
+                "update passage set receipt = ?, shared = ? where key = ?", (receipt, shared, key)
+            )
         case _:
             _update(db, part, dict(zip(part.columns, row, strict=True)))
 

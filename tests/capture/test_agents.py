@@ -26,14 +26,42 @@ from recollect.capture.agents.pydantic_ai import RecollectHistory
 from recollect.capture.agents.pydantic_ai_store import RecollectConversationStore
 
 PERSON = {"role": "user", "content": "What is the weather in Kyoto?"}
-CALL = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city": "Kyoto"}', "id": "fc_1"}
+CALL = {
+    "type": "function_call",
+    "call_id": "c1",
+    "name": "weather",
+    "arguments": '{"city": "Kyoto"}',
+    "id": "fc_1",
+}
 RESULT = {"type": "function_call_output", "call_id": "c1", "output": "rain, 12 degrees"}
-ANSWER = {"type": "message", "id": "m1", "role": "assistant", "status": "completed",
-          "content": [{"type": "output_text", "text": "It rains.", "annotations": []}]}  # fmt: skip
-THOUGHT = {"type": "reasoning", "id": "r1", "summary": [{"type": "summary_text", "text": "look it up"}]}
-PICTURE = {"role": "user", "content": [{"type": "input_text", "text": "and this?"},
-                                       {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]}  # fmt: skip
-ITEMS = [{"role": "developer", "content": "Be brief."}, PERSON, THOUGHT, CALL, RESULT, ANSWER, PICTURE]
+ANSWER = {
+    "type": "message",
+    "id": "m1",
+    "role": "assistant",
+    "status": "completed",
+    "content": [{"type": "output_text", "text": "It rains.", "annotations": []}],
+}
+THOUGHT = {
+    "type": "reasoning",
+    "id": "r1",
+    "summary": [{"type": "summary_text", "text": "look it up"}],
+}
+PICTURE = {
+    "role": "user",
+    "content": [
+        {"type": "input_text", "text": "and this?"},
+        {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
+    ],
+}
+ITEMS = [
+    {"role": "developer", "content": "Be brief."},
+    PERSON,
+    THOUGHT,
+    CALL,
+    RESULT,
+    ANSWER,
+    PICTURE,
+]
 
 
 def ids(library: recollect.Library, words: str) -> list[str]:
@@ -57,8 +85,12 @@ def test_items_come_back_as_they_were(library: recollect.Library) -> None:
     assert asyncio.run(RecollectSession("another", library).get_items()) == []
     (summary,) = library.conversations(namespaces=["work"])[0]
     kinds = [(p.kind, p.content) for p in library.conversation(summary.id).passages]
-    assert kinds[2:6] == [("thinking", "look it up"), ("tool_call", 'weather\n{"city": "Kyoto"}'),
-                          ("tool_result", "rain, 12 degrees"), ("message", "It rains.")]  # fmt: skip
+    assert kinds[2:6] == [
+        ("thinking", "look it up"),
+        ("tool_call", 'weather\n{"city": "Kyoto"}'),
+        ("tool_result", "rain, 12 degrees"),
+        ("message", "It rains."),
+    ]
     assert library.conversation(summary.id).passages[0].visibility == "hidden"
 
 
@@ -87,7 +119,9 @@ def test_clearing_leaves_nothing_in_any_file(library: recollect.Library, place: 
     asyncio.run(session.clear_session())
     asyncio.run(session.clear_session())
     assert asyncio.run(session.get_items()) == [] and session.conversation_id is None
-    assert [f for f in Path(place).rglob("*") if f.is_file() and b"quixotic" in f.read_bytes()] == []
+    assert [
+        f for f in Path(place).rglob("*") if f.is_file() and b"quixotic" in f.read_bytes()
+    ] == []
 
 
 def test_a_message_that_came_another_way_is_an_item_too(library: recollect.Library) -> None:
@@ -120,7 +154,9 @@ def test_any_item_comes_back(scratch: recollect.Library, items: list[Any]) -> No
     asyncio.run(session.clear_session())
     asyncio.run(session.add_items(items))
     back = asyncio.run(session.get_items())
-    assert [one for one, item in zip(back, items, strict=True) if item] == [item for item in items if item]
+    assert [one for one, item in zip(back, items, strict=True) if item] == [
+        item for item in items if item
+    ]
 
 
 # -- LangChain ------------------------------------------------------------------------
@@ -128,11 +164,20 @@ def test_any_item_comes_back(scratch: recollect.Library, items: list[Any]) -> No
 MESSAGES: list[BaseMessage] = [
     SystemMessage("Be brief."),
     HumanMessage("What is the weather in Kyoto?", name="Ann"),
-    AIMessage("", tool_calls=[{"name": "weather", "args": {"city": "Kyoto"}, "id": "c1", "type": "tool_call"}],
-              id="run-1", response_metadata={"model_name": "fake-1"}),
+    AIMessage(
+        "",
+        tool_calls=[
+            {"name": "weather", "args": {"city": "Kyoto"}, "id": "c1", "type": "tool_call"}
+        ],
+        id="run-1",
+        response_metadata={"model_name": "fake-1"},
+    ),
     ToolMessage("rain, 12 degrees", tool_call_id="c1", name="weather", artifact={"raw": [1, 2]}),
-    AIMessage([{"type": "text", "text": "It rains."}, {"type": "text", "text": "Take an umbrella."}], id="run-2"),
-]  # fmt: skip
+    AIMessage(
+        [{"type": "text", "text": "It rains."}, {"type": "text", "text": "Take an umbrella."}],
+        id="run-2",
+    ),
+]
 
 
 def test_messages_of_langchain_come_back_as_they_were(library: recollect.Library) -> None:
@@ -146,8 +191,11 @@ def test_messages_of_langchain_come_back_as_they_were(library: recollect.Library
     stored = library.conversation(history.conversation_id or "")
     assert stored.title == "What is the weather in Kyoto?" and stored.namespace == "work"
     assert [(p.role, p.kind, p.tool, p.model) for p in stored.passages][1:] == [
-        ("user", "message", None, None), ("assistant", "tool_call", "weather", "fake-1"),
-        ("tool", "tool_result", "weather", None), ("assistant", "message", None, None)]  # fmt: skip
+        ("user", "message", None, None),
+        ("assistant", "tool_call", "weather", "fake-1"),
+        ("tool", "tool_result", "weather", None),
+        ("assistant", "message", None, None),
+    ]
     assert ids(library, "umbrella") == [stored.id]
 
 
@@ -170,7 +218,12 @@ def test_a_chat_of_langchain_is_kept_and_cleared(library: recollect.Library) -> 
         history = RecollectChatMessageHistory("s", library)
         history.add_user_message(question)
         history.add_message(model.invoke(history.messages))
-    assert [m.content for m in history.messages] == ["How is the weather?", "Rain.", "And tomorrow?", "Dry."]
+    assert [m.content for m in history.messages] == [
+        "How is the weather?",
+        "Rain.",
+        "And tomorrow?",
+        "Dry.",
+    ]
     library.add_message(history.conversation_id or "", "assistant", "by hand", id="h")
     assert history.messages[-1] == AIMessage("by hand", id="h")
     history.clear()
@@ -181,8 +234,11 @@ def test_a_chat_of_langchain_is_kept_and_cleared(library: recollect.Library) -> 
 
 
 def assistant() -> PydanticAgent[None, str]:
-    agent = PydanticAgent(TestModel(custom_output_text="It rains in Kyoto."), instructions="Be brief.",
-                          system_prompt="You know the weather.")  # fmt: skip
+    agent = PydanticAgent(
+        TestModel(custom_output_text="It rains in Kyoto."),
+        instructions="Be brief.",
+        system_prompt="You know the weather.",
+    )
 
     @agent.tool_plain
     def weather(city: str) -> dict[str, Any]:
@@ -208,15 +264,22 @@ def test_a_history_of_pydantic_ai_goes_on(library: recollect.Library) -> None:
     stored = library.conversation(again.conversation_id or "")
     assert stored.title == "How is the weather?"
     assert [(p.role, p.kind, p.tool) for p in stored.passages][:4] == [
-        ("user", "message", None), ("assistant", "tool_call", "weather"), ("tool", "tool_result", "weather"),
-        ("assistant", "message", None)]  # fmt: skip
+        ("user", "message", None),
+        ("assistant", "tool_call", "weather"),
+        ("tool", "tool_result", "weather"),
+        ("assistant", "message", None),
+    ]
     assert stored.passages[0].content == "How is the weather?"
     assert ids(library, "degrees") == [stored.id]
 
 
-def test_a_history_of_pydantic_ai_that_was_rewritten_replaces_what_it_was(library: recollect.Library) -> None:
+def test_a_history_of_pydantic_ai_that_was_rewritten_replaces_what_it_was(
+    library: recollect.Library,
+) -> None:
     history = RecollectHistory("s", library)
-    asked: Sequence[ModelMessage] = [ModelRequest([UserPromptPart(text)]) for text in ("one", "two", "three")]
+    asked: Sequence[ModelMessage] = [
+        ModelRequest([UserPromptPart(text)]) for text in ("one", "two", "three")
+    ]
     assert history.save(asked) == 3
     assert history.save([asked[0], asked[2]]) == 1
     assert history.messages == [asked[0], asked[2]]
@@ -232,7 +295,10 @@ def test_a_history_of_pydantic_ai_that_was_rewritten_replaces_what_it_was(librar
 def test_a_history_with_secrets_is_saved_once(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECOLLECT_REDACT", "on")
     with recollect.open(place) as library:
-        asked = [ModelRequest([UserPromptPart('my password = "correct-horse"')]), ModelRequest([UserPromptPart("so?")])]
+        asked = [
+            ModelRequest([UserPromptPart('my password = "correct-horse"')]),
+            ModelRequest([UserPromptPart("so?")]),
+        ]
         history = RecollectHistory("s", library)
         assert [history.save(asked), history.save(asked)] == [2, 0]
         assert history.messages[0].parts[0].content == 'my password = "[redacted:password]"'  # type: ignore[union-attr]
@@ -309,7 +375,11 @@ def test_what_was_written_for_nothing_is_taken_away(
     async def late() -> None:
         agent, store = assistant(), RecollectConversationStore(library)
         await store.save(await agent.run("one", conversation=Conversation(conversation_id="c")))
-        before, first, second = await store.read_record("c"), await store.load("c"), await store.load("c")
+        before, first, second = (
+            await store.read_record("c"),
+            await store.load("c"),
+            await store.load("c"),
+        )
         await store.save(await agent.run("two", conversation=first))
         monkeypatch.setattr(store, "_record", lambda conversation_id: before)
         with pytest.raises(ConversationConflict):
@@ -317,6 +387,8 @@ def test_what_was_written_for_nothing_is_taken_away(
         monkeypatch.undo()
         assert ids(library, "three") == []
         kept = await store.load("c")
-        assert kept is not None and len(kept.messages) == len(library.conversation(ids(library, "two")[0]).passages)
+        assert kept is not None and len(kept.messages) == len(
+            library.conversation(ids(library, "two")[0]).passages
+        )
 
     asyncio.run(late())

@@ -60,7 +60,9 @@ def test_a_copy_grows_with_its_file(archive: Archive, source: Path) -> None:
     assert file.path.stat().st_mode & 0o77 == 0
 
 
-def test_a_half_written_line_is_not_copied_before_it_is_whole(archive: Archive, source: Path) -> None:
+def test_a_half_written_line_is_not_copied_before_it_is_whole(
+    archive: Archive, source: Path
+) -> None:
     one, two = line("walrus"), line("penguin")
     keep(archive, source, one + two[:5])
     assert gzip.decompress(only(archive).path.read_bytes()) == one
@@ -69,7 +71,9 @@ def test_a_half_written_line_is_not_copied_before_it_is_whole(archive: Archive, 
     assert only(archive).copies == 0
 
 
-def test_a_truncated_file_leaves_the_fuller_copy_beside_the_new_one(archive: Archive, source: Path) -> None:
+def test_a_truncated_file_leaves_the_fuller_copy_beside_the_new_one(
+    archive: Archive, source: Path
+) -> None:
     one, two = line("walrus"), line("penguin")
     keep(archive, source, one + two)
     keep(archive, source, one)
@@ -87,11 +91,16 @@ def test_a_log_written_anew_leaves_the_older_copy_beside(archive: Archive, sourc
     assert only(archive).copies == 1
 
 
-def test_an_object_that_is_always_written_anew_is_kept_once(archive: Archive, tmp_path: Path) -> None:
+def test_an_object_that_is_always_written_anew_is_kept_once(
+    archive: Archive, tmp_path: Path
+) -> None:
     source = tmp_path / "s1.json"
     keep(archive, source, b'{"messages": [1]}')
     keep(archive, source, b'{"messages": [1, 2]}')
-    assert (only(archive).copies, gzip.decompress(only(archive).path.read_bytes())) == (0, b'{"messages": [1, 2]}')
+    assert (only(archive).copies, gzip.decompress(only(archive).path.read_bytes())) == (
+        0,
+        b'{"messages": [1, 2]}',
+    )
     keep(archive, source, b"{}")
     assert only(archive).copies == 1
 
@@ -133,7 +142,9 @@ def test_forgetting_leaves_no_byte_of_it(archive: Archive, source: Path) -> None
     assert keep(archive, source, line("walrus") + line("otter"))
 
 
-def test_what_was_deleted_is_deleted_in_every_file_that_has_it(archive: Archive, source: Path, tmp_path: Path) -> None:
+def test_what_was_deleted_is_deleted_in_every_file_that_has_it(
+    archive: Archive, source: Path, tmp_path: Path
+) -> None:
     keep(archive, source, line("walrus"))
     archive.forget(NAME)
     moved = tmp_path / "archived_sessions" / "s1.jsonl"
@@ -147,7 +158,10 @@ def test_two_files_never_share_a_copy(archive: Archive, source: Path, tmp_path: 
     other.write_bytes(line("seal"))
     keep(archive, source, line("walrus"))
     archive.keep(other, "claude-code/p/s1.jsonl", [("claude-code", "s2")])
-    assert sorted(gzip.decompress(f.path.read_bytes()) for f in archive.files()) == [line("seal"), line("walrus")]
+    assert sorted(gzip.decompress(f.path.read_bytes()) for f in archive.files()) == [
+        line("seal"),
+        line("walrus"),
+    ]
 
 
 def test_several_processes_may_keep_one_file(archive: Archive, source: Path) -> None:
@@ -156,7 +170,9 @@ def test_several_processes_may_keep_one_file(archive: Archive, source: Path) -> 
     for number in range(5):
         data += line(f"word {number}")
         source.write_bytes(data)
-        threads = [threading.Thread(target=a.keep, args=(source, "t/s1.jsonl", [NAME])) for a in archives]
+        threads = [
+            threading.Thread(target=a.keep, args=(source, "t/s1.jsonl", [NAME])) for a in archives
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -166,7 +182,9 @@ def test_several_processes_may_keep_one_file(archive: Archive, source: Path) -> 
         opened.close()
 
 
-def test_files_come_back_to_where_they_were_or_elsewhere(archive: Archive, source: Path, tmp_path: Path) -> None:
+def test_files_come_back_to_where_they_were_or_elsewhere(
+    archive: Archive, source: Path, tmp_path: Path
+) -> None:
     keep(archive, source, line("walrus") + line("seal"))
     keep(archive, source, line("walrus"))
     (file,) = archive.find("s1")
@@ -188,7 +206,9 @@ def test_what_was_seen_is_remembered(archive: Archive, source: Path) -> None:
     assert (archive.seen(), archive.left_out()) == ({}, [NAME])
 
 
-@given(st.lists(st.tuples(st.sampled_from(["grow", "cut", "anew"]), st.integers(0, 5)), max_size=12))
+@given(
+    st.lists(st.tuples(st.sampled_from(["grow", "cut", "anew"]), st.integers(0, 5)), max_size=12)
+)
 def test_whatever_happens_to_a_file_all_of_it_is_in_some_copy(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
 ) -> None:
@@ -199,7 +219,9 @@ def test_whatever_happens_to_a_file_all_of_it_is_in_some_copy(
         if step == "cut":
             lines = lines[:count]
         else:
-            lines = (lines if step == "grow" else []) + [line(f"{number} {n}") for n in range(count)]
+            lines = (lines if step == "grow" else []) + [
+                line(f"{number} {n}") for n in range(count)
+            ]
         keep(archive, source, b"".join(lines))
         every |= set(lines) if lines else set()
     keep(archive, source, b"".join(lines) or line("last"))
@@ -211,7 +233,9 @@ def test_whatever_happens_to_a_file_all_of_it_is_in_some_copy(
 # -- the command -----------------------------------------------------------------
 
 
-def test_the_archive_is_listed_and_restored(place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_archive_is_listed_and_restored(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "transcripts"
     folder.mkdir()
     example = next((Path(__file__).parents[2] / "examples" / "claude-code").glob("*.jsonl"))

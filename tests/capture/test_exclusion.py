@@ -54,7 +54,10 @@ def test_a_file_in_the_project_or_above_it_excludes(tmp_path: Path, name: str) -
     assert Exclusion().reason(given) == ""
     (tmp_path / "clients" / name).touch()
     assert Exclusion().reason(given).endswith(name)
-    assert Exclusion().reason(conversation(said("hello"), project=str(tmp_path / "gone" / "loom"))) == ""
+    assert (
+        Exclusion().reason(conversation(said("hello"), project=str(tmp_path / "gone" / "loom")))
+        == ""
+    )
     assert Exclusion().reason(conversation(said("hello"), project="loom")) == ""
 
 
@@ -72,7 +75,9 @@ def test_a_file_in_the_project_or_above_it_excludes(tmp_path: Path, name: str) -
         ("secret-*", "secret-plans", True),
     ],
 )
-def test_patterns_name_projects(monkeypatch: pytest.MonkeyPatch, pattern: str, project: str, excluded: bool) -> None:
+def test_patterns_name_projects(
+    monkeypatch: pytest.MonkeyPatch, pattern: str, project: str, excluded: bool
+) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("RECOLLECT_EXCLUDE", f"other, {pattern},")
     assert bool(configured().reason(conversation(said("hello"), project=project))) is excluded
@@ -96,7 +101,9 @@ def test_sub_agents_are_excluded_with_their_session() -> None:
 
 
 def test_only_conversations_are_excluded() -> None:
-    note = Document("notes", "n", source="note", passages=(said("DO NOT INDEX THIS CHAT <private>x</private>"),))
+    note = Document(
+        "notes", "n", source="note", passages=(said("DO NOT INDEX THIS CHAT <private>x</private>"),)
+    )
     assert Exclusion(("*",)).admitted(note) is note
 
 
@@ -123,9 +130,15 @@ def test_private_spans_are_replaced(text: str, expected: str) -> None:
 def test_private_spans_are_replaced_wherever_they_are_written() -> None:
     secret = "<private>walrus</private>"
     given = Document(
-        "codex", "s1", "my <private>wal", metadata={"note": [secret]},
-        passages=(said(f"a {secret}", metadata={"x": {"y": secret}}, attachments=({"name": secret},)), said("b")),
-    )  # fmt: skip
+        "codex",
+        "s1",
+        "my <private>wal",
+        metadata={"note": [secret]},
+        passages=(
+            said(f"a {secret}", metadata={"x": {"y": secret}}, attachments=({"name": secret},)),
+            said("b"),
+        ),
+    )
     cleaned = without_private(given)
     assert "wal" not in repr(cleaned)
     assert cleaned.passages[1] is given.passages[1]
@@ -134,12 +147,19 @@ def test_private_spans_are_replaced_wherever_they_are_written() -> None:
     assert without_private(plain) is plain
 
 
-@given(st.lists(st.sampled_from(["<private>", "</private>", "a", '"', "\\", "\n", "é", "<", "private"])))
+@given(
+    st.lists(
+        st.sampled_from(["<private>", "</private>", "a", '"', "\\", "\n", "é", "<", "private"])
+    )
+)
 def test_a_file_and_its_text_are_cleaned_alike_and_json_stays_json(parts: list[str]) -> None:
     text = "".join(parts)
     for ascii_ in (True, False):
         line = json.dumps({"said": text, "more": "<private>"}, ensure_ascii=ascii_).encode()
-        assert json.loads(without_private_json(line)) == {"said": without_private_text(text), "more": "<private>"}
+        assert json.loads(without_private_json(line)) == {
+            "said": without_private_text(text),
+            "more": "<private>",
+        }
     escaped = json.dumps({"said": text}).replace("<", "\\u003c").replace(">", "\\u003E").encode()
     assert json.loads(without_private_json(escaped)) == {"said": without_private_text(text)}
 
@@ -154,9 +174,13 @@ def write(file: Path, *words: str, project: str = "/nowhere/loom") -> Path:
     return file
 
 
-def test_imports_leave_out_what_is_excluded_and_say_so(tmp_path: Path, library: recollect.Library) -> None:
+def test_imports_leave_out_what_is_excluded_and_say_so(
+    tmp_path: Path, library: recollect.Library
+) -> None:
     receipt = library.import_path(write(tmp_path / "c.json", "walrus", "DO NOT INDEX THIS CHAT"))
-    assert receipt.files[0].conversations.skipped == {"excluded by the marker DO NOT INDEX THIS CHAT": 1}
+    assert receipt.files[0].conversations.skipped == {
+        "excluded by the marker DO NOT INDEX THIS CHAT": 1
+    }
     assert library.search("walrus").total == 0
 
 
@@ -167,7 +191,10 @@ def test_imports_report_what_was_taken_in_before_it_was_excluded(
     library.import_path(file)
     monkeypatch.setenv("RECOLLECT_EXCLUDE", "loom")
     (reason,) = library.import_path(file).files[0].conversations.skipped
-    assert reason == "excluded by the pattern loom; it was taken in earlier and stays until it is deleted"
+    assert (
+        reason
+        == "excluded by the pattern loom; it was taken in earlier and stays until it is deleted"
+    )
     assert [p.content for p in library.conversation("c1").passages] == ["walrus [private]"]
 
 
@@ -176,9 +203,13 @@ def test_sub_agents_are_imported_after_the_session_that_excludes_them(
 ) -> None:
     def record(number: int, words: str, **more: object) -> str:
         message = {"role": "user", "content": words}
-        return json.dumps({"type": "user", "uuid": f"u{number}", "sessionId": "s1", "message": message, **more})
+        return json.dumps(
+            {"type": "user", "uuid": f"u{number}", "sessionId": "s1", "message": message, **more}
+        )
 
-    (tmp_path / "agent-7.jsonl").write_text(record(1, "look for walruses", isSidechain=True, agentId="7"))
+    (tmp_path / "agent-7.jsonl").write_text(
+        record(1, "look for walruses", isSidechain=True, agentId="7")
+    )
     (tmp_path / "s1.jsonl").write_text(record(2, "DO NOT INDEX THIS CHAT"))
     os.utime(tmp_path / "agent-7.jsonl", (1, 1))
     receipt = library.import_path(tmp_path)

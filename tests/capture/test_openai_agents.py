@@ -10,7 +10,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from openai.types.responses import (
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
 
 import recollect
 from recollect.capture.agents.openai_agents import RecollectSession
@@ -28,7 +32,9 @@ class Scripted(Model):
         self.outputs = list(outputs)
         self.asked: list[Any] = []
 
-    async def get_response(self, system_instructions: str | None, input: Any, *rest: Any, **more: Any) -> ModelResponse:
+    async def get_response(
+        self, system_instructions: str | None, input: Any, *rest: Any, **more: Any
+    ) -> ModelResponse:
         self.asked.append(input)
         return ModelResponse([self.outputs.pop(0)], Usage(), None)
 
@@ -50,28 +56,51 @@ def weather(city: str) -> str:
 
 
 def test_a_run_of_an_agent_is_saved_by_one_line(library: recollect.Library) -> None:
-    call = ResponseFunctionToolCall(type="function_call", call_id="c1", name="weather", arguments='{"city": "Kyoto"}')
+    call = ResponseFunctionToolCall(
+        type="function_call", call_id="c1", name="weather", arguments='{"city": "Kyoto"}'
+    )
     model = Scripted(call, answer("Take an umbrella."), answer("Tomorrow it is dry."))
     agent = Agent(name="helper", model=model, tools=[weather])
     session = RecollectSession("trip", library)
     assert isinstance(session, Session)
     quiet = RunConfig(tracing_disabled=True)
-    first = asyncio.run(Runner.run(agent, "How is the weather in Kyoto?", session=session, run_config=quiet))
-    asyncio.run(Runner.run(agent, "And tomorrow?", session=RecollectSession("trip", library), run_config=quiet))
+    first = asyncio.run(
+        Runner.run(agent, "How is the weather in Kyoto?", session=session, run_config=quiet)
+    )
+    asyncio.run(
+        Runner.run(
+            agent, "And tomorrow?", session=RecollectSession("trip", library), run_config=quiet
+        )
+    )
     assert first.final_output == "Take an umbrella."
     texts = [str(item) for item in model.asked[-1]]
     assert "Kyoto" in texts[0] and "umbrella" in texts[-2] and "tomorrow" in texts[-1]
     items = asyncio.run(session.get_items())
     assert [i.get("type", "message") for i in items] == [
-        "message", "function_call", "function_call_output", "message", "message", "message"]  # fmt: skip
+        "message",
+        "function_call",
+        "function_call_output",
+        "message",
+        "message",
+        "message",
+    ]
     (conversation,) = library.conversations(origins=["openai-agents"])[0]
-    assert (conversation.title, conversation.id) == ("How is the weather in Kyoto?", session.conversation_id)
+    assert (conversation.title, conversation.id) == (
+        "How is the weather in Kyoto?",
+        session.conversation_id,
+    )
     stored = library.conversation(conversation.id)
     assert [(p.role, p.kind, p.tool) for p in stored.canonical] == [
-        ("user", "message", None), ("assistant", "tool_call", "weather"), ("tool", "tool_result", None),
-        ("assistant", "message", None), ("user", "message", None), ("assistant", "message", None)]  # fmt: skip
+        ("user", "message", None),
+        ("assistant", "tool_call", "weather"),
+        ("tool", "tool_result", None),
+        ("assistant", "message", None),
+        ("user", "message", None),
+        ("assistant", "message", None),
+    ]
     assert all(
-        library.search(word, mode="text").hits[0].conversation_id == conversation.id for word in ("umbrella", "rain")
+        library.search(word, mode="text").hits[0].conversation_id == conversation.id
+        for word in ("umbrella", "rain")
     )
 
 

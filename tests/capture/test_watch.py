@@ -24,13 +24,20 @@ def uuid(number: int) -> str:
     return f"0a4c0000-0000-4000-8000-{number:012}"
 
 
-def turn(number: int, words: str, *, session: str = SESSION, cwd: str = "/nowhere/loom", **more: object) -> str:
+def turn(
+    number: int, words: str, *, session: str = SESSION, cwd: str = "/nowhere/loom", **more: object
+) -> str:
     role = "user" if number % 2 else "assistant"
     record = {
-        "type": role, "uuid": uuid(number), "parentUuid": uuid(number - 1) if number > 1 else None,
-        "sessionId": session, "cwd": cwd, "timestamp": f"2026-03-01T10:{number:02}:00.000Z",
-        "message": {"role": role, "content": words}, **more,
-    }  # fmt: skip
+        "type": role,
+        "uuid": uuid(number),
+        "parentUuid": uuid(number - 1) if number > 1 else None,
+        "sessionId": session,
+        "cwd": cwd,
+        "timestamp": f"2026-03-01T10:{number:02}:00.000Z",
+        "message": {"role": role, "content": words},
+        **more,
+    }
     return json.dumps(record) + "\n"
 
 
@@ -90,7 +97,10 @@ def test_appended_turns_are_taken_in(desk: Desk) -> None:
     desk.write(turn(1, "walrus"))
     desk.append(turn(2, "penguin"))
     assert desk.words() == ["walrus", "penguin"]
-    assert [(e.kind, e.conversations, e.messages) for e in desk.events] == [("taken", 1, 1), ("taken", 0, 1)]
+    assert [(e.kind, e.conversations, e.messages) for e in desk.events] == [
+        ("taken", 1, 1),
+        ("taken", 0, 1),
+    ]
     assert desk.library.receipts() == []
 
 
@@ -193,7 +203,9 @@ def test_one_bad_file_never_stops_the_others(desk: Desk, monkeypatch: pytest.Mon
     assert desk.words("other") == ["seal"]
 
 
-def test_a_file_that_takes_long_to_read_is_not_read_for_every_line(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_takes_long_to_read_is_not_read_for_every_line(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     take_in = desk.library.take_in
 
     def slow(*given: object) -> object:
@@ -229,7 +241,9 @@ def test_a_new_watcher_reads_only_what_changed_since_the_last_one(desk: Desk) ->
     assert (watcher.read, desk.words()) == (1, ["walrus", "penguin"])
 
 
-def test_what_is_not_in_the_library_is_read_whatever_the_archive_says(desk: Desk, user: str, place: str) -> None:
+def test_what_is_not_in_the_library_is_read_whatever_the_archive_says(
+    desk: Desk, user: str, place: str
+) -> None:
     desk.write(turn(1, "walrus"))
     desk.library.store.delete(SESSION)  # not by a person, so nothing says that it is not wanted
     watcher = desk.another()
@@ -343,11 +357,17 @@ def test_private_spans_are_neither_stored_nor_archived(desk: Desk, tmp_path: Pat
 
 def test_the_folders_of_each_tool(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [f.root for f in watch.folders()] == [
-        home / ".claude/projects", home / ".codex/sessions", home / ".codex/archived_sessions", home / ".gemini/tmp",
-    ]  # fmt: skip
+        home / ".claude/projects",
+        home / ".codex/sessions",
+        home / ".codex/archived_sessions",
+        home / ".gemini/tmp",
+    ]
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "c"))
     monkeypatch.setenv("CODEX_HOME", str(home / "x"))
-    assert [f.root for f in watch.folders(["claude-code", "codex"])][:2] == [home / "c/projects", home / "x/sessions"]
+    assert [f.root for f in watch.folders(["claude-code", "codex"])][:2] == [
+        home / "c/projects",
+        home / "x/sessions",
+    ]
     assert [f.tool for f in watch.folders(given=[home])] == ["folder"]
     with pytest.raises(InvalidInput, match="emacs"):
         watch.folders(["emacs"])
@@ -358,22 +378,30 @@ def test_every_tool_is_followed(home: Path, library: recollect.Library) -> None:
     codex = home / ".codex/sessions/2026/03/01" / f"rollout-2026-03-01T10-00-00-{uuid(7)}.jsonl"
     gemini = home / ".gemini/tmp/loom/chats/session-2026-03-01T10-00-aaaaaaaa.jsonl"
     other = home / ".gemini/tmp/loom/logs.json"
-    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "penguin"}]}
+    said = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "penguin"}],
+    }
     lines = {
         claude: turn(1, "walrus"),
-        codex: json.dumps({"type": "session_meta", "payload": {"id": uuid(7)}}) + "\n"
-        + json.dumps({"type": "response_item", "payload": said}) + "\n",
+        codex: json.dumps({"type": "session_meta", "payload": {"id": uuid(7)}})
+        + "\n"
+        + json.dumps({"type": "response_item", "payload": said})
+        + "\n",
         gemini: '{"sessionId": "g", "projectHash": "h", "startTime": "2026-03-01T10:00:00Z"}\n'
         '{"id": "m1", "type": "user", "content": "seal"}\n',
         other: "[]",
-    }  # fmt: skip
+    }
     for path, text in lines.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     watcher = Watcher(library, watch.folders())
     watcher.once()
     assert {s.origin for s in library.conversations()[0]} == {"claude-code", "codex", "gemini-cli"}
-    assert [f.path.relative_to(library.archive.folder).as_posix() for f in library.archive.files()] == [
+    assert [
+        f.path.relative_to(library.archive.folder).as_posix() for f in library.archive.files()
+    ] == [
         f"claude-code/-nowhere/{SESSION}.jsonl.gz",
         f"codex/sessions/2026/03/01/{codex.name}.gz",
         f"gemini-cli/loom/chats/{gemini.name}.gz",
@@ -437,7 +465,9 @@ def test_the_command_follows_until_it_is_ended(place: str, desk: Desk, end: sign
     assert desk.words() == ["walrus", "penguin"]
 
 
-def test_what_is_written_now_comes_before_what_was_found(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_written_now_comes_before_what_was_found(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     take_in = desk.library.take_in
 
     def slow(*given: object) -> object:
@@ -446,7 +476,9 @@ def test_what_is_written_now_comes_before_what_was_found(desk: Desk, monkeypatch
 
     monkeypatch.setattr(desk.library, "take_in", slow)
     for number in range(9):
-        (desk.root / f"old{number}.jsonl").write_text(turn(number * 2 + 31, f"old{number}", session=f"old{number}"))
+        (desk.root / f"old{number}.jsonl").write_text(
+            turn(number * 2 + 31, f"old{number}", session=f"old{number}")
+        )
         os.utime(desk.root / f"old{number}.jsonl", (number, number))
     desk.watcher.follow([None])
     assert [Path(e.path).stem for e in desk.events] == ["old0", "old1"]
@@ -455,7 +487,9 @@ def test_what_is_written_now_comes_before_what_was_found(desk: Desk, monkeypatch
     assert [Path(e.path).stem for e in desk.events][2:] == [SESSION, "old2", "old3", "old4"]
 
 
-def test_a_rewound_session_of_gemini_stands_where_it_went_back_to(tmp_path: Path, library: recollect.Library) -> None:
+def test_a_rewound_session_of_gemini_stands_where_it_went_back_to(
+    tmp_path: Path, library: recollect.Library
+) -> None:
     root = tmp_path / "tmp"
     file = root / "loom" / "chats" / "session-2026-03-01T10-00-aaaaaaaa.jsonl"
     file.parent.mkdir(parents=True)
@@ -486,7 +520,9 @@ def test_files_of_other_folders_are_nobodys_business(desk: Desk, tmp_path: Path)
     desk.write(turn(1, "walrus"))
     other = tmp_path / "other"
     other.mkdir()
-    watcher = Watcher(desk.library, [Folder("folder", other, other)], desk.events.append, clock=lambda: desk.now)
+    watcher = Watcher(
+        desk.library, [Folder("folder", other, other)], desk.events.append, clock=lambda: desk.now
+    )
     watcher.follow([None])
     desk.file.unlink()
     watcher.follow([None, [desk.file]])

@@ -35,7 +35,9 @@ class Model:
     """A running stand-in. `offered` are the tools of the largest request, `results` what the called ones answered,
     `asked` the requests. Whoever offers `helped_by` is the agent; others are its helpers, who follow `helping`."""
 
-    def __init__(self, script: list[Call], helping: list[Call] | None = None, helped_by: str = "") -> None:
+    def __init__(
+        self, script: list[Call], helping: list[Call] | None = None, helped_by: str = ""
+    ) -> None:
         self.script = script
         self.helping = helping or []
         self.helped_by = helped_by
@@ -97,7 +99,13 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         path = urlsplit(self.path).path
-        speaks = _anthropic if path.endswith("/messages") else _openai if path.endswith("/responses") else None
+        speaks = (
+            _anthropic
+            if path.endswith("/messages")
+            else _openai
+            if path.endswith("/responses")
+            else None
+        )
         try:
             if speaks is None:
                 self._json({"input_tokens": 1} if path.endswith("/count_tokens") else {})
@@ -175,13 +183,24 @@ def _anthropic(model: Model, asked: Json) -> list[Json]:
     ]
     due = model.next(offered, results)
     message = {
-        "id": f"msg_{model.requests}", "type": "message", "role": "assistant", "model": asked.get("model", ""),
-        "content": [], "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1},
-    }  # fmt: skip
+        "id": f"msg_{model.requests}",
+        "type": "message",
+        "role": "assistant",
+        "model": asked.get("model", ""),
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
     block: Json = {"type": "text", "text": ""}
     delta: Json = {"type": "text_delta", "text": DONE}
     if due is not None:
-        block = {"type": "tool_use", "id": f"toolu_{model.requests}", "name": due[0].name, "input": {}}
+        block = {
+            "type": "tool_use",
+            "id": f"toolu_{model.requests}",
+            "name": due[0].name,
+            "input": {},
+        }
         delta = {"type": "input_json_delta", "partial_json": json.dumps(due[1])}
     reason = "end_turn" if due is None else "tool_use"
     return [
@@ -189,10 +208,13 @@ def _anthropic(model: Model, asked: Json) -> list[Json]:
         {"type": "content_block_start", "index": 0, "content_block": block},
         {"type": "content_block_delta", "index": 0, "delta": delta},
         {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None},
-         "usage": {"output_tokens": 1}},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": reason, "stop_sequence": None},
+            "usage": {"output_tokens": 1},
+        },
         {"type": "message_stop"},
-    ]  # fmt: skip
+    ]
 
 
 # -- OpenAI ------------------------------------------------------------------
@@ -208,23 +230,39 @@ def _openai(model: Model, asked: Json) -> list[Json]:
     ]
     due = model.next(offered, results)
     item: Json = {
-        "type": "message", "id": f"item_{model.requests}", "role": "assistant", "status": "completed",
+        "type": "message",
+        "id": f"item_{model.requests}",
+        "role": "assistant",
+        "status": "completed",
         "content": [{"type": "output_text", "text": DONE, "annotations": []}],
-    }  # fmt: skip
+    }
     if due is not None:
         tool, arguments = due
         item = {
-            "type": "function_call", "id": f"item_{model.requests}", "call_id": f"call_{model.requests}",
-            "status": "completed", "name": tool.name, "arguments": json.dumps(arguments),
-        }  # fmt: skip
+            "type": "function_call",
+            "id": f"item_{model.requests}",
+            "call_id": f"call_{model.requests}",
+            "status": "completed",
+            "name": tool.name,
+            "arguments": json.dumps(arguments),
+        }
         if tool.namespace is not None:
             item["namespace"] = tool.namespace
     answer: Json = {
-        "id": f"resp_{model.requests}", "object": "response", "created_at": 0, "status": "completed",
-        "model": asked.get("model", ""), "output": [item],
-        "usage": {"input_tokens": 1, "input_tokens_details": None, "output_tokens": 1, "output_tokens_details": None,
-                  "total_tokens": 2},
-    }  # fmt: skip
+        "id": f"resp_{model.requests}",
+        "object": "response",
+        "created_at": 0,
+        "status": "completed",
+        "model": asked.get("model", ""),
+        "output": [item],
+        "usage": {
+            "input_tokens": 1,
+            "input_tokens_details": None,
+            "output_tokens": 1,
+            "output_tokens_details": None,
+            "total_tokens": 2,
+        },
+    }
     started = {**answer, "status": "in_progress", "output": []}
     return [
         {"type": "response.created", "response": started},
@@ -239,11 +277,15 @@ def _openai_tools(tools: Any, namespace: str | None) -> Iterator[Offered]:
         if tool.get("type") == "namespace":
             yield from _openai_tools(tool.get("tools") or (), tool["name"])
         elif "name" in tool:
-            yield Offered(tool["name"], namespace, tool.get("description", ""), tool.get("parameters") or {})
+            yield Offered(
+                tool["name"], namespace, tool.get("description", ""), tool.get("parameters") or {}
+            )
 
 
 def _flat(content: Any) -> str:
     """The text of a result, which is a text or blocks of it."""
     if isinstance(content, str):
         return content
-    return "\n".join(str(block.get("text", "")) for block in content or () if isinstance(block, dict))
+    return "\n".join(
+        str(block.get("text", "")) for block in content or () if isinstance(block, dict)
+    )

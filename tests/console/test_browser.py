@@ -44,7 +44,9 @@ async def main() -> None:
 
 
 def add(library: recollect.Library, id: str, title: str, *contents: str, **more: Any) -> None:
-    messages = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(contents)]
+    messages = [
+        {"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(contents)
+    ]
     library.add_conversation(id, title, messages=messages, **more)
 
 
@@ -54,9 +56,15 @@ def add_many(library: recollect.Library, count: int, title: str = "Conversation 
         when = START - timedelta(minutes=n)
         message = recollect.Passage(f"m{n}", "user", f"said in {n}", created_at=when)
         documents.append(
-            recollect.Document("recollect", f"c{n}", title.format(n), passages=(message,), created_at=when,
-                               updated_at=when)
-        )  # fmt: skip
+            recollect.Document(
+                "recollect",
+                f"c{n}",
+                title.format(n),
+                passages=(message,),
+                created_at=when,
+                updated_at=when,
+            )
+        )
     library.store.save(documents)
 
 
@@ -67,10 +75,17 @@ def add_long(library: recollect.Library, count: int = 5_000) -> None:
             "The needle is here." if n == 2_309 else ""
         )
         passages.append(
-            recollect.Passage(f"m{n}", ("user", "assistant")[n % 2], text, parent=f"m{n - 1}" if n else None,
-                              created_at=START + timedelta(minutes=n))
-        )  # fmt: skip
-    long = recollect.Document("recollect", "long", "A long one", passages=tuple(passages), updated_at=START)
+            recollect.Passage(
+                f"m{n}",
+                ("user", "assistant")[n % 2],
+                text,
+                parent=f"m{n - 1}" if n else None,
+                created_at=START + timedelta(minutes=n),
+            )
+        )
+    long = recollect.Document(
+        "recollect", "long", "A long one", passages=tuple(passages), updated_at=START
+    )
     library.store.save([long])
 
 
@@ -78,7 +93,14 @@ def add_long(library: recollect.Library, count: int = 5_000) -> None:
 
 
 def test_the_list_shows_conversations_and_opens_them(site: Site, open_page: OpenPage) -> None:
-    add(site.library, "moss", "Moss in the rain", "How long does it take?", "A *year*.", namespace="garden")
+    add(
+        site.library,
+        "moss",
+        "Moss in the rain",
+        "How long does it take?",
+        "A *year*.",
+        namespace="garden",
+    )
     add(site.library, "bread", "Bread", "And the oven?")
     page = open_page()
     rows = page.locator(".row")
@@ -101,8 +123,12 @@ def test_ten_thousand_conversations_scroll(site: Site, open_page: OpenPage) -> N
     add_many(site.library, 10_000)
     page = open_page()
     expect(page.locator("[data-total-line]")).to_have_text("10,000 conversations")
-    height = page.evaluate("parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--row'))")
-    page.wait_for_function("high => document.querySelector('[data-list]').scrollHeight >= high", arg=9_999 * height)
+    height = page.evaluate(
+        "parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--row'))"
+    )
+    page.wait_for_function(
+        "high => document.querySelector('[data-list]').scrollHeight >= high", arg=9_999 * height
+    )
     for place in (5_000, 9_990, 20, 7_321, 7_400):
         page.evaluate("y => document.querySelector('[data-list]').scrollTop = y", place * height)
         row = page.locator(f".row[data-place='{place}']")
@@ -168,7 +194,9 @@ def test_what_another_process_saves_appears_at_once(site: Site, open_page: OpenP
     expect(page.locator(".row").filter(has_text="Renamed elsewhere")).to_be_visible()
 
 
-def test_new_messages_are_followed_at_the_end_and_told_elsewhere(site: Site, open_page: OpenPage) -> None:
+def test_new_messages_are_followed_at_the_end_and_told_elsewhere(
+    site: Site, open_page: OpenPage
+) -> None:
     texts = [f"line {n} " + "word " * 60 for n in range(30)]
     add(site.library, "grow", "Growing", *texts)
     page = open_page("/c/grow")
@@ -180,8 +208,12 @@ def test_new_messages_are_followed_at_the_end_and_told_elsewhere(site: Site, ope
     pill.click()
     expect(page.get_by_text("told, not followed")).to_be_in_viewport()
     expect(pill).to_be_hidden()
-    site.library.add_message("grow", "assistant", "followed " * 40 + "down to the last", parent=page.locator(
-        ".message").last.get_attribute("data-message"))  # fmt: skip
+    site.library.add_message(
+        "grow",
+        "assistant",
+        "followed " * 40 + "down to the last",
+        parent=page.locator(".message").last.get_attribute("data-message"),
+    )
     expect(page.get_by_text("down to the last")).to_be_in_viewport()
     expect(pill).to_be_hidden()
 
@@ -254,7 +286,9 @@ def test_going_back_to_the_hits_is_going_back_to_the_place(site: Site, open_page
     expect(page.locator("[data-hit-here]")).to_be_visible()
     page.go_back()
     expect(page.locator(".hit")).to_have_count(20)
-    page.wait_for_function("y => Math.abs(document.querySelector('#main').scrollTop - y) < 5", arg=before)
+    page.wait_for_function(
+        "y => Math.abs(document.querySelector('#main').scrollTop - y) < 5", arg=before
+    )
 
 
 def test_a_hit_in_a_long_conversation_is_shown_at_once(site: Site, open_page: OpenPage) -> None:
@@ -268,15 +302,21 @@ def test_a_hit_in_a_long_conversation_is_shown_at_once(site: Site, open_page: Op
     expect(hit).to_have_attribute("data-index", "2309")
     assert page.locator(".message").count() <= 200
     assert page.evaluate("CSS.highlights.get('sought').size") == 1
-    expect(page.locator("[data-position-said]")).to_have_text(re.compile(r"message 2,3\d\d of 5,000"))
+    expect(page.locator("[data-position-said]")).to_have_text(
+        re.compile(r"message 2,3\d\d of 5,000")
+    )
     expect(page.locator("[data-match-at]")).to_have_text("1")
 
     scroller = page.locator("[data-scroller]")
     scroller.evaluate("s => s.scrollTop = 0")
     expect(page.locator("[data-index='2249']")).to_be_attached()
-    numbers = page.evaluate("[...document.querySelectorAll('.message')].map(m => Number(m.dataset.index))")
+    numbers = page.evaluate(
+        "[...document.querySelectorAll('.message')].map(m => Number(m.dataset.index))"
+    )
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
-    expect(page.locator("[data-position-said]")).to_have_text(re.compile(r"message 2,2\d\d of 5,000"))
+    expect(page.locator("[data-position-said]")).to_have_text(
+        re.compile(r"message 2,2\d\d of 5,000")
+    )
 
     page.get_by_role("button", name="To the end").click()
     expect(page.get_by_text("Message number 4999")).to_be_in_viewport()
@@ -285,8 +325,10 @@ def test_a_hit_in_a_long_conversation_is_shown_at_once(site: Site, open_page: Op
     expect(page.get_by_text("Message number 0,")).to_be_in_viewport()
     for _ in range(8):  # reading on: what is far above goes again
         scroller.evaluate("s => s.scrollTop = s.scrollHeight")
-        page.wait_for_function("n => Number([...document.querySelectorAll('.message')].at(-1).dataset.index) > n",
-                               arg=numbers_end(page))  # fmt: skip
+        page.wait_for_function(
+            "n => Number([...document.querySelectorAll('.message')].at(-1).dataset.index) > n",
+            arg=numbers_end(page),
+        )
     assert page.locator(".message").count() <= 240
     page.locator("[data-position]").fill("1000")
     expect(page.locator("[data-index='999']")).to_be_in_viewport()
@@ -300,12 +342,16 @@ def numbers_end(page: Any) -> int:
 
 
 def test_branches_are_shown_and_switched(site: Site, open_page: OpenPage) -> None:
-    site.library.add_conversation("tree", "Tree", messages=[
-        {"id": "q", "role": "user", "content": "question"},
-        {"id": "a1", "role": "assistant", "content": "first answer", "parent": "q"},
-        {"id": "b1", "role": "user", "content": "thanks for the first", "parent": "a1"},
-        {"id": "a2", "role": "assistant", "content": "second answer", "parent": "q"},
-    ])  # fmt: skip
+    site.library.add_conversation(
+        "tree",
+        "Tree",
+        messages=[
+            {"id": "q", "role": "user", "content": "question"},
+            {"id": "a1", "role": "assistant", "content": "first answer", "parent": "q"},
+            {"id": "b1", "role": "user", "content": "thanks for the first", "parent": "a1"},
+            {"id": "a2", "role": "assistant", "content": "second answer", "parent": "q"},
+        ],
+    )
     page = open_page("/c/tree")
     expect(page.get_by_text("second answer")).to_be_visible()
     expect(page.locator(".which")).to_have_text("2/2")
@@ -321,13 +367,22 @@ def test_branches_are_shown_and_switched(site: Site, open_page: OpenPage) -> Non
 
 
 def test_markdown_and_code_are_rendered(site: Site, open_page: OpenPage) -> None:
-    site.library.add_conversation("md", "Markdown", messages=[
-        {"role": "user", "content": "How?"},
-        {"role": "assistant", "kind": "thinking", "content": "Let me think."},
-        {"role": "assistant", "kind": "tool_call", "tool": "docs", "content": '{"q": "gather"}'},
-        {"role": "assistant", "content": MARKDOWN, "model": "model-7"},
-        {"role": "user", "content": "For people.", "visibility": "human_only"},
-    ])  # fmt: skip
+    site.library.add_conversation(
+        "md",
+        "Markdown",
+        messages=[
+            {"role": "user", "content": "How?"},
+            {"role": "assistant", "kind": "thinking", "content": "Let me think."},
+            {
+                "role": "assistant",
+                "kind": "tool_call",
+                "tool": "docs",
+                "content": '{"q": "gather"}',
+            },
+            {"role": "assistant", "content": MARKDOWN, "model": "model-7"},
+            {"role": "user", "content": "For people.", "visibility": "human_only"},
+        ],
+    )
     page = open_page("/c/md")
     expect(page.locator(".body strong")).to_have_text("gather")
     expect(page.locator(".body code .k").first).to_have_text("async")
@@ -462,10 +517,18 @@ def test_commands_and_texts_are_copied(site: Site, open_page: OpenPage, browser:
 
 # -- importing ---
 
-EXPORT = json.dumps({"conversations": [
-    {"id": "up1", "title": "Uploaded one", "messages": [{"id": "1", "role": "user", "content": "from a file"}]},
-    {"id": "up2", "title": "Broken"},
-]})  # fmt: skip
+EXPORT = json.dumps(
+    {
+        "conversations": [
+            {
+                "id": "up1",
+                "title": "Uploaded one",
+                "messages": [{"id": "1", "role": "user", "content": "from a file"}],
+            },
+            {"id": "up2", "title": "Broken"},
+        ]
+    }
+)
 
 DROP = """([name, text]) => {
   const data = new DataTransfer();
@@ -500,10 +563,20 @@ def test_drag_and_drop_import_with_the_receipt_and_undo(site: Site, open_page: O
 def test_files_are_chosen_and_imported_one_after_the_other(site: Site, open_page: OpenPage) -> None:
     page = open_page("/imports")
     expect(page.locator(".none").last).to_have_text("Nothing was imported yet.")
-    page.locator(".page [data-files]").set_input_files([
-        {"name": "conversations.json", "mimeType": "application/json", "buffer": EXPORT.encode()},
-        {"name": "<img src=x onerror=alert(1)>.xyz", "mimeType": "text/plain", "buffer": b"just text"},
-    ])  # fmt: skip
+    page.locator(".page [data-files]").set_input_files(
+        [
+            {
+                "name": "conversations.json",
+                "mimeType": "application/json",
+                "buffer": EXPORT.encode(),
+            },
+            {
+                "name": "<img src=x onerror=alert(1)>.xyz",
+                "mimeType": "text/plain",
+                "buffer": b"just text",
+            },
+        ]
+    )
     cards = page.locator(".upload")
     expect(cards.nth(0)).to_have_attribute("data-state", "done")
     expect(cards.nth(1)).to_have_attribute("data-state", "failed")
@@ -518,9 +591,20 @@ def test_files_are_chosen_and_imported_one_after_the_other(site: Site, open_page
 
 def test_activity_is_drawn(site: Site, open_page: OpenPage) -> None:
     for n, model in enumerate(["model-a", "model-b", "model-a"]):
-        site.library.add_conversation(f"c{n}", "C", namespace=f"project {n % 2}", messages=[
-            {"role": "assistant", "content": f"text {n}", "model": model, "tool": "shears",
-             "created_at": f"2026-0{n + 1}-10T1{n}:00:00Z"}])  # fmt: skip
+        site.library.add_conversation(
+            f"c{n}",
+            "C",
+            namespace=f"project {n % 2}",
+            messages=[
+                {
+                    "role": "assistant",
+                    "content": f"text {n}",
+                    "model": model,
+                    "tool": "shears",
+                    "created_at": f"2026-0{n + 1}-10T1{n}:00:00Z",
+                }
+            ],
+        )
     page = open_page("/activity")
     expect(page.locator("figure")).to_have_count(7)
     bars = page.locator("figure").first.locator("rect.bar")
@@ -692,21 +776,43 @@ class _Listener(BaseHTTPRequestHandler):
 
 def test_what_is_stored_stays_text_and_asks_nobody(site: Site, open_page: OpenPage) -> None:
     asked: list[str] = []
-    listener = ThreadingHTTPServer(("127.0.0.1", 0), type("Listener", (_Listener,), {"asked": asked}))
+    listener = ThreadingHTTPServer(
+        ("127.0.0.1", 0), type("Listener", (_Listener,), {"asked": asked})
+    )
     threading.Thread(target=listener.serve_forever, daemon=True).start()
     beacon = f"http://127.0.0.1:{listener.server_port}/leak"
     nasty = f"</mark><img src={beacon} onerror=alert(1)><script>alert(2)</script><svg onload=alert(3)> zebra"
-    attacks = "\n\n".join([
-        nasty, f"![zebra]({beacon})", "[zebra](javascript:alert(4))", "[z](data:text/html,<script>alert(5)</script>)",
-        f"<style>*{{background:url({beacon})}}</style>", f"<link rel=prefetch href={beacon}>", "&lt;script&gt;alert(6)",
-        f"[ref]: {beacon}\n\n![x][ref]", f"```<img src={beacon}>\nzebra\n```", f"<iframe src={beacon}></iframe>",
-    ])  # fmt: skip
+    attacks = "\n\n".join(
+        [
+            nasty,
+            f"![zebra]({beacon})",
+            "[zebra](javascript:alert(4))",
+            "[z](data:text/html,<script>alert(5)</script>)",
+            f"<style>*{{background:url({beacon})}}</style>",
+            f"<link rel=prefetch href={beacon}>",
+            "&lt;script&gt;alert(6)",
+            f"[ref]: {beacon}\n\n![x][ref]",
+            f"```<img src={beacon}>\nzebra\n```",
+            f"<iframe src={beacon}></iframe>",
+        ]
+    )
     message = {
-        "id": nasty, "role": "assistant", "content": attacks, "author": nasty, "model": nasty, "tool": nasty,
-        "attachments": [{"name": nasty}], "citations": [nasty],
-    }  # fmt: skip
-    site.library.add_conversation(f"id {nasty}", nasty, messages=[message, {**message, "id": "2", "kind": "tool_call"}],
-                                  namespace=nasty, metadata={"tags": [nasty]})  # fmt: skip
+        "id": nasty,
+        "role": "assistant",
+        "content": attacks,
+        "author": nasty,
+        "model": nasty,
+        "tool": nasty,
+        "attachments": [{"name": nasty}],
+        "citations": [nasty],
+    }
+    site.library.add_conversation(
+        f"id {nasty}",
+        nasty,
+        messages=[message, {**message, "id": "2", "kind": "tool_call"}],
+        namespace=nasty,
+        metadata={"tags": [nasty]},
+    )
     page = open_page()
     page.locator(".row").click()
     expect(page.locator("h1")).to_have_text(nasty)

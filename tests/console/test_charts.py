@@ -28,7 +28,14 @@ def test_lying_bars_are_the_longest_first_and_the_rest_is_named() -> None:
     assert len(chart.rows) == 30
 
 
-@given(st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=50), st.integers(0, 10**9))))
+@given(
+    st.lists(
+        st.tuples(
+            st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=50),
+            st.integers(0, 10**9),
+        )
+    )
+)
 def test_any_name_stays_text(pairs: list[tuple[str, int]]) -> None:
     for chart in (bars("a <b>", pairs, "x"), columns("a <b>", pairs)):
         tags = {found.tag for found in ElementTree.fromstring(chart.drawing).iter()}
@@ -37,7 +44,11 @@ def test_any_name_stays_text(pairs: list[tuple[str, int]]) -> None:
 
 def test_months_without_messages_are_drawn_too() -> None:
     assert months([("2025-11", 1), ("2026-02", 2), ("no month", 3)]) == [
-        ("2025-11", 1), ("2025-12", 0), ("2026-01", 0), ("2026-02", 2)]  # fmt: skip
+        ("2025-11", 1),
+        ("2025-12", 0),
+        ("2026-01", 0),
+        ("2026-02", 2),
+    ]
     assert months([]) == []
     assert len(months([("1970-01", 1), ("2026-02", 2)])) == 60
 

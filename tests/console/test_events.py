@@ -27,7 +27,9 @@ async def until(stream: AsyncIterator[bytes], part: bytes) -> None:
     raise AssertionError("The stream ended.")
 
 
-def test_a_change_by_anybody_is_told_to_all_listeners(service: Service, library: recollect.Library) -> None:
+def test_a_change_by_anybody_is_told_to_all_listeners(
+    service: Service, library: recollect.Library
+) -> None:
     async def run() -> None:
         hub = Events(service)
         streams = [hub.stream(default_user(), here) for _ in range(3)]
@@ -37,7 +39,9 @@ def test_a_change_by_anybody_is_told_to_all_listeners(service: Service, library:
         number = 0
         while not all(task.done() for task in waiting):
             number += 1
-            await asyncio.to_thread(library.add_conversation, f"c{number}", messages=[{"role": "user", "content": "x"}])
+            await asyncio.to_thread(
+                library.add_conversation, f"c{number}", messages=[{"role": "user", "content": "x"}]
+            )
             await asyncio.wait(waiting, timeout=0.5)
         await asyncio.gather(*waiting)
         assert len(hub) == 3
@@ -70,7 +74,9 @@ def test_streams_end_when_the_server_does_or_the_page_is_gone(service: Service) 
     asyncio.run(run())
 
 
-def test_a_quiet_stream_is_kept_alive_and_a_long_one_ended(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quiet_stream_is_kept_alive_and_a_long_one_ended(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(events, "KEEP_ALIVE_SECONDS", 0.0)
     monkeypatch.setattr(events, "POLL_SECONDS", 0.01)
 

@@ -28,15 +28,27 @@ from recollect.serve.service import Service, ServiceConfig
 from recollect.settings import LIMITS, default_user
 from recollect.settings import place as placed
 
-EXPORT = json.dumps({"conversations": [
-    {"id": "up", "title": "Uploaded", "messages": [{"id": "1", "role": "user", "content": "from a file"}]},
-    {"id": "bad", "title": "Broken"},
-]}).encode()  # fmt: skip
+EXPORT = json.dumps(
+    {
+        "conversations": [
+            {
+                "id": "up",
+                "title": "Uploaded",
+                "messages": [{"id": "1", "role": "user", "content": "from a file"}],
+            },
+            {"id": "bad", "title": "Broken"},
+        ]
+    }
+).encode()
 
 
 def send(client: TestClient, name: str, data: bytes, headers: dict[str, str] | None = None) -> Any:
-    return client.post("/api/imports", params={"name": name}, content=data, headers={
-        "Content-Type": "application/octet-stream", "Accept": "*/*", **(headers or {})})  # fmt: skip
+    return client.post(
+        "/api/imports",
+        params={"name": name},
+        content=data,
+        headers={"Content-Type": "application/octet-stream", "Accept": "*/*", **(headers or {})},
+    )
 
 
 def ended(service: Service, id: str) -> jobs.Job:
@@ -63,7 +75,9 @@ def test_an_upload_is_imported_and_gives_a_receipt(
     assert [j["id"] for j in client.get("/api/imports").json()["imports"]] == [job.id]
 
 
-def test_a_receipt_names_the_file_not_the_servers_folders(client: TestClient, service: Service) -> None:
+def test_a_receipt_names_the_file_not_the_servers_folders(
+    client: TestClient, service: Service
+) -> None:
     id = send(client, "conversations.json", EXPORT).json()["id"]
     receipt = ended(service, id).receipt
     assert receipt
@@ -103,10 +117,14 @@ def test_an_upload_that_breaks_off_leaves_nothing(site: Site) -> None:
     assert site.service.jobs.of(default_user()) == []
 
 
-def test_an_import_is_taken_back(client: TestClient, service: Service, library: recollect.Library) -> None:
+def test_an_import_is_taken_back(
+    client: TestClient, service: Service, library: recollect.Library
+) -> None:
     receipt = ended(service, send(client, "conversations.json", EXPORT).json()["id"]).receipt
     assert receipt
-    answer = client.post(f"/api/receipts/{receipt.id}/undo", headers={"Content-Type": "application/json"})
+    answer = client.post(
+        f"/api/receipts/{receipt.id}/undo", headers={"Content-Type": "application/json"}
+    )
     assert answer.status_code == 200
     assert answer.json()["undone_at"]
     assert library.conversations() == ([], 0)
@@ -114,7 +132,9 @@ def test_an_import_is_taken_back(client: TestClient, service: Service, library: 
     assert client.post("/api/receipts/999/undo").status_code == 404
 
 
-def test_a_zip_is_imported(client: TestClient, service: Service, library: recollect.Library) -> None:
+def test_a_zip_is_imported(
+    client: TestClient, service: Service, library: recollect.Library
+) -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("conversations.json", EXPORT)
@@ -135,8 +155,11 @@ def test_a_note_that_is_sent_is_known_by_its_name_alone(
 
 @pytest.mark.parametrize(
     ("name", "data", "said"),
-    [("notes.xyz", b"just text", "no known format"), ("export.zip", b"not a zip", "not a readable zip")],
-)  # fmt: skip
+    [
+        ("notes.xyz", b"just text", "no known format"),
+        ("export.zip", b"not a zip", "not a readable zip"),
+    ],
+)
 def test_what_cannot_be_read_is_told_with_the_reason(
     client: TestClient, service: Service, name: str, data: bytes, said: str
 ) -> None:
@@ -148,12 +171,23 @@ def test_what_cannot_be_read_is_told_with_the_reason(
     assert not any(service.jobs.folder.iterdir())
 
 
-def test_a_person_may_say_what_a_file_is(client: TestClient, service: Service, library: recollect.Library) -> None:
-    answer = client.post("/api/imports", params={"name": "idea.md", "as": "prompts"}, content=b"Beans", headers={
-        "Content-Type": "application/octet-stream", "Accept": "*/*"})  # fmt: skip
+def test_a_person_may_say_what_a_file_is(
+    client: TestClient, service: Service, library: recollect.Library
+) -> None:
+    answer = client.post(
+        "/api/imports",
+        params={"name": "idea.md", "as": "prompts"},
+        content=b"Beans",
+        headers={"Content-Type": "application/octet-stream", "Accept": "*/*"},
+    )
     assert ended(service, answer.json()["id"]).state == DONE
     assert library.store.document("idea").source == "prompt"
-    assert client.post("/api/imports", params={"name": "a.md", "as": "music"}, content=b"x").status_code == 400
+    assert (
+        client.post(
+            "/api/imports", params={"name": "a.md", "as": "music"}, content=b"x"
+        ).status_code
+        == 400
+    )
 
 
 def test_an_empty_file_is_refused(client: TestClient, service: Service) -> None:
@@ -181,7 +215,9 @@ def test_a_file_over_the_cap_leaves_nothing(
     assert not any(service.jobs.folder.iterdir())
 
 
-def test_a_full_disk_is_told_before_anything_is_written(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_told_before_anything_is_written(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Full:
         free = 1_000
 
@@ -206,7 +242,9 @@ def test_a_job_belongs_to_its_user(
     assert client.post("/api/receipts/1/undo", headers=reader).status_code == 403
 
 
-def test_a_user_may_not_pile_up_imports(client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_may_not_pile_up_imports(
+    client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(jobs, "LIMITS", replace(LIMITS, waiting_imports=0))
     answer = send(client, "conversations.json", EXPORT)
     assert answer.status_code == 429
@@ -224,7 +262,9 @@ def test_uploads_are_for_the_server_alone(service: Service) -> None:
     assert not any(service.jobs.folder.iterdir())
 
 
-def test_imports_of_one_user_wait_for_each_other(service: Service, user: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_imports_of_one_user_wait_for_each_other(
+    service: Service, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     go, began, at_once, most = threading.Event(), threading.Event(), [0], [0]
     real = Jobs._import
 
@@ -253,7 +293,9 @@ def test_imports_of_one_user_wait_for_each_other(service: Service, user: str, mo
     assert [job.state for job in made] == [DONE] * 3
 
 
-def test_an_accepted_upload_survives_a_restart(place: str, user: str, library: recollect.Library) -> None:
+def test_an_accepted_upload_survives_a_restart(
+    place: str, user: str, library: recollect.Library
+) -> None:
     first = Service(placed(place), ServiceConfig())
     first.jobs.drain()  # it stops before the import begins
     with first.jobs.upload(default_user(), "conversations.json") as upload:
@@ -270,7 +312,9 @@ def test_an_accepted_upload_survives_a_restart(place: str, user: str, library: r
     assert not any(again.jobs.folder.iterdir())
 
 
-def test_what_was_never_finished_is_removed_after_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_never_finished_is_removed_after_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service = Service(tmp_path, ServiceConfig())
     left = tmp_path / "uploads" / "abc"
     left.mkdir(parents=True)

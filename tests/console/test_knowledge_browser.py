@@ -32,11 +32,17 @@ Moss likes **shade**. See [[Rain barrel]] and [[Snow]].
 | 1 | 2 |
 """
 CARD = {
-    "name": "Fern", "description": "Fern is *an old gardener* who speaks slowly.", "personality": "Patient.",
-    "first_mes": "*looks up* Oh. You came.", "alternate_greetings": ["Good morning!"], "creator": "Ann",
+    "name": "Fern",
+    "description": "Fern is *an old gardener* who speaks slowly.",
+    "personality": "Patient.",
+    "first_mes": "*looks up* Oh. You came.",
+    "alternate_greetings": ["Good morning!"],
+    "creator": "Ann",
     "tags": ["garden"],
-    "character_book": {"entries": [{"keys": ["door"], "content": "The greenhouse has four doors."}]},
-}  # fmt: skip
+    "character_book": {
+        "entries": [{"keys": ["door"], "content": "The greenhouse has four doors."}]
+    },
+}
 
 expect.set_options(timeout=15_000)
 
@@ -54,16 +60,38 @@ def transcript(cues: int) -> str:
 def fill(library: recollect.Library) -> None:
     know = library.knowledge
     library.add_conversation(
-        "pears", "On pears", messages=[{"id": "m", "role": "user", "content": "moss on a pear tree"}]
+        "pears",
+        "On pears",
+        messages=[{"id": "m", "role": "user", "content": "moss on a pear tree"}],
     )
-    know.create("notes", {"title": "Rain barrel", "content": "It feeds the [[Moss garden]].", "keywords": ["garden"]})
+    know.create(
+        "notes",
+        {
+            "title": "Rain barrel",
+            "content": "It feeds the [[Moss garden]].",
+            "keywords": ["garden"],
+        },
+    )
     know.create("notes", {"title": "Moss garden", "content": MOSS, "keywords": ["garden", "green"]})
-    know.create("media", {"title": "A talk on moss", "media_type": "video", "transcript": transcript(60),
-                          "url": "https://www.youtube.com/watch?v=abc", "keywords": ["talk"]})  # fmt: skip
+    know.create(
+        "media",
+        {
+            "title": "A talk on moss",
+            "media_type": "video",
+            "transcript": transcript(60),
+            "url": "https://www.youtube.com/watch?v=abc",
+            "keywords": ["talk"],
+        },
+    )
     know.create("media", {"title": "On ferns", "media_type": "pdf", "content": "Ferns are old."})
     know.create("characters", {"card": CARD})
     know.create(
-        "prompts", {"name": "Explain", "system_prompt": "You are a gardener.", "user_prompt": "Explain {{it}}."}
+        "prompts",
+        {
+            "name": "Explain",
+            "system_prompt": "You are a gardener.",
+            "user_prompt": "Explain {{it}}.",
+        },
     )
 
 
@@ -127,7 +155,9 @@ def test_what_is_written_elsewhere_appears(site: Site, open_page: OpenPage) -> N
 # -- reading ---
 
 
-def test_links_lead_from_note_to_note_and_to_those_not_written_yet(site: Site, open_page: OpenPage) -> None:
+def test_links_lead_from_note_to_note_and_to_those_not_written_yet(
+    site: Site, open_page: OpenPage
+) -> None:
     fill(site.library)
     page = open_page(f"/knowledge/notes/{id_of(site.library, 'notes', 'Moss garden')}")
     expect(page.locator(".note-body strong")).to_have_text("shade")
@@ -159,13 +189,17 @@ def test_a_transcript_goes_to_the_second(site: Site, open_page: OpenPage) -> Non
     expect(page).to_have_url(re.compile(f"#t={second}$"))
     expect(here).to_have_text(f"Sentence number {second // 4} about moss and rain.")
     assert page.evaluate("document.documentElement.scrollTop + document.body.scrollTop") == 0
-    expect(page.locator(".watch").nth(1)).to_have_attribute("href", f"https://www.youtube.com/watch?v=abc&t={second}s")
+    expect(page.locator(".watch").nth(1)).to_have_attribute(
+        "href", f"https://www.youtube.com/watch?v=abc&t={second}s"
+    )
     page.go_back()
     expect(here).to_have_text("Sentence number 33 about moss and rain.")
 
 
 def test_a_second_far_into_a_long_transcript_is_found(site: Site, open_page: OpenPage) -> None:
-    site.library.knowledge.create("media", {"title": "Long", "media_type": "podcast", "transcript": transcript(5_000)})
+    site.library.knowledge.create(
+        "media", {"title": "Long", "media_type": "podcast", "transcript": transcript(5_000)}
+    )
     page = open_page(f"/knowledge/media/{id_of(site.library, 'media', 'Long')}#t=18001")
     expect(page.locator("[data-here]")).to_have_text("Sentence number 4500 about moss and rain.")
     expect(page.locator("[data-here]")).to_be_in_viewport()
@@ -246,7 +280,9 @@ def test_who_was_slower_sees_the_difference_and_decides(site: Site, open_page: O
     page.get_by_label("Text", exact=True).fill("It feeds the moss. Mine.")
     site.library.knowledge.edit("notes", id, {"content": "It feeds the ferns. Theirs."})
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert")).to_contain_text("Somebody changed this note while you were writing")
+    expect(page.get_by_role("alert")).to_contain_text(
+        "Somebody changed this note while you were writing"
+    )
     expect(page.locator(".difference .gone")).to_contain_text("Theirs.")
     expect(page.locator(".difference .come")).to_contain_text("Mine.")
     expect(page.get_by_label("Text", exact=True)).to_have_value("It feeds the moss. Mine.")
@@ -254,7 +290,9 @@ def test_who_was_slower_sees_the_difference_and_decides(site: Site, open_page: O
     expect(page.locator(".note-body")).to_have_text("It feeds the moss. Mine.")
 
 
-def test_what_is_not_saved_is_still_there_after_going_elsewhere(site: Site, open_page: OpenPage) -> None:
+def test_what_is_not_saved_is_still_there_after_going_elsewhere(
+    site: Site, open_page: OpenPage
+) -> None:
     fill(site.library)
     page = open_page("/knowledge/notes?new=true")
     page.get_by_label("Text", exact=True).fill("half a thought")
@@ -268,7 +306,11 @@ def test_what_is_not_saved_is_still_there_after_going_elsewhere(site: Site, open
 
 def test_delete_and_undo(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
-    for source, title in (("notes", "Moss garden"), ("media", "A talk on moss"), ("characters", "Fern")):
+    for source, title in (
+        ("notes", "Moss garden"),
+        ("media", "A talk on moss"),
+        ("characters", "Fern"),
+    ):
         before = site.library.store.document(id_of(site.library, source, title))
         page = open_page(f"/knowledge/{source}/{before.id}")
         page.keyboard.press("#")
@@ -336,7 +378,11 @@ def test_on_a_phone(site: Site, open_page: OpenPage) -> None:
 
 def test_in_the_dark(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
-    for path in ("notes", f"media/{id_of(site.library, 'media', 'A talk on moss')}#t=40", "characters/Fern"):
+    for path in (
+        "notes",
+        f"media/{id_of(site.library, 'media', 'A talk on moss')}#t=40",
+        "characters/Fern",
+    ):
         page = open_page(f"/knowledge/{path}", dark=True)
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") in (
             "rgba(0, 0, 0, 0)",
@@ -365,8 +411,14 @@ def test_everything_that_can_be_used_has_a_name(site: Site, open_page: OpenPage)
 
 def test_what_is_stored_stays_text_and_asks_nobody(site: Site, open_page: OpenPage) -> None:
     know = site.library.knowledge
-    know.create("notes", {"title": NASTY, "content": f"{NASTY}\n\n![x](https://tracker.example/x.png) [[{NASTY}]]"})
-    know.create("characters", {"card": {"name": NASTY, "description": f"![x](https://tracker.example/x.png) {NASTY}"}})
+    know.create(
+        "notes",
+        {"title": NASTY, "content": f"{NASTY}\n\n![x](https://tracker.example/x.png) [[{NASTY}]]"},
+    )
+    know.create(
+        "characters",
+        {"card": {"name": NASTY, "description": f"![x](https://tracker.example/x.png) {NASTY}"}},
+    )
     know.create("prompts", {"name": NASTY, "user_prompt": NASTY})
     for source in ("notes", "characters", "prompts"):
         page = open_page(f"/knowledge/{source}")

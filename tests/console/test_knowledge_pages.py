@@ -22,7 +22,9 @@ from recollect.serve.console import items, links, rendering, writing
 
 PART = {"X-Recollect-Fragment": "part"}
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
-POINT = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTOIXQAAAABJRU5ErkJggg==")
+POINT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTOIXQAAAABJRU5ErkJggg=="
+)
 VTT = """WEBVTT
 
 00:00:01.000 --> 00:00:04.000
@@ -45,7 +47,9 @@ def form_of(html: str) -> dict[str, list[str]]:
     """What a browser would send of the form that is written in."""
     form = html[html.index("data-writing") :]
     found: dict[str, list[str]] = {}
-    for tag in re.finditer(r"<input\b([^>]*)>|<textarea\b([^>]*)>\n?(.*?)</textarea>", form, re.DOTALL):
+    for tag in re.finditer(
+        r"<input\b([^>]*)>|<textarea\b([^>]*)>\n?(.*?)</textarea>", form, re.DOTALL
+    ):
         attributes = dict(re.findall(r'(\w+)="([^"]*)"', tag[1] or tag[2] or ""))
         value = tag[3] if tag[3] is not None else attributes.get("value", "")
         if "name" in attributes:
@@ -56,14 +60,21 @@ def form_of(html: str) -> dict[str, list[str]]:
 
 def send(client: TestClient, address: str, fields: dict[str, list[str]]) -> Any:
     body = urlencode(fields, doseq=True)
-    return client.post(address, content=body, headers={"Content-Type": "application/x-www-form-urlencoded"})
+    return client.post(
+        address, content=body, headers={"Content-Type": "application/x-www-form-urlencoded"}
+    )
 
 
 # -- lists ---
 
 
 def test_every_kind_has_a_tab(client: TestClient) -> None:
-    for name, label in (("notes", "Notes"), ("media", "Media"), ("characters", "Characters"), ("prompts", "Prompts")):
+    for name, label in (
+        ("notes", "Notes"),
+        ("media", "Media"),
+        ("characters", "Characters"),
+        ("prompts", "Prompts"),
+    ):
         html = client.get(f"/knowledge/{name}").text
         assert f'<h1 tabindex="-1">{label}</h1>' in html
         assert f'data-tab="{name}" aria-current="true">{label}</a>' in html
@@ -83,14 +94,23 @@ def test_unknown_kinds_have_no_page_and_conversations_have_their_own(client: Tes
 
 @pytest.mark.parametrize(
     ("asked", "found"),
-    [("", {"Talk", "Paper"}), ("tag=green", {"Talk"}), ("type=pdf", {"Paper"}), ("title=pap", {"Paper"}),
-     ("type=pdf&tag=green", set())],
-)  # fmt: skip
+    [
+        ("", {"Talk", "Paper"}),
+        ("tag=green", {"Talk"}),
+        ("type=pdf", {"Paper"}),
+        ("title=pap", {"Paper"}),
+        ("type=pdf&tag=green", set()),
+    ],
+)
 def test_the_list_of_a_kind_is_filtered(
     client: TestClient, library: recollect.Library, asked: str, found: set[str]
 ) -> None:
-    library.knowledge.create("media", {"title": "Talk", "media_type": "video", "content": "x", "keywords": ["green"]})
-    library.knowledge.create("media", {"title": "Paper", "media_type": "pdf", "content": "y", "author": "Ann"})
+    library.knowledge.create(
+        "media", {"title": "Talk", "media_type": "video", "content": "x", "keywords": ["green"]}
+    )
+    library.knowledge.create(
+        "media", {"title": "Paper", "media_type": "pdf", "content": "y", "author": "Ann"}
+    )
     library.knowledge.create("notes", {"title": "Note", "content": "z", "keywords": ["green"]})
     rows = client.get(f"/console/rows?source=media&{asked}", headers=PART).text
     assert set(re.findall(r'class="title">([^<]*)<', rows)) == found
@@ -98,9 +118,18 @@ def test_the_list_of_a_kind_is_filtered(
     assert set(re.findall(r'class="title">([^<]*)<', page)) == found
 
 
-def test_the_list_says_what_is_known_of_an_item(client: TestClient, library: recollect.Library) -> None:
+def test_the_list_says_what_is_known_of_an_item(
+    client: TestClient, library: recollect.Library
+) -> None:
     library.knowledge.create(
-        "media", {"title": "Paper", "media_type": "pdf", "content": "y", "author": "Ann", "keywords": ["green"]}
+        "media",
+        {
+            "title": "Paper",
+            "media_type": "pdf",
+            "content": "y",
+            "author": "Ann",
+            "keywords": ["green"],
+        },
     )
     said = shown(client.get("/console/sidebar?source=media", headers=PART).text)
     assert "Paper now pdf · Ann green" in said
@@ -121,7 +150,8 @@ def test_the_start_page_tells_of_everything(client: TestClient, library: recolle
 
 def test_a_note_is_shown_as_markdown(client: TestClient, library: recollect.Library) -> None:
     made = library.knowledge.create(
-        "notes", {"title": "Moss", "content": "# Moss\n\nIt likes **shade**.", "keywords": ["green"]}
+        "notes",
+        {"title": "Moss", "content": "# Moss\n\nIt likes **shade**.", "keywords": ["green"]},
     )
     html = client.get(f"/knowledge/notes/{made.id}").text
     assert "<strong>shade</strong>" in html
@@ -136,9 +166,11 @@ def test_a_note_is_shown_as_markdown(client: TestClient, library: recollect.Libr
 
 def notes(library: recollect.Library) -> None:
     for id, title, metadata in (
-        ("vault/garden/Moss", "Moss", {}), ("vault/Rain", "Rain", {"aliases": ["Water from above"]}),
-        ("vault/garden/Rain", "Rain here", {}), ("vault/kitchen/Bread", "How to bake bread", {}),
-    ):  # fmt: skip
+        ("vault/garden/Moss", "Moss", {}),
+        ("vault/Rain", "Rain", {"aliases": ["Water from above"]}),
+        ("vault/garden/Rain", "Rain here", {}),
+        ("vault/kitchen/Bread", "How to bake bread", {}),
+    ):
         note = editing.made(NOTE, {"title": title, "content": f"text of {id}"})
         library.store.save([replace(note, id=id, origin="notes", origin_id=id, metadata=metadata)])
 
@@ -146,13 +178,17 @@ def notes(library: recollect.Library) -> None:
 @pytest.mark.parametrize(
     ("target", "of", "found"),
     [
-        ("Rain", "vault/garden/Moss", "vault/garden/Rain"), ("Rain", "vault/kitchen/Bread", "vault/Rain"),
-        ("garden/Rain", "vault/kitchen/Bread", "vault/garden/Rain"), ("rain here", "", "vault/garden/Rain"),
-        ("HOW TO BAKE BREAD", "", "vault/kitchen/Bread"), ("Bread.md#Oven", "", "vault/kitchen/Bread"),
+        ("Rain", "vault/garden/Moss", "vault/garden/Rain"),
+        ("Rain", "vault/kitchen/Bread", "vault/Rain"),
+        ("garden/Rain", "vault/kitchen/Bread", "vault/garden/Rain"),
+        ("rain here", "", "vault/garden/Rain"),
+        ("HOW TO BAKE BREAD", "", "vault/kitchen/Bread"),
+        ("Bread.md#Oven", "", "vault/kitchen/Bread"),
         ("../garden/Moss.md", "vault/kitchen/Bread", "vault/garden/Moss"),
-        ("water from above", "vault/garden/Moss", "vault/Rain"), ("#Above", "vault/Rain", "vault/Rain"),
+        ("water from above", "vault/garden/Moss", "vault/Rain"),
+        ("#Above", "vault/Rain", "vault/Rain"),
     ],
-)  # fmt: skip
+)
 def test_a_link_leads_to_the_note_that_it_means(
     client: TestClient, library: recollect.Library, target: str, of: str, found: str
 ) -> None:
@@ -162,7 +198,9 @@ def test_a_link_leads_to_the_note_that_it_means(
     assert f'data-address="{links.item_url("notes", found)}"' in html
 
 
-def test_a_link_to_a_note_that_is_not_there_offers_to_write_it(client: TestClient, library: recollect.Library) -> None:
+def test_a_link_to_a_note_that_is_not_there_offers_to_write_it(
+    client: TestClient, library: recollect.Library
+) -> None:
     notes(library)
     html = client.get(links.linked("Snow & ice", "vault/Rain")).text
     assert "There is no note called Snow & ice" in shown(html)
@@ -174,26 +212,51 @@ def test_a_link_to_a_note_that_is_not_there_offers_to_write_it(client: TestClien
 @pytest.mark.parametrize(
     ("text", "html"),
     [
-        ("[[A b]]", '<a class="wiki" href="/knowledge/notes?link=A%20b&amp;of=n" rel="noopener noreferrer nofollow">A'),
-        ("[[A|see *b*]]", ">see *b*</a>"), ("![[A]]", 'link=A&amp;of=n"'), ("`[[A]]`", "<code>[[A]]</code>"),
-        ("[[A#c]]", "link=A%23c&amp;of=n"), ("[[]] [[ ]]", "[[]] [[ ]]"), ("[[a\nb]]", "[[a<br>"),
-        ("[x](/logout)", "[x](/logout)"), ("[x](javascript:alert)", "[x](javascript:alert)"),
-        ("[w](https://a.org)", '<a href="https://a.org" target="_blank" rel="noopener noreferrer nofollow">w</a>'),
-        ("![p](https://a.example/p.png)", '<a class="image" href="https://a.example/p.png" target="_blank"'),
+        (
+            "[[A b]]",
+            '<a class="wiki" href="/knowledge/notes?link=A%20b&amp;of=n" rel="noopener noreferrer nofollow">A',
+        ),
+        ("[[A|see *b*]]", ">see *b*</a>"),
+        ("![[A]]", 'link=A&amp;of=n"'),
+        ("`[[A]]`", "<code>[[A]]</code>"),
+        ("[[A#c]]", "link=A%23c&amp;of=n"),
+        ("[[]] [[ ]]", "[[]] [[ ]]"),
+        ("[[a\nb]]", "[[a<br>"),
+        ("[x](/logout)", "[x](/logout)"),
+        ("[x](javascript:alert)", "[x](javascript:alert)"),
+        (
+            "[w](https://a.org)",
+            '<a href="https://a.org" target="_blank" rel="noopener noreferrer nofollow">w</a>',
+        ),
+        (
+            "![p](https://a.example/p.png)",
+            '<a class="image" href="https://a.example/p.png" target="_blank"',
+        ),
         ("[a](b%20c.md)", '<a class="wiki" href="/knowledge/notes?link=b%20c.md&amp;of=n"'),
-        ("[a](../b.md#c)", 'link=..%2Fb.md%23c&amp;of=n"'), ("[a](//evil.example/b.md)", "[a](//evil"),
-        ("[a](x:b.md)", "[a](x:b.md)"), ("![a](b.png)", "<span>Image: a</span>"), ("[a](b.exe)", "[a](b.exe)"),
-        ("[[<b>x</b>]]", "&lt;b&gt;x&lt;/b&gt;</a>"), ('[["onload="x]]', "link=%22onload%3D%22x"),
-        ("| a |\n|---|\n| [[A\\|b]] |", '<td><a class="wiki" href="/knowledge/notes?link=A&amp;of=n"'),
+        ("[a](../b.md#c)", 'link=..%2Fb.md%23c&amp;of=n"'),
+        ("[a](//evil.example/b.md)", "[a](//evil"),
+        ("[a](x:b.md)", "[a](x:b.md)"),
+        ("![a](b.png)", "<span>Image: a</span>"),
+        ("[a](b.exe)", "[a](b.exe)"),
+        ("[[<b>x</b>]]", "&lt;b&gt;x&lt;/b&gt;</a>"),
+        ('[["onload="x]]', "link=%22onload%3D%22x"),
+        (
+            "| a |\n|---|\n| [[A\\|b]] |",
+            '<td><a class="wiki" href="/knowledge/notes?link=A&amp;of=n"',
+        ),
     ],
-)  # fmt: skip
+)
 def test_links_of_notes_lead_to_notes_and_nowhere_else(text: str, html: str) -> None:
     assert html in rendering.note(text, "n")
 
 
 def test_lines_end_where_the_writer_ended_them() -> None:
-    assert "<br>" in rendering.note("Roses are red,\nviolets are blue,\nsugar is sweet,\nand so are you.", "n")
-    wrapped = "\n".join(["A line that a program ended at a margin of about eighty characters or so, as"] * 5)
+    assert "<br>" in rendering.note(
+        "Roses are red,\nviolets are blue,\nsugar is sweet,\nand so are you.", "n"
+    )
+    wrapped = "\n".join(
+        ["A line that a program ended at a margin of about eighty characters or so, as"] * 5
+    )
     assert "<br>" not in rendering.note(f"# Title\n\n{wrapped}\n\n- one\n- two", "n")
 
 
@@ -213,7 +276,9 @@ def test_a_long_note_is_shown_in_parts(client: TestClient, library: recollect.Li
     following = re.search(r'data-more="after" data-p="(\d+)"', html)
     seen = html
     while following:
-        part = client.get(f"/console/part?source=notes&id={made.id}&p={following[1]}", headers=PART).text
+        part = client.get(
+            f"/console/part?source=notes&id={made.id}&p={following[1]}", headers=PART
+        ).text
         seen += part
         following = re.search(r'data-more="after" data-p="(\d+)"', part)
     assert "Paragraph 599 of" in seen
@@ -228,7 +293,13 @@ def test_a_long_note_is_shown_in_parts(client: TestClient, library: recollect.Li
 def test_a_transcript_has_times_to_go_to(client: TestClient, library: recollect.Library) -> None:
     made = library.knowledge.create(
         "media",
-        {"title": "On moss", "media_type": "video", "transcript": VTT, "url": "https://youtu.be/abc", "author": "Ann"},
+        {
+            "title": "On moss",
+            "media_type": "video",
+            "transcript": VTT,
+            "url": "https://youtu.be/abc",
+            "author": "Ann",
+        },
     )
     html = client.get(f"/knowledge/media/{made.id}").text
     assert '<a class="clock" href="#t=1"' in html
@@ -240,8 +311,12 @@ def test_a_transcript_has_times_to_go_to(client: TestClient, library: recollect.
     assert "video by Ann youtu.be" in shown(html)
 
 
-@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "/logout", "//evil.example", "https://"])
-def test_only_addresses_of_the_web_become_links(client: TestClient, library: recollect.Library, url: str) -> None:
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "data:text/html,x", "/logout", "//evil.example", "https://"]
+)
+def test_only_addresses_of_the_web_become_links(
+    client: TestClient, library: recollect.Library, url: str
+) -> None:
     made = library.knowledge.create("media", {"title": "On moss", "transcript": VTT, "url": url})
     html = client.get(f"/knowledge/media/{made.id}").text
     assert "watch" not in html
@@ -252,26 +327,37 @@ def test_only_addresses_of_the_web_become_links(client: TestClient, library: rec
     ("address", "there"),
     [
         ("https://www.youtube.com/watch?v=a&t=9", "https://www.youtube.com/watch?v=a&t=62s"),
-        ("https://youtu.be/a", "https://youtu.be/a?t=62s"), ("https://vimeo.com/1", "https://vimeo.com/1#t=62s"),
+        ("https://youtu.be/a", "https://youtu.be/a?t=62s"),
+        ("https://vimeo.com/1", "https://vimeo.com/1#t=62s"),
         ("https://www.twitch.tv/videos/1", "https://www.twitch.tv/videos/1?t=0h1m2s"),
-        ("https://a.example/x.mp3?y=1", "https://a.example/x.mp3?y=1#t=62"), ("https://a.example/x", ""),
-        ("https://youtube.com.evil.example/watch", ""), ("javascript:alert(1)//youtu.be", ""),
-        ("https://[", ""), ("", ""),
+        ("https://a.example/x.mp3?y=1", "https://a.example/x.mp3?y=1#t=62"),
+        ("https://a.example/x", ""),
+        ("https://youtube.com.evil.example/watch", ""),
+        ("javascript:alert(1)//youtu.be", ""),
+        ("https://[", ""),
+        ("", ""),
     ],
-)  # fmt: skip
+)
 def test_a_recording_is_played_from_a_second(address: str, there: str) -> None:
     assert links.at_second(address, 62.9) == there
 
 
 def test_times_are_written_as_people_do() -> None:
-    assert [items.clock(s) for s in (0, 62.9, 3600, 36_061)] == ["0:00", "1:02", "1:00:00", "10:01:01"]
+    assert [items.clock(s) for s in (0, 62.9, 3600, 36_061)] == [
+        "0:00",
+        "1:02",
+        "1:00:00",
+        "10:01:01",
+    ]
 
 
 def test_pages_of_a_document_are_told(client: TestClient, library: recollect.Library) -> None:
     from recollect.items import with_text
 
     text = "First page. " * 200 + "Second page. " * 200
-    document = Document("media", "paper.pdf", "Paper", MEDIA, metadata={"media_type": "pdf", "pages": 2}, id="paper")
+    document = Document(
+        "media", "paper.pdf", "Paper", MEDIA, metadata={"media_type": "pdf", "pages": 2}, id="paper"
+    )
     library.store.save([with_text(document, text, [0, 2400])])
     html = client.get("/knowledge/media/paper").text
     assert '<span class="leaf" id="page=1">Page 1</span>' in html
@@ -282,23 +368,36 @@ def test_pages_of_a_document_are_told(client: TestClient, library: recollect.Lib
 # -- characters and prompts ---
 
 
-def character(library: recollect.Library, picture: bytes = b"", media_type: str = "image/png") -> str:
+def character(
+    library: recollect.Library, picture: bytes = b"", media_type: str = "image/png"
+) -> str:
     card = {
-        "name": "Fern", "description": "An *old* gardener.", "first_mes": "Oh.",
+        "name": "Fern",
+        "description": "An *old* gardener.",
+        "first_mes": "Oh.",
         "alternate_greetings": ["Hello!", "Hi."],
-        "character_book": {"entries": [{"keys": ["door"], "content": "Four **doors**."}]}, "creator": "Ann",
+        "character_book": {"entries": [{"keys": ["door"], "content": "Four **doors**."}]},
+        "creator": "Ann",
         "extensions": {"kept": 1},
-    }  # fmt: skip
+    }
     id = library.knowledge.create("characters", {"card": card}).id
     if picture:
         document = library.store.document(id)
         first, *rest = document.passages
-        avatar = {"type": "avatar", "media_type": media_type, "data": base64.b64encode(picture).decode()}
-        library.store.rewrite(id, replace(document, passages=(first._replace(attachments=(avatar,)), *rest)))
+        avatar = {
+            "type": "avatar",
+            "media_type": media_type,
+            "data": base64.b64encode(picture).decode(),
+        }
+        library.store.rewrite(
+            id, replace(document, passages=(first._replace(attachments=(avatar,)), *rest))
+        )
     return id
 
 
-def test_a_character_is_shown_with_its_picture_and_fields(client: TestClient, library: recollect.Library) -> None:
+def test_a_character_is_shown_with_its_picture_and_fields(
+    client: TestClient, library: recollect.Library
+) -> None:
     id = character(library, POINT)
     html = client.get("/knowledge/characters/Fern").text
     assert f'data-id="{id}"' in html, "a character is known by its name too"
@@ -329,13 +428,19 @@ def test_only_pictures_are_given_out_as_pictures(
 def test_a_prompt_is_shown_field_by_field(client: TestClient, library: recollect.Library) -> None:
     made = library.knowledge.create(
         "prompts",
-        {"name": "Ask", "author": "Ann", "details": "For *plants*.", "user_prompt": "Explain {{topic}}\n*as is*"},
+        {
+            "name": "Ask",
+            "author": "Ann",
+            "details": "For *plants*.",
+            "user_prompt": "Explain {{topic}}\n*as is*",
+        },
     )
     html = client.get(f"/knowledge/prompts/{made.id}").text
     assert "For <em>plants</em>." in html
     assert '<pre class="plain">Explain {{topic}}\n*as is*</pre>' in html
     assert (
-        client.get(f"/console/text?source=prompts&id={made.id}&field=user_prompt").text == "Explain {{topic}}\n*as is*"
+        client.get(f"/console/text?source=prompts&id={made.id}&field=user_prompt").text
+        == "Explain {{topic}}\n*as is*"
     )
 
 
@@ -343,9 +448,15 @@ def test_a_prompt_is_shown_field_by_field(client: TestClient, library: recollect
 
 
 def fill(library: recollect.Library) -> None:
-    library.add_conversation("c", "On pears", messages=[{"id": "m", "role": "user", "content": "a pear tree"}])
-    library.knowledge.create("notes", {"title": "Pears", "content": "A pear <b>note</b>", "keywords": ["fruit"]})
-    library.knowledge.create("media", {"title": "Pear talk", "transcript": VTT.replace("leaves", "pear")})
+    library.add_conversation(
+        "c", "On pears", messages=[{"id": "m", "role": "user", "content": "a pear tree"}]
+    )
+    library.knowledge.create(
+        "notes", {"title": "Pears", "content": "A pear <b>note</b>", "keywords": ["fruit"]}
+    )
+    library.knowledge.create(
+        "media", {"title": "Pear talk", "transcript": VTT.replace("leaves", "pear")}
+    )
     character(library)
     library.knowledge.create("prompts", {"name": "Describe", "user_prompt": "Describe a pear."})
 
@@ -365,23 +476,35 @@ def test_one_search_finds_everything(client: TestClient, library: recollect.Libr
 
 @pytest.mark.parametrize(
     ("asked", "said"),
-    [("in=notes", "1 note for pear"), ("in=conversations", "1 message for pear"), ("in=characters", "No results"),
-     ("tag=fruit", "No results"), ("in=notes&tag=fruit", "1 note for"), ("in=notes&tag=other", "No results"),
-     ("in=nonsense", "4 results")],
-)  # fmt: skip
-def test_a_search_is_narrowed_to_a_kind(client: TestClient, library: recollect.Library, asked: str, said: str) -> None:
+    [
+        ("in=notes", "1 note for pear"),
+        ("in=conversations", "1 message for pear"),
+        ("in=characters", "No results"),
+        ("tag=fruit", "No results"),
+        ("in=notes&tag=fruit", "1 note for"),
+        ("in=notes&tag=other", "No results"),
+        ("in=nonsense", "4 results"),
+    ],
+)
+def test_a_search_is_narrowed_to_a_kind(
+    client: TestClient, library: recollect.Library, asked: str, said: str
+) -> None:
     fill(library)
     assert said in shown(client.get(f"/console/hits?q=pear&{asked}", headers=PART).text)
 
 
-def test_a_library_of_conversations_is_searched_as_before(client: TestClient, library: recollect.Library) -> None:
+def test_a_library_of_conversations_is_searched_as_before(
+    client: TestClient, library: recollect.Library
+) -> None:
     library.add_conversation("c", "On pears", messages=[{"role": "user", "content": "a pear tree"}])
     html = client.get("/?q=pear").text
     assert "1 message" in shown(html)
     assert "data-within-of" not in html
 
 
-def test_everything_is_found_once_page_by_page(client: TestClient, library: recollect.Library) -> None:
+def test_everything_is_found_once_page_by_page(
+    client: TestClient, library: recollect.Library
+) -> None:
     for n in range(45):
         library.knowledge.create("notes", {"title": f"Note {n}", "content": f"a pear {n}"})
     found: list[str] = []
@@ -389,23 +512,47 @@ def test_everything_is_found_once_page_by_page(client: TestClient, library: reco
     while following:
         html = client.get(f"/console/hits?q=pear&offset={following}", headers=PART).text
         found += re.findall(r'class="title">(Note \d+)<', html)
-        following = match[1] if "more-hits" in html and (match := re.search(r'data-next="(\d+)"', html)) else None
+        following = (
+            match[1]
+            if "more-hits" in html and (match := re.search(r'data-next="(\d+)"', html))
+            else None
+        )
     assert sorted(found) == sorted(f"Note {n}" for n in range(45))
 
 
 # -- writing ---
 
 WRITTEN: list[tuple[str, dict[str, list[str]], str]] = [
-    ("notes", {"title": ["Moss"], "content": ["It **grows**.\r\n\r\n[[Rain]]"], "keywords": ["green, wet"]}, "grows"),
-    ("media", {"title": ["Talk"], "media_type": ["video"], "content": [VTT.replace("\n", "\r\n")]}, "2:03"),
-    ("characters", {"name": ["Fern"], "description": ["Old."], "alternate_greetings": ["Hello!", "Hi.", ""]}, "Hi."),
+    (
+        "notes",
+        {
+            "title": ["Moss"],
+            "content": ["It **grows**.\r\n\r\n[[Rain]]"],
+            "keywords": ["green, wet"],
+        },
+        "grows",
+    ),
+    (
+        "media",
+        {"title": ["Talk"], "media_type": ["video"], "content": [VTT.replace("\n", "\r\n")]},
+        "2:03",
+    ),
+    (
+        "characters",
+        {"name": ["Fern"], "description": ["Old."], "alternate_greetings": ["Hello!", "Hi.", ""]},
+        "Hi.",
+    ),
     ("prompts", {"name": ["Ask"], "user_prompt": ["Explain."], "keywords": ["plants"]}, "Explain."),
 ]
 
 
 @pytest.mark.parametrize(("source", "fields", "said"), WRITTEN, ids=[w[0] for w in WRITTEN])
 def test_what_is_written_is_made_and_left_alone_stays_as_it_is(
-    client: TestClient, library: recollect.Library, source: str, fields: dict[str, list[str]], said: str
+    client: TestClient,
+    library: recollect.Library,
+    source: str,
+    fields: dict[str, list[str]],
+    said: str,
 ) -> None:
     form = form_of(client.get(f"/knowledge/{source}?new=true").text)
     answer = send(client, f"/knowledge/{source}", form | fields)
@@ -421,7 +568,9 @@ def test_what_is_written_is_made_and_left_alone_stays_as_it_is(
 
 
 @pytest.mark.parametrize("source", [w[0] for w in WRITTEN])
-def test_only_what_was_changed_is_saved(client: TestClient, library: recollect.Library, source: str) -> None:
+def test_only_what_was_changed_is_saved(
+    client: TestClient, library: recollect.Library, source: str
+) -> None:
     fields = {name: values for w in WRITTEN if w[0] == source for name, values in w[1].items()}
     address = send(client, f"/knowledge/{source}", fields).headers["location"]
     form = form_of(client.get(f"{address}?edit=true").text)
@@ -435,11 +584,17 @@ def test_only_what_was_changed_is_saved(client: TestClient, library: recollect.L
     if source == "characters":
         assert after.metadata["card"]["alternate_greetings"] == ["Hello!", "Hi."]
     if source == "media":
-        assert [p.metadata["cues"] for p in after.passages] == [p.metadata["cues"] for p in before.passages]
+        assert [p.metadata["cues"] for p in after.passages] == [
+            p.metadata["cues"] for p in before.passages
+        ]
 
 
-def test_line_ends_that_a_form_cannot_keep_change_nothing(client: TestClient, library: recollect.Library) -> None:
-    made = library.knowledge.create("notes", {"title": "Old", "content": "\r\none\r\ntwo\rthree\n\n"})
+def test_line_ends_that_a_form_cannot_keep_change_nothing(
+    client: TestClient, library: recollect.Library
+) -> None:
+    made = library.knowledge.create(
+        "notes", {"title": "Old", "content": "\r\none\r\ntwo\rthree\n\n"}
+    )
     form = form_of(client.get(f"/knowledge/notes/{made.id}?edit=true").text)
     send(client, f"/knowledge/notes/{made.id}", form | {"keywords": ["new"]})
     after = library.store.document(made.id)
@@ -447,11 +602,17 @@ def test_line_ends_that_a_form_cannot_keep_change_nothing(client: TestClient, li
     assert after.metadata["tags"] == ["new"]
 
 
-def test_who_was_slower_sees_what_the_other_one_changed(client: TestClient, library: recollect.Library) -> None:
-    made = library.knowledge.create("notes", {"title": "Moss", "content": "one\ntwo\nthree", "keywords": ["old"]})
+def test_who_was_slower_sees_what_the_other_one_changed(
+    client: TestClient, library: recollect.Library
+) -> None:
+    made = library.knowledge.create(
+        "notes", {"title": "Moss", "content": "one\ntwo\nthree", "keywords": ["old"]}
+    )
     address = f"/knowledge/notes/{made.id}"
     form = form_of(client.get(f"{address}?edit=true").text)
-    library.knowledge.edit("notes", made.id, {"content": "one\nTHEIRS\nthree", "keywords": ["theirs"]})
+    library.knowledge.edit(
+        "notes", made.id, {"content": "one\nTHEIRS\nthree", "keywords": ["theirs"]}
+    )
     answer = send(client, address, form | {"content": ["one\r\nMINE\r\nthree"]})
     assert answer.status_code == 409
     said = shown(answer.text)
@@ -468,7 +629,9 @@ def test_who_was_slower_sees_what_the_other_one_changed(client: TestClient, libr
     assert after.metadata["tags"] == ["theirs"]
 
 
-def test_what_was_deleted_meanwhile_can_be_made_anew(client: TestClient, library: recollect.Library) -> None:
+def test_what_was_deleted_meanwhile_can_be_made_anew(
+    client: TestClient, library: recollect.Library
+) -> None:
     made = library.knowledge.create("notes", {"title": "Moss", "content": "one"})
     form = form_of(client.get(f"/knowledge/notes/{made.id}?edit=true").text)
     library.knowledge.delete("notes", made.id)
@@ -481,19 +644,28 @@ def test_what_was_deleted_meanwhile_can_be_made_anew(client: TestClient, library
     assert (anew.title, library.store.document(anew.id).passages[0].content) == ("Moss", "mine")
 
 
-def test_what_is_wrong_is_said_and_nothing_is_lost(client: TestClient, library: recollect.Library) -> None:
+def test_what_is_wrong_is_said_and_nothing_is_lost(
+    client: TestClient, library: recollect.Library
+) -> None:
     answer = send(client, "/knowledge/prompts", {"name": [" "], "user_prompt": ["a long text"]})
     assert answer.status_code == 400
     assert "needs a name" in shown(answer.text)
     assert form_of(answer.text)["user_prompt"] == ["a long text"]
     assert library.knowledge.list("prompts")[1] == 0
     assert client.post("/knowledge/notes", json={"title": "x"}).status_code == 415
-    assert send(client, "/knowledge/notes", {f"x{n}": ["y"] for n in range(1000)}).status_code == 400
+    assert (
+        send(client, "/knowledge/notes", {f"x{n}": ["y"] for n in range(1000)}).status_code == 400
+    )
 
 
-def test_a_page_of_another_site_cannot_write(client: TestClient, library: recollect.Library) -> None:
+def test_a_page_of_another_site_cannot_write(
+    client: TestClient, library: recollect.Library
+) -> None:
     body = urlencode({"title": "x"})
-    headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "https://evil.example"}
+    headers = {
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Origin": "https://evil.example",
+    }
     assert client.post("/knowledge/notes", content=body, headers=headers).status_code == 403
     assert library.knowledge.list("notes")[1] == 0
 
@@ -510,7 +682,9 @@ def test_a_digest_tells_apart_what_a_form_can(one: str, other: str) -> None:
 # -- who may ---
 
 
-def test_a_key_that_may_only_read_is_given_no_form(client: TestClient, new_user_key: Callable[..., str]) -> None:
+def test_a_key_that_may_only_read_is_given_no_form(
+    client: TestClient, new_user_key: Callable[..., str]
+) -> None:
     headers = {"Authorization": f"Bearer {new_user_key(scopes=('read',))}"}
     assert client.get("/knowledge/notes", headers=headers).status_code == 200
     assert client.get("/knowledge/notes?new=true", headers=headers).status_code == 403
@@ -523,9 +697,17 @@ def test_a_key_for_conversations_alone_sees_no_notes(
 ) -> None:
     fill(library)
     headers = {"Authorization": f"Bearer {new_user_key(toolsets=['conversations'])}"}
-    for page in ("/knowledge/notes", "/console/rows?source=notes", "/console/sidebar?source=notes", "/?q=pear&in=notes",
-                 "/?q=pear&in=all", "/console/filters?source=notes", "/console/text?source=notes&id=x",
-                 "/console/picture?id=Fern", "/console/part?source=notes&id=x"):  # fmt: skip
+    for page in (
+        "/knowledge/notes",
+        "/console/rows?source=notes",
+        "/console/sidebar?source=notes",
+        "/?q=pear&in=notes",
+        "/?q=pear&in=all",
+        "/console/filters?source=notes",
+        "/console/text?source=notes&id=x",
+        "/console/picture?id=Fern",
+        "/console/part?source=notes&id=x",
+    ):
         assert client.get(page, headers=headers).status_code == 403, page
     html = client.get("/?q=pear", headers=headers).text
     assert "1 message" in shown(html)
@@ -540,8 +722,13 @@ def test_an_agent_does_not_read_what_is_for_people(
     hidden = tuple(p._replace(visibility="human_only") for p in document.passages)
     library.store.rewrite(made.id, replace(document, passages=hidden))
     agent, person = new_user_key(agent=True), new_user_key()
-    for page in (f"/knowledge/notes/{made.id}", f"/knowledge/notes/{made.id}?edit=true", "/?q=swordfish&in=all",
-                 f"/console/text?source=notes&id={made.id}", f"/console/part?source=notes&id={made.id}"):  # fmt: skip
+    for page in (
+        f"/knowledge/notes/{made.id}",
+        f"/knowledge/notes/{made.id}?edit=true",
+        "/?q=swordfish&in=all",
+        f"/console/text?source=notes&id={made.id}",
+        f"/console/part?source=notes&id={made.id}",
+    ):
         for key, allowed in ((agent, False), (person, True)):
             html = client.get(page, headers={"Authorization": f"Bearer {key}"}).text
             assert ("password is" in html) is allowed, page
@@ -550,9 +737,18 @@ def test_an_agent_does_not_read_what_is_for_people(
 # -- whatever is stored ---
 
 
-@pytest.mark.parametrize("id", ["a/b", "a b?c#d&e=f", "..", ".", "日本", "'\"<>", "a//b/", "new", "search"])
-def test_ids_may_hold_any_character(client: TestClient, library: recollect.Library, id: str) -> None:
-    note = replace(editing.made(NOTE, {"title": "Odd", "content": "still here"}), id=id, origin="notes", origin_id=id)
+@pytest.mark.parametrize(
+    "id", ["a/b", "a b?c#d&e=f", "..", ".", "日本", "'\"<>", "a//b/", "new", "search"]
+)
+def test_ids_may_hold_any_character(
+    client: TestClient, library: recollect.Library, id: str
+) -> None:
+    note = replace(
+        editing.made(NOTE, {"title": "Odd", "content": "still here"}),
+        id=id,
+        origin="notes",
+        origin_id=id,
+    )
     library.store.save([note])
     link = re.search(r'class="row" href="([^"]*)"', client.get("/knowledge/notes").text)
     assert link
@@ -567,26 +763,59 @@ def test_ids_may_hold_any_character(client: TestClient, library: recollect.Libra
 
 
 @pytest.mark.parametrize("kind", [NOTE, MEDIA, CHARACTER, PROMPT])
-def test_nothing_stored_becomes_markup(client: TestClient, library: recollect.Library, kind: str) -> None:
+def test_nothing_stored_becomes_markup(
+    client: TestClient, library: recollect.Library, kind: str
+) -> None:
     source = items_of(kind)
-    fields: dict[str, Any] = {"title": NASTY, "content": f"pear {NASTY} [[{NASTY}]]", "keywords": [NASTY]}
+    fields: dict[str, Any] = {
+        "title": NASTY,
+        "content": f"pear {NASTY} [[{NASTY}]]",
+        "keywords": [NASTY],
+    }
     if kind == MEDIA:
         cue = "00:01.000 --> 00:02.000\n"
-        fields = {"title": NASTY, "transcript": f"WEBVTT\n\n{cue}pear {NASTY.replace('<', '&lt;')}", "author": NASTY,
-                  "url": f"https://youtu.be/{NASTY}", "media_type": NASTY, "keywords": [NASTY]}  # fmt: skip
+        fields = {
+            "title": NASTY,
+            "transcript": f"WEBVTT\n\n{cue}pear {NASTY.replace('<', '&lt;')}",
+            "author": NASTY,
+            "url": f"https://youtu.be/{NASTY}",
+            "media_type": NASTY,
+            "keywords": [NASTY],
+        }
     if kind == CHARACTER:
         entries = [{"keys": [NASTY], "content": NASTY}]
-        fields = {"card": {"name": NASTY, "description": f"pear {NASTY}", "alternate_greetings": [NASTY],
-                           "tags": [NASTY], "creator": NASTY, "character_book": {"entries": entries}}}  # fmt: skip
+        fields = {
+            "card": {
+                "name": NASTY,
+                "description": f"pear {NASTY}",
+                "alternate_greetings": [NASTY],
+                "tags": [NASTY],
+                "creator": NASTY,
+                "character_book": {"entries": entries},
+            }
+        }
     if kind == PROMPT:
-        fields = {"name": NASTY, "user_prompt": f"pear {NASTY}", "details": NASTY, "keywords": [NASTY]}
+        fields = {
+            "name": NASTY,
+            "user_prompt": f"pear {NASTY}",
+            "details": NASTY,
+            "keywords": [NASTY],
+        }
     document = editing.made(kind, fields)
     about = {**document.metadata, "file": NASTY, "aliases": [NASTY], "front_matter": {NASTY: NASTY}}
     library.store.save([replace(document, id=NASTY, metadata=about)])
     address = links.item_url(source, NASTY)
-    pages = [f"/knowledge/{source}", address, f"{address}?edit=true", f"{address}?q={quote(NASTY)}", "/?q=pear",
-             f"/?q=pear&in={source}", f"/knowledge/{source}?tag={quote(NASTY)}&title={quote(NASTY)}",
-             links.linked(f"x{NASTY}", NASTY), f"/console/sidebar?source={source}"]  # fmt: skip
+    pages = [
+        f"/knowledge/{source}",
+        address,
+        f"{address}?edit=true",
+        f"{address}?q={quote(NASTY)}",
+        "/?q=pear",
+        f"/?q=pear&in={source}",
+        f"/knowledge/{source}?tag={quote(NASTY)}&title={quote(NASTY)}",
+        links.linked(f"x{NASTY}", NASTY),
+        f"/console/sidebar?source={source}",
+    ]
     for page in pages:
         answer = client.get(page)
         assert answer.status_code == 200, page
@@ -594,7 +823,10 @@ def test_nothing_stored_becomes_markup(client: TestClient, library: recollect.Li
         assert "<img src=x" not in answer.text
         assert "style=" not in answer.text
         assert not re.search(r"<[^>]* on\w+=", re.sub(r'"[^"]*"', '""', answer.text))
-        assert all(a.startswith(("/static/", "/console/")) for a in re.findall(r'src="([^"]*)"', answer.text))
+        assert all(
+            a.startswith(("/static/", "/console/"))
+            for a in re.findall(r'src="([^"]*)"', answer.text)
+        )
 
 
 def items_of(kind: str) -> str:

@@ -29,14 +29,19 @@ UUID = "0c5f3b9e-6a50-4a0e-9c43-0a4f3c0f7d11"
         ("chatgpt", "javascript:alert(1)", "/c/javascript%3Aalert%281%29", ""),
     ],
 )
-def test_a_conversation_opens_where_it_came_from(origin: str, id: str, url: str, command: str) -> None:
+def test_a_conversation_opens_where_it_came_from(
+    origin: str, id: str, url: str, command: str
+) -> None:
     way = open_in(origin, id, id)
     assert (way.url, way.command) == (url, command)
 
 
 def test_origins_have_the_names_that_people_know() -> None:
     assert [origin_name(name) for name in ("chatgpt", "claude-code", "somewhere")] == [
-        "ChatGPT", "Claude Code", "somewhere"]  # fmt: skip
+        "ChatGPT",
+        "Claude Code",
+        "somewhere",
+    ]
 
 
 @given(st.text(min_size=1))
@@ -52,7 +57,17 @@ def test_any_id_has_an_address_and_comes_back_from_it(id: str) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:x", "", None, "/a\r\nb", "evil", "/a\\b"],
+    [
+        "//evil.example",
+        "/\\evil.example",
+        "https://evil.example",
+        "javascript:x",
+        "",
+        None,
+        "/a\r\nb",
+        "evil",
+        "/a\\b",
+    ],
 )
 def test_after_signing_in_nobody_is_sent_elsewhere(address: str | None) -> None:
     assert local(address) == "/"

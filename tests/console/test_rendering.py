@@ -14,9 +14,35 @@ from recollect.serve.console import rendering
 from recollect.serve.console.rendering import beginning, markdown, marked, plain, sought
 
 ALLOWED = {
-    "a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s",
-    "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul", "del", "mark",
-}  # fmt: skip
+    "a",
+    "blockquote",
+    "br",
+    "code",
+    "em",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "s",
+    "span",
+    "strong",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "ul",
+    "del",
+    "mark",
+}
 ATTRIBUTES = {"href", "title", "class", "rel", "target", "start"}
 
 ATTACKS = [
@@ -82,7 +108,9 @@ def harmless(html: str) -> Seen:
         assert tag in ALLOWED, tag
         assert attributes.keys() <= ATTRIBUTES, attributes
         if tag == "a":
-            assert re.match(r"(https?://|mailto:)", attributes.get("href") or "https://", re.IGNORECASE), attributes
+            assert re.match(
+                r"(https?://|mailto:)", attributes.get("href") or "https://", re.IGNORECASE
+            ), attributes
             assert attributes["rel"] == "noopener noreferrer nofollow"
             assert attributes["target"] == "_blank"
     return seen
@@ -94,12 +122,17 @@ def test_an_attack_stays_text(attack: str) -> None:
     harmless(plain(attack).replace('<pre class="plain">', "<pre>"))
 
 
-@given(st.text(max_size=300) | st.text("<>[]()!`*_~|\\&#;:/\"' \nabhrefsrcjavascript\t\x00", max_size=300))
+@given(
+    st.text(max_size=300)
+    | st.text("<>[]()!`*_~|\\&#;:/\"' \nabhrefsrcjavascript\t\x00", max_size=300)
+)
 def test_any_text_is_harmless(text: str) -> None:
     harmless(markdown(text))
 
 
-@given(st.text(max_size=60), st.lists(st.tuples(st.integers(0, 70), st.integers(0, 70)), max_size=5))
+@given(
+    st.text(max_size=60), st.lists(st.tuples(st.integers(0, 70), st.integers(0, 70)), max_size=5)
+)
 def test_a_marked_snippet_reads_as_the_snippet(text: str, marks: list[tuple[int, int]]) -> None:
     shown = marked(text, marks)
     assert set(re.findall(r"<[^>]*>", shown)) <= {"<mark>", "</mark>"}
@@ -120,14 +153,32 @@ def test_an_image_becomes_a_link_with_its_words() -> None:
 def test_only_links_to_other_sites_are_links() -> None:
     assert 'href="https://example.org/"' in markdown("[there](https://example.org/)")
     assert 'href="mailto:a@b.example"' in markdown("<mailto:a@b.example>")
-    for text in ("[x](/logout)", "[x](file:///etc/passwd)", "[x](ftp://a.b)", "https://example.org/"):
+    for text in (
+        "[x](/logout)",
+        "[x](file:///etc/passwd)",
+        "[x](ftp://a.b)",
+        "https://example.org/",
+    ):
         assert "href" not in markdown(text)
 
 
 def test_markdown_is_rendered() -> None:
-    made = markdown("# Title\n\n**bold** *soft* ~~gone~~ `code`\n\n- a\n- b\n\n| x | y |\n|:-|-:|\n| 1 | 2 |\n\n> said")
-    inline = ("<h1>Title</h1>", "<strong>bold</strong>", "<em>soft</em>", "<s>gone</s>", "<code>code</code>")
-    blocks = ("<li>a</li>", '<th class="align-right">y</th>', '<td class="align-left">1</td>', "<blockquote>")
+    made = markdown(
+        "# Title\n\n**bold** *soft* ~~gone~~ `code`\n\n- a\n- b\n\n| x | y |\n|:-|-:|\n| 1 | 2 |\n\n> said"
+    )
+    inline = (
+        "<h1>Title</h1>",
+        "<strong>bold</strong>",
+        "<em>soft</em>",
+        "<s>gone</s>",
+        "<code>code</code>",
+    )
+    blocks = (
+        "<li>a</li>",
+        '<th class="align-right">y</th>',
+        '<td class="align-left">1</td>',
+        "<blockquote>",
+    )
     for part in inline + blocks:
         assert part in made
 

@@ -52,10 +52,16 @@ def export(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
     """A service on each store. It lasts for all tests of a file: each has a user of its own."""
     on_server = request.param == "postgres"
-    home = request.getfixturevalue("database") if on_server else str(tmp_path_factory.mktemp("service"))
+    home = (
+        request.getfixturevalue("database")
+        if on_server
+        else str(tmp_path_factory.mktemp("service"))
+    )
     made = Service(placed(home), ServiceConfig(rate_per_minute=0))
     yield made
     made.drain()

@@ -39,12 +39,18 @@ class Message(NamedTuple):
 
 
 def create(path: Path, shape: str) -> None:
-    schema = {"canonical-plain": CANONICAL_PLAIN, "canonical-json": CANONICAL_JSON, "working": WORKING}[shape]
+    schema = {
+        "canonical-plain": CANONICAL_PLAIN,
+        "canonical-json": CANONICAL_JSON,
+        "working": WORKING,
+    }[shape]
     with closing(sqlite3.connect(path)) as db:
         db.executescript(schema)
 
 
-def add(path: Path, shape: str, conversation: str, title: str | None, messages: list[Message]) -> None:
+def add(
+    path: Path, shape: str, conversation: str, title: str | None, messages: list[Message]
+) -> None:
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("insert into conversations (id, title) values (?, ?)", (conversation, title))
         for number, message in enumerate(messages):
@@ -52,7 +58,9 @@ def add(path: Path, shape: str, conversation: str, title: str | None, messages: 
                 "id": f"{conversation}-{number}",
                 "conversation_id": conversation,
                 "role": message.role,
-                "content": message.content if shape == "canonical-plain" else json.dumps([message.content]),
+                "content": message.content
+                if shape == "canonical-plain"
+                else json.dumps([message.content]),
                 "create_time": _stored(message.at, shape),
             }
             if shape == "working":

@@ -35,13 +35,19 @@ def test_the_tool_is_listed_with_the_words_of_the_contract(tool: Tool) -> None:
 @proves("C0-04", "C0-09", "C0-15", "C0-17", "C0-44")
 def test_the_schema_is_that_of_the_contract(tool: Tool) -> None:
     schema = listed(tool)["inputSchema"]
-    types = {name: {k: v for k, v in rule.items() if k != "description"} for name, rule in schema["properties"].items()}
+    types = {
+        name: {k: v for k, v in rule.items() if k != "description"}
+        for name, rule in schema["properties"].items()
+    }
     assert schema["type"] == "object"
     assert schema["required"] == []
     assert schema["additionalProperties"] is False
     assert types == {
         "query": {"type": "string"},
-        "roles": {"type": "array", "items": {"type": "string", "enum": ["user", "assistant", "tool"]}},
+        "roles": {
+            "type": "array",
+            "items": {"type": "string", "enum": ["user", "assistant", "tool"]},
+        },
         "start_date": {"type": "string"},
         "end_date": {"type": "string"},
         "limit": {"type": "integer", "default": 50},
@@ -54,7 +60,10 @@ def test_the_tool_can_stand_beside_the_one_of_letta_under_another_name(place: st
     assert listed(renamed)["name"] == "chatgpt_history_search"
     answer = renamed.request("tools/call", name="chatgpt_history_search", arguments={})
     assert answer["result"]["content"][0]["text"].startswith("Database not found:")
-    assert renamed.request("tools/call", name="conversation_search", arguments={})["error"]["code"] == -32602
+    assert (
+        renamed.request("tools/call", name="conversation_search", arguments={})["error"]["code"]
+        == -32602
+    )
 
 
 # -- parameters ------------------------------------------------------------
@@ -62,10 +71,15 @@ def test_the_tool_can_stand_beside_the_one_of_letta_under_another_name(place: st
 
 @proves("C0-04", "C0-18")
 @pytest.mark.parametrize("nothing", [None, "", "absent"])
-def test_what_is_left_out_null_or_empty_does_not_filter(world: World, tool: Tool, nothing: str | None) -> None:
+def test_what_is_left_out_null_or_empty_does_not_filter(
+    world: World, tool: Tool, nothing: str | None
+) -> None:
     world.add("Fruit", *said("an apple", "a pear"))
     names = ("query", "roles", "start_date", "end_date", "limit")
-    assert tool.found(**{} if nothing == "absent" else dict.fromkeys(names, nothing)) == ["a pear", "an apple"]
+    assert tool.found(**{} if nothing == "absent" else dict.fromkeys(names, nothing)) == [
+        "a pear",
+        "an apple",
+    ]
 
 
 @proves("C0-04")
@@ -108,14 +122,20 @@ def test_a_title_that_matches_returns_the_whole_conversation(world: World, tool:
         ("path C:\\new\\table", "c:\\new\\t"),
     ],
 )
-def test_a_query_matches_in_any_case_and_alphabet(world: World, tool: Tool, content: str, query: str) -> None:
+def test_a_query_matches_in_any_case_and_alphabet(
+    world: World, tool: Tool, content: str, query: str
+) -> None:
     world.add("", *said("something else", content))
     assert tool.found(query=query) == [content]
 
 
 @proves("C0-07")
-@pytest.mark.parametrize("query", ["%", "_", "a%e", "ap_le", "[a]", "*", "' or 1=1 --", "\\", '"', "NEAR("])
-def test_signs_of_a_query_language_are_plain_characters(world: World, tool: Tool, query: str) -> None:
+@pytest.mark.parametrize(
+    "query", ["%", "_", "a%e", "ap_le", "[a]", "*", "' or 1=1 --", "\\", '"', "NEAR("]
+)
+def test_signs_of_a_query_language_are_plain_characters(
+    world: World, tool: Tool, query: str
+) -> None:
     world.add("Fruit", *said("an apple"))
     assert tool.search(query=query) == NOTHING
     world.add("Signs", *said(f"before {query} after"), id="c2")
@@ -124,7 +144,12 @@ def test_signs_of_a_query_language_are_plain_characters(world: World, tool: Tool
 
 @proves("C0-08")
 def test_a_message_with_all_words_matches_in_any_order(world: World, tool: Tool) -> None:
-    world.add("", *said("gather runs coroutines in asyncio", "asyncio alone", "gather alone", "asynciogather"))
+    world.add(
+        "",
+        *said(
+            "gather runs coroutines in asyncio", "asyncio alone", "gather alone", "asynciogather"
+        ),
+    )
     assert tool.found(query="asyncio gather") == ["gather runs coroutines in asyncio"]
     assert tool.found(query="Gather, Asyncio!") == ["gather runs coroutines in asyncio"]
 
@@ -141,7 +166,13 @@ def test_very_long_words_are_told_apart_by_their_ends(world: World, tool: Tool) 
 @proves("C0-09")
 def test_roles_restrict_the_messages(world: World, tool: Tool) -> None:
     roles = ("user", "assistant", "tool", "system")
-    world.add("", *(Message(role, f"by {role}", f"2025-02-10T14:0{n}:00+00:00") for n, role in enumerate(roles)))
+    world.add(
+        "",
+        *(
+            Message(role, f"by {role}", f"2025-02-10T14:0{n}:00+00:00")
+            for n, role in enumerate(roles)
+        ),
+    )
     assert tool.found(roles=["user"]) == ["by user"]
     assert tool.found(roles=["assistant", "tool"]) == ["by tool", "by assistant"]
     assert tool.found(roles="tool") == ["by tool"]
@@ -150,7 +181,9 @@ def test_roles_restrict_the_messages(world: World, tool: Tool) -> None:
 
 @proves("C0-10", "C0-41")
 def test_a_role_that_is_not_allowed_is_named(world: World, tool: Tool) -> None:
-    assert tool.error(roles=["admin"]) == "Invalid role(s): ['admin']. Allowed: user, assistant, tool."
+    assert (
+        tool.error(roles=["admin"]) == "Invalid role(s): ['admin']. Allowed: user, assistant, tool."
+    )
     expected = "Invalid role(s): ['system', 'x']. Allowed: user, assistant, tool."
     assert tool.error(roles=["user", "system", "x"]) == expected
     assert len(tool.error(roles=["a" * 100_000] * 50)) < 500
@@ -182,7 +215,11 @@ def test_a_start_date_is_inclusive_and_covers_its_day(tool: Tool) -> None:
 def test_an_end_date_is_inclusive_and_covers_its_day(tool: Tool) -> None:
     assert tool.found(end_date="2024-01-15") == ["night", "noon", "morning", "eve"]
     assert tool.found(end_date="2024-01-15T14:30:00") == ["noon", "morning", "eve"]
-    assert tool.found(start_date="2024-01-15", end_date="2024-01-15") == ["night", "noon", "morning"]
+    assert tool.found(start_date="2024-01-15", end_date="2024-01-15") == [
+        "night",
+        "noon",
+        "morning",
+    ]
     assert tool.search(start_date="2024-01-16", end_date="2024-01-14") == NOTHING
 
 
@@ -205,8 +242,12 @@ def test_times_are_utc_unless_they_say_otherwise(tool: Tool, noon: str) -> None:
 
 @proves("C0-14", "C0-41")
 @pytest.mark.parametrize("name", ["start_date", "end_date"])
-@pytest.mark.parametrize("value", ["yesterday", "2024-13-01", "2024-02-30", "15/01/2024", "1" * 5000, "\ud800"])
-def test_a_date_that_cannot_be_read_is_named(world: World, tool: Tool, name: str, value: str) -> None:
+@pytest.mark.parametrize(
+    "value", ["yesterday", "2024-13-01", "2024-02-30", "15/01/2024", "1" * 5000, "\ud800"]
+)
+def test_a_date_that_cannot_be_read_is_named(
+    world: World, tool: Tool, name: str, value: str
+) -> None:
     error = tool.error(**{name: value})
     assert error.startswith(f"Error: Invalid {name}: ")
     assert len(error) < 300
@@ -223,23 +264,45 @@ def test_the_limit_is_fifty_by_default(world: World, tool: Tool) -> None:
 @proves("C0-16")
 @pytest.mark.parametrize(
     ("limit", "count"),
-    [(0, 1), (-5, 1), (1, 1), (200, 200), (201, 200), (10**400, 200), (1e30, 200), (float("inf"), 200),
-     (float("-inf"), 1), (2.9, 2), ("7", 7), (" 7 ", 7), ("1e30", 200), ("9" * 5000, 200), ("", 50)],
-)  # fmt: skip
-def test_a_limit_outside_its_range_is_clamped(tool: Tool, many: None, limit: Any, count: int) -> None:
+    [
+        (0, 1),
+        (-5, 1),
+        (1, 1),
+        (200, 200),
+        (201, 200),
+        (10**400, 200),
+        (1e30, 200),
+        (float("inf"), 200),
+        (float("-inf"), 1),
+        (2.9, 2),
+        ("7", 7),
+        (" 7 ", 7),
+        ("1e30", 200),
+        ("9" * 5000, 200),
+        ("", 50),
+    ],
+)
+def test_a_limit_outside_its_range_is_clamped(
+    tool: Tool, many: None, limit: Any, count: int
+) -> None:
     assert len(tool.blocks(limit=limit)) == count
 
 
 @pytest.fixture
 def many(export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    databases.add(export, "canonical-json", "many", "", [Message("user", f"number {n}") for n in range(205)])
+    databases.add(
+        export, "canonical-json", "many", "", [Message("user", f"number {n}") for n in range(205)]
+    )
     monkeypatch.setenv("CONVERSATION_DB", str(export))
 
 
 @proves("C0-17", "C0-41")
 def test_an_additional_property_is_refused_by_name(world: World, tool: Tool) -> None:
     error = tool.error(query="x", user_id="mallory")
-    assert error == "Error: Unknown argument: 'user_id'. Allowed: query, roles, start_date, end_date, limit."
+    assert (
+        error
+        == "Error: Unknown argument: 'user_id'. Allowed: query, roles, start_date, end_date, limit."
+    )
     assert len(tool.error(**{"k" * 100_000: 1})) < 300
 
 

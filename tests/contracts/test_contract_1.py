@@ -21,11 +21,26 @@ from recollect.serve.service import Service, ServiceConfig
 from recollect.settings import place as placed
 
 CONVERSATION = {
-    "id", "session_id", "title", "namespace", "created_at", "updated_at", "message_count", "metadata",
-}  # fmt: skip
+    "id",
+    "session_id",
+    "title",
+    "namespace",
+    "created_at",
+    "updated_at",
+    "message_count",
+    "metadata",
+}
 MESSAGE = {
-    "id", "conversation_id", "role", "content", "model", "tool_used", "attachments", "citations", "timestamp",
-}  # fmt: skip
+    "id",
+    "conversation_id",
+    "role",
+    "content",
+    "model",
+    "tool_used",
+    "attachments",
+    "citations",
+    "timestamp",
+}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00")
 
 
@@ -37,7 +52,9 @@ def at(conversation_id: str, tail: str = "") -> str:
 
 
 def create(client: TestClient, id: str, *contents: str, **more: Any) -> dict[str, Any]:
-    messages = [{"role": ("user", "assistant")[n % 2], "content": c} for n, c in enumerate(contents)]
+    messages = [
+        {"role": ("user", "assistant")[n % 2], "content": c} for n, c in enumerate(contents)
+    ]
     made = client.post("/conversations", json={"id": id, "messages": messages, **more})
     assert made.status_code == 201, made.text
     shown: dict[str, Any] = made.json()
@@ -45,7 +62,9 @@ def create(client: TestClient, id: str, *contents: str, **more: Any) -> dict[str
 
 
 def listed(client: TestClient, **parameters: Any) -> list[str]:
-    return [c["id"] for c in client.get("/conversations", params=parameters).json()["conversations"]]
+    return [
+        c["id"] for c in client.get("/conversations", params=parameters).json()["conversations"]
+    ]
 
 
 def found(client: TestClient, query: str, **parameters: Any) -> list[str]:
@@ -75,7 +94,12 @@ def test_an_interaction_is_saved_in_one_call_and_the_session_goes_on(client: Tes
             "namespace": "work",
             "messages": [
                 {"role": "user", "content": "What is the capital of France?"},
-                {"role": "assistant", "content": "Paris.", "model": "gemini-2.0-flash-001", "tool_used": "idle"},
+                {
+                    "role": "assistant",
+                    "content": "Paris.",
+                    "model": "gemini-2.0-flash-001",
+                    "tool_used": "idle",
+                },
             ],
         },
     )
@@ -98,12 +122,16 @@ def test_an_interaction_is_saved_in_one_call_and_the_session_goes_on(client: Tes
     assert conversation == client.get(at(saved["conversation_id"])).json()
     assert conversation["session_id"] == "session-1"
     assert conversation["namespace"] == "work"
-    assert [(m["role"], m["content"], m["model"], m["tool_used"]) for m in conversation["messages"]] == [
+    assert [
+        (m["role"], m["content"], m["model"], m["tool_used"]) for m in conversation["messages"]
+    ] == [
         ("user", "What is the capital of France?", None, None),
         ("assistant", "Paris.", "gemini-2.0-flash-001", "idle"),
         ("user", "And of Peru?", None, None),
     ]
-    assert [m["id"] for m in conversation["messages"]] == saved["message_ids"] + again.json()["message_ids"]
+    assert [m["id"] for m in conversation["messages"]] == saved["message_ids"] + again.json()[
+        "message_ids"
+    ]
     assert len(listed(client)) == 1
 
 
@@ -117,7 +145,9 @@ def test_an_interaction_is_saved_in_one_call_and_the_session_goes_on(client: Tes
         ("Grüße 🎉 " * 10, ("Grüße 🎉 " * 10)[:50] + "..."),
     ],
 )
-def test_the_title_is_the_beginning_of_what_the_user_said_first(client: TestClient, said: str, title: str) -> None:
+def test_the_title_is_the_beginning_of_what_the_user_said_first(
+    client: TestClient, said: str, title: str
+) -> None:
     messages = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": said}]
     client.post("/conversations/messages", json={"session_id": "s", "messages": messages})
     assert client.get("/conversations/by-session/s").json()["title"] == title
@@ -126,7 +156,9 @@ def test_the_title_is_the_beginning_of_what_the_user_said_first(client: TestClie
 @proves("C1-02")
 def test_a_title_that_is_given_is_the_title(client: TestClient) -> None:
     messages = [{"role": "user", "content": "Hello"}]
-    client.post("/conversations/messages", json={"session_id": "s", "title": "Mine", "messages": messages})
+    client.post(
+        "/conversations/messages", json={"session_id": "s", "title": "Mine", "messages": messages}
+    )
     assert client.get("/conversations/by-session/s").json()["title"] == "Mine"
 
 
@@ -138,7 +170,10 @@ def test_a_session_that_nobody_had_is_not_found(client: TestClient) -> None:
 @proves("C1-03", "C1-22")
 @pytest.mark.parametrize("session", ["a/b", "ü", "%2f", "a b?c#d"])
 def test_a_session_is_found_whatever_its_name(client: TestClient, session: str) -> None:
-    client.post("/conversations/messages", json={"session_id": session, "messages": [{"role": "user", "content": "x"}]})
+    client.post(
+        "/conversations/messages",
+        json={"session_id": session, "messages": [{"role": "user", "content": "x"}]},
+    )
     answer = client.get(f"/conversations/by-session/{quote(session, safe='')}")
     assert answer.json()["session_id"] == session
 
@@ -169,7 +204,9 @@ def test_every_field_of_a_message_comes_back(client: TestClient) -> None:
         ("2025-10-09", "2025-10-09T00:00:00+00:00"),
     ],
 )
-def test_times_are_given_in_iso_8601_and_kept_in_utc(client: TestClient, said: str, kept: str) -> None:
+def test_times_are_given_in_iso_8601_and_kept_in_utc(
+    client: TestClient, said: str, kept: str
+) -> None:
     create(client, "c1")
     client.post(at("c1", "/messages"), json={"role": "user", "content": "x", "timestamp": said})
     assert client.get(at("c1")).json()["messages"][0]["timestamp"] == kept
@@ -177,17 +214,30 @@ def test_times_are_given_in_iso_8601_and_kept_in_utc(client: TestClient, said: s
 
 @proves("C1-04")
 @pytest.mark.parametrize(
-    "wrong", ["yesterday", "2024-13-45", "9999-12-31T23:59:60", "-0001", "1" * 10_000, "", "0001-01-01T00:00:00+14:00"]
+    "wrong",
+    [
+        "yesterday",
+        "2024-13-45",
+        "9999-12-31T23:59:60",
+        "-0001",
+        "1" * 10_000,
+        "",
+        "0001-01-01T00:00:00+14:00",
+    ],
 )
 def test_a_time_that_cannot_be_read_is_refused_by_name(client: TestClient, wrong: str) -> None:
     create(client, "c1")
-    answer = client.post(at("c1", "/messages"), json={"role": "user", "content": "x", "timestamp": wrong})
+    answer = client.post(
+        at("c1", "/messages"), json={"role": "user", "content": "x", "timestamp": wrong}
+    )
     assert refused(answer, 400).startswith("timestamp: ")
     assert client.get(at("c1")).json()["messages"] == []
 
 
 @proves("C1-05")
-def test_a_conversation_is_in_the_default_namespace_unless_it_was_given_one(client: TestClient) -> None:
+def test_a_conversation_is_in_the_default_namespace_unless_it_was_given_one(
+    client: TestClient,
+) -> None:
     assert create(client, "c1")["namespace"] == "default"
     assert create(client, "c2", namespace="work")["namespace"] == "work"
 
@@ -204,10 +254,17 @@ def test_making_a_conversation_again_changes_nothing(client: TestClient) -> None
     }
     made = client.post("/conversations", json=body)
     assert made.status_code == 201
-    assert made.json().items() >= {
-        "id": "my-conv-id", "session_id": "my-session-id", "title": "My Conversation", "namespace": "my-namespace",
-        "metadata": {"project": "x"}, "message_count": 2,
-    }.items()  # fmt: skip
+    assert (
+        made.json().items()
+        >= {
+            "id": "my-conv-id",
+            "session_id": "my-session-id",
+            "title": "My Conversation",
+            "namespace": "my-namespace",
+            "metadata": {"project": "x"},
+            "message_count": 2,
+        }.items()
+    )
     detail = client.get(at("my-conv-id")).json()
     again = client.post("/conversations", json=body)
     assert (again.status_code, again.json()) == (200, made.json())
@@ -221,7 +278,11 @@ def test_an_id_or_session_of_another_conversation_is_a_conflict(client: TestClie
     for body in (
         {"id": "c1", "session_id": "s3"},
         {"id": "c3", "session_id": "s1"},
-        {"id": "c2", "session_id": "s2", "messages": [{"role": "user", "content": "Something else"}]},
+        {
+            "id": "c2",
+            "session_id": "s2",
+            "messages": [{"role": "user", "content": "Something else"}],
+        },
     ):
         answer = client.post("/conversations", json=body)
         refused(answer, 409)
@@ -240,22 +301,45 @@ def test_a_conversation_without_an_id_gets_one(client: TestClient) -> None:
 @proves("C1-07")
 def test_a_message_sent_again_is_stored_once(client: TestClient) -> None:
     create(client, "c1")
-    message = {"message_id": "m1", "role": "user", "content": "Hello", "metadata": {"a": [1, 2.5, None]}}
+    message = {
+        "message_id": "m1",
+        "role": "user",
+        "content": "Hello",
+        "metadata": {"a": [1, 2.5, None]},
+    }
     first = client.post(at("c1", "/messages"), json=message)
     assert first.status_code == 201
-    assert first.json() == {"success": True, "message_id": "m1", "conversation_id": "c1", "created": True}
+    assert first.json() == {
+        "success": True,
+        "message_id": "m1",
+        "conversation_id": "c1",
+        "created": True,
+    }
     again = client.post(at("c1", "/messages"), json=message)
     assert again.status_code == 200
-    assert again.json() == {"success": True, "message_id": "m1", "conversation_id": "c1", "created": False}
+    assert again.json() == {
+        "success": True,
+        "message_id": "m1",
+        "conversation_id": "c1",
+        "created": False,
+    }
     assert client.get(at("c1")).json()["message_count"] == 1
 
 
 @proves("C1-07")
 @pytest.mark.parametrize(
     "other",
-    [{"content": "Goodbye"}, {"role": "assistant"}, {"model": "m"}, {"timestamp": "2020-01-01"}, {"author": "Ann"}],
+    [
+        {"content": "Goodbye"},
+        {"role": "assistant"},
+        {"model": "m"},
+        {"timestamp": "2020-01-01"},
+        {"author": "Ann"},
+    ],
 )
-def test_an_id_that_stands_for_another_message_is_a_conflict(client: TestClient, other: dict[str, str]) -> None:
+def test_an_id_that_stands_for_another_message_is_a_conflict(
+    client: TestClient, other: dict[str, str]
+) -> None:
     create(client, "c1")
     message = {"id": "m1", "role": "user", "content": "Hello"}
     client.post(at("c1", "/messages"), json=message)
@@ -268,7 +352,9 @@ def test_the_two_names_of_an_id_must_agree(client: TestClient) -> None:
     create(client, "c1")
     message = {"id": "m1", "message_id": "m2", "role": "user", "content": "x"}
     assert "differ" in refused(client.post(at("c1", "/messages"), json=message), 400)
-    assert "differ" in refused(client.post("/conversations", json={"id": "a", "conversation_id": "b"}), 400)
+    assert "differ" in refused(
+        client.post("/conversations", json={"id": "a", "conversation_id": "b"}), 400
+    )
 
 
 @proves("C1-07")
@@ -279,7 +365,9 @@ def test_a_message_may_answer_an_earlier_one(client: TestClient) -> None:
         assert client.post(at("c1", "/messages"), json=body).status_code == 201
     messages = client.post(at("c1", "/export")).json()["messages"]
     assert {m["id"]: m["parent_id"] for m in messages} == {"m1": None, "m2": "m1", "m3": "m1"}
-    answer = client.post(at("c1", "/messages"), json={"role": "user", "content": "x", "parent_id": "m9"})
+    answer = client.post(
+        at("c1", "/messages"), json={"role": "user", "content": "x", "parent_id": "m9"}
+    )
     assert refused(answer, 400).startswith("parent_id: ")
 
 
@@ -314,36 +402,62 @@ def test_what_was_saved_is_there_after_a_restart(place: str, user: str) -> None:
         {"role": "user", "content": "second", "id": "first"},
     ],
 )
-def test_an_interaction_is_saved_whole_or_not_at_all(client: TestClient, wrong: dict[str, str]) -> None:
+def test_an_interaction_is_saved_whole_or_not_at_all(
+    client: TestClient, wrong: dict[str, str]
+) -> None:
     client.post(
         "/conversations/messages",
-        json={"session_id": "s", "messages": [{"id": "taken", "role": "user", "content": "before"}]},
+        json={
+            "session_id": "s",
+            "messages": [{"id": "taken", "role": "user", "content": "before"}],
+        },
     )
     answer = client.post(
         "/conversations/messages",
-        json={"session_id": "s", "messages": [{"id": "first", "role": "user", "content": "first"}, wrong]},
+        json={
+            "session_id": "s",
+            "messages": [{"id": "first", "role": "user", "content": "first"}, wrong],
+        },
     )
     assert answer.status_code in (400, 409)
-    assert [m["content"] for m in client.get("/conversations/by-session/s").json()["messages"]] == ["before"]
+    assert [m["content"] for m in client.get("/conversations/by-session/s").json()["messages"]] == [
+        "before"
+    ]
 
 
 @proves("C1-09")
 def test_nothing_is_made_for_messages_that_cannot_be_saved(client: TestClient) -> None:
     first = {"id": "first", "role": "user", "content": "first"}
-    for wrong in ({"timestamp": "never"}, {"parent_id": "nobody"}, {"parent_id": "second"}, {"id": "first"}):
+    for wrong in (
+        {"timestamp": "never"},
+        {"parent_id": "nobody"},
+        {"parent_id": "second"},
+        {"id": "first"},
+    ):
         messages = [first, {"id": "second", "role": "user", "content": "second", **wrong}]
-        refused(client.post("/conversations/messages", json={"session_id": "s", "messages": messages}), 400)
+        refused(
+            client.post("/conversations/messages", json={"session_id": "s", "messages": messages}),
+            400,
+        )
         refused(client.post("/conversations", json={"id": "c", "messages": messages}), 400)
     assert listed(client) == []
     messages = [first, {"role": "user", "content": "second", "parent_id": "first"}]
-    assert client.post("/conversations/messages", json={"session_id": "s", "messages": messages}).status_code == 201
+    assert (
+        client.post(
+            "/conversations/messages", json={"session_id": "s", "messages": messages}
+        ).status_code
+        == 201
+    )
 
 
 @proves("C1-07", "C1-01")
 def test_an_interaction_sent_again_with_its_ids_adds_nothing(client: TestClient) -> None:
     body = {
         "session_id": "s",
-        "messages": [{"id": "q", "role": "user", "content": "?"}, {"id": "a", "role": "assistant", "content": "!"}],
+        "messages": [
+            {"id": "q", "role": "user", "content": "?"},
+            {"id": "a", "role": "assistant", "content": "!"},
+        ],
     }
     assert client.post("/conversations/messages", json=body).status_code == 201
     again = client.post("/conversations/messages", json=body)
@@ -381,7 +495,12 @@ def test_what_many_send_at_once_is_stored_once(client: TestClient) -> None:
 
 @proves("C1-10")
 def test_the_list_has_the_shape_of_the_page(client: TestClient) -> None:
-    assert client.get("/conversations").json() == {"conversations": [], "total": 0, "limit": 50, "offset": 0}
+    assert client.get("/conversations").json() == {
+        "conversations": [],
+        "total": 0,
+        "limit": 50,
+        "offset": 0,
+    }
     create(client, "c1", "Hello", "Hi", title="Greetings")
     answer = client.get("/conversations")
     assert answer.headers["content-type"] == "application/json"
@@ -389,7 +508,10 @@ def test_the_list_has_the_shape_of_the_page(client: TestClient) -> None:
     assert page.keys() == {"conversations", "total", "limit", "offset"}
     (shown,) = page["conversations"]
     assert shown.keys() == CONVERSATION
-    assert shown.items() >= {"id": "c1", "session_id": "c1", "title": "Greetings", "message_count": 2}.items()
+    assert (
+        shown.items()
+        >= {"id": "c1", "session_id": "c1", "title": "Greetings", "message_count": 2}.items()
+    )
     assert TIME.fullmatch(shown["created_at"])
     assert TIME.fullmatch(shown["updated_at"])
 
@@ -407,14 +529,18 @@ def test_the_list_has_the_shape_of_the_page(client: TestClient) -> None:
     ],
 )
 @proves("C1-11")
-def test_limits_are_clamped(client: TestClient, asked: dict[str, Any], limit: int, offset: int) -> None:
+def test_limits_are_clamped(
+    client: TestClient, asked: dict[str, Any], limit: int, offset: int
+) -> None:
     create(client, "c1")
     page = client.get("/conversations", params=asked).json()
     assert (page["limit"], page["offset"], page["total"]) == (limit, offset, 1)
 
 
 @proves("C1-11")
-@pytest.mark.parametrize("asked", [{"limit": "many"}, {"offset": "1.5"}, {"limit": ""}, {"limit": "NaN"}])
+@pytest.mark.parametrize(
+    "asked", [{"limit": "many"}, {"offset": "1.5"}, {"limit": ""}, {"limit": "NaN"}]
+)
 def test_a_limit_that_is_no_number_is_refused(client: TestClient, asked: dict[str, str]) -> None:
     answer = client.get("/conversations", params=asked)
     refused(answer, 400)
@@ -426,7 +552,10 @@ def test_pages_show_each_conversation_once_and_the_total_is_true(client: TestCli
     ids = [f"c{n}" for n in range(7)]
     for id_ in ids:
         create(client, id_)
-    pages = [client.get("/conversations", params={"limit": 3, "offset": offset}).json() for offset in (0, 3, 6, 9)]
+    pages = [
+        client.get("/conversations", params={"limit": 3, "offset": offset}).json()
+        for offset in (0, 3, 6, 9)
+    ]
     assert [len(p["conversations"]) for p in pages] == [3, 3, 1, 0]
     assert [p["total"] for p in pages] == [7, 7, 7, 7]
     assert [c["id"] for p in pages for c in p["conversations"]] == ids[::-1]
@@ -485,9 +614,16 @@ def test_a_conversation_has_the_shape_of_the_page(client: TestClient) -> None:
     assert [m.keys() for m in shown["messages"]] == [MESSAGE, MESSAGE]
     first, second = shown["messages"]
     assert first | {"id": "", "timestamp": ""} == {
-        "id": "", "conversation_id": "c1", "role": "user", "content": "Hello", "model": None, "tool_used": None,
-        "attachments": [], "citations": [], "timestamp": "",
-    }  # fmt: skip
+        "id": "",
+        "conversation_id": "c1",
+        "role": "user",
+        "content": "Hello",
+        "model": None,
+        "tool_used": None,
+        "attachments": [],
+        "citations": [],
+        "timestamp": "",
+    }
     assert (second["role"], second["content"]) == ("assistant", "Hi there!")
     assert TIME.fullmatch(first["timestamp"])
     assert first["timestamp"] <= second["timestamp"]
@@ -503,19 +639,25 @@ def test_a_conversation_has_the_shape_of_the_page(client: TestClient) -> None:
         lambda c: c.delete("/conversations/none?undo=true"),
         lambda c: c.post("/conversations/none/export?format=txt"),
         lambda c: c.post("/conversations/none/messages", json={"role": "user", "content": "x"}),
-        lambda c: c.post("/conversations/none/messages", json={"role": "user", "content": "x", "parent_id": "y"}),
+        lambda c: c.post(
+            "/conversations/none/messages", json={"role": "user", "content": "x", "parent_id": "y"}
+        ),
         lambda c: c.get("/conversations/search/messages?query=x&conversation_id=none"),
         lambda c: c.get("/conversations/by-session/none"),
     ],
 )
-def test_a_conversation_that_is_not_there_is_not_found(client: TestClient, ask: Callable[[TestClient], Any]) -> None:
+def test_a_conversation_that_is_not_there_is_not_found(
+    client: TestClient, ask: Callable[[TestClient], Any]
+) -> None:
     answer = ask(client)
     assert refused(answer, 404) == "Conversation not found"
     assert answer.json()["error"]["code"] == "NOT_FOUND"
 
 
 @proves("C1-18", "C1-20")
-@pytest.mark.parametrize("title", ["New Title", "", "Zażółć 🎉", "a\r\nX-Evil: 1", "<b>&amp;", "x" * 5_000, "a\0b"])
+@pytest.mark.parametrize(
+    "title", ["New Title", "", "Zażółć 🎉", "a\r\nX-Evil: 1", "<b>&amp;", "x" * 5_000, "a\0b"]
+)
 def test_a_title_can_be_changed(client: TestClient, title: str) -> None:
     create(client, "c1", "Hello", title="Old")
     answer = client.put(at("c1"), params={"title": title})
@@ -582,10 +724,43 @@ def test_no_byte_of_a_deleted_conversation_is_left_in_the_files(place: str, user
 
 
 IDS = [
-    "plain", "a/b", "/", "//x", "a/messages", "a/export", "messages", "restore", "search", "search/other", "ü", "..",
-    ".", "../../etc/passwd", "%2f", "%", "a b", "a?b", "a#b", "a&b=c", "a+b", "a;b", "'", '"', "\\", "<script>",
-    "line\nbreak", "end\n", "tab\t", "東京", "🎉", "x" * 400, " ", "CON", "a\u200bb", "\u202egnp",
-]  # fmt: skip
+    "plain",
+    "a/b",
+    "/",
+    "//x",
+    "a/messages",
+    "a/export",
+    "messages",
+    "restore",
+    "search",
+    "search/other",
+    "ü",
+    "..",
+    ".",
+    "../../etc/passwd",
+    "%2f",
+    "%",
+    "a b",
+    "a?b",
+    "a#b",
+    "a&b=c",
+    "a+b",
+    "a;b",
+    "'",
+    '"',
+    "\\",
+    "<script>",
+    "line\nbreak",
+    "end\n",
+    "tab\t",
+    "東京",
+    "🎉",
+    "x" * 400,
+    " ",
+    "CON",
+    "a\u200bb",
+    "\u202egnp",
+]
 
 
 @proves("C1-22")
@@ -597,7 +772,10 @@ def test_an_id_may_hold_any_character(client: TestClient) -> None:
 def lead_a_life(client: TestClient, id: str) -> None:
     create(client, id, "Hello")
     assert client.get(at(id)).json()["id"] == id
-    assert client.put(at(id), params={"title": "New"}).json() == {"success": True, "conversation_id": id}
+    assert client.put(at(id), params={"title": "New"}).json() == {
+        "success": True,
+        "conversation_id": id,
+    }
     answer = client.post(at(id, "/messages"), json={"role": "user", "content": "More"})
     assert answer.json()["conversation_id"] == id
     assert client.post(at(id, "/export?format=json")).json()["title"] == "New"
@@ -623,16 +801,41 @@ def test_ids_that_look_alike_are_different_conversations(client: TestClient) -> 
 
 @proves("C1-23")
 def test_what_was_deleted_can_be_put_back_unchanged(client: TestClient) -> None:
-    create(client, "c1", "Hello", "Hi", title="T", namespace="work", session_id="s1", metadata={"tags": ["x"]})
-    branch = {"id": "m", "role": "user", "content": "Another way", "parent_id": "c1:0", "author": "Ann", "model": "m1",
-              "metadata": {"deep": {"a": [1, None, "\ud800"]}}, "visibility": "human_only"}  # fmt: skip
-    assert client.post(at("c1", "/messages"), content=json.dumps(branch), headers=JSON).status_code == 201
+    create(
+        client,
+        "c1",
+        "Hello",
+        "Hi",
+        title="T",
+        namespace="work",
+        session_id="s1",
+        metadata={"tags": ["x"]},
+    )
+    branch = {
+        "id": "m",
+        "role": "user",
+        "content": "Another way",
+        "parent_id": "c1:0",
+        "author": "Ann",
+        "model": "m1",
+        "metadata": {"deep": {"a": [1, None, "\ud800"]}},
+        "visibility": "human_only",
+    }
+    assert (
+        client.post(at("c1", "/messages"), content=json.dumps(branch), headers=JSON).status_code
+        == 201
+    )
     exported = client.post(at("c1", "/export")).json()
     deleted = client.delete(at("c1"), params={"undo": True}).json()
     assert deleted == {"success": True, "conversation_id": "c1", "conversation": exported}
     refused(client.get(at("c1")), 404)
-    restored = client.post("/conversations/restore", content=json.dumps(deleted["conversation"]), headers=JSON)
-    assert (restored.status_code, restored.json()) == (201, {"success": True, "conversation_id": "c1"})
+    restored = client.post(
+        "/conversations/restore", content=json.dumps(deleted["conversation"]), headers=JSON
+    )
+    assert (restored.status_code, restored.json()) == (
+        201,
+        {"success": True, "conversation_id": "c1"},
+    )
     assert client.post(at("c1", "/export")).json() == exported
     assert found(client, "another way") == ["Another way"]
     assert client.get("/conversations/by-session/s1").json()["id"] == "c1"
@@ -652,9 +855,16 @@ def test_putting_back_never_overwrites_what_is_there(client: TestClient) -> None
 @proves("C1-23", "C1-36")
 @pytest.mark.parametrize(
     "body",
-    [{}, {"id": "x"}, {"id": "x", "messages": 5}, {"id": 5, "messages": []}, {"id": "x", "messages": [5]},
-     {"id": "x", "messages": [{"role": "user"}]}, []],
-)  # fmt: skip
+    [
+        {},
+        {"id": "x"},
+        {"id": "x", "messages": 5},
+        {"id": 5, "messages": []},
+        {"id": "x", "messages": [5]},
+        {"id": "x", "messages": [{"role": "user"}]},
+        [],
+    ],
+)
 def test_what_is_no_export_is_not_put_back(client: TestClient, body: Any) -> None:
     refused(client.post("/conversations/restore", json=body), 400)
     assert listed(client) == []
@@ -704,7 +914,9 @@ def test_a_query_is_found_as_it_is_written(client: TestClient, content: str, que
 
 
 @proves("C1-27")
-@pytest.mark.parametrize("query", ["%", "_", "a%e", "ap_le", "[a]", "*", "' or 1=1 --", "\\", '"', "NEAR(", "x\0y"])
+@pytest.mark.parametrize(
+    "query", ["%", "_", "a%e", "ap_le", "[a]", "*", "' or 1=1 --", "\\", '"', "NEAR(", "x\0y"]
+)
 def test_signs_of_a_query_language_are_plain_characters(client: TestClient, query: str) -> None:
     create(client, "c1", "an apple")
     assert found(client, query) == []
@@ -716,7 +928,9 @@ def test_a_search_can_be_limited_to_one_conversation(client: TestClient) -> None
     create(client, "c2", "python two")
     assert found(client, "python", conversation_id="c1") == ["python one"]
     assert found(client, "python", conversation_id="") == ["python two", "python one"]
-    answer = client.get("/conversations/search/messages", params={"query": "python", "conversation_id": "c3"})
+    answer = client.get(
+        "/conversations/search/messages", params={"query": "python", "conversation_id": "c3"}
+    )
     assert refused(answer, 404) == "Conversation not found"
 
 
@@ -725,14 +939,21 @@ def test_the_newest_messages_come_first_and_the_total_is_true(client: TestClient
     create(client, "c1")
     for n in range(5):
         moment = f"2025-10-{9 + n:02}T00:00:00+00:00"
-        client.post(at("c1", "/messages"), json={"role": "user", "content": f"python {n}", "timestamp": moment})
-    answer = client.get("/conversations/search/messages", params={"query": "python", "limit": 2}).json()
+        client.post(
+            at("c1", "/messages"),
+            json={"role": "user", "content": f"python {n}", "timestamp": moment},
+        )
+    answer = client.get(
+        "/conversations/search/messages", params={"query": "python", "limit": 2}
+    ).json()
     assert [m["content"] for m in answer["messages"]] == ["python 4", "python 3"]
     assert answer["total"] == 5
     assert found(client, "python", limit=2, offset=4) == ["python 0"]
     assert len(found(client, "python", limit=0)) == 1
     assert len(found(client, "python", limit=10**9)) == 5
-    refused(client.get("/conversations/search/messages", params={"query": "python", "limit": "x"}), 400)
+    refused(
+        client.get("/conversations/search/messages", params={"query": "python", "limit": "x"}), 400
+    )
 
 
 @proves("C1-29")
@@ -749,10 +970,20 @@ def test_fifty_messages_are_returned_unless_told_otherwise(client: TestClient) -
 def greetings(client: TestClient) -> str:
     create(client, "c1", title="My Conversation")
     for message in (
-        {"id": "m1", "role": "user", "content": "Hello", "timestamp": "2025-10-09T19:37:47.783681+00:00"},
-        {"id": "m2", "role": "assistant", "content": "Hi there!", "model": "gemini-2.0-flash-001",
-         "timestamp": "2025-10-09T19:37:48.123456+00:00"},
-    ):  # fmt: skip
+        {
+            "id": "m1",
+            "role": "user",
+            "content": "Hello",
+            "timestamp": "2025-10-09T19:37:47.783681+00:00",
+        },
+        {
+            "id": "m2",
+            "role": "assistant",
+            "content": "Hi there!",
+            "model": "gemini-2.0-flash-001",
+            "timestamp": "2025-10-09T19:37:48.123456+00:00",
+        },
+    ):
         client.post(at("c1", "/messages"), json=message)
     created: str = client.get(at("c1")).json()["created_at"]
     return created
@@ -760,10 +991,14 @@ def greetings(client: TestClient) -> str:
 
 @proves("C1-31", "C1-34")
 @pytest.mark.parametrize("asked", [{}, {"format": "json"}])
-def test_json_is_the_whole_conversation(client: TestClient, greetings: str, asked: dict[str, str]) -> None:
+def test_json_is_the_whole_conversation(
+    client: TestClient, greetings: str, asked: dict[str, str]
+) -> None:
     exported = client.post(at("c1", "/export"), params=asked).json()
     detail = client.get(at("c1")).json()
-    assert {key: exported[key] for key in CONVERSATION} == {key: detail[key] for key in CONVERSATION}
+    assert {key: exported[key] for key in CONVERSATION} == {
+        key: detail[key] for key in CONVERSATION
+    }
     assert [{key: m[key] for key in MESSAGE} for m in exported["messages"]] == detail["messages"]
     assert [m["parent_id"] for m in exported["messages"]] == [None, "m1"]
 
@@ -849,15 +1084,38 @@ def test_an_error_has_the_one_shape(client: TestClient) -> None:
 
 
 UNUSABLE = [
-    b"", b"{", b"[]", b"null", b'"x"', b"5", b"NaN", b'{"title": NaN}', b'{"metadata": {"a": Infinity}}',
-    b'{"metadata": {"a": -Infinity}}', b"\xff\xfe\xfd", b'{"title": "a", "title": "b"}', b'{"title": 5}',
-    b'{"title": null}', b'{"metadata": []}', b'{"metadata": "{}"}', b'{"messages": {}}', b'{"messages": [{}]}',
-    b'{"messages": [{"role": "user", "content": null}]}', b'{"messages": [{"role": 1, "content": "x"}]}',
-    b'{"messages": [{"role": "", "content": "x"}]}', b'{"id": ""}', b'{"id": "' + b"x" * 501 + b'"}',
-    b'{"namespace": ""}', b'{"metadata": {"a": ' + b"1" * 5000 + b"}}",
-    b'{"metadata": {"a": ' + b"[" * 250 + b"]" * 250 + b"}}", b'{"metadata": ' + b'{"a":' * 100_000,
-    b"[" * 1_000_000, b'{"user_id": "somebody"}', b'{"owner": "somebody"}', b'{"_context": {"user": "somebody"}}',
-]  # fmt: skip
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b'"x"',
+    b"5",
+    b"NaN",
+    b'{"title": NaN}',
+    b'{"metadata": {"a": Infinity}}',
+    b'{"metadata": {"a": -Infinity}}',
+    b"\xff\xfe\xfd",
+    b'{"title": "a", "title": "b"}',
+    b'{"title": 5}',
+    b'{"title": null}',
+    b'{"metadata": []}',
+    b'{"metadata": "{}"}',
+    b'{"messages": {}}',
+    b'{"messages": [{}]}',
+    b'{"messages": [{"role": "user", "content": null}]}',
+    b'{"messages": [{"role": 1, "content": "x"}]}',
+    b'{"messages": [{"role": "", "content": "x"}]}',
+    b'{"id": ""}',
+    b'{"id": "' + b"x" * 501 + b'"}',
+    b'{"namespace": ""}',
+    b'{"metadata": {"a": ' + b"1" * 5000 + b"}}",
+    b'{"metadata": {"a": ' + b"[" * 250 + b"]" * 250 + b"}}",
+    b'{"metadata": ' + b'{"a":' * 100_000,
+    b"[" * 1_000_000,
+    b'{"user_id": "somebody"}',
+    b'{"owner": "somebody"}',
+    b'{"_context": {"user": "somebody"}}',
+]
 
 
 @proves("C1-36")
@@ -869,9 +1127,21 @@ def test_a_body_that_cannot_be_used_is_refused(client: TestClient) -> None:
 
 @proves("C1-36")
 def test_only_json_is_taken(client: TestClient) -> None:
-    for path in ("/conversations", "/conversations/messages", "/conversations/x/messages", "/conversations/restore",
-                 "/api/threads", "/api/threads/x/messages"):  # fmt: skip
-        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "application/jsonp"):
+    for path in (
+        "/conversations",
+        "/conversations/messages",
+        "/conversations/x/messages",
+        "/conversations/restore",
+        "/api/threads",
+        "/api/threads/x/messages",
+    ):
+        for kind in (
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data",
+            "",
+            "application/jsonp",
+        ):
             answer = client.post(path, content=b"{}", headers={"content-type": kind})
             refused(answer, 415)
             assert answer.json()["error"]["code"] == "UNSUPPORTED_MEDIA_TYPE"
@@ -882,14 +1152,20 @@ def test_json_is_taken_in_any_encoding_it_may_have(client: TestClient) -> None:
     for n, encoding in enumerate(("utf-8", "utf-16", "utf-32")):
         body = json.dumps({"id": f"c{n}", "title": "Grüße 🎉"}, ensure_ascii=False).encode(encoding)
         answer = client.post(
-            "/conversations", content=body, headers={"content-type": f"Application/JSON; charset={encoding}"}
+            "/conversations",
+            content=body,
+            headers={"content-type": f"Application/JSON; charset={encoding}"},
         )
         assert answer.json()["title"] == "Grüße 🎉"
 
 
 @proves("C1-36")
 def test_what_text_can_hold_comes_back_as_it_was(client: TestClient) -> None:
-    strange = "NUL \0 lone \ud800 escape \x1b[31m bidi \u202e tag \U000e0041 zwj 👩‍👩‍👧 " + "e" + "\u0301" * 1_000
+    strange = (
+        "NUL \0 lone \ud800 escape \x1b[31m bidi \u202e tag \U000e0041 zwj 👩‍👩‍👧 "
+        + "e"
+        + "\u0301" * 1_000
+    )
     body = {
         "id": "c1",
         "title": strange,
@@ -906,7 +1182,11 @@ def test_what_text_can_hold_comes_back_as_it_was(client: TestClient) -> None:
 @proves("C1-37")
 def test_nothing_is_kept_in_caches(client: TestClient) -> None:
     create(client, "c1", "Hello")
-    for answer in (client.get("/conversations"), client.get(at("c1")), client.get("/conversations/none"),
-                   client.post(at("c1", "/export"))):  # fmt: skip
+    for answer in (
+        client.get("/conversations"),
+        client.get(at("c1")),
+        client.get("/conversations/none"),
+        client.post(at("c1", "/export")),
+    ):
         assert answer.headers["cache-control"] == "no-store"
         assert answer.headers["x-content-type-options"] == "nosniff"

@@ -11,11 +11,26 @@ import recollect
 from recollect.errors import Conflict, InvalidInput, NotFound
 
 CONVERSATION = {
-    "id", "session_id", "title", "namespace", "created_at", "updated_at", "message_count", "metadata",
-}  # fmt: skip
+    "id",
+    "session_id",
+    "title",
+    "namespace",
+    "created_at",
+    "updated_at",
+    "message_count",
+    "metadata",
+}
 MESSAGE = {
-    "id", "conversation_id", "role", "content", "model", "tool_used", "attachments", "citations", "timestamp",
-}  # fmt: skip
+    "id",
+    "conversation_id",
+    "role",
+    "content",
+    "model",
+    "tool_used",
+    "attachments",
+    "citations",
+    "timestamp",
+}
 
 
 @proves("C1-38")
@@ -35,7 +50,9 @@ def test_the_example_of_direct_access_works(library: recollect.Library) -> None:
         role="user",
         content="Hello",
     )
-    db.add_message(message_id="msg-2", conversation_id="my-conv-id", role="assistant", content="Python it is")
+    db.add_message(
+        message_id="msg-2", conversation_id="my-conv-id", role="assistant", content="Python it is"
+    )
 
     messages = db.get_messages("my-conv-id")
     assert [m["id"] for m in messages] == ["msg-1", "msg-2"]
@@ -52,7 +69,9 @@ def test_the_example_of_direct_access_works(library: recollect.Library) -> None:
     assert db.search_messages("python") == []
 
 
-def chat(db: recollect.Library, session_id: str, message: str, response: dict[str, str], namespace: str) -> None:
+def chat(
+    db: recollect.Library, session_id: str, message: str, response: dict[str, str], namespace: str
+) -> None:
     """What the page shows of a chat that saves itself."""
     conversation = db.get_conversation_by_session(session_id)
     if not conversation:
@@ -81,16 +100,25 @@ def chat(db: recollect.Library, session_id: str, message: str, response: dict[st
 @proves("C1-39", "C1-02", "C1-03")
 def test_the_example_of_automatic_saving_works(library: recollect.Library) -> None:
     chat(
-        library, "session-1", "Tell me about Python, as much as you can in one sentence", {"answer": "Snakes."}, "work"
+        library,
+        "session-1",
+        "Tell me about Python, as much as you can in one sentence",
+        {"answer": "Snakes."},
+        "work",
     )
     chat(library, "session-1", "More", {"answer": "No.", "tool_used": "web_search"}, "work")
     chat(library, "session-2", "Hello", {}, "default")
     first = library.get_conversation_by_session("session-1")
     assert first is not None
     assert (first["title"], first["namespace"], first["message_count"]) == (
-        "Tell me about Python, as much as you can in one se...", "work", 4,
-    )  # fmt: skip
-    said = [(m["role"], m["content"], m["model"], m["tool_used"]) for m in library.get_messages(first["id"])]
+        "Tell me about Python, as much as you can in one se...",
+        "work",
+        4,
+    )
+    said = [
+        (m["role"], m["content"], m["model"], m["tool_used"])
+        for m in library.get_messages(first["id"])
+    ]
     assert said == [
         ("user", "Tell me about Python, as much as you can in one sentence", None, None),
         ("assistant", "Snakes.", "gemini-2.0-flash-001", None),
@@ -104,19 +132,44 @@ def test_the_example_of_automatic_saving_works(library: recollect.Library) -> No
 def test_calls_give_the_shapes_of_the_page(library: recollect.Library) -> None:
     made = library.create_conversation("c1", "s1", "Title", "work", {"a": 1})
     assert made.keys() == CONVERSATION
-    assert made.items() >= {"id": "c1", "session_id": "s1", "title": "Title", "namespace": "work",
-                            "message_count": 0, "metadata": {"a": 1}}.items()  # fmt: skip
+    assert (
+        made.items()
+        >= {
+            "id": "c1",
+            "session_id": "s1",
+            "title": "Title",
+            "namespace": "work",
+            "message_count": 0,
+            "metadata": {"a": 1},
+        }.items()
+    )
     assert library.create_conversation("c1", "s1", "Title", "work", {"a": 1}) == made
     attached, cited = [{"name": "a.png"}], [{"url": "https://example.org"}]
     moment = "2025-10-09T19:37:47.783681+00:00"
     id_ = library.add_message(
-        "c1", "user", "Hello", message_id="m1", model="m", tool_used="t", attachments=attached, citations=cited,
+        "c1",
+        "user",
+        "Hello",
+        message_id="m1",
+        model="m",
+        tool_used="t",
+        attachments=attached,
+        citations=cited,
         timestamp=moment,
-    )  # fmt: skip
+    )
     assert id_ == "m1"
     (message,) = library.get_messages("c1")
-    assert message == {"id": "m1", "conversation_id": "c1", "role": "user", "content": "Hello", "model": "m",
-                       "tool_used": "t", "attachments": attached, "citations": cited, "timestamp": moment}  # fmt: skip
+    assert message == {
+        "id": "m1",
+        "conversation_id": "c1",
+        "role": "user",
+        "content": "Hello",
+        "model": "m",
+        "tool_used": "t",
+        "attachments": attached,
+        "citations": cited,
+        "timestamp": moment,
+    }
     assert message.keys() == MESSAGE
     assert library.search_messages("HELLO") == [message]
     whole = library.get_conversation("c1")
@@ -132,14 +185,22 @@ def test_messages_can_be_read_and_found_in_parts(library: recollect.Library) -> 
     library.create_conversation("c1")
     for n in range(5):
         library.add_message("c1", "user", f"python {n}", timestamp=f"2025-10-0{n + 1}")
-    assert [m["content"] for m in library.get_messages("c1", limit=2, offset=1)] == ["python 1", "python 2"]
-    assert [m["content"] for m in library.search_messages("python", limit=2)] == ["python 4", "python 3"]
+    assert [m["content"] for m in library.get_messages("c1", limit=2, offset=1)] == [
+        "python 1",
+        "python 2",
+    ]
+    assert [m["content"] for m in library.search_messages("python", limit=2)] == [
+        "python 4",
+        "python 3",
+    ]
     messages, total = library.find_messages("python", limit=1)
     assert ([m["content"] for m in messages], total) == (["python 4"], 5)
 
 
 @proves("C1-06", "C1-07")
-def test_saving_again_is_the_same_and_something_else_is_a_conflict(library: recollect.Library) -> None:
+def test_saving_again_is_the_same_and_something_else_is_a_conflict(
+    library: recollect.Library,
+) -> None:
     library.create_conversation("c1", "s1")
     library.create_conversation("c2", "s2")
     for arguments in (("c1", "s3"), ("c3", "s1"), ("c1", "s2")):
@@ -172,5 +233,7 @@ def test_a_message_that_cannot_be_is_refused(library: recollect.Library) -> None
     library.create_conversation("c1")
     for fields in ({"unknown": 1}, {"timestamp": "never"}, {"role": ""}, {"content": None}):
         with pytest.raises(InvalidInput):
-            library.add_message(**{"conversation_id": "c1", "role": "user", "content": "x", **fields})
+            library.add_message(
+                **{"conversation_id": "c1", "role": "user", "content": "x", **fields}
+            )
     assert library.get_messages("c1") == []

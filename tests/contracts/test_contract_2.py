@@ -16,12 +16,21 @@ from recollect.library import Library
 from recollect.model import MASK
 
 RESULT = {
-    "message_id", "thread_id", "thread_topic", "author", "seq", "created_at", "snippet", "metadata",
-}  # fmt: skip
+    "message_id",
+    "thread_id",
+    "thread_topic",
+    "author",
+    "seq",
+    "created_at",
+    "snippet",
+    "metadata",
+}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00")
 
 
-def thread(client: TestClient, topic: str, *contents: str, author: str = "cursor-agent", **more: Any) -> str:
+def thread(
+    client: TestClient, topic: str, *contents: str, author: str = "cursor-agent", **more: Any
+) -> str:
     id_: str = client.post("/api/threads", json={"topic": topic}).json()["id"]
     for content in contents:
         posted = post(client, id_, author=author, content=content, **more)
@@ -53,7 +62,9 @@ def found(client: TestClient, q: str, **parameters: Any) -> list[str]:
 
 
 @proves("C2-01")
-@pytest.mark.parametrize("asked", [{}, {"q": ""}, {"q": "  \t\n "}, {"limit": 5}, {"thread_id": "x"}])
+@pytest.mark.parametrize(
+    "asked", [{}, {"q": ""}, {"q": "  \t\n "}, {"limit": 5}, {"thread_id": "x"}]
+)
 def test_a_query_is_required(client: TestClient, asked: dict[str, Any]) -> None:
     answer = client.get("/api/search", params=asked)
     assert answer.status_code == 400
@@ -64,32 +75,58 @@ def test_a_query_is_required(client: TestClient, asked: dict[str, Any]) -> None:
 def test_every_thread_is_searched_or_one(client: TestClient) -> None:
     first = thread(client, "One", "consensus one")
     thread(client, "Two", "consensus two")
-    client.post("/conversations", json={"id": "c1", "messages": [{"role": "user", "content": "consensus three"}]})
+    client.post(
+        "/conversations",
+        json={"id": "c1", "messages": [{"role": "user", "content": "consensus three"}]},
+    )
     assert found(client, "consensus") == ["consensus one", "consensus three", "consensus two"]
     assert found(client, "consensus", thread_id=first) == ["consensus one"]
     assert found(client, "consensus", thread_id="c1") == ["consensus three"]
-    assert found(client, "consensus", thread_id="") == ["consensus one", "consensus three", "consensus two"]
-    assert search(client, "consensus", thread_id="nobody") == {"results": [], "total": 0, "query": "consensus"}
+    assert found(client, "consensus", thread_id="") == [
+        "consensus one",
+        "consensus three",
+        "consensus two",
+    ]
+    assert search(client, "consensus", thread_id="nobody") == {
+        "results": [],
+        "total": 0,
+        "query": "consensus",
+    }
 
 
 @proves("C2-03", "C2-05")
 def test_the_limit_is_clamped_and_the_total_is_true(client: TestClient) -> None:
     messages = [{"role": "user", "content": f"performance {n}"} for n in range(205)]
     client.post("/conversations", json={"id": "c1", "messages": messages})
-    for asked, given in ((None, 50), (5, 5), (0, 1), (-1, 1), (200, 200), (201, 200), (10**30, 200)):
+    for asked, given in (
+        (None, 50),
+        (5, 5),
+        (0, 1),
+        (-1, 1),
+        (200, 200),
+        (201, 200),
+        (10**30, 200),
+    ):
         page = search(client, "performance", **({} if asked is None else {"limit": asked}))
         assert (len(page["results"]), page["total"]) == (given, 205), asked
     for wrong in ("x", "", "1.5", "NaN"):
-        assert client.get("/api/search", params={"q": "performance", "limit": wrong}).status_code == 400
+        assert (
+            client.get("/api/search", params={"q": "performance", "limit": wrong}).status_code
+            == 400
+        )
 
 
 @proves("C2-04", "C2-07")
 def test_the_answer_has_the_shape_of_the_page(client: TestClient) -> None:
     id_ = thread(client, "My Thread Topic", "nothing here")
     posted = post(
-        client, id_, author="cursor-agent-abc123", role="assistant", content="the quick brown fox jumps",
+        client,
+        id_,
+        author="cursor-agent-abc123",
+        role="assistant",
+        content="the quick brown fox jumps",
         metadata={"ui_type": "card"},
-    ).json()  # fmt: skip
+    ).json()
     page = search(client, "  brown ")
     assert page.keys() == {"results", "total", "query"}
     assert (page["total"], page["query"]) == (1, "brown")
@@ -110,7 +147,9 @@ def test_the_answer_has_the_shape_of_the_page(client: TestClient) -> None:
 
 @proves("C2-04", "C2-07")
 def test_a_message_without_a_name_or_metadata_shows_its_role_and_null(client: TestClient) -> None:
-    client.post("/conversations", json={"id": "c1", "messages": [{"role": "assistant", "content": "brown"}]})
+    client.post(
+        "/conversations", json={"id": "c1", "messages": [{"role": "assistant", "content": "brown"}]}
+    )
     (result,) = search(client, "brown")["results"]
     assert (result["author"], result["metadata"], result["seq"]) == ("assistant", None, 1)
 
@@ -118,15 +157,20 @@ def test_a_message_without_a_name_or_metadata_shows_its_role_and_null(client: Te
 @proves("C2-06")
 def test_the_best_match_comes_first(client: TestClient) -> None:
     thread(
-        client, "T", "angular " + "and many other words that do not matter " * 20, "angular angular angular",
+        client,
+        "T",
+        "angular " + "and many other words that do not matter " * 20,
+        "angular angular angular",
         "here is angular, once, in a message that is a bit longer than the best one",
-    )  # fmt: skip
+    )
     order = [r["seq"] for r in search(client, "angular")["results"]]
     assert order == [2, 3, 1]
 
 
 @proves("C2-08")
-def test_a_search_that_takes_too_long_says_so(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_takes_too_long_says_so(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def slow(*_: object, **__: object) -> None:
         raise SearchTimeout("The search took longer than a second.")
 
@@ -151,7 +195,9 @@ def test_a_message_is_found_at_once_and_not_after_it_was_deleted(client: TestCli
 @proves("C2-10")
 def test_only_contents_are_searched(client: TestClient) -> None:
     id_ = thread(client, "Zebra topic", "nothing", author="giraffe")
-    post(client, id_, id="okapi", author="lion", content="nothing either", metadata={"note": "tapir"})
+    post(
+        client, id_, id="okapi", author="lion", content="nothing either", metadata={"note": "tapir"}
+    )
     for word in ("zebra", "topic", "giraffe", "okapi", "lion", "tapir", "user", id_.split("-")[0]):
         assert search(client, word)["total"] == 0, word
     assert search(client, "nothing")["total"] == 2
@@ -228,16 +274,39 @@ def test_expressions_mean_what_the_page_says(sentences: TestClient) -> None:
         ("今日は東京タワーに行きました", "東京タワー"),
     ],
 )
-def test_words_end_at_space_and_punctuation_in_any_alphabet(client: TestClient, content: str, q: str) -> None:
+def test_words_end_at_space_and_punctuation_in_any_alphabet(
+    client: TestClient, content: str, q: str
+) -> None:
     thread(client, "T", "something else", content)
     assert found(client, q) == [content]
 
 
 MALFORMED = [
-    "*", '"', '"angular', "angular AND", "OR", "NOT", "AND angular", "NOT angular", "(angular", "angular)", "()", "(((",
-    "NEAR(", "author:cursor", "thread_id:x", "{content author}:angular", "^", "+", '""', "- angular (",
-    "content:", ":", "* *", "angular OR OR signals",
-]  # fmt: skip
+    "*",
+    '"',
+    '"angular',
+    "angular AND",
+    "OR",
+    "NOT",
+    "AND angular",
+    "NOT angular",
+    "(angular",
+    "angular)",
+    "()",
+    "(((",
+    "NEAR(",
+    "author:cursor",
+    "thread_id:x",
+    "{content author}:angular",
+    "^",
+    "+",
+    '""',
+    "- angular (",
+    "content:",
+    ":",
+    "* *",
+    "angular OR OR signals",
+]
 
 
 @proves("C2-17")
@@ -275,7 +344,10 @@ def test_a_snippet_shows_twenty_words_around_what_matched(client: TestClient) ->
 def test_every_word_that_matched_is_marked(client: TestClient) -> None:
     thread(client, "T", "The brown Fox saw a brownish FOX")
     (result,) = search(client, "brown fox")["results"]
-    assert result["snippet"] == "The <mark>brown</mark> <mark>Fox</mark> saw a brownish <mark>FOX</mark>"
+    assert (
+        result["snippet"]
+        == "The <mark>brown</mark> <mark>Fox</mark> saw a brownish <mark>FOX</mark>"
+    )
 
 
 @proves("C2-18")
@@ -286,7 +358,10 @@ def test_a_long_message_has_a_short_snippet(client: TestClient) -> None:
         "needle" + "!" * 100_000,
         "a\n" * 100_000 + "needle",
     ):
-        client.post("/conversations", json={"id": content[-9:], "messages": [{"role": "user", "content": content}]})
+        client.post(
+            "/conversations",
+            json={"id": content[-9:], "messages": [{"role": "user", "content": content}]},
+        )
     results = search(client, "needle")["results"]
     assert len(results) == 4
     assert all(len(r["snippet"]) < 5_000 for r in results)
@@ -329,7 +404,9 @@ MARKS: list[dict[str, Any]] = [
 
 @proves("C2-22", "C2-23", "C2-24")
 @pytest.mark.parametrize("mark", MARKS)
-def test_a_message_for_people_is_masked_for_agents(client: TestClient, agent: TestClient, mark: dict[str, Any]) -> None:
+def test_a_message_for_people_is_masked_for_agents(
+    client: TestClient, agent: TestClient, mark: dict[str, Any]
+) -> None:
     id_ = thread(client, "T", "a secret word", "a common word")
     assert post(client, id_, author="boss", content="a secret raise", **mark).status_code == 201
     assert found(client, "secret") == ["a secret raise", "a secret word"]
@@ -338,8 +415,10 @@ def test_a_message_for_people_is_masked_for_agents(client: TestClient, agent: Te
     assert sorted(r["snippet"] for r in page["results"]) == [MASK, "a <mark>secret</mark> word"]
     shown = agent.get(f"/api/threads/{id_}/messages").json()["messages"]
     assert [(m["content"], m["human_only"]) for m in shown] == [
-        ("a secret word", False), ("a common word", False), (MASK, True),
-    ]  # fmt: skip
+        ("a secret word", False),
+        ("a common word", False),
+        (MASK, True),
+    ]
     seen = client.get(f"/api/threads/{id_}/messages").json()["messages"]
     assert [(m["content"], m["human_only"]) for m in seen][2] == ("a secret raise", True)
 
@@ -347,21 +426,44 @@ def test_a_message_for_people_is_masked_for_agents(client: TestClient, agent: Te
 @proves("C2-22")
 @pytest.mark.parametrize(
     "mark",
-    [{}, {"human_only": False}, {"metadata": {"visibility": "all"}}, {"metadata": {"audience": "humans"}},
-     {"metadata": {"audience": ["human"]}}, {"metadata": {"visibility": None}}],
-)  # fmt: skip
-def test_other_messages_are_for_everybody(client: TestClient, agent: TestClient, mark: dict[str, Any]) -> None:
+    [
+        {},
+        {"human_only": False},
+        {"metadata": {"visibility": "all"}},
+        {"metadata": {"audience": "humans"}},
+        {"metadata": {"audience": ["human"]}},
+        {"metadata": {"visibility": None}},
+    ],
+)
+def test_other_messages_are_for_everybody(
+    client: TestClient, agent: TestClient, mark: dict[str, Any]
+) -> None:
     id_ = thread(client, "T")
     post(client, id_, author="boss", content="an open word", **mark)
     assert found(agent, "open") == ["an open word"]
 
 
 @proves("C2-25")
-def test_an_agent_sees_only_some_metadata_of_a_message_for_people(client: TestClient, agent: TestClient) -> None:
+def test_an_agent_sees_only_some_metadata_of_a_message_for_people(
+    client: TestClient, agent: TestClient
+) -> None:
     id_ = thread(client, "T")
-    told = {"visibility": "human_only", "audience": "human", "ui_type": "card", "handoff_target": "ann",
-            "target_admin_id": "7", "source_message_id": "m", "decision_type": "yes"}  # fmt: skip
-    post(client, id_, author="boss", content="hush", metadata={**told, "salary": 5, "reason": "secret"})
+    told = {
+        "visibility": "human_only",
+        "audience": "human",
+        "ui_type": "card",
+        "handoff_target": "ann",
+        "target_admin_id": "7",
+        "source_message_id": "m",
+        "decision_type": "yes",
+    }
+    post(
+        client,
+        id_,
+        author="boss",
+        content="hush",
+        metadata={**told, "salary": 5, "reason": "secret"},
+    )
     hidden = told | {"content_hidden": True, "content_hidden_reason": "human_only"}
     assert search(agent, "hush")["results"][0]["metadata"] == hidden
     assert agent.get(f"/api/threads/{id_}/messages").json()["messages"][0]["metadata"] == hidden
@@ -373,17 +475,35 @@ def test_an_agent_sees_only_some_metadata_of_a_message_for_people(client: TestCl
 
 @proves("C2-26")
 def test_a_thread_is_known_by_its_topic(client: TestClient) -> None:
-    made = client.post("/api/threads", json={"topic": "Release 1.0", "metadata": {"status": "review"}})
+    made = client.post(
+        "/api/threads", json={"topic": "Release 1.0", "metadata": {"status": "review"}}
+    )
     assert made.status_code == 201
     shown = made.json()
-    assert shown.keys() == {"id", "thread_id", "topic", "status", "created_at", "updated_at", "message_count",
-                            "last_seq", "metadata"}  # fmt: skip
+    assert shown.keys() == {
+        "id",
+        "thread_id",
+        "topic",
+        "status",
+        "created_at",
+        "updated_at",
+        "message_count",
+        "last_seq",
+        "metadata",
+    }
     assert shown["id"] == shown["thread_id"]
     assert (shown["topic"], shown["status"], shown["last_seq"]) == ("Release 1.0", "review", 0)
     again = client.post("/api/threads", json={"topic": "Release 1.0"})
     assert (again.status_code, again.json()) == (200, shown)
     assert client.post("/api/threads", json={"topic": "release 1.0"}).status_code == 201
-    for wrong in ({}, {"topic": ""}, {"topic": "   "}, {"topic": 5}, {"topic": "x" * 501}, {"topic": "x", "user": "y"}):
+    for wrong in (
+        {},
+        {"topic": ""},
+        {"topic": "   "},
+        {"topic": 5},
+        {"topic": "x" * 501},
+        {"topic": "x", "user": "y"},
+    ):
         assert client.post("/api/threads", json=wrong).status_code == 400
 
 
@@ -436,7 +556,13 @@ def test_posting_gives_the_place_in_the_thread(client: TestClient) -> None:
 @proves("C2-29")
 def test_a_message_posted_again_is_stored_once(client: TestClient) -> None:
     id_ = thread(client, "T", "before")
-    message = {"id": "m1", "author": "a", "content": "hello", "metadata": {"x": 1}, "reply_to": "m0"}
+    message = {
+        "id": "m1",
+        "author": "a",
+        "content": "hello",
+        "metadata": {"x": 1},
+        "reply_to": "m0",
+    }
     first = post(client, id_, **message)
     post(client, id_, author="b", content="between")
     again = post(client, id_, **message)
@@ -451,10 +577,18 @@ def test_a_message_posted_again_is_stored_once(client: TestClient) -> None:
 @proves("C2-29")
 @pytest.mark.parametrize(
     "wrong",
-    [{}, {"author": "a"}, {"content": "x"}, {"author": "", "content": "x"}, {"author": "a", "content": None},
-     {"author": "a", "content": "x", "seq": 5}, {"author": "a", "content": "x", "human_only": "yes"},
-     {"author": "a", "content": "x", "role": ""}, {"author": "a", "content": "x", "metadata": []}],
-)  # fmt: skip
+    [
+        {},
+        {"author": "a"},
+        {"content": "x"},
+        {"author": "", "content": "x"},
+        {"author": "a", "content": None},
+        {"author": "a", "content": "x", "seq": 5},
+        {"author": "a", "content": "x", "human_only": "yes"},
+        {"author": "a", "content": "x", "role": ""},
+        {"author": "a", "content": "x", "metadata": []},
+    ],
+)
 def test_what_is_no_message_is_refused(client: TestClient, wrong: dict[str, Any]) -> None:
     id_ = thread(client, "T")
     assert post(client, id_, **wrong).status_code == 400
@@ -480,9 +614,16 @@ def test_messages_are_read_in_order_after_a_seq(client: TestClient) -> None:
     assert read(after_seq=-3, limit=0) == ([1], 5, True)
     shown = client.get(f"/api/threads/{id_}/messages").json()["messages"][0]
     assert shown | {"id": "", "created_at": ""} == {
-        "id": "", "thread_id": id_, "author": "cursor-agent", "role": "user", "content": "message 1", "seq": 1,
-        "created_at": "", "metadata": None, "human_only": False,
-    }  # fmt: skip
+        "id": "",
+        "thread_id": id_,
+        "author": "cursor-agent",
+        "role": "user",
+        "content": "message 1",
+        "seq": 1,
+        "created_at": "",
+        "metadata": None,
+        "human_only": False,
+    }
     assert client.get(f"/api/threads/{id_}/messages?after_seq=x").status_code == 400
 
 

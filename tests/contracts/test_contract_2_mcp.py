@@ -38,7 +38,10 @@ def search(caller: Caller, query: str, **arguments: Any) -> Any:
 
 
 def found(caller: Caller, query: str, **arguments: Any) -> list[str]:
-    return sorted(re.sub("</?mark>", "", result["snippet"]) for result in search(caller, query, **arguments)["results"])
+    return sorted(
+        re.sub("</?mark>", "", result["snippet"])
+        for result in search(caller, query, **arguments)["results"]
+    )
 
 
 # -- msg_search ----------------------------------------------------------------
@@ -49,8 +52,10 @@ def test_the_tool_takes_a_query_a_thread_and_a_limit(agent: Caller) -> None:
     tool = next(tool for tool in agent.catalog.listing() if tool["name"] == "msg_search")
     schema = tool["inputSchema"]
     assert {name: given["type"] for name, given in schema["properties"].items()} == {
-        "query": "string", "thread_id": "string", "limit": "integer",
-    }  # fmt: skip
+        "query": "string",
+        "thread_id": "string",
+        "limit": "integer",
+    }
     assert (schema["required"], schema["additionalProperties"]) == (["query"], False)
     assert schema["properties"]["limit"]["default"] == 50
     assert tool["annotations"]["readOnlyHint"] is True
@@ -62,9 +67,12 @@ def test_the_tool_takes_a_query_a_thread_and_a_limit(agent: Caller) -> None:
 def test_the_answer_has_exactly_the_shape_of_the_page(agent: Caller) -> None:
     id_ = agent.thread("My Thread Topic", "nothing here")
     posted = agent.answer(
-        "msg_post", thread_id=id_, author="cursor-agent-abc123", content="the quick brown fox jumps",
+        "msg_post",
+        thread_id=id_,
+        author="cursor-agent-abc123",
+        content="the quick brown fox jumps",
         metadata={"ui_type": "card"},
-    )  # fmt: skip
+    )
     page = search(agent, "  brown ")
     assert page.keys() == {"results", "total", "query"}
     assert (page["total"], page["query"]) == (1, "brown")
@@ -84,8 +92,19 @@ def test_the_answer_has_exactly_the_shape_of_the_page(agent: Caller) -> None:
 
 @proves("C2-33")
 def test_the_limit_is_capped_and_the_total_is_true(agent: Caller, library: Library) -> None:
-    library.add_conversation("c1", messages=[{"role": "user", "content": f"performance {n}"} for n in range(205)])
-    for asked, given in ((None, 50), (5, 5), (0, 1), (-1, 1), (200, 200), (201, 200), (10**30, 200), ("7", 7)):
+    library.add_conversation(
+        "c1", messages=[{"role": "user", "content": f"performance {n}"} for n in range(205)]
+    )
+    for asked, given in (
+        (None, 50),
+        (5, 5),
+        (0, 1),
+        (-1, 1),
+        (200, 200),
+        (201, 200),
+        (10**30, 200),
+        ("7", 7),
+    ):
         page = search(agent, "performance", limit=asked)
         assert (len(page["results"]), page["total"]) == (given, 205), asked
     for wrong in ("x", True, [5], {}):
@@ -95,7 +114,9 @@ def test_the_limit_is_capped_and_the_total_is_true(agent: Caller, library: Libra
 
 
 @proves("C2-34")
-@pytest.mark.parametrize("asked", [{}, {"query": ""}, {"query": " \t\n"}, {"query": None}, {"limit": 5}])
+@pytest.mark.parametrize(
+    "asked", [{}, {"query": ""}, {"query": " \t\n"}, {"query": None}, {"limit": 5}]
+)
 def test_an_empty_query_is_an_error_before_anything_is_searched(
     agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
 ) -> None:
@@ -106,14 +127,16 @@ def test_an_empty_query_is_an_error_before_anything_is_searched(
 @proves("C2-35")
 @pytest.mark.parametrize("query", ["*", '"open', "a AND", "(a", "a )", "NEAR(a", "author:bob"])
 def test_a_malformed_expression_finds_nothing(agent: Caller, library: Library, query: str) -> None:
-    library.add_conversation("c1", messages=[{"role": "user", "content": "a state of the art, open, bob"}])
+    library.add_conversation(
+        "c1", messages=[{"role": "user", "content": "a state of the art, open, bob"}]
+    )
     assert search(agent, query) == {**NOTHING, "query": query}
 
 
 @proves("C2-36")
 def test_a_timeout_is_never_an_empty_result(
     agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     def slow(*_: object, **__: object) -> None:
         raise SearchTimeout("details that nobody needs")
 
@@ -134,13 +157,18 @@ def test_every_thread_is_searched_or_one(agent: Caller, library: Library) -> Non
 
 @proves("C2-38")
 def test_the_syntax_of_the_page_works(agent: Caller, library: Library) -> None:
-    agent.thread("t", "angular signals", "signals of an Angular app", "performance tests", "performing well")
+    agent.thread(
+        "t", "angular signals", "signals of an Angular app", "performance tests", "performing well"
+    )
     for query, contents in (
         ("ANGULAR", ["angular signals", "signals of an Angular app"]),
         ('"angular signals"', ["angular signals"]),
         ("perform*", ["performance tests", "performing well"]),
         ("angular NOT app", ["angular signals"]),
-        ("(app OR tests) AND (angular OR performance)", ["performance tests", "signals of an Angular app"]),
+        (
+            "(app OR tests) AND (angular OR performance)",
+            ["performance tests", "signals of an Angular app"],
+        ),
         ("content:well", ["performing well"]),
     ):
         assert found(agent, query) == contents, query
@@ -165,12 +193,17 @@ def test_a_human_only_message_is_counted_and_masked(agent: Caller, person: Calle
         {"metadata": {"visibility": "human_only"}},
         {"metadata": {"audience": "human"}},
     ):
-        person.answer("msg_post", thread_id=id_, author="boss", content="the launch is quagga", **given)
+        person.answer(
+            "msg_post", thread_id=id_, author="boss", content="the launch is quagga", **given
+        )
     page = search(agent, "launch")
     assert page["total"] == 4
     assert sorted(result["snippet"] for result in page["results"]) == [
-        MASK, MASK, MASK, "the <mark>launch</mark> is public",
-    ]  # fmt: skip
+        MASK,
+        MASK,
+        MASK,
+        "the <mark>launch</mark> is public",
+    ]
     assert [result["snippet"] for result in search(agent, "quagga")["results"]] == [MASK] * 3
     assert search(person, "quagga")["results"][0]["snippet"] == "the launch is <mark>quagga</mark>"
 
@@ -182,17 +215,29 @@ def test_with_the_setting_hide_nothing_tells_of_it(
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
     id_ = agent.thread("t", "the launch is public")
     for given in ({"human_only": True}, {"metadata": {"audience": " HUMAN "}}):
-        person.answer("msg_post", thread_id=id_, author="boss", content="the launch is quagga", **given)
-    library.add_conversation("c1", messages=[
-        *({"role": "user", "content": f"launch {n}"} for n in range(205)),
-        *({"role": "user", "content": "launch quagga", "visibility": "human_only"} for _ in range(205)),
-    ])  # fmt: skip
+        person.answer(
+            "msg_post", thread_id=id_, author="boss", content="the launch is quagga", **given
+        )
+    library.add_conversation(
+        "c1",
+        messages=[
+            *({"role": "user", "content": f"launch {n}"} for n in range(205)),
+            *(
+                {"role": "user", "content": "launch quagga", "visibility": "human_only"}
+                for _ in range(205)
+            ),
+        ],
+    )
     for _ in range(2):
         page = search(agent, "launch")
         assert (page["total"], len(page["results"])) == (206, 50)
         assert all("launch" in result["snippet"] for result in page["results"])
         assert len(search(agent, "launch", limit=200)["results"]) == 200
-        assert search(agent, "launch NOT quagga")["total"] == search(agent, "launch OR quagga")["total"] == 206
+        assert (
+            search(agent, "launch NOT quagga")["total"]
+            == search(agent, "launch OR quagga")["total"]
+            == 206
+        )
         assert search(agent, "quagga") == {**NOTHING, "query": "quagga"}
         assert search(person, "launch")["total"] == 413
         library.index()  # what was sealed is found another way
@@ -211,18 +256,33 @@ def test_bus_connect_gives_the_id_of_a_thread(agent: Caller) -> None:
     (result,) = search(agent, "deployment strategy", thread_id=id_)["results"]
     assert (result["thread_topic"], result["author"]) == ("My Thread Topic", "Cursor (GPT-4)")
     again = agent.answer("bus_connect", thread_name="My Thread Topic")
-    assert (again["thread"]["thread_id"], again["thread"]["created"], again["current_seq"]) == (id_, False, 1)
+    assert (again["thread"]["thread_id"], again["thread"]["created"], again["current_seq"]) == (
+        id_,
+        False,
+        1,
+    )
     assert again["messages"][0].keys() == {"seq", "author", "role", "content", "created_at"}
 
 
 @proves("C2-43")
 def test_msg_list_follows_the_same_rules_of_visibility(agent: Caller, person: Caller) -> None:
     id_ = agent.thread("t", "public")
-    person.answer("msg_post", thread_id=id_, author="boss", content="quagga", human_only=True, metadata={"x": "quagga"})
-    assert [message["content"] for message in agent.answer("msg_list", thread_id=id_)["messages"]] == ["public", MASK]
+    person.answer(
+        "msg_post",
+        thread_id=id_,
+        author="boss",
+        content="quagga",
+        human_only=True,
+        metadata={"x": "quagga"},
+    )
+    assert [
+        message["content"] for message in agent.answer("msg_list", thread_id=id_)["messages"]
+    ] == ["public", MASK]
     masked = agent.answer("msg_list", thread_id=id_, after_seq=1)["messages"][0]
     assert masked["metadata"] == {"content_hidden": True, "content_hidden_reason": "human_only"}
-    assert person.answer("msg_list", thread_id=id_, after_seq=1)["messages"][0]["content"] == "quagga"
+    assert (
+        person.answer("msg_list", thread_id=id_, after_seq=1)["messages"][0]["content"] == "quagga"
+    )
 
 
 @proves("C2-44")
@@ -233,7 +293,10 @@ def test_msg_post_is_repeated_by_its_id_and_refused_where_others_wrote(agent: Ca
     assert (first, first["seq"]) == (agent.answer("msg_post", **given), 2)
     refused = agent.error("msg_post", thread_id=id_, author="b", content="x", expected_last_seq=1)
     assert [message["content"] for message in refused["new_messages"]] == ["two"]
-    assert agent.answer("msg_post", thread_id=id_, author="b", content="x", expected_last_seq=2)["seq"] == 3
+    assert (
+        agent.answer("msg_post", thread_id=id_, author="b", content="x", expected_last_seq=2)["seq"]
+        == 3
+    )
 
 
 @proves("C2-45")

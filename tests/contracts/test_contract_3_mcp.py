@@ -57,10 +57,14 @@ def fill(library: Library, count: int = 1) -> None:
     """So many notes, media items, characters, prompts and chats, all of which say "quagga"."""
     for n in range(count):
         library.knowledge.create("notes", {"title": f"Note {n}", "content": "The quagga sleeps."})
-        library.knowledge.create("media", {"title": f"Paper {n}", "media_type": "pdf", "content": "A quagga."})
+        library.knowledge.create(
+            "media", {"title": f"Paper {n}", "media_type": "pdf", "content": "A quagga."}
+        )
         library.knowledge.create("characters", {"name": f"Quentin {n}", "description": "A quagga."})
         library.knowledge.create("prompts", {"name": f"Zoo {n}", "user_prompt": "Any quagga?"})
-        library.add_conversation(f"c{n}", f"Chat {n}", messages=[{"id": "m", "role": "user", "content": "a quagga"}])
+        library.add_conversation(
+            f"c{n}", f"Chat {n}", messages=[{"id": "m", "role": "user", "content": "a quagga"}]
+        )
 
 
 def uris(answer: Any) -> list[str]:
@@ -71,7 +75,9 @@ def uris(answer: Any) -> list[str]:
 
 
 @proves("C3-40")
-def test_every_tool_is_offered_by_default_and_called_with_a_dot_or_without(caller: Caller, library: Library) -> None:
+def test_every_tool_is_offered_by_default_and_called_with_a_dot_or_without(
+    caller: Caller, library: Library
+) -> None:
     fill(library)
     listed = {tool["name"] for tool in Catalog().listing()}
     assert {name.replace(".", "_") for name in PARAMETERS} <= listed
@@ -117,7 +123,11 @@ def test_errors_name_the_tool_or_what_is_missing(caller: Caller, library: Librar
         ("media_search", {"query": ""}, "Invalid arguments for media_search: "),
         ("media_search", {"query": "x", "user_id": 2}, "Invalid arguments for media_search: "),
         ("media_search", {"query": "x" * 1_001}, "Invalid arguments for media_search: "),
-        ("notes_get", {"note_id": "x", "retrieval": {"mode": "all"}}, "Invalid arguments for notes_get: "),
+        (
+            "notes_get",
+            {"note_id": "x", "retrieval": {"mode": "all"}},
+            "Invalid arguments for notes_get: ",
+        ),
         ("media_get", {"media_id": 7}, "Media not found: 7"),
         ("chats_get", {"conversation_id": "x"}, "Conversation not found: x"),
         ("characters_get", {"character_id": 7}, "Character not found: 7"),
@@ -146,7 +156,9 @@ def test_arguments_come_before_preferences_before_defaults(place: str, library: 
 
 
 @proves("C3-46")
-def test_a_session_is_not_given_the_same_until_there_is_nothing_else(session: Caller, library: Library) -> None:
+def test_a_session_is_not_given_the_same_until_there_is_nothing_else(
+    session: Caller, library: Library
+) -> None:
     fill(library, 2)
     pages = [uris(session.answer("knowledge_search", query="quagga", limit=4)) for _ in range(3)]
     assert [len(page) for page in pages] == [4, 4, 2]
@@ -157,26 +169,37 @@ def test_a_session_is_not_given_the_same_until_there_is_nothing_else(session: Ca
 
 
 @proves("C3-47")
-def test_a_session_over_http_is_known_by_its_header(client: TestClient, service: Service, user: str) -> None:
+def test_a_session_over_http_is_known_by_its_header(
+    client: TestClient, service: Service, user: str
+) -> None:
     with service.libraries.borrow(user) as library:
         fill(library)
-    config = base64.b64encode(json.dumps({"snippet_length": 12, "user_id": "bob"}).encode()).decode()
+    config = base64.b64encode(
+        json.dumps({"snippet_length": 12, "user_id": "bob"}).encode()
+    ).decode()
 
     def ask(method: str, session: str = "", path: str = "/mcp", **params: Any) -> Any:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        headers = {"accept": "application/json, text/event-stream"} | ({"mcp-session-id": session} if session else {})
+        headers = {"accept": "application/json, text/event-stream"} | (
+            {"mcp-session-id": session} if session else {}
+        )
         return client.post(path, json=body, headers=headers)
 
     about = {"name": "tldw", "version": "1"}
-    begun = ask("initialize", path=f"/mcp?config={config}", protocolVersion="2025-06-18", capabilities={},
-                clientInfo=about)  # fmt: skip
+    begun = ask(
+        "initialize",
+        path=f"/mcp?config={config}",
+        protocolVersion="2025-06-18",
+        capabilities={},
+        clientInfo=about,
+    )
     session = begun.headers["mcp-session-id"]
 
     def search(session: str) -> list[dict[str, Any]]:
         call = {"name": "knowledge.search", "arguments": {"query": "quagga", "limit": 3}}
-        found: list[dict[str, Any]] = ask("tools/call", session, **call).json()["result"]["structuredContent"][
-            "results"
-        ]
+        found: list[dict[str, Any]] = ask("tools/call", session, **call).json()["result"][
+            "structuredContent"
+        ]["results"]
         return found
 
     first, second = search(session), search(session)
@@ -189,18 +212,25 @@ def test_a_session_over_http_is_known_by_its_header(client: TestClient, service:
 @proves("C3-48")
 def test_what_was_asked_last_says_where_to_read(session: Caller, library: Library) -> None:
     filler = "Nothing is said here of it. " * 300
-    id_ = library.knowledge.create("notes", {"title": "Long", "content": f"{filler}Now the quagga. {filler}"}).id
+    id_ = library.knowledge.create(
+        "notes", {"title": "Long", "content": f"{filler}Now the quagga. {filler}"}
+    ).id
     assert "quagga" not in session.answer("notes_get", note_id=id_)["content"]
     session.answer("notes_search", query="quagga")
     for mode in ("snippet", "chunk"):
-        assert "quagga" in session.answer("notes_get", note_id=id_, retrieval={"mode": mode})["content"]
+        assert (
+            "quagga"
+            in session.answer("notes_get", note_id=id_, retrieval={"mode": mode})["content"]
+        )
 
 
 # -- deep research -----------------------------------------------------------------
 
 
 @proves("C3-49")
-def test_a_deep_research_client_has_search_and_fetch_beside_the_others(place: str, library: Library) -> None:
+def test_a_deep_research_client_has_search_and_fetch_beside_the_others(
+    place: str, library: Library
+) -> None:
     fill(library)
     dispatcher = Dispatcher(Catalog())
     about = {"protocolVersion": "2025-06-18", "clientInfo": {"name": "openai-mcp", "version": "1"}}
@@ -236,7 +266,12 @@ def test_the_compact_shape_has_five_fields(caller: Caller, library: Library) -> 
 @proves("C3-51")
 def test_the_types_of_media_are_a_resource(caller: Caller, library: Library) -> None:
     fill(library, 2)
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "media://types"}}
+    asked = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "resources/read",
+        "params": {"uri": "media://types"},
+    }
     answer = caller.dispatcher.handle(asked, caller.context())
     assert isinstance(answer, dict)
     (content,) = answer["result"]["contents"]
@@ -254,7 +289,9 @@ def test_nothing_that_is_sent_names_another_user(place: str, library: Library, u
     other = Caller(place, "knowledge", "sources", user=f"other-{user}", config={"user_id": user})
     other.answer("notes_write", content="nothing")
     assert other.answer("knowledge_search", query="canary")["results"] == []
-    assert other.error("knowledge_get", source="notes", id=found["id"])["error"].startswith("Note not found")
+    assert other.error("knowledge_get", source="notes", id=found["id"])["error"].startswith(
+        "Note not found"
+    )
     for name in ("user_id", "_context", "db_paths", "user"):
         error = other.error("knowledge_search", query="canary", **{name: user})["error"]
         assert "Unknown argument" in error

@@ -63,7 +63,9 @@ class Memory(Caller):
         return text
 
     def ids(self, query: Any, **arguments: Any) -> list[str]:
-        return re.findall(r"^\*\*ID:\*\* (\S+)$", self.told("search", query=query, **arguments), re.MULTILINE)
+        return re.findall(
+            r"^\*\*ID:\*\* (\S+)$", self.told("search", query=query, **arguments), re.MULTILINE
+        )
 
 
 @pytest.fixture
@@ -76,51 +78,101 @@ def agent(place: str) -> Iterator[Memory]:
 def talk(library: Library, id_: str, namespace: str, at: datetime, *said: str) -> None:
     roles = ("user", "assistant")
     library.add_conversation(
-        id_, f"About {id_}", namespace=namespace, created_at=at,
-        messages=[{"id": f"{id_}-{n}", "role": roles[n % 2], "content": text, "created_at": at + timedelta(minutes=n)}
-                  for n, text in enumerate(said)],
-    )  # fmt: skip
+        id_,
+        f"About {id_}",
+        namespace=namespace,
+        created_at=at,
+        messages=[
+            {
+                "id": f"{id_}-{n}",
+                "role": roles[n % 2],
+                "content": text,
+                "created_at": at + timedelta(minutes=n),
+            }
+            for n, text in enumerate(said)
+        ],
+    )
 
 
 def keep(library: Library, conversation: str, *observations: dict[str, Any]) -> None:
     document = library.conversation(conversation)
     made = [
-        Observation(**{
-            "type": "decision", "conversation": conversation, "project": document.namespace, "lines": (5, 12),
-            "passages": tuple(p.id for p in document.passages[:2]), "created_at": document.created_at, **given,
-        })
+        Observation(
+            **{
+                "type": "decision",
+                "conversation": conversation,
+                "project": document.namespace,
+                "lines": (5, 12),
+                "passages": tuple(p.id for p in document.passages[:2]),
+                "created_at": document.created_at,
+                **given,
+            }
+        )
         for given in observations
-    ]  # fmt: skip
+    ]
     library.store.observe(conversation, document.version, observing.as_document(document, made))
 
 
 @pytest.fixture
 def world(library: Library) -> Library:
     """The contract's example: decisions about authentication in two projects."""
-    talk(library, "session-abc123", "/home/me/my-api", DAY,
-         "How should I implement authentication?", "Let me search for past authentication patterns...",
-         "What about JWT tokens?", "Based on previous discussions, with React Router.")  # fmt: skip
-    talk(library, "session-def456", "/home/me/auth-service", DAY - timedelta(days=16),
-         "Which flow do we take?", "OAuth2, with PKCE.")  # fmt: skip
+    talk(
+        library,
+        "session-abc123",
+        "/home/me/my-api",
+        DAY,
+        "How should I implement authentication?",
+        "Let me search for past authentication patterns...",
+        "What about JWT tokens?",
+        "Based on previous discussions, with React Router.",
+    )
+    talk(
+        library,
+        "session-def456",
+        "/home/me/auth-service",
+        DAY - timedelta(days=16),
+        "Which flow do we take?",
+        "OAuth2, with PKCE.",
+    )
     keep(
-        library, "session-abc123",
-        {"id": "obs-abc123", "title": "Implement JWT authentication middleware",
-         "subtitle": "Chose JWT over session-based auth for API scalability",
-         "narrative": "After evaluating both options, decided on JWT.",
-         "facts": ("Chose JWT over session-based auth for statelessness",
-                   "Implemented refresh token rotation for security",
-                   "Added rate limiting to prevent brute force", "Used HS256 for simplicity"),
-         "concepts": ("JWT", "middleware", "refresh-token"), "files_modified": ("auth.ts",),
-         "files_read": ("middleware/jwt.ts",)},
-        {"id": "obs-fix789", "type": "bugfix", "title": "Fix ERR_AUTH_FAILED on expired authentication",
-         "facts": ("The clock was compared in local time",), "concepts": ("clock",), "files_read": ("src/clock.ts",)},
-    )  # fmt: skip
+        library,
+        "session-abc123",
+        {
+            "id": "obs-abc123",
+            "title": "Implement JWT authentication middleware",
+            "subtitle": "Chose JWT over session-based auth for API scalability",
+            "narrative": "After evaluating both options, decided on JWT.",
+            "facts": (
+                "Chose JWT over session-based auth for statelessness",
+                "Implemented refresh token rotation for security",
+                "Added rate limiting to prevent brute force",
+                "Used HS256 for simplicity",
+            ),
+            "concepts": ("JWT", "middleware", "refresh-token"),
+            "files_modified": ("auth.ts",),
+            "files_read": ("middleware/jwt.ts",),
+        },
+        {
+            "id": "obs-fix789",
+            "type": "bugfix",
+            "title": "Fix ERR_AUTH_FAILED on expired authentication",
+            "facts": ("The clock was compared in local time",),
+            "concepts": ("clock",),
+            "files_read": ("src/clock.ts",),
+        },
+    )
     keep(
-        library, "session-def456",
-        {"id": "obs-def456", "type": "pattern", "title": "OAuth2 integration pattern for authentication",
-         "facts": ("Standardized OAuth2 flow across services", "Created shared auth library"),
-         "concepts": ("OAuth2", "JWT"), "created_at": DAY - timedelta(days=16)},
-    )  # fmt: skip
+        library,
+        "session-def456",
+        {
+            "id": "obs-def456",
+            "type": "pattern",
+            "title": "OAuth2 integration pattern for authentication",
+            "facts": ("Standardized OAuth2 flow across services", "Created shared auth library"),
+            "concepts": ("OAuth2", "JWT"),
+            "created_at": DAY - timedelta(days=16),
+        },
+    )
     return library
 
 
@@ -134,8 +186,13 @@ def test_one_concept_finds_observations(world: Library, agent: Memory) -> None:
     assert head == "## Search Results (2 observations)"
     blocks = text.partition("\n\n")[2].split("\n\n---\n\n")
     assert len(blocks) == 2 and all(LISTED.fullmatch(block) for block in blocks), text
-    assert blocks[0].startswith("### 1. [my-api] - 2025-12-01\n**ID:** obs-abc123\n**Type:** decision\n**Score:** ")
-    assert "**Title:** Implement JWT authentication middleware\n**Facts:**\n- Chose JWT over session-based auth" in text
+    assert blocks[0].startswith(
+        "### 1. [my-api] - 2025-12-01\n**ID:** obs-abc123\n**Type:** decision\n**Score:** "
+    )
+    assert (
+        "**Title:** Implement JWT authentication middleware\n**Facts:**\n- Chose JWT over session-based auth"
+        in text
+    )
 
 
 @proves("C4-02")
@@ -153,8 +210,18 @@ def test_the_tools_take_what_the_contract_says(agent: Memory) -> None:
 @proves("C4-04")
 def test_a_listed_observation_is_short(library: Library, agent: Memory) -> None:
     talk(library, "s", "p", DAY, "question", "answer")
-    facts = tuple(f"Fact {n} about tokens is a long sentence that goes on and on, {'word ' * 40}" for n in range(6))
-    keep(library, "s", *({"id": f"obs-{n}", "title": f"Token {n} " + "title " * 11, "facts": facts} for n in range(10)))
+    facts = tuple(
+        f"Fact {n} about tokens is a long sentence that goes on and on, {'word ' * 40}"
+        for n in range(6)
+    )
+    keep(
+        library,
+        "s",
+        *(
+            {"id": f"obs-{n}", "title": f"Token {n} " + "title " * 11, "facts": facts}
+            for n in range(10)
+        ),
+    )
     text = agent.told("search", query="tokens")
     assert text.count("**ID:**") == 10
     assert len(text) / 4 / 10 < 110  # the contract's labels are half of it
@@ -173,10 +240,12 @@ def test_words_are_found_as_they_are(world: Library, agent: Memory) -> None:
 @proves("C4-06")
 def test_meaning_finds_what_words_do_not(
     world: Library, agent: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setenv("RECOLLECT_OBSERVER", "off")
     world.index()
-    found = json.loads(agent.told("search", query="login security", mode="vector", response_format="json"))["results"]
+    found = json.loads(
+        agent.told("search", query="login security", mode="vector", response_format="json")
+    )["results"]
     scores = [result["score"] for result in found]
     assert found and scores == sorted(scores, reverse=True) and len(set(scores)) == len(scores)
 
@@ -185,17 +254,26 @@ def test_meaning_finds_what_words_do_not(
 def test_the_limit_is_clamped(library: Library, agent: Memory) -> None:
     talk(library, "s", "p", DAY, "question", "answer")
     keep(library, "s", *({"id": f"obs-{n}", "title": f"Token number {n}"} for n in range(60)))
-    sizes = [len(agent.ids("token", **given)) for given in ({}, {"limit": 3}, {"limit": 0}, {"limit": 99})]
+    sizes = [
+        len(agent.ids("token", **given))
+        for given in ({}, {"limit": 3}, {"limit": 0}, {"limit": 99})
+    ]
     assert sizes == [10, 3, 1, 50]
 
 
 @proves("C4-08")
 def test_days_are_inclusive(world: Library, agent: Memory) -> None:
-    assert agent.ids("authentication", after="2025-12-01") == agent.ids("authentication", after="2025-11-16")
+    assert agent.ids("authentication", after="2025-12-01") == agent.ids(
+        "authentication", after="2025-11-16"
+    )
     assert agent.ids("authentication", before="2025-11-15") == ["obs-def456"]
     assert agent.ids("authentication", after="2025-11-15", before="2025-11-15") == ["obs-def456"]
-    assert "session-abc123" in agent.told("search", query=["JWT", "React Router"], before="2025-12-01")
-    assert agent.told("search", query=["JWT", "React Router"], before="2025-11-30").startswith("No conversations found")
+    assert "session-abc123" in agent.told(
+        "search", query=["JWT", "React Router"], before="2025-12-01"
+    )
+    assert agent.told("search", query=["JWT", "React Router"], before="2025-11-30").startswith(
+        "No conversations found"
+    )
 
 
 @proves("C4-09")
@@ -203,15 +281,22 @@ def test_projects_are_named_as_results_name_them(world: Library, agent: Memory) 
     assert agent.ids("authentication", projects=["auth-service"]) == ["obs-def456"]
     assert len(agent.ids("authentication", projects=["auth-service", "my-api"])) == 3
     assert agent.ids("authentication", projects=["/home/me/auth-service"]) == ["obs-def456"]
-    assert "session-abc123" in agent.told("search", query=["JWT", "React Router"], projects=["my-api"])
-    assert "No conversations" in agent.told("search", query=["JWT", "React Router"], projects=["auth-service"])
+    assert "session-abc123" in agent.told(
+        "search", query=["JWT", "React Router"], projects=["my-api"]
+    )
+    assert "No conversations" in agent.told(
+        "search", query=["JWT", "React Router"], projects=["auth-service"]
+    )
 
 
 @proves("C4-10")
 def test_types_are_accepted_in_many_spellings(world: Library, agent: Memory) -> None:
     for spelling in ("bugfix", "bug-fix", "Bug_Fix", "fix"):
         assert agent.ids("authentication", types=[spelling]) == ["obs-fix789"]
-    assert sorted(agent.ids("authentication", types=["decision", "bug-fix"])) == ["obs-abc123", "obs-fix789"]
+    assert sorted(agent.ids("authentication", types=["decision", "bug-fix"])) == [
+        "obs-abc123",
+        "obs-fix789",
+    ]
     assert agent.refused("search", query="ab", types=["poem"]).startswith("Unknown type: 'poem'")
 
 
@@ -227,17 +312,33 @@ def test_files_are_those_read_modified_or_mentioned(world: Library, agent: Memor
     assert agent.ids("authentication", files=["auth.ts"]) == ["obs-abc123"]
     assert agent.ids("authentication", files=["jwt.ts"]) == ["obs-abc123"]
     assert agent.ids("authentication", files=["src/clock.ts"]) == ["obs-fix789"]
-    keep(world, "session-def456", {"id": "obs-m", "title": "Look at `lib/oauth.py` for authentication"})
+    keep(
+        world,
+        "session-def456",
+        {"id": "obs-m", "title": "Look at `lib/oauth.py` for authentication"},
+    )
     assert agent.ids("authentication", files=["oauth.py"]) == ["obs-m"]
 
 
 @proves("C4-13")
 def test_all_filters_hold_together(world: Library, agent: Memory) -> None:
-    filters = {"types": ["decision", "bug-fix"], "concepts": ["JWT", "middleware"], "files": ["auth.ts"],
-               "projects": ["my-api"], "after": "2025-12-01", "before": "2025-12-01"}  # fmt: skip
+    filters = {
+        "types": ["decision", "bug-fix"],
+        "concepts": ["JWT", "middleware"],
+        "files": ["auth.ts"],
+        "projects": ["my-api"],
+        "after": "2025-12-01",
+        "before": "2025-12-01",
+    }
     assert agent.ids("authentication", limit=1, **filters) == ["obs-abc123"]
-    for name, other in (("types", ["pattern"]), ("concepts", ["clock"]), ("files", ["clock.ts"]),
-                        ("projects", ["auth-service"]), ("after", "2025-12-02"), ("before", "2025-11-30")):  # fmt: skip
+    for name, other in (
+        ("types", ["pattern"]),
+        ("concepts", ["clock"]),
+        ("files", ["clock.ts"]),
+        ("projects", ["auth-service"]),
+        ("after", "2025-12-02"),
+        ("before", "2025-11-30"),
+    ):
         assert agent.ids("authentication", **{**filters, name: other}) == []
 
 
@@ -247,7 +348,10 @@ def test_an_array_finds_conversations_that_have_it_all(world: Library, agent: Me
     head, _, block = text.partition("\n\n")
     assert head == "## Search Results (1 conversation)"
     assert CONVERSATION.fullmatch(block), block
-    assert "**Path:** `/my-api/session-abc123.jsonl`" in block and "Summary: About session-abc123" in block
+    assert (
+        "**Path:** `/my-api/session-abc123.jsonl`" in block
+        and "Summary: About session-abc123" in block
+    )
     assert agent.told("search", query=["React Router", "PKCE"]).startswith("No conversations found")
 
 
@@ -256,26 +360,49 @@ def test_programs_get_json(world: Library, agent: Memory) -> None:
     found = agent.answer("search", query="JWT middleware", response_format="json")
     assert found.keys() == {"results", "total"} and found["total"] == 2
     assert found["results"][0].keys() == {
-        "id", "path", "project", "date", "type", "title", "facts", "concepts", "files", "score", "summary", "snippet",
-    }  # fmt: skip
+        "id",
+        "path",
+        "project",
+        "date",
+        "type",
+        "title",
+        "facts",
+        "concepts",
+        "files",
+        "score",
+        "summary",
+        "snippet",
+    }
     found = agent.answer("search", query=["JWT", "React Router"], response_format="json")
     (result,) = found["results"]
     assert {"path", "project", "date", "score", "summary", "snippet"} <= result.keys()
     assert (result["path"], result["project"], result["date"], found["total"]) == (
-        "/my-api/session-abc123.jsonl", "my-api", "2025-12-01", 1,
-    )  # fmt: skip
+        "/my-api/session-abc123.jsonl",
+        "my-api",
+        "2025-12-01",
+        1,
+    )
 
 
 @proves("C4-17")
 def test_nothing_found_is_said(world: Library, agent: Memory) -> None:
-    assert agent.told("search", query="quagga zebra") == "No observations found matching your query."
+    assert (
+        agent.told("search", query="quagga zebra") == "No observations found matching your query."
+    )
     text = agent.told("search", query=["quagga", "zebra"])
     assert text == "No conversations found matching all concepts: quagga, zebra"
 
 
 @proves("C4-18")
 def test_exchanges_are_shown_where_nothing_was_observed(library: Library, agent: Memory) -> None:
-    talk(library, "s1", "/home/me/zoo", DAY, "What is a quagga?", "A kind of zebra, extinct since 1883.")
+    talk(
+        library,
+        "s1",
+        "/home/me/zoo",
+        DAY,
+        "What is a quagga?",
+        "A kind of zebra, extinct since 1883.",
+    )
     text = agent.told("search", query="quagga")
     first, _, rest = text.partition("\n\n")
     assert first == "No observations found. Showing exchanges that match:"
@@ -283,7 +410,10 @@ def test_exchanges_are_shown_where_nothing_was_observed(library: Library, agent:
         "## Search Results (1 exchange)\n\n### 1. [zoo] - 2025-12-01\n**Path:** `/zoo/s1.jsonl` lines "
     )
     found = agent.answer("search", query="quagga", response_format="json")
-    assert found["note"].startswith("No observations found.") and found["results"][0]["path"] == "/zoo/s1.jsonl"
+    assert (
+        found["note"].startswith("No observations found.")
+        and found["results"][0]["path"] == "/zoo/s1.jsonl"
+    )
 
 
 # -- details -------------------------------------------------------------------
@@ -308,10 +438,18 @@ def test_details_are_told_as_in_the_contract(world: Library, agent: Memory) -> N
 @proves("C4-20")
 def test_details_come_in_the_order_asked(world: Library, agent: Memory) -> None:
     text = agent.told("get_observations", ids=["obs-def456", "obs-abc123", "obs-fix789"])
-    assert text.startswith("Retrieved 3 observations:\n\n## [auth-service, 2025-11-15 14:30] - pattern: OAuth2")
-    assert re.findall(r"^## \[.*?\] - (\w+)", text, re.MULTILINE) == ["pattern", "decision", "bugfix"]
+    assert text.startswith(
+        "Retrieved 3 observations:\n\n## [auth-service, 2025-11-15 14:30] - pattern: OAuth2"
+    )
+    assert re.findall(r"^## \[.*?\] - (\w+)", text, re.MULTILINE) == [
+        "pattern",
+        "decision",
+        "bugfix",
+    ]
     assert text.count("\n\n---\n\n") == 2
-    assert agent.told("get_observations", ids=["obs-abc123"] * 20).startswith("Retrieved 20 observations:")
+    assert agent.told("get_observations", ids=["obs-abc123"] * 20).startswith(
+        "Retrieved 20 observations:"
+    )
 
 
 # -- reading -------------------------------------------------------------------
@@ -320,7 +458,10 @@ def test_details_come_in_the_order_asked(world: Library, agent: Memory) -> None:
 @proves("C4-22")
 def test_a_conversation_is_told_exchange_by_exchange(world: Library, agent: Memory) -> None:
     text = agent.told("read", path="/my-api/session-abc123.jsonl")
-    assert re.match(r"# Conversation: .+\n# Project: .+\n# Date: 2025-12-01\n\n## Exchange 1\n\n\*\*User:\*\*\n", text)
+    assert re.match(
+        r"# Conversation: .+\n# Project: .+\n# Date: 2025-12-01\n\n## Exchange 1\n\n\*\*User:\*\*\n",
+        text,
+    )
     second = "## Exchange 2\n\n**User:**\nWhat about JWT tokens?\n\n**Assistant:**\nBased on previous discussions"
     assert second in text
     assert text.count("\n\n---\n\n") == 1
@@ -331,12 +472,16 @@ def test_lines_are_counted_from_one(world: Library, agent: Memory) -> None:
     path = "/my-api/session-abc123.jsonl"
     lines = agent.told("read", path=path).split("\n")
     for first, last in ((1, 1), (3, 8), (8, len(lines)), (2, len(lines) + 9)):
-        assert agent.told("read", path=path, startLine=first, endLine=last) == "\n".join(lines[first - 1 : last])
+        assert agent.told("read", path=path, startLine=first, endLine=last) == "\n".join(
+            lines[first - 1 : last]
+        )
     assert agent.told("read", path=path, startLine=6) == "\n".join(lines[5:])
 
 
 @proves("C4-24", "C4-29")
-@pytest.mark.parametrize("path", ["/etc/passwd", "../../etc/passwd", "/my-api/session-zzz.jsonl", "", "library.db"])
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../../etc/passwd", "/my-api/session-zzz.jsonl", "", "library.db"]
+)
 def test_no_file_can_be_read(world: Library, agent: Memory, path: str) -> None:
     assert agent.refused("read", path=path) == f"File not found: {path}"
 
@@ -371,7 +516,10 @@ def test_an_id_must_exist(world: Library, agent: Memory) -> None:
     error = agent.refused("get_observations", ids=["obs-nope", "obs-abc123", "obs-neither"])
     assert error == "Invalid observation ID: obs-nope, obs-neither"
     assert agent.refused("get_observations", ids=[]) == "Must provide at least 1 observation ID"
-    assert agent.refused("get_observations", ids=["obs-abc123"] * 21) == "Cannot get more than 20 observations at once"
+    assert (
+        agent.refused("get_observations", ids=["obs-abc123"] * 21)
+        == "Cannot get more than 20 observations at once"
+    )
 
 
 @proves("C4-30")
@@ -381,19 +529,29 @@ def test_a_range_must_be_in_the_conversation(world: Library, agent: Memory) -> N
     for range_ in ({"startLine": 0}, {"startLine": 5, "endLine": 4}, {"startLine": total + 1}):
         error = agent.refused("read", path=path, **range_)
         assert error.startswith("Invalid line range: ") and f"{total} lines" in error
-    assert agent.refused("read", path=path, startLine="soon").startswith("Invalid line range: startLine")
+    assert agent.refused("read", path=path, startLine="soon").startswith(
+        "Invalid line range: startLine"
+    )
 
 
 # -- the three layers ------------------------------------------------------------
 
 
 @proves("C4-31", "C4-32")
-def test_each_layer_leads_to_the_next(library: Library, agent: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_layer_leads_to_the_next(
+    library: Library, agent: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("RECOLLECT_MODEL", raising=False)
-    talk(library, "s1", "/home/me/garden", DAY,
-         "We decided to prune the roses in March because frost kills the new shoots.",
-         "Noted: pruning in March. The root cause of last year's loss was frost in February.",
-         "ok", "Fine.")  # fmt: skip
+    talk(
+        library,
+        "s1",
+        "/home/me/garden",
+        DAY,
+        "We decided to prune the roses in March because frost kills the new shoots.",
+        "Noted: pruning in March. The root cause of last year's loss was frost in February.",
+        "ok",
+        "Fine.",
+    )
     library.index()
     ids = agent.ids("prune roses")
     details = agent.told("get_observations", ids=ids[:20])
@@ -407,10 +565,12 @@ def test_each_layer_leads_to_the_next(library: Library, agent: Memory, monkeypat
 @proves("C4-33")
 def test_what_only_people_may_see_stays_unseen(
     library: Library, agent: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     talk(library, "s1", "p", DAY, "We decided to feed the wombat at noon.", "Noted.")
     secret = "We decided that the vault code of the numbat is 7261."
-    library.store.append("s1", Passage("x", "user", secret, visibility="human_only", created_at=DAY))
+    library.store.append(
+        "s1", Passage("x", "user", secret, visibility="human_only", created_at=DAY)
+    )
     library.index()
     for query in ("numbat vault", "decided"):
         assert "7261" not in agent.told("search", query=query, response_format="json")
@@ -437,12 +597,28 @@ def test_what_happened_around(world: Library, agent: Memory) -> None:
 @proves("C4-35")
 def test_what_is_forgotten_is_gone(world: Library, agent: Memory) -> None:
     preview = agent.told("forget", ids=["obs-fix789"])
-    assert preview.startswith("This would delete 1 observation, for good:\n- obs-fix789") and "confirm" in preview
-    assert agent.told("forget", ids=["obs-fix789"], confirm=True).startswith("Forgot 1 observation, for good:")
-    assert agent.refused("get_observations", ids=["obs-fix789"]) == "Invalid observation ID: obs-fix789"
+    assert (
+        preview.startswith("This would delete 1 observation, for good:\n- obs-fix789")
+        and "confirm" in preview
+    )
+    assert agent.told("forget", ids=["obs-fix789"], confirm=True).startswith(
+        "Forgot 1 observation, for good:"
+    )
+    assert (
+        agent.refused("get_observations", ids=["obs-fix789"])
+        == "Invalid observation ID: obs-fix789"
+    )
     text = agent.told("forget", ids=["obs-def456"], scope="conversation", confirm=True)
     assert text.startswith("Forgot 1 conversation with 2 messages and 1 observation, for good:")
-    assert agent.refused("read", path="/auth-service/session-def456.jsonl").startswith("File not found")
-    assert agent.told("forget", project="my-api", before="2025-11-30", confirm=True).startswith("Nothing matches")
-    assert agent.told("forget", project="my-api", confirm=True).startswith("Forgot 1 conversation with 4 messages")
-    assert agent.told("search", query="authentication") == "No observations found matching your query."
+    assert agent.refused("read", path="/auth-service/session-def456.jsonl").startswith(
+        "File not found"
+    )
+    assert agent.told("forget", project="my-api", before="2025-11-30", confirm=True).startswith(
+        "Nothing matches"
+    )
+    assert agent.told("forget", project="my-api", confirm=True).startswith(
+        "Forgot 1 conversation with 4 messages"
+    )
+    assert (
+        agent.told("search", query="authentication") == "No observations found matching your query."
+    )

@@ -18,7 +18,9 @@ def marks(path: Path) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             for decorator in node.decorator_list:
                 if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "proves":
-                    yield from ((node.name, ast.literal_eval(argument)) for argument in decorator.args)
+                    yield from (
+                        (node.name, ast.literal_eval(argument)) for argument in decorator.args
+                    )
 
 
 PROVED = {(test, clause) for path in TESTS.rglob("test_*.py") for test, clause in marks(path)}

@@ -21,7 +21,9 @@ NOTHING = "No matching messages."
 class Tool:
     """`conversation_search` as a client calls it, by default where the settings say that libraries are."""
 
-    def __init__(self, home: Path | str | None = None, user: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, home: Path | str | None = None, user: str | None = None, **options: Any
+    ) -> None:
         self.local = LocalLibrary(None if home is None else str(home), user)
         self.dispatcher = Dispatcher(Catalog("letta", **options))
 
@@ -77,4 +79,7 @@ class World:
 
 def said(*contents: str) -> list[Message]:
     """Messages of a user, a minute apart."""
-    return [Message("user", content, f"2025-02-10T14:{n:02}:00+00:00") for n, content in enumerate(contents)]
+    return [
+        Message("user", content, f"2025-02-10T14:{n:02}:00+00:00")
+        for n, content in enumerate(contents)
+    ]

@@ -15,9 +15,18 @@ from recollect.model import Document, Passage, Problem
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
 
-scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
 values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
 )
 
 
@@ -62,19 +71,34 @@ def mutate(value: Any, path: list[int], replacement: Any) -> Any:
 
 def said(text: str, role: str = "user", at: float | None = None, **more: Any) -> dict[str, Any]:
     content = {"content_type": "text", "parts": [text]}
-    return {"author": {"role": role, "name": None, "metadata": {}}, "create_time": at, "content": content, **more}
+    return {
+        "author": {"role": role, "name": None, "metadata": {}},
+        "create_time": at,
+        "content": content,
+        **more,
+    }
 
 
 def chat(nodes: dict[str, tuple[str | None, dict[str, Any] | None]], **more: Any) -> dict[str, Any]:
     """A conversation from {node id: (parent id, message)}; the last node is the current one."""
     mapping = {
-        own: {"id": own, "message": message and {"id": own, **message}, "parent": parent, "children": []}
+        own: {
+            "id": own,
+            "message": message and {"id": own, **message},
+            "parent": parent,
+            "children": [],
+        }
         for own, (parent, message) in nodes.items()
     }
     for own, (parent, _) in nodes.items():
         if parent in mapping:
             mapping[parent]["children"].append(own)
-    about = {"title": "A chat", "create_time": 1700000000.0, "update_time": 1700000100.5, "conversation_id": "c-1"}
+    about = {
+        "title": "A chat",
+        "create_time": 1700000000.0,
+        "update_time": 1700000100.5,
+        "conversation_id": "c-1",
+    }
     return {**about, "mapping": mapping, "current_node": list(nodes)[-1], "id": "c-1", **more}
 
 
@@ -85,7 +109,13 @@ ROOT = "00000000-0000-4000-8000-000000000000"
 
 def turn(uuid: str, *blocks: Any, sender: str = "human", **more: Any) -> dict[str, Any]:
     content = [{"type": "text", "text": b} if isinstance(b, str) else b for b in blocks]
-    return {"uuid": uuid, "sender": sender, "content": content, "created_at": "2026-03-01T10:00:00.000000Z", **more}
+    return {
+        "uuid": uuid,
+        "sender": sender,
+        "content": content,
+        "created_at": "2026-03-01T10:00:00.000000Z",
+        **more,
+    }
 
 
 def claude_chat(*messages: Any, **more: Any) -> dict[str, Any]:

@@ -52,7 +52,11 @@ def zipped(path: Path, parts: Mapping[str, str | bytes]) -> Path:
 
 def pdf(path: Path, pages: Iterable[Iterable[str]], about: str = "", trailer: str = "") -> Path:
     """A PDF with lines of text on each page, written by hand."""
-    objects = ["<< /Type /Catalog /Pages 2 0 R >>", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
     kids = []
     for lines in pages:
         shown = " ".join(f"({line}) Tj 0 -14 Td" for line in lines)
@@ -98,4 +102,4 @@ BOOK: Mapping[str, str] = {
     "<p>One\n<i>two</i>.<br/>Three</p></body></html>",
     "OPS/text/two b.xhtml": "<html><body><ul><li>x</li><li>y</li></ul><table><tr><td>1</td><td>2</td></tr></table>"
     "<script>no</script></body></html>",
-}  # fmt: skip
+}

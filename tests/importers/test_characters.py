@@ -44,7 +44,12 @@ DATA = {
     "extensions": {"depth_prompt": {"prompt": "", "depth": 4}, "mine/own": [1, None]},
     "character_book": {
         "entries": [
-            {"keys": ["café", "shop"], "content": "It closes at six.", "enabled": True, "comment": "Hours"},
+            {
+                "keys": ["café", "shop"],
+                "content": "It closes at six.",
+                "enabled": True,
+                "comment": "Hours",
+            },
             {"keys": [], "content": ""},
         ]
     },
@@ -53,15 +58,28 @@ V2 = {"spec": "chara_card_v2", "spec_version": "2.0", "data": DATA}
 V3 = {
     "spec": "chara_card_v3",
     "spec_version": "3.0",
-    "data": {**DATA, "description": "Owns a café (V3)", "nickname": "Zo", "creation_date": 1717596300},
+    "data": {
+        **DATA,
+        "description": "Owns a café (V3)",
+        "nickname": "Zo",
+        "creation_date": 1717596300,
+    },
 }
 FIELDS = {
-    "name": "Zoë", "description": "Owns a café", "personality": "warm", "scenario": "A rainy day",
-    "system_prompt": "Stay in the café.", "first_message": "Salut {{user}}", "message_example": "<START>\n{{user}}: hi",
-    "post_history_instructions": "Be brief.", "creator_notes": "Use with rain.",
-    "alternate_greetings": "Bonjour\n\nCoucou", "character_book": "Hours · café, shop\nIt closes at six.",
-    "creator": "me", "tags": "demo, café",
-}  # fmt: skip
+    "name": "Zoë",
+    "description": "Owns a café",
+    "personality": "warm",
+    "scenario": "A rainy day",
+    "system_prompt": "Stay in the café.",
+    "first_message": "Salut {{user}}",
+    "message_example": "<START>\n{{user}}: hi",
+    "post_history_instructions": "Be brief.",
+    "creator_notes": "Use with rain.",
+    "alternate_greetings": "Bonjour\n\nCoucou",
+    "character_book": "Hours · café, shop\nIt closes at six.",
+    "creator": "me",
+    "tags": "demo, café",
+}
 
 
 def encoded(card: Any) -> bytes:
@@ -76,7 +94,11 @@ def chunk(kind: bytes, data: bytes, crc: int | None = None) -> bytes:
 def png(*texts: bytes) -> bytes:
     pixel = chunk(b"IDAT", zlib.compress(b"\0\0"))
     return (
-        pictures.PNG + chunk(b"IHDR", b"\0\0\0\1\0\0\0\1\x08\0\0\0\0") + pixel + b"".join(texts) + chunk(b"IEND", b"")
+        pictures.PNG
+        + chunk(b"IHDR", b"\0\0\0\1\0\0\0\1\x08\0\0\0\0")
+        + pixel
+        + b"".join(texts)
+        + chunk(b"IEND", b"")
     )
 
 
@@ -104,13 +126,22 @@ def charx(card: Any, **files: bytes) -> bytes:
 # -- JSON ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("card", [V1, V2, V3, [V2], {**V1, **V2}, {"char_name": "A", "char_persona": "B"}])
+@pytest.mark.parametrize(
+    "card", [V1, V2, V3, [V2], {**V1, **V2}, {"char_name": "A", "char_persona": "B"}]
+)
 def test_cards_are_recognised(card: Any) -> None:
     assert characters.claims(entry(card, "a.json"))
 
 
 @pytest.mark.parametrize(
-    "other", [{"spec": "other"}, {"name": "x", "description": "y"}, {"entries": {"0": {"key": ["a"]}}}, [], 3]
+    "other",
+    [
+        {"spec": "other"},
+        {"name": "x", "description": "y"},
+        {"entries": {"0": {"key": ["a"]}}},
+        [],
+        3,
+    ],
 )
 def test_other_files_are_not(other: Any) -> None:
     assert not characters.claims(entry(other, "a.json"))
@@ -119,18 +150,30 @@ def test_other_files_are_not(other: Any) -> None:
 def test_a_card_has_its_fields_and_is_kept_whole() -> None:
     found = read(V2)
     assert fields_of(found.passages) == FIELDS
-    assert (found.origin, found.origin_id, found.id, found.source) == ("characters", "me/Zoë", "Zoë", "character")
+    assert (found.origin, found.origin_id, found.id, found.source) == (
+        "characters",
+        "me/Zoë",
+        "Zoë",
+        "character",
+    )
     assert found.metadata["card"] == DATA
     about = {key: value for key, value in found.metadata.items() if key != "card"}
     assert about == {
-        "tags": ["demo", "café"], "creator": "me", "character_version": "1.5", "spec": "chara_card_v2",
+        "tags": ["demo", "café"],
+        "creator": "me",
+        "character_version": "1.5",
+        "spec": "chara_card_v2",
         "file": "a.json",
-    }  # fmt: skip
+    }
 
 
 def test_the_first_version_has_no_creator() -> None:
     found = read(V1)
-    assert (found.origin_id, found.metadata["spec"], found.metadata["card"]) == ("Zoë", "chara_card_v1", V1)
+    assert (found.origin_id, found.metadata["spec"], found.metadata["card"]) == (
+        "Zoë",
+        "chara_card_v1",
+        V1,
+    )
 
 
 def test_the_third_version_has_times_and_a_nickname() -> None:
@@ -147,7 +190,12 @@ def test_no_time_is_taken_for_1970() -> None:
 
 
 def test_what_stands_around_a_card_is_out_of_date() -> None:
-    both = {**V2, **{key: "old" for key in V1}, "create_date": "2024-6-5 @14h 3m 22s 123ms", "fav": True}
+    both = {
+        **V2,
+        **{key: "old" for key in V1},
+        "create_date": "2024-6-5 @14h 3m 22s 123ms",
+        "fav": True,
+    }
     found = read(both)
     assert fields_of(found.passages) == FIELDS
     assert found.created_at == datetime(2024, 6, 5, 14, 3, 22, tzinfo=UTC)
@@ -160,7 +208,12 @@ def test_an_older_program_named_its_fields_otherwise() -> None:
 
 
 def test_a_lorebook_may_be_written_in_other_ways() -> None:
-    book = {"entries": {"0": {"key": ["a"], "content": "A."}, "1": {"keys": "b, c", "name": "N", "content": "B."}}}
+    book = {
+        "entries": {
+            "0": {"key": ["a"], "content": "A."},
+            "1": {"keys": "b, c", "name": "N", "content": "B."},
+        }
+    }
     found = read({**V2, "data": {**DATA, "character_book": book}})
     assert fields_of(found.passages)["character_book"] == "a\nA.\n\nN · b, c\nB."
 
@@ -190,7 +243,18 @@ def test_a_file_without_a_character_says_so() -> None:
         text({"no": "card"}, b"Software") + text(V2),
         text(V2) + text(V3, b"other"),
     ],
-    ids=["plain", "case", "checksum", "raw", "unpadded", "zTXt", "iTXt", "packed iTXt", "second", "first"],
+    ids=[
+        "plain",
+        "case",
+        "checksum",
+        "raw",
+        "unpadded",
+        "zTXt",
+        "iTXt",
+        "packed iTXt",
+        "second",
+        "first",
+    ],
 )
 def test_a_card_is_found_in_a_picture_however_it_was_put_there(written: bytes) -> None:
     assert characters.claims(entry(png(written), "a.png"))
@@ -200,7 +264,10 @@ def test_a_card_is_found_in_a_picture_however_it_was_put_there(written: bytes) -
 @pytest.mark.parametrize("both", [(text(V2), text(V3, b"ccv3")), (text(V3, b"CCV3"), text(V2))])
 def test_the_newer_of_two_cards_counts(both: tuple[bytes, bytes]) -> None:
     found = read(png(*both), "a.png")
-    assert (found.metadata["spec"], found.metadata["card"]["description"]) == ("chara_card_v3", "Owns a café (V3)")
+    assert (found.metadata["spec"], found.metadata["card"]["description"]) == (
+        "chara_card_v3",
+        "Owns a café (V3)",
+    )
 
 
 def test_the_picture_is_kept_without_its_cards() -> None:
@@ -210,7 +277,11 @@ def test_the_picture_is_kept_without_its_cards() -> None:
     (avatar,) = name.attachments
     assert name.role == "name"
     assert base64.b64decode(avatar["data"]) == png(other)
-    assert (avatar["type"], avatar["media_type"], avatar["size"]) == ("avatar", "image/png", len(png(other)))
+    assert (avatar["type"], avatar["media_type"], avatar["size"]) == (
+        "avatar",
+        "image/png",
+        len(png(other)),
+    )
     assert not any(p.attachments for p in rest)
 
 
@@ -259,7 +330,9 @@ def test_an_old_webp_has_it_in_its_comment(numbers: bool) -> None:
     card = json.dumps(V1).encode()
     comment = ",".join(map(str, card)).encode() if numbers else card
     exif = b"Exif\0\0II*\0" + b"ASCII\0\0\0" + comment
-    chunks = b"VP8 " + struct.pack("<I", 3) + b"abc\0" + b"EXIF" + struct.pack("<I", len(exif)) + exif
+    chunks = (
+        b"VP8 " + struct.pack("<I", 3) + b"abc\0" + b"EXIF" + struct.pack("<I", len(exif)) + exif
+    )
     data = b"RIFF" + struct.pack("<I", len(chunks) + 4) + b"WEBP" + chunks
     assert characters.claims(entry(data, "a.webp"))
     assert read(data, "a.webp").title == "Zoë"
@@ -309,7 +382,13 @@ def test_no_json_makes_it_raise(value: Any, path: list[int]) -> None:
 
 @given(st.binary(), st.sampled_from(["a.png", "a.webp", "a.charx", "a.json"]))
 def test_no_file_makes_it_raise(data: bytes, name: str) -> None:
-    for content in (data, pictures.PNG + data, b"RIFF\0\0\0\0WEBP" + data, b"PK\3\4" + data, png(chunk(b"zTXt", data))):
+    for content in (
+        data,
+        pictures.PNG + data,
+        b"RIFF\0\0\0\0WEBP" + data,
+        b"PK\3\4" + data,
+        png(chunk(b"zTXt", data)),
+    ):
         characters.claims(entry(content, name))
         list(characters.read(entry(content, name)))
 
@@ -323,7 +402,9 @@ def test_what_was_exported_is_the_same_character_again() -> None:
 
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="no samples here")
-@pytest.mark.parametrize("name", ["card.charx", "card_v1.json", "card_v2.png", "card_v2_and_v3.png", "card_v3.json"])
+@pytest.mark.parametrize(
+    "name", ["card.charx", "card_v1.json", "card_v2.png", "card_v2_and_v3.png", "card_v3.json"]
+)
 def test_samples_are_read(name: str) -> None:
     (file,) = entries(SAMPLES / "synthetic" / name)
     assert isinstance(file, Entry)

@@ -40,7 +40,9 @@ def one(content: Any, role: str = "assistant", **more: Any) -> Any:
 # -- recognising -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["conversations.json", "conversations-000.json", "export/conversations-012.json"])
+@pytest.mark.parametrize(
+    "name", ["conversations.json", "conversations-000.json", "export/conversations-012.json"]
+)
 def test_the_files_of_both_layouts_are_recognised(name: str) -> None:
     assert chatgpt.claims(entry([chat(TREE)], name))
 
@@ -177,7 +179,9 @@ def test_a_conversation_without_a_mapping_is_skipped_with_a_reason() -> None:
 
 def test_a_conversation_in_which_nobody_speaks_is_skipped_with_a_reason() -> None:
     found = list(chatgpt.read(entry([chat({"root": (None, None)})])))
-    assert problems(found) == [Problem("conversation without messages", where="A chat", unit="conversations")]
+    assert problems(found) == [
+        Problem("conversation without messages", where="A chat", unit="conversations")
+    ]
 
 
 def test_a_null_title_is_no_title() -> None:
@@ -193,21 +197,28 @@ def test_a_project_is_a_namespace_and_a_gpt_is_not() -> None:
 def test_a_conversation_without_an_id_gets_the_same_one_each_time() -> None:
     nameless = chat(TREE, conversation_id=None, id=None)
     assert read(nameless).origin_id == read(nameless).origin_id
-    assert read(nameless).origin_id != read(chat(TREE, conversation_id=None, id=None, create_time=1.0)).origin_id
+    assert (
+        read(nameless).origin_id
+        != read(chat(TREE, conversation_id=None, id=None, create_time=1.0)).origin_id
+    )
 
 
 def test_a_broken_conversation_does_not_stop_the_rest() -> None:
     text = f'[{json.dumps(chat(TREE))}, {{"title": oops, "mapping": {{}}}}, {json.dumps(chat(TREE, id="c-2"))}]'
     found = list(chatgpt.read(entry(text)))
     assert len(documents(found)) == 2
-    assert [(p.reason, p.failed, p.unit) for p in problems(found)] == [("not valid JSON", True, "conversations")]
+    assert [(p.reason, p.failed, p.unit) for p in problems(found)] == [
+        ("not valid JSON", True, "conversations")
+    ]
 
 
 def test_split_files_in_a_zip_are_each_read(tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("out/conversations-000.json", json.dumps([chat(TREE)]))
-        archive.writestr("out/conversations-001.json", json.dumps([chat(TREE, conversation_id="c-2")]))
+        archive.writestr(
+            "out/conversations-001.json", json.dumps([chat(TREE, conversation_id="c-2")])
+        )
         archive.writestr("__MACOSX/out/._conversations-000.json", b"\0\5\x16\7")
         archive.writestr("out/user.json", "{}")
     claimed = [file for file in entries(path) if isinstance(file, Entry) and chatgpt.claims(file)]
@@ -231,7 +242,12 @@ def test_a_message_keeps_its_words_times_model_and_the_rest() -> None:
     )
     found = passage(read(chat({"m": (None, message)}, default_model_slug="auto")), "m")
     assert found.content == "Hello \ue200cite\ue202turn0search1\ue201 【1†source】"
-    assert (found.role, found.kind, found.model, found.visibility) == ("assistant", "message", "gpt-4o", "all")
+    assert (found.role, found.kind, found.model, found.visibility) == (
+        "assistant",
+        "message",
+        "gpt-4o",
+        "all",
+    )
     assert found.created_at == datetime(2023, 11, 14, 22, 13, 22, 250000, tzinfo=UTC)
     assert found.updated_at == datetime(2023, 11, 14, 22, 13, 23, tzinfo=UTC)
     assert found.metadata == {
@@ -256,19 +272,63 @@ def test_the_model_of_the_conversation_stands_in_for_an_assistant_only() -> None
         ({"content_type": "code", "language": "python", "text": "print(1)"}, "print(1)"),
         ({"content_type": "execution_output", "text": "1\n"}, "1\n"),
         (
-            {"content_type": "tether_quote", "title": "T", "text": "quoted", "url": "https://x", "domain": "x"},
+            {
+                "content_type": "tether_quote",
+                "title": "T",
+                "text": "quoted",
+                "url": "https://x",
+                "domain": "x",
+            },
             "T\nquoted",
         ),
-        ({"content_type": "tether_browsing_display", "result": "# page", "summary": "short"}, "# page\nshort"),
-        ({"content_type": "thoughts", "thoughts": [{"summary": "S", "content": "C"}, {"summary": "D"}]}, "S\nC\nD"),
+        (
+            {"content_type": "tether_browsing_display", "result": "# page", "summary": "short"},
+            "# page\nshort",
+        ),
+        (
+            {
+                "content_type": "thoughts",
+                "thoughts": [{"summary": "S", "content": "C"}, {"summary": "D"}],
+            },
+            "S\nC\nD",
+        ),
         ({"content_type": "reasoning_recap", "content": "Thought for 5s"}, "Thought for 5s"),
-        ({"content_type": "user_editable_context", "user_profile": "P", "user_instructions": "I"}, "P\nI"),
-        ({"content_type": "model_editable_context", "model_set_context": "M", "repository": None}, "M"),
-        ({"content_type": "system_error", "name": "Timeout", "text": "too slow"}, "Timeout\ntoo slow"),
+        (
+            {
+                "content_type": "user_editable_context",
+                "user_profile": "P",
+                "user_instructions": "I",
+            },
+            "P\nI",
+        ),
+        (
+            {
+                "content_type": "model_editable_context",
+                "model_set_context": "M",
+                "repository": None,
+            },
+            "M",
+        ),
+        (
+            {"content_type": "system_error", "name": "Timeout", "text": "too slow"},
+            "Timeout\ntoo slow",
+        ),
         ({"content_type": "citable_code_output", "output_str": "42"}, "42"),
-        ({"content_type": "sonic_webpage", "title": "T", "text": "body", "url": "https://x"}, "T\nbody"),
+        (
+            {"content_type": "sonic_webpage", "title": "T", "text": "body", "url": "https://x"},
+            "T\nbody",
+        ),
         ({"content_type": "computer_output", "computer_id": "1", "text": "clicked"}, "clicked"),
-        ({"content_type": "of tomorrow", "parts": ["a"], "caption": "b", "url": "https://x", "size": 3}, "a\nb"),
+        (
+            {
+                "content_type": "of tomorrow",
+                "parts": ["a"],
+                "caption": "b",
+                "url": "https://x",
+                "size": 3,
+            },
+            "a\nb",
+        ),
         ({"parts": ["no type"]}, "no type"),
         ("just text", "just text"),
     ],
@@ -278,7 +338,13 @@ def test_the_words_are_found_in_every_type_of_content(content: Any, text: str) -
 
 
 def test_fields_that_are_not_words_are_kept_beside_them() -> None:
-    quote = {"content_type": "tether_quote", "title": "T", "text": "q", "url": "https://x", "domain": "x"}
+    quote = {
+        "content_type": "tether_quote",
+        "title": "T",
+        "text": "q",
+        "url": "https://x",
+        "domain": "x",
+    }
     assert one(quote).metadata["content"] == {"url": "https://x", "domain": "x"}
     assert one({"content_type": "code", "language": "python", "text": "1"}).metadata["content"] == {
         "language": "python"
@@ -286,18 +352,33 @@ def test_fields_that_are_not_words_are_kept_beside_them() -> None:
 
 
 def test_pictures_and_voice_become_attachments_and_spoken_words_text() -> None:
-    picture = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-1", "width": 10}
+    picture = {
+        "content_type": "image_asset_pointer",
+        "asset_pointer": "file-service://file-1",
+        "width": 10,
+    }
     voice = {"content_type": "audio_transcription", "text": "Good morning", "direction": "in"}
     sound = {"content_type": "audio_asset_pointer", "asset_pointer": "sediment://file_2"}
-    found = one({"content_type": "multimodal_text", "parts": [picture, voice, sound, "typed"]}, "user")
+    found = one(
+        {"content_type": "multimodal_text", "parts": [picture, voice, sound, "typed"]}, "user"
+    )
     assert found.content == "Good morning\ntyped"
-    assert found.attachments == (picture, {"content_type": "audio_transcription", "direction": "in"}, sound)
+    assert found.attachments == (
+        picture,
+        {"content_type": "audio_transcription", "direction": "in"},
+        sound,
+    )
 
 
 def test_a_message_of_nothing_but_a_picture_is_kept() -> None:
     picture = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-1"}
-    assert one({"content_type": "multimodal_text", "parts": [picture]}, "user").attachments == (picture,)
-    screen = {"content_type": "computer_output", "screenshot": {"asset_pointer": "file-service://file-2"}}
+    assert one({"content_type": "multimodal_text", "parts": [picture]}, "user").attachments == (
+        picture,
+    )
+    screen = {
+        "content_type": "computer_output",
+        "screenshot": {"asset_pointer": "file-service://file-2"},
+    }
     assert one(screen, "tool").attachments == ({"asset_pointer": "file-service://file-2"},)
 
 
@@ -329,7 +410,9 @@ TEXT = {"content_type": "text", "parts": ["words"]}
         ({"content_type": "user_editable_context", "user_profile": "x"}, {}, "context", None),
     ],
 )
-def test_the_kind_of_a_message(content: Any, message: dict[str, Any], kind: str, tool: str | None) -> None:
+def test_the_kind_of_a_message(
+    content: Any, message: dict[str, Any], kind: str, tool: str | None
+) -> None:
     found = one(content, **message)
     assert (found.kind, found.tool) == (kind, tool)
 
@@ -346,7 +429,9 @@ def test_the_kind_of_a_message(content: Any, message: dict[str, Any], kind: str,
         ({"content_type": "model_editable_context", "model_set_context": "x"}, {}, "hidden"),
     ],
 )
-def test_what_the_person_did_not_see_is_hidden(content: Any, message: dict[str, Any], visibility: str) -> None:
+def test_what_the_person_did_not_see_is_hidden(
+    content: Any, message: dict[str, Any], visibility: str
+) -> None:
     assert one(content, **message).visibility == visibility
 
 
@@ -368,7 +453,12 @@ def test_a_message_of_an_unknown_shape_is_counted_and_its_children_kept() -> Non
 
 @given(values, values)
 def test_no_json_makes_it_raise(first: Any, second: Any) -> None:
-    for content in (first, [first, second], {"conversations": [first]}, [{"mapping": first, "id": second}]):
+    for content in (
+        first,
+        [first, second],
+        {"conversations": [first]},
+        [{"mapping": first, "id": second}],
+    ):
         file = entry(content)
         chatgpt.claims(file)
         list(chatgpt.read(file))
@@ -377,16 +467,31 @@ def test_no_json_makes_it_raise(first: Any, second: Any) -> None:
 RICH = chat(
     {
         **TREE,
-        "voice": ("again", said("x", content={"content_type": "multimodal_text", "parts": [{"text": "a"}, {"b": 1}]})),
-        "think": ("voice", said("x", content={"content_type": "thoughts", "thoughts": [{"summary": "s"}]})),
-        "tool": ("think", said("y", "tool", metadata={"citations": [{"a": 1}], "attachments": [{"id": "f"}]})),
+        "voice": (
+            "again",
+            said(
+                "x", content={"content_type": "multimodal_text", "parts": [{"text": "a"}, {"b": 1}]}
+            ),
+        ),
+        "think": (
+            "voice",
+            said("x", content={"content_type": "thoughts", "thoughts": [{"summary": "s"}]}),
+        ),
+        "tool": (
+            "think",
+            said("y", "tool", metadata={"citations": [{"a": 1}], "attachments": [{"id": "f"}]}),
+        ),
     }
 )
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=8), values)
-def test_a_conversation_with_anything_in_any_place_is_read_or_reported(path: list[int], value: Any) -> None:
-    found = list(chatgpt.read(entry([mutate(RICH, path, value), chat(TREE, conversation_id="good")])))
+def test_a_conversation_with_anything_in_any_place_is_read_or_reported(
+    path: list[int], value: Any
+) -> None:
+    found = list(
+        chatgpt.read(entry([mutate(RICH, path, value), chat(TREE, conversation_id="good")]))
+    )
     assert any(document.origin_id == "good" for document in documents(found))
     for document in documents(found):
         arrange(document)
@@ -415,7 +520,9 @@ def visible_texts(conversation: dict[str, Any]) -> set[str]:
 
 @pytest.mark.skipif(not (SAMPLES / "chatgpt").is_dir(), reason="no sample files here")
 def test_every_visible_text_of_the_samples_is_in_some_passage() -> None:
-    files = [f for f in entries(SAMPLES / "chatgpt") if isinstance(f, Entry) and f.name.endswith(".json")]
+    files = [
+        f for f in entries(SAMPLES / "chatgpt") if isinstance(f, Entry) and f.name.endswith(".json")
+    ]
     assert len(files) == 3
     for file in files:
         assert chatgpt.claims(file)
@@ -427,7 +534,9 @@ def test_every_visible_text_of_the_samples_is_in_some_passage() -> None:
 
 @pytest.mark.skipif(not (SAMPLES / "chatgpt").is_dir(), reason="no sample files here")
 def test_the_branch_last_seen_is_canonical_in_the_sample_tree() -> None:
-    (file,) = [f for f in entries(SAMPLES / "chatgpt" / "chatgpt-tree.json") if isinstance(f, Entry)]
+    (file,) = [
+        f for f in entries(SAMPLES / "chatgpt" / "chatgpt-tree.json") if isinstance(f, Entry)
+    ]
     with file.open() as stream:
         (raw,) = json.load(stream)
     path = []

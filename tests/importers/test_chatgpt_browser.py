@@ -131,7 +131,9 @@ def test_no_content_makes_it_raise(text: str) -> None:
     assert isinstance(decode_content(f"[{text}]"), str)
 
 
-@pytest.mark.parametrize("raw", ["1700000000.5", 1700000000.5, "2023-11-14T22:13:20.500Z", "2023-11-14 22:13:20.500"])
+@pytest.mark.parametrize(
+    "raw", ["1700000000.5", 1700000000.5, "2023-11-14T22:13:20.500Z", "2023-11-14 22:13:20.500"]
+)
 def test_time_is_written_in_several_ways(raw: object) -> None:
     assert decode_time(raw) == datetime(2023, 11, 14, 22, 13, 20, 500000, tzinfo=UTC)
 
@@ -152,7 +154,11 @@ def test_a_working_database_is_a_tree(tmp_path: Path) -> None:
     assert (document.origin, document.origin_id, document.title) == ("chatgpt", "c", "Bread")
     assert document.partial
     assert document.created_at == datetime(2023, 11, 14, 22, 13, 20, 500000, tzinfo=UTC)
-    assert {p.id: p.parent for p in document.passages} == {"ask": None, "again": "ask", "first": "ask"}
+    assert {p.id: p.parent for p in document.passages} == {
+        "ask": None,
+        "again": "ask",
+        "first": "ask",
+    }
     assert [p.id for p in document.canonical] == ["ask", "first"]
     assert problems(found) == [Problem("empty message", where="Bread")]
 
@@ -161,12 +167,18 @@ def test_the_metadata_of_a_working_database_is_used(tmp_path: Path) -> None:
     first = passage(only(chatgpt_browser.read(working(tmp_path / "chatgpt.db"))), "first")
     assert first.model == "gpt-4"
     assert first.citations == ({"start_ix": 1}, {"type": "web"})
-    assert first.metadata == {"finish_details": '{"type": "stop"}', "is_complete": 1, "request_id": "r"}
+    assert first.metadata == {
+        "finish_details": '{"type": "stop"}',
+        "is_complete": 1,
+        "request_id": "r",
+    }
 
 
 @pytest.mark.parametrize("start", [0, 1])
 @pytest.mark.parametrize("schema", [CANONICAL, THIN], ids=["canonical", "thin"])
-def test_a_canonical_database_is_a_chain(tmp_path: Path, schema: tuple[str, ...], start: int) -> None:
+def test_a_canonical_database_is_a_chain(
+    tmp_path: Path, schema: tuple[str, ...], start: int
+) -> None:
     thin = schema is THIN
     rows: list[tuple[Any, ...]] = [
         ("b", "c", "assistant", "Plainly." if thin else '["Plainly."]', 1700000002.0, start + 2),
@@ -176,7 +188,9 @@ def test_a_canonical_database_is_a_chain(tmp_path: Path, schema: tuple[str, ...]
     if not thin:
         rows = [(*row[:5], None, row[5]) for row in rows]
     about: tuple[Any, ...] = ("c", "Talk") if thin else ("c", "", None, "Talk")
-    file = make(tmp_path / "canonical-export-2026-01-01.db", schema, conversations=[about], messages=rows)
+    file = make(
+        tmp_path / "canonical-export-2026-01-01.db", schema, conversations=[about], messages=rows
+    )
     assert chatgpt_browser.claims(file)
     document = arrange(only(chatgpt_browser.read(file)))
     assert [(p.id, p.parent, p.role, p.content) for p in document.canonical] == [
@@ -191,21 +205,31 @@ def test_conversations_come_one_after_the_other_and_empty_ones_are_counted(tmp_p
     file = make(tmp_path / "x.db", CANONICAL, conversations=conversations, messages=messages)
     found = list(chatgpt_browser.read(file))
     assert [(d.origin_id, len(d.passages)) for d in documents(found)] == [("c0", 5), ("c1", 5)]
-    assert problems(found) == [Problem("conversation without messages", "x.db", unit="conversations", count=2)]
+    assert problems(found) == [
+        Problem("conversation without messages", "x.db", unit="conversations", count=2)
+    ]
 
 
 def test_messages_whose_conversation_is_missing_are_kept(tmp_path: Path) -> None:
     document = only(
-        chatgpt_browser.read(make(tmp_path / "x.db", CANONICAL, messages=[("m", "c", None, "hi", None, None, 1)]))
+        chatgpt_browser.read(
+            make(tmp_path / "x.db", CANONICAL, messages=[("m", "c", None, "hi", None, None, 1)])
+        )
     )
     assert (document.origin_id, document.title) == ("c", "")
     assert document.passages[0].role is None
 
 
 def test_system_rows_are_hidden_and_tool_rows_are_results(tmp_path: Path) -> None:
-    rows = [("s", "c", "system", "rules", None, None, 1), ("t", "c", "tool", "result", None, None, 2)]
+    rows = [
+        ("s", "c", "system", "rules", None, None, 1),
+        ("t", "c", "tool", "result", None, None, 2),
+    ]
     document = only(chatgpt_browser.read(make(tmp_path / "x.db", CANONICAL, messages=rows)))
-    assert [(p.visibility, p.kind) for p in document.passages] == [("hidden", "message"), ("all", "tool_result")]
+    assert [(p.visibility, p.kind) for p in document.passages] == [
+        ("hidden", "message"),
+        ("all", "tool_result"),
+    ]
 
 
 def test_a_circle_of_parents_ends(tmp_path: Path) -> None:
@@ -218,7 +242,9 @@ def test_a_circle_of_parents_ends(tmp_path: Path) -> None:
 def test_text_that_is_not_utf8_is_read_with_the_rest(tmp_path: Path) -> None:
     file = make(tmp_path / "x.db", CANONICAL, messages=[("a", "c", "user", "tea", None, None, 1)])
     database = apsw.Connection(str(tmp_path / "x.db"))
-    database.execute("insert into messages values ('b', 'c', 'user', cast(x'636166ff' as text), null, null, 2)")
+    database.execute(
+        "insert into messages values ('b', 'c', 'user', cast(x'636166ff' as text), null, null, 2)"
+    )
     database.close()
     assert [p.content for p in only(chatgpt_browser.read(file)).passages] == ["tea", "caf\ufffd"]
 
@@ -275,11 +301,15 @@ def test_other_databases_are_left_to_others(tmp_path: Path, schema: tuple[str, .
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\0" + b"\xff" * 5000])
-def test_files_that_are_no_databases_are_refused_and_never_raise(tmp_path: Path, content: bytes) -> None:
+def test_files_that_are_no_databases_are_refused_and_never_raise(
+    tmp_path: Path, content: bytes
+) -> None:
     path = tmp_path / "x.db"
     path.write_bytes(content)
     assert not chatgpt_browser.claims(on_disk(path))
-    assert all(isinstance(item, Problem) and item.failed for item in chatgpt_browser.read(on_disk(path)))
+    assert all(
+        isinstance(item, Problem) and item.failed for item in chatgpt_browser.read(on_disk(path))
+    )
 
 
 def test_files_with_another_ending_are_not_even_looked_at(tmp_path: Path) -> None:

@@ -7,7 +7,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from builders import ROOT, SAMPLES, claude_chat, documents, entry, mutate, only, passage, problems, turn, values
+from builders import (
+    ROOT,
+    SAMPLES,
+    claude_chat,
+    documents,
+    entry,
+    mutate,
+    only,
+    passage,
+    problems,
+    turn,
+    values,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,9 +43,20 @@ PROJECT = {
     "prompt_template": "Be brief.",
     "is_private": True,
     "created_at": "2026-01-01T00:00:00+00:00",
-    "docs": [{"uuid": "d-1", "filename": "beans.md", "content": "# Beans", "created_at": "2026-01-02T00:00:00+00:00"}],
+    "docs": [
+        {
+            "uuid": "d-1",
+            "filename": "beans.md",
+            "content": "# Beans",
+            "created_at": "2026-01-02T00:00:00+00:00",
+        }
+    ],
 }
-MEMORY = {"conversations_memory": "Likes maps.", "project_memories": {"p-1": "brief"}, "account_uuid": "acc-1"}
+MEMORY = {
+    "conversations_memory": "Likes maps.",
+    "project_memories": {"p-1": "brief"},
+    "account_uuid": "acc-1",
+}
 
 
 def read(*records: Any) -> Document:
@@ -96,8 +119,20 @@ def test_branches_are_kept_and_the_newest_leaf_is_the_head() -> None:
         read(
             claude_chat(
                 turn("h", "Plan?", parent_message_uuid=ROOT),
-                turn("a1", "First", sender="assistant", parent_message_uuid="h", created_at="2026-03-01T10:01:00Z"),
-                turn("a2", "Second", sender="assistant", parent_message_uuid="h", created_at="2026-03-01T10:02:00Z"),
+                turn(
+                    "a1",
+                    "First",
+                    sender="assistant",
+                    parent_message_uuid="h",
+                    created_at="2026-03-01T10:01:00Z",
+                ),
+                turn(
+                    "a2",
+                    "Second",
+                    sender="assistant",
+                    parent_message_uuid="h",
+                    created_at="2026-03-01T10:02:00Z",
+                ),
             )
         )
     )
@@ -106,7 +141,9 @@ def test_branches_are_kept_and_the_newest_leaf_is_the_head() -> None:
 
 
 def test_older_exports_without_parents_are_one_chain() -> None:
-    document = read(claude_chat(turn("a", "one"), turn("b", "two", sender="assistant"), turn("c", "three")))
+    document = read(
+        claude_chat(turn("a", "one"), turn("b", "two", sender="assistant"), turn("c", "three"))
+    )
     assert links(document) == {"a": None, "b": "a", "c": "b"}
 
 
@@ -128,7 +165,11 @@ def test_children_of_an_empty_message_hang_on_the_nearest_kept_one(chained: bool
 
 def test_a_conversation_without_messages_is_skipped_with_a_reason() -> None:
     nothing = Problem("conversation without messages", where="A talk", unit="conversations")
-    for record in (claude_chat(), claude_chat(chat_messages=None), {"uuid": "k-1", "name": "A talk"}):
+    for record in (
+        claude_chat(),
+        claude_chat(chat_messages=None),
+        {"uuid": "k-1", "name": "A talk"},
+    ):
         assert list(claude.read(entry([record]))) == [nothing]
 
 
@@ -139,7 +180,10 @@ def test_a_repeated_message_is_kept_once() -> None:
 
 
 def test_a_message_without_an_id_gets_one_from_its_place() -> None:
-    assert links(read(claude_chat(turn("a", "one"), {"text": "two", "sender": "human"}))) == {"a": None, "k-1:1": "a"}
+    assert links(read(claude_chat(turn("a", "one"), {"text": "two", "sender": "human"}))) == {
+        "a": None,
+        "k-1:1": "a",
+    }
 
 
 def test_a_circle_of_empty_parents_ends() -> None:
@@ -175,34 +219,56 @@ def test_the_parts_of_an_answer_hang_in_a_line_that_ends_in_its_text() -> None:
 
 
 def test_without_visible_text_the_last_part_carries_the_message_id() -> None:
-    document = read(claude_chat(turn("h", "When?"), turn("a", THINKING, CALL, sender="assistant"), turn("t", "So?")))
+    document = read(
+        claude_chat(
+            turn("h", "When?"), turn("a", THINKING, CALL, sender="assistant"), turn("t", "So?")
+        )
+    )
     assert links(document) == {"h": None, "a:thinking": "h", "a": "a:thinking", "t": "a"}
     assert passage(document, "a").kind == "tool_call"
 
 
 def test_several_thoughts_have_different_ids() -> None:
-    answer = turn("a", THINKING, CALL, {**THINKING, "thinking": "Better."}, "Yes.", sender="assistant")
+    answer = turn(
+        "a", THINKING, CALL, {**THINKING, "thinking": "Better."}, "Yes.", sender="assistant"
+    )
     assert list(links(read(claude_chat(answer)))) == ["a:thinking", "a:2", "a:3", "a"]
 
 
 @pytest.mark.parametrize(
     ("given_input", "text"),
     [
-        ({"command": "create", "id": "x", "title": "Poem", "content": "Roses\nare"}, "Poem\nRoses\nare"),
+        (
+            {"command": "create", "id": "x", "title": "Poem", "content": "Roses\nare"},
+            "Poem\nRoses\nare",
+        ),
         ({"path": "a.py", "file_text": "print('é')\n"}, "a.py\nprint('é')\n"),
-        ({"path": "a.py", "old_str": "old words", "new_str": "new words"}, "a.py\nold words\nnew words"),
+        (
+            {"path": "a.py", "old_str": "old words", "new_str": "new words"},
+            "a.py\nold words\nnew words",
+        ),
         ({"code": "1 + 1"}, "1 + 1"),
         ({"query": "naïve"}, '{"query": "naïve"}'),
         ({}, "{}"),
     ],
 )
 def test_what_a_tool_was_given_is_readable(given_input: Any, text: str) -> None:
-    answer = turn("a", {"type": "tool_use", "name": "artifacts", "input": given_input}, "Done.", sender="assistant")
+    answer = turn(
+        "a",
+        {"type": "tool_use", "name": "artifacts", "input": given_input},
+        "Done.",
+        sender="assistant",
+    )
     assert passage(read(claude_chat(answer)), "a:1").content == text
 
 
 def test_the_rest_of_a_tools_input_is_kept() -> None:
-    block = {"type": "tool_use", "name": "artifacts", "input": {"command": "create", "content": "x"}, "id": "toolu_1"}
+    block = {
+        "type": "tool_use",
+        "name": "artifacts",
+        "input": {"command": "create", "content": "x"},
+        "id": "toolu_1",
+    }
     found = passage(read(claude_chat(turn("a", block, sender="assistant"))), "a")
     assert found.metadata == {"id": "toolu_1", "input": {"command": "create"}}
 
@@ -212,13 +278,21 @@ def test_the_rest_of_a_tools_input_is_kept() -> None:
     [
         ("plain", "plain"),
         ([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], "one\ntwo"),
-        ([{"type": "knowledge", "title": "Page", "url": "https://x", "text": "body"}], "Page\nbody"),
+        (
+            [{"type": "knowledge", "title": "Page", "url": "https://x", "text": "body"}],
+            "Page\nbody",
+        ),
         (["bare"], "bare"),
         (None, "shown"),
     ],
 )
 def test_what_a_tool_answered_is_readable(content: Any, text: str) -> None:
-    block = {"type": "tool_result", "name": "x", "content": content, "display_content": {"text": "shown"}}
+    block = {
+        "type": "tool_result",
+        "name": "x",
+        "content": content,
+        "display_content": {"text": "shown"},
+    }
     found = passage(read(claude_chat(turn("a", block, "Done.", sender="assistant"))), "a:1")
     assert (found.role, found.kind, found.content) == ("tool", "tool_result", text)
 
@@ -233,13 +307,20 @@ def test_what_a_tool_answered_besides_text_is_attached() -> None:
 
 
 def test_an_unknown_block_with_words_is_kept_as_context_and_one_without_as_metadata() -> None:
-    answer = turn("a", {"type": "new", "display_content": {"text": "shown"}}, {"type": "flag", "flag": "x"}, "Hi")
+    answer = turn(
+        "a",
+        {"type": "new", "display_content": {"text": "shown"}},
+        {"type": "flag", "flag": "x"},
+        "Hi",
+    )
     document = read(claude_chat(answer))
     assert (passage(document, "a:1").kind, passage(document, "a:1").content) == ("context", "shown")
     assert passage(document, "a").metadata == {"blocks": [{"type": "flag", "flag": "x"}]}
 
 
-@pytest.mark.parametrize("content", [None, [], "", [{"type": "text", "text": ""}], [{"type": "flag"}]])
+@pytest.mark.parametrize(
+    "content", [None, [], "", [{"type": "text", "text": ""}], [{"type": "flag"}]]
+)
 def test_the_flat_text_stands_in_for_missing_blocks(content: Any) -> None:
     message = {"uuid": "m", "sender": "human", "text": "Hello there", "content": content}
     assert read(claude_chat(message)).passages[0].content == "Hello there"
@@ -252,34 +333,53 @@ def test_content_that_is_a_string_is_the_text() -> None:
 
 def test_the_flat_text_is_not_used_beside_blocks() -> None:
     answer = turn(
-        "a", CALL, sender="assistant", text="```\nThis block is not supported on your current device yet.\n```"
+        "a",
+        CALL,
+        sender="assistant",
+        text="```\nThis block is not supported on your current device yet.\n```",
     )
     assert [p.kind for p in read(claude_chat(answer)).passages] == ["tool_call"]
 
 
 def test_citations_and_the_rest_of_a_message_are_kept() -> None:
     block = {"type": "text", "text": "So it is.", "citations": [{"url": "https://x"}]}
-    (found,) = read(claude_chat(turn("a", block, index=3, truncated=False, model="claude-x"))).passages
+    (found,) = read(
+        claude_chat(turn("a", block, index=3, truncated=False, model="claude-x"))
+    ).passages
     assert found.citations == ({"url": "https://x"},)
     assert found.model == "claude-x"
     assert found.metadata == {"index": 3, "truncated": False}
 
 
 def test_the_time_of_a_block_is_its_own() -> None:
-    answer = turn("a", {**THINKING, "start_timestamp": "2026-03-01T12:00:00Z"}, "Yes.", sender="assistant")
-    assert passage(read(claude_chat(answer)), "a:thinking").created_at == datetime(2026, 3, 1, 12, tzinfo=UTC)
+    answer = turn(
+        "a", {**THINKING, "start_timestamp": "2026-03-01T12:00:00Z"}, "Yes.", sender="assistant"
+    )
+    assert passage(read(claude_chat(answer)), "a:thinking").created_at == datetime(
+        2026, 3, 1, 12, tzinfo=UTC
+    )
 
 
 # -- attachments -----------------------------------------------------------
 
-PASTED = {"file_name": "notes.txt", "file_size": 12, "file_type": "txt", "extracted_content": "pasted notes"}
+PASTED = {
+    "file_name": "notes.txt",
+    "file_size": 12,
+    "file_type": "txt",
+    "extracted_content": "pasted notes",
+}
 NAMED = {"file_name": "notes.txt", "file_size": 12, "file_type": "txt"}
 
 
 def test_pasted_text_is_context_before_the_words_of_the_person() -> None:
     message = turn("h", "What is this?", attachments=[PASTED], files=[{"file_name": "map.png"}])
     context, words = read(claude_chat(message)).passages
-    assert (context.id, context.kind, context.role, context.content) == ("h:1", "context", "user", "pasted notes")
+    assert (context.id, context.kind, context.role, context.content) == (
+        "h:1",
+        "context",
+        "user",
+        "pasted notes",
+    )
     assert context.attachments == (NAMED,)
     assert (words.id, words.parent, words.content) == ("h", "h:1", "What is this?")
     assert words.attachments == (NAMED, {"file_name": "map.png"})
@@ -314,7 +414,9 @@ def test_what_a_project_is_told_and_each_of_its_documents_become_notes(content: 
 
 def test_a_project_without_text_is_skipped_with_a_reason() -> None:
     empty = {**PROJECT, "description": "", "prompt_template": "", "docs": []}
-    assert list(claude.read(entry([empty]))) == [Problem("project without text", "Garden", unit="conversations")]
+    assert list(claude.read(entry([empty]))) == [
+        Problem("project without text", "Garden", unit="conversations")
+    ]
 
 
 def test_documents_of_a_project_that_share_an_id_are_both_kept() -> None:
@@ -338,20 +440,39 @@ def test_memories_become_notes(content: Any) -> None:
 @given(values, values)
 def test_no_json_makes_it_raise(first: Any, second: Any) -> None:
     for key in ("chat_messages", "docs", "conversations_memory"):
-        for content in (first, [first, second], [{key: first, "uuid": second}], [{key: [first], "uuid": "k"}]):
+        for content in (
+            first,
+            [first, second],
+            [{key: first, "uuid": second}],
+            [{key: [first], "uuid": "k"}],
+        ):
             claude.claims(entry(content))
             list(claude.read(entry(content)))
 
 
 RICH = claude_chat(
-    turn("h", "When?", parent_message_uuid=ROOT, attachments=[PASTED], files=[{"file_name": "map.png"}]),
+    turn(
+        "h",
+        "When?",
+        parent_message_uuid=ROOT,
+        attachments=[PASTED],
+        files=[{"file_name": "map.png"}],
+    ),
     turn("a", THINKING, CALL, RESULT, "At nine.", sender="assistant", parent_message_uuid="h"),
 )
 
 
-@given(st.sampled_from([RICH, PROJECT, MEMORY]), st.lists(st.integers(0, 20), min_size=1, max_size=6), values)
-def test_a_record_with_anything_in_any_place_is_read_or_reported(record: Any, path: list[int], value: Any) -> None:
-    found = list(claude.read(entry([mutate(record, path, value), claude_chat(turn("h", "hi"), uuid="good")])))
+@given(
+    st.sampled_from([RICH, PROJECT, MEMORY]),
+    st.lists(st.integers(0, 20), min_size=1, max_size=6),
+    values,
+)
+def test_a_record_with_anything_in_any_place_is_read_or_reported(
+    record: Any, path: list[int], value: Any
+) -> None:
+    found = list(
+        claude.read(entry([mutate(record, path, value), claude_chat(turn("h", "hi"), uuid="good")]))
+    )
     assert any(document.origin_id == "good" for document in documents(found))
     for document in documents(found):
         arrange(document)
@@ -368,10 +489,17 @@ def test_a_record_with_anything_in_any_place_is_read_or_reported(record: Any, pa
 
 @pytest.mark.skipif(not (SAMPLES / "synthetic").is_dir(), reason="no sample files here")
 def test_every_visible_text_of_the_sample_is_in_some_passage() -> None:
-    files = [f for f in entries(SAMPLES / "synthetic" / "claude_ai_export.zip") if isinstance(f, Entry)]
+    files = [
+        f for f in entries(SAMPLES / "synthetic" / "claude_ai_export.zip") if isinstance(f, Entry)
+    ]
     claimed = [file for file in files if claude.claims(file)]
     assert [file.basename for file in files if file not in claimed] == ["users.json"]
-    kept = {p.content for file in claimed for document in documents(claude.read(file)) for p in document.passages}
+    kept = {
+        p.content
+        for file in claimed
+        for document in documents(claude.read(file))
+        for p in document.passages
+    }
     (chats,) = [file for file in files if file.basename == "conversations.json"]
     for conversation in json.loads(chats.head(1 << 24)):
         assert {message["text"] for message in conversation["chat_messages"]} <= kept

@@ -22,7 +22,9 @@ SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "claude_code"
 
 
 def entry(*lines: object, name: str = f"{SESSION}.jsonl") -> Entry:
-    data = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
+    data = b"\n".join(
+        line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines
+    )
     data += b"\n" if data and not isinstance(lines[-1], bytes) else b""
     return Entry(name, len(data), lambda: io.BytesIO(data))
 
@@ -47,8 +49,15 @@ def user(uuid: str, parent: str | None, content: object, **more: object) -> dict
     return record("user", uuid, parent, message={"role": "user", "content": content}, **more)
 
 
-def assistant(uuid: str, parent: str | None, *blocks: object, id: str = "", **more: object) -> dict[str, object]:
-    message = {"id": id or f"msg_{uuid}", "role": "assistant", "model": "claude-opus", "content": list(blocks)}
+def assistant(
+    uuid: str, parent: str | None, *blocks: object, id: str = "", **more: object
+) -> dict[str, object]:
+    message = {
+        "id": id or f"msg_{uuid}",
+        "role": "assistant",
+        "model": "claude-opus",
+        "content": list(blocks),
+    }
     return record("assistant", uuid, parent, message=message, **more)
 
 
@@ -66,7 +75,9 @@ def result(id_: str, content: object = "done", **more: object) -> dict[str, obje
 
 def read(*lines: object, name: str = f"{SESSION}.jsonl") -> tuple[list[Document], list[Problem]]:
     found = list(claude_code.read(entry(*lines, name=name)))
-    return [f for f in found if isinstance(f, Document)], [f for f in found if isinstance(f, Problem)]
+    return [f for f in found if isinstance(f, Document)], [
+        f for f in found if isinstance(f, Problem)
+    ]
 
 
 def only(*lines: object, name: str = f"{SESSION}.jsonl") -> Document:
@@ -96,7 +107,11 @@ REPLY = assistant("a1", "u1", text("Stirring it now."))
         {"type": "summary", "summary": "Glazes", "leafUuid": "u1"},
         {"type": "file-history-snapshot", "messageId": "u1", "snapshot": {}},
         {"type": "queue-operation", "operation": "enqueue", "sessionId": SESSION, "content": "x"},
-        {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "old and without uuid"}},
+        {
+            "type": "user",
+            "sessionId": "s",
+            "message": {"role": "user", "content": "old and without uuid"},
+        },
     ],
 )
 def test_transcripts_are_known_by_their_first_lines(first):
@@ -124,15 +139,24 @@ def test_other_files_are_left_to_other_importers(name, line):
 
 
 def test_the_web_export_is_one_session_with_numbered_records():
-    lines = [{"type": r["type"], "message": r["message"], "timestamp": r["timestamp"]} for r in (HELLO, REPLY)]
+    lines = [
+        {"type": r["type"], "message": r["message"], "timestamp": r["timestamp"]}
+        for r in (HELLO, REPLY)
+    ]
     data = json.dumps({"loglines": lines}).encode()
     file = Entry("export.json", len(data), lambda: io.BytesIO(data))
     assert claude_code.claims(file)
     (document,) = claude_code.read(file)
     assert isinstance(document, Document)
     assert document.origin_id.startswith("export-")
-    assert [p.id for p in document.passages] == [f"{document.origin_id}:1", f"{document.origin_id}:2"]
-    assert [p.content for p in document.passages] == ["Mix the celadon glaze\nwith ash", "Stirring it now."]
+    assert [p.id for p in document.passages] == [
+        f"{document.origin_id}:1",
+        f"{document.origin_id}:2",
+    ]
+    assert [p.content for p in document.passages] == [
+        "Mix the celadon glaze\nwith ash",
+        "Stirring it now.",
+    ]
 
 
 def test_a_web_export_that_breaks_off_is_reported():
@@ -153,7 +177,11 @@ def test_a_file_that_cannot_be_read_is_not_claimed():
 
 def test_a_session_is_a_document_with_its_project_and_branch():
     document = only(HELLO, REPLY)
-    assert (document.origin, document.origin_id, document.shared_ids) == ("claude-code", SESSION, True)
+    assert (document.origin, document.origin_id, document.shared_ids) == (
+        "claude-code",
+        SESSION,
+        True,
+    )
     assert document.namespace == "/home/me/kiln"
     assert document.metadata == {"cwd": "/home/me/kiln", "gitBranch": "glaze", "version": "2.1.0"}
     assert document.title == "Mix the celadon glaze"
@@ -220,7 +248,12 @@ def test_a_file_without_messages_says_so():
         ("<command-name>/model</command-name>", "user", "context", "all"),
         ("<bash-input>ls kiln</bash-input>", "user", "context", "all"),
         ("<task-notification>done</task-notification>", "user", "context", "all"),
-        ("<bash-stdout>shelf.txt</bash-stdout><bash-stderr></bash-stderr>", "tool", "tool_result", "all"),
+        (
+            "<bash-stdout>shelf.txt</bash-stdout><bash-stderr></bash-stderr>",
+            "tool",
+            "tool_result",
+            "all",
+        ),
         ("<local-command-stdout>set</local-command-stdout>", "tool", "tool_result", "all"),
         ("<system-reminder>be brief</system-reminder>", "user", "context", "hidden"),
         ("Caveat: The messages below were made by a command.", "user", "context", "hidden"),
@@ -235,13 +268,24 @@ def test_not_everything_under_the_users_name_is_the_persons(words, role, kind, v
 
 
 def test_meta_records_are_hidden_and_compact_summaries_are_summaries():
-    found = passages(user("u1", None, "Injected", isMeta=True), user("u2", "u1", "So far: clay", isCompactSummary=True))
+    found = passages(
+        user("u1", None, "Injected", isMeta=True),
+        user("u2", "u1", "So far: clay", isCompactSummary=True),
+    )
     assert (found["u1"].kind, found["u1"].visibility) == ("context", "hidden")
-    assert (found["u2"].role, found["u2"].kind, found["u2"].visibility) == ("system", "summary", "all")
+    assert (found["u2"].role, found["u2"].kind, found["u2"].visibility) == (
+        "system",
+        "summary",
+        "all",
+    )
 
 
 def test_a_reminder_beside_a_prompt_does_not_hide_the_prompt():
-    found = passages(user("u1", None, [text("<system-reminder>x</system-reminder>"), text("Which"), text("clay?")]))
+    found = passages(
+        user(
+            "u1", None, [text("<system-reminder>x</system-reminder>"), text("Which"), text("clay?")]
+        )
+    )
     assert found["u1"].visibility == "hidden"
     assert (found["u1:1"].content, found["u1:1"].kind) == ("Which\n\nclay?", "message")
 
@@ -250,12 +294,22 @@ def test_system_records_are_hidden_context():
     found = passages(
         HELLO,
         record("system", "s1", "u1", subtype="informational", content="Hook ran"),
-        record("system", "s2", "s1", subtype="local_command", content="<command-name>/cost</command-name>"),
+        record(
+            "system",
+            "s2",
+            "s1",
+            subtype="local_command",
+            content="<command-name>/cost</command-name>",
+        ),
         record("system", "s3", "s2", subtype="away_summary", content="While you were away"),
         record("system", "s4", "s3", subtype="turn_duration", durationMs=5),
     )
     assert "s4" not in found
-    assert (found["s1"].role, found["s1"].kind, found["s1"].visibility) == ("system", "context", "hidden")
+    assert (found["s1"].role, found["s1"].kind, found["s1"].visibility) == (
+        "system",
+        "context",
+        "hidden",
+    )
     assert (found["s2"].role, found["s2"].visibility) == ("user", "all")
     assert (found["s3"].kind, found["s3"].visibility) == ("summary", "all")
 
@@ -266,7 +320,9 @@ def test_system_records_are_hidden_context():
 def test_pieces_of_one_message_are_read_as_one():
     found = only(
         HELLO,
-        assistant("a1", "u1", {"type": "thinking", "thinking": "Ash fluxes.", "signature": "s"}, id="m"),
+        assistant(
+            "a1", "u1", {"type": "thinking", "thinking": "Ash fluxes.", "signature": "s"}, id="m"
+        ),
         assistant("a2", "a1", text("First"), id="m"),
         assistant("a3", "a2", text("second"), id="m"),
         assistant("a4", "a3", call("t1", command="stir"), id="m"),
@@ -291,11 +347,25 @@ def test_a_tool_call_can_be_read_and_its_result_names_the_tool():
     edits = [{"old_string": "cone 6\nslow", "new_string": "cone 10"}]
     found = passages(
         HELLO,
-        assistant("a1", "u1", text("Editing"), call("t1", "MultiEdit", file_path="/kiln.txt", edits=edits)),
-        user("r1", "a1", [result("t1", [text("Applied"), text("twice")], is_error=True)], toolUseResult={"x": "again"}),
+        assistant(
+            "a1", "u1", text("Editing"), call("t1", "MultiEdit", file_path="/kiln.txt", edits=edits)
+        ),
+        user(
+            "r1",
+            "a1",
+            [result("t1", [text("Applied"), text("twice")], is_error=True)],
+            toolUseResult={"x": "again"},
+        ),
     )
-    assert found["a1:1"].content == "file_path: /kiln.txt\nedits:\nold_string:\ncone 6\nslow\nnew_string: cone 10"
-    assert (found["a1:1"].role, found["a1:1"].kind, found["a1:1"].tool) == ("assistant", "tool_call", "MultiEdit")
+    assert (
+        found["a1:1"].content
+        == "file_path: /kiln.txt\nedits:\nold_string:\ncone 6\nslow\nnew_string: cone 10"
+    )
+    assert (found["a1:1"].role, found["a1:1"].kind, found["a1:1"].tool) == (
+        "assistant",
+        "tool_call",
+        "MultiEdit",
+    )
     answer = found["r1"]
     assert (answer.role, answer.kind, answer.tool, answer.content) == (
         "tool",
@@ -310,16 +380,21 @@ def test_a_tool_call_can_be_read_and_its_result_names_the_tool():
 def test_the_copy_of_a_result_counts_where_the_result_is_empty():
     lines = [HELLO, assistant("a1", "u1", call("t1"))]
     copy_ = {"stdout": "glaze\nrecipe", "stderr": ""}
-    assert passages(*lines, user("r1", "a1", [result("t1", "")], toolUseResult=copy_))["r1"].content == (
-        "stdout:\nglaze\nrecipe\nstderr: "
-    )
+    assert passages(*lines, user("r1", "a1", [result("t1", "")], toolUseResult=copy_))[
+        "r1"
+    ].content == ("stdout:\nglaze\nrecipe\nstderr: ")
 
 
 def test_embedded_files_are_described_but_not_kept():
     data = base64.b64encode(b"pixels" * 100).decode()
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
-    broken = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "abcde"}}
-    found = passages(user("u1", None, [image, text("What is this?"), broken]), user("u2", "u1", [image]))
+    broken = {
+        "type": "document",
+        "source": {"type": "base64", "media_type": "application/pdf", "data": "abcde"},
+    }
+    found = passages(
+        user("u1", None, [image, text("What is this?"), broken]), user("u2", "u1", [image])
+    )
     picture, document = found["u1"].attachments
     assert (picture["type"], picture["media_type"], picture["bytes"]) == ("image", "image/png", 600)
     assert len(picture["sha256"]) == 64
@@ -329,8 +404,13 @@ def test_embedded_files_are_described_but_not_kept():
 
 
 def test_an_image_in_a_result_is_an_attachment_of_the_result():
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
-    found = passages(HELLO, assistant("a1", "u1", call("t1", "Read")), user("r1", "a1", [result("t1", [image])]))
+    image = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"},
+    }
+    found = passages(
+        HELLO, assistant("a1", "u1", call("t1", "Read")), user("r1", "a1", [result("t1", [image])])
+    )
     assert [a["bytes"] for a in found["r1"].attachments] == [3]
 
 
@@ -338,7 +418,9 @@ def test_a_document_of_plain_text_can_be_found():
     source = {"type": "text", "media_type": "text/plain", "data": "Recipe of the old potter"}
     found = passages(user("u1", None, [{"type": "document", "title": "old.txt", "source": source}]))
     assert found["u1"].content == "Recipe of the old potter"
-    assert found["u1"].attachments == ({"type": "document", "media_type": "text/plain", "name": "old.txt"},)
+    assert found["u1"].attachments == (
+        {"type": "document", "media_type": "text/plain", "name": "old.txt"},
+    )
 
 
 # -- the tree ------------------------------------------------------------------
@@ -365,7 +447,11 @@ def test_progress_and_hooks_are_passed_through():
         record("progress", "p2", "a1", data={}),
         user("u2", "p2", "Next"),
     )
-    assert [(p.id, p.parent) for p in document.passages] == [("u1", None), ("a1", "u1"), ("u2", "a1")]
+    assert [(p.id, p.parent) for p in document.passages] == [
+        ("u1", None),
+        ("a1", "u1"),
+        ("u2", "a1"),
+    ]
 
 
 def test_a_prompt_beside_a_prompt_is_a_change_of_mind():
@@ -383,7 +469,12 @@ def test_a_prompt_beside_a_prompt_is_a_change_of_mind():
 
 
 def test_the_first_prompt_can_be_taken_back():
-    document = only(HELLO, REPLY, user("u2", None, "Rather a tenmoku"), assistant("a2", "u2", text("Black then.")))
+    document = only(
+        HELLO,
+        REPLY,
+        user("u2", None, "Rather a tenmoku"),
+        assistant("a2", "u2", text("Black then.")),
+    )
     assert path(document) == ["u2", "a2"]
     assert len(document.passages) == 4
 
@@ -397,7 +488,14 @@ def test_compaction_does_not_cut_the_session():
     document = only(
         HELLO,
         REPLY,
-        record("system", "b1", None, subtype="compact_boundary", logicalParentUuid="a1", content="Compacted"),
+        record(
+            "system",
+            "b1",
+            None,
+            subtype="compact_boundary",
+            logicalParentUuid="a1",
+            content="Compacted",
+        ),
         user("u2", "b1", "So far: ash glaze", isCompactSummary=True),
         user("u3", "u2", "Go on"),
     )
@@ -440,13 +538,19 @@ def test_a_record_that_comes_twice_is_kept_once():
 
 
 def test_a_uuid_that_looks_like_a_part_of_another_record_takes_no_id_twice():
-    documents, problems = read(HELLO, assistant("a1", "u1", text("x"), call("t1")), user("a1:1", "a1", "y"))
+    documents, problems = read(
+        HELLO, assistant("a1", "u1", text("x"), call("t1")), user("a1:1", "a1", "y")
+    )
     assert [p.id for p in documents[0].passages] == ["u1", "a1", "a1:1"]
     assert [p.reason for p in problems] == ["record repeated in the file"]
 
 
 def test_a_copy_of_a_record_in_another_session_has_the_same_id():
-    resumed = [HELLO | {"sessionId": "s2"}, REPLY | {"sessionId": "s2"}, user("u2", "a1", "Again", sessionId="s2")]
+    resumed = [
+        HELLO | {"sessionId": "s2"},
+        REPLY | {"sessionId": "s2"},
+        user("u2", "a1", "Again", sessionId="s2"),
+    ]
     first, second = only(HELLO, REPLY), only(*resumed, name="s2.jsonl")
     assert first.origin_id != second.origin_id
     assert [p.id for p in second.passages][:2] == [p.id for p in first.passages]
@@ -497,8 +601,12 @@ def queued(words: object) -> dict[str, object]:
 
 
 def test_a_prompt_that_only_the_queue_has_is_the_persons():
-    attachment = record("attachment", "q1", "a1", attachment={"type": "queued_command", "prompt": "Mind the lid"})
-    document = only(HELLO, REPLY, queued("Mind the lid"), attachment, assistant("a2", "q1", text("Yes")))
+    attachment = record(
+        "attachment", "q1", "a1", attachment={"type": "queued_command", "prompt": "Mind the lid"}
+    )
+    document = only(
+        HELLO, REPLY, queued("Mind the lid"), attachment, assistant("a2", "q1", text("Yes"))
+    )
     assert [(p.id, p.role, p.kind) for p in document.passages][2] == ("q1", "user", "message")
     assert path(document) == ["u1", "a1", "q1", "a2"]
 
@@ -535,7 +643,12 @@ def test_bad_lines_are_reported_and_the_rest_is_kept():
     document_lines = [HELLO, b"{broken", 5, {"type": "user", "uuid": "x"}, {"no": "type"}, REPLY]
     documents, problems = read(*document_lines)
     assert [p.id for p in documents[0].passages] == ["u1", "a1"]
-    assert [p.where.split(":")[0] for p in problems if p.failed] == ["line 2", "line 3", "line 4", "line 5"]
+    assert [p.where.split(":")[0] for p in problems if p.failed] == [
+        "line 2",
+        "line 3",
+        "line 4",
+        "line 5",
+    ]
 
 
 def test_the_torn_last_line_of_a_running_session_is_no_failure():
@@ -559,10 +672,19 @@ SESSION_LINES = [
     assistant("a1", "u1", {"type": "thinking", "thinking": "Hm"}, id="m"),
     assistant("a2", "a1", text("Well"), call("t1", command=["ls", "-l"]), id="m"),
     user("x1", None, "Look", **SIDE),
-    user("r1", "a2", [result("t1", [text("x"), {"type": "image", "source": {"data": "AA=="}}])], toolUseResult={}),
+    user(
+        "r1",
+        "a2",
+        [result("t1", [text("x"), {"type": "image", "source": {"data": "AA=="}}])],
+        toolUseResult={},
+    ),
     record("progress", "p1", "a2", data={}),
     assistant("x2", "x1", text("Seen"), **SIDE),
-    user("u2", "r1", [text("First try"), {"type": "document", "source": {"type": "url", "url": "http://x"}}]),
+    user(
+        "u2",
+        "r1",
+        [text("First try"), {"type": "document", "source": {"type": "url", "url": "http://x"}}],
+    ),
     user("u3", "r1", "Second try"),
     record("system", "b1", None, subtype="compact_boundary", logicalParentUuid="u3"),
     user("u4", "b1", "Summed up", isCompactSummary=True),
@@ -570,13 +692,26 @@ SESSION_LINES = [
     {"type": "ai-title", "aiTitle": "Glaze", "sessionId": SESSION},
 ]
 JUNK = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.just([]), st.just({}),
-    st.just([None, 1, "x", {"type": "text", "text": 3}]), st.just({"type": "text", "id": 1}),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.just([]),
+    st.just({}),
+    st.just([None, 1, "x", {"type": "text", "text": 3}]),
+    st.just({"type": "text", "id": 1}),
+)
 
 
 def places(value: object, at: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inside = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [at, *(place for key, inner in inside for place in places(inner, (*at, key)))]
 
 
@@ -595,8 +730,13 @@ def assert_sound(found: list[Document | Problem]) -> None:
     for document in found:
         if isinstance(document, Document):
             arranged = arrange(document)
-            assert sorted(p.id for p in arranged.passages) == sorted(p.id for p in document.passages)
-            assert all(p.role in ROLES and p.kind in KINDS and p.visibility in VISIBILITIES for p in arranged.passages)
+            assert sorted(p.id for p in arranged.passages) == sorted(
+                p.id for p in document.passages
+            )
+            assert all(
+                p.role in ROLES and p.kind in KINDS and p.visibility in VISIBILITIES
+                for p in arranged.passages
+            )
             assert all(isinstance(p.content, str) for p in arranged.passages)
 
 
@@ -651,7 +791,11 @@ def test_every_text_of_the_samples_is_in_some_passage():
         with file.open() as opened:
             data = opened.read().decode()
         web = file.name.endswith(".json")
-        lines = json.loads(data)["loglines"] if web else [json.loads(x) for x in data.splitlines() if x.strip()]
+        lines = (
+            json.loads(data)["loglines"]
+            if web
+            else [json.loads(x) for x in data.splitlines() if x.strip()]
+        )
         found = list(claude_code.read(file))
         assert_sound(found)
         assert not [f for f in found if isinstance(f, Problem) and f.failed]

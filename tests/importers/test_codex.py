@@ -25,7 +25,9 @@ SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "codex"
 
 
 def entry(*lines: object, name: str = NAME) -> Entry:
-    data = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
+    data = b"\n".join(
+        line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines
+    )
     data += b"\n" if data and not isinstance(lines[-1], bytes) else b""
     return Entry(name, len(data), lambda: io.BytesIO(data))
 
@@ -35,7 +37,9 @@ def line(type_: str, at: str = "2026-03-01T10:00:00.000Z", **payload: object) ->
 
 
 def meta(id_: str = THREAD, **more: object) -> dict[str, object]:
-    return line("session_meta", id=id_, timestamp="2026-03-01T09:59:59Z", cwd="/home/me/loom", **more)
+    return line(
+        "session_meta", id=id_, timestamp="2026-03-01T09:59:59Z", cwd="/home/me/loom", **more
+    )
 
 
 def item(type_: str, **more: object) -> dict[str, object]:
@@ -61,7 +65,9 @@ def answer(words: str) -> dict[str, object]:
 
 def read(*lines: object, name: str = NAME) -> tuple[list[Document], list[Problem]]:
     found = list(codex.read(entry(*lines, name=name)))
-    return [f for f in found if isinstance(f, Document)], [f for f in found if isinstance(f, Problem)]
+    return [f for f in found if isinstance(f, Document)], [
+        f for f in found if isinstance(f, Problem)
+    ]
 
 
 def only(*lines: object, name: str = NAME) -> Document:
@@ -130,12 +136,18 @@ def test_a_thread_is_a_document_with_its_project_and_git():
     git = {"branch": "main", "commit_hash": "abc"}
     context = line("turn_context", model="gpt-x", cwd="/home/me/loom")
     document = only(
-        meta(git=git, session_id="other", cli_version="1"), context, ask("Warp the loom\nnow"), answer("Ok")
+        meta(git=git, session_id="other", cli_version="1"),
+        context,
+        ask("Warp the loom\nnow"),
+        answer("Ok"),
     )
     assert (document.origin, document.origin_id, document.shared_ids) == ("codex", THREAD, True)
     assert (document.namespace, document.title) == ("/home/me/loom", "Warp the loom")
     assert document.metadata["git"] == git
-    assert document.created_at is not None and document.created_at.isoformat() == "2026-03-01T09:59:59+00:00"
+    assert (
+        document.created_at is not None
+        and document.created_at.isoformat() == "2026-03-01T09:59:59+00:00"
+    )
     assert [p.model for p in document.passages] == [None, "gpt-x"]
 
 
@@ -170,14 +182,17 @@ def test_a_file_without_messages_says_so():
 
 def test_what_is_written_twice_is_kept_once():
     assert said(
-        event("user_message", message="Warp"), ask("Warp"),
-        event("agent_reasoning", text="Hm"), item("reasoning", summary=[{"type": "summary_text", "text": "Hm"}]),
-        event("agent_message", message="Weft"), answer("Weft"),
+        event("user_message", message="Warp"),
+        ask("Warp"),
+        event("agent_reasoning", text="Hm"),
+        item("reasoning", summary=[{"type": "summary_text", "text": "Hm"}]),
+        event("agent_message", message="Weft"),
+        answer("Weft"),
     ) == [
         ("user", "message", "all", "Warp"),
         ("assistant", "thinking", "all", "Hm"),
         ("assistant", "message", "all", "Weft"),
-    ]  # fmt: skip
+    ]
 
 
 def test_old_files_that_have_only_events_are_read_from_them():
@@ -199,7 +214,11 @@ def test_old_files_that_have_only_events_are_read_from_them():
     [
         ("user", "<environment_context>\n<cwd>/x</cwd>", ("user", "context", "hidden")),
         ("user", "<user_instructions>be kind", ("user", "context", "hidden")),
-        ("user", "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>", ("user", "context", "hidden")),
+        (
+            "user",
+            "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>",
+            ("user", "context", "hidden"),
+        ),
         ("user", "<user_shell_command><command>ls</command>", ("user", "context", "all")),
         ("developer", "Sandboxed", ("system", "context", "hidden")),
         ("system", "Rules", ("system", "context", "hidden")),
@@ -220,7 +239,9 @@ def test_context_in_the_same_message_does_not_hide_the_prompt():
 
 
 def test_messages_without_a_type_or_with_a_bare_string_are_read():
-    untyped = line("response_item", role="assistant", content=[{"type": "output_text", "text": "Weft"}])
+    untyped = line(
+        "response_item", role="assistant", content=[{"type": "output_text", "text": "Weft"}]
+    )
     assert said(line("response_item", role="user", content="Warp"), untyped) == [
         ("user", "message", "all", "Warp"),
         ("assistant", "message", "all", "Weft"),
@@ -228,8 +249,15 @@ def test_messages_without_a_type_or_with_a_bare_string_are_read():
 
 
 def test_encrypted_reasoning_is_noted_but_not_kept():
-    readable = item("reasoning", summary=[{"text": "Plan"}], content=[{"text": "Details"}], encrypted_content="gAAA")
-    document = only(meta(), ask("x"), readable, item("reasoning", summary=[], encrypted_content="gAAA"))
+    readable = item(
+        "reasoning",
+        summary=[{"text": "Plan"}],
+        content=[{"text": "Details"}],
+        encrypted_content="gAAA",
+    )
+    document = only(
+        meta(), ask("x"), readable, item("reasoning", summary=[], encrypted_content="gAAA")
+    )
     assert [p.content for p in document.passages] == ["x", "Plan\n\nDetails"]
     assert document.passages[1].metadata == {"encrypted_content": True}
     assert document.metadata["encrypted_items"] == 2
@@ -237,7 +265,11 @@ def test_encrypted_reasoning_is_noted_but_not_kept():
 
 
 def test_a_compaction_is_a_summary_and_its_history_is_not_repeated():
-    document = only(meta(), ask("Warp"), line("compacted", message="So far: warp", replacement_history=[ask("Warp")]))
+    document = only(
+        meta(),
+        ask("Warp"),
+        line("compacted", message="So far: warp", replacement_history=[ask("Warp")]),
+    )
     assert [(p.kind, p.role, p.content) for p in document.passages] == [
         ("message", "user", "Warp"),
         ("summary", "system", "So far: warp"),
@@ -245,9 +277,19 @@ def test_a_compaction_is_a_summary_and_its_history_is_not_repeated():
 
 
 def test_a_message_of_another_agent_is_not_the_persons():
-    (found,) = passages(item("agent_message", author="/srv/dyer", recipient="/root", content=[{"text": "Dyed"}]))
-    assert (found.role, found.kind, found.author, found.content) == ("user", "context", "/srv/dyer", "Dyed")
-    assert passages(line("inter_agent_communication", author="/a", content="Dyed"))[0].content == "Dyed"
+    (found,) = passages(
+        item("agent_message", author="/srv/dyer", recipient="/root", content=[{"text": "Dyed"}])
+    )
+    assert (found.role, found.kind, found.author, found.content) == (
+        "user",
+        "context",
+        "/srv/dyer",
+        "Dyed",
+    )
+    assert (
+        passages(line("inter_agent_communication", author="/a", content="Dyed"))[0].content
+        == "Dyed"
+    )
 
 
 def test_images_are_described_but_not_kept():
@@ -263,8 +305,14 @@ def test_images_are_described_but_not_kept():
 
 
 def test_a_generated_image_is_described_and_its_prompt_found():
-    (found,) = passages(item("image_generation_call", id="ig", revised_prompt="A red loom", result="AAAA"))
-    assert (found.content, found.tool, found.attachments[0]["bytes"]) == ("A red loom", "image_generation", 3)
+    (found,) = passages(
+        item("image_generation_call", id="ig", revised_prompt="A red loom", result="AAAA")
+    )
+    assert (found.content, found.tool, found.attachments[0]["bytes"]) == (
+        "A red loom",
+        "image_generation",
+        3,
+    )
 
 
 # -- tools ---------------------------------------------------------------------
@@ -274,27 +322,43 @@ def test_a_generated_image_is_described_and_its_prompt_found():
     ("called", "tool", "content"),
     [
         (
-            item("function_call", name="shell", arguments='{"cmd":["bash","-lc","ls"],"workdir":"/x"}', call_id="c"),
+            item(
+                "function_call",
+                name="shell",
+                arguments='{"cmd":["bash","-lc","ls"],"workdir":"/x"}',
+                call_id="c",
+            ),
             "shell",
             "cmd: bash -lc ls\nworkdir: /x",
         ),
         (item("function_call", name="f", arguments="{broken", call_id="c"), "f", "{broken"),
-        (item("custom_tool_call", name="apply_patch", input="*** Begin", call_id="c"), "apply_patch", "*** Begin"),
+        (
+            item("custom_tool_call", name="apply_patch", input="*** Begin", call_id="c"),
+            "apply_patch",
+            "*** Begin",
+        ),
         (
             item("local_shell_call", call_id="c", action={"type": "exec", "command": ["ls", "-l"]}),
             "local_shell",
             "type: exec\ncommand: ls -l",
         ),
         (
-            item("web_search_call", status="completed", action={"type": "search", "query": "indigo"}),
+            item(
+                "web_search_call", status="completed", action={"type": "search", "query": "indigo"}
+            ),
             "web_search",
             "type: search\nquery: indigo",
         ),
     ],
-)  # fmt: skip
+)
 def test_tool_calls_can_be_read(called, tool, content):
     (found,) = passages(called)
-    assert (found.role, found.kind, found.tool, found.content) == ("assistant", "tool_call", tool, content)
+    assert (found.role, found.kind, found.tool, found.content) == (
+        "assistant",
+        "tool_call",
+        tool,
+        content,
+    )
 
 
 @pytest.mark.parametrize(
@@ -305,7 +369,10 @@ def test_tool_calls_can_be_read(called, tool, content):
         ('{"output":"spun","metadata":{"seconds":1e999,"exit_code":NaN}}', "spun"),
         ('{"output":"spun"', '{"output":"spun"'),
         ('{"output":"spun","other":"words"}', '{"output":"spun","other":"words"}'),
-        ([{"type": "input_text", "text": "spun"}, {"type": "input_text", "text": "yarn"}], "spun\nyarn"),
+        (
+            [{"type": "input_text", "text": "spun"}, {"type": "input_text", "text": "yarn"}],
+            "spun\nyarn",
+        ),
         ({"content": "spun", "success": True}, "spun"),
         (None, "null"),
     ],
@@ -315,7 +382,12 @@ def test_the_output_of_a_tool_comes_in_several_shapes(output, content):
         item("function_call", name="spin", arguments="{}", call_id="c"),
         item("function_call_output", call_id="c", output=output),
     )
-    assert (found.role, found.kind, found.tool, found.content) == ("tool", "tool_result", "spin", content)
+    assert (found.role, found.kind, found.tool, found.content) == (
+        "tool",
+        "tool_result",
+        "spin",
+        content,
+    )
     assert found.metadata["call_id"] == "c"
     json.dumps(found.metadata, allow_nan=False)
 
@@ -325,15 +397,39 @@ def test_the_output_of_a_tool_comes_in_several_shapes(output, content):
 
 def test_turns_that_were_rolled_back_become_a_branch():
     document = only(
-        meta(), ask("1"), answer("one"), ask("2"), answer("two"), ask("3"), answer("three"),
-        event("thread_rolled_back", num_turns=2), ask("2b"), answer("two b"),
-    )  # fmt: skip
+        meta(),
+        ask("1"),
+        answer("one"),
+        ask("2"),
+        answer("two"),
+        ask("3"),
+        answer("three"),
+        event("thread_rolled_back", num_turns=2),
+        ask("2b"),
+        answer("two b"),
+    )
     assert path(document) == ["1", "one", "2b", "two b"]
-    assert [p.content for p in document.passages] == ["1", "one", "2", "two", "3", "three", "2b", "two b"]
+    assert [p.content for p in document.passages] == [
+        "1",
+        "one",
+        "2",
+        "two",
+        "3",
+        "three",
+        "2b",
+        "two b",
+    ]
 
 
 def test_a_rollback_at_the_end_moves_the_head_back():
-    document = only(meta(), ask("1"), answer("one"), ask("2"), answer("two"), event("thread_rolled_back", num_turns=1))
+    document = only(
+        meta(),
+        ask("1"),
+        answer("one"),
+        ask("2"),
+        answer("two"),
+        event("thread_rolled_back", num_turns=1),
+    )
     assert path(document) == ["1", "one"]
 
 
@@ -369,12 +465,16 @@ def test_a_fork_of_a_fork_has_the_ids_of_the_first_thread():
     begun = [ask("Warp"), answer("Ok")]
     parent = only(meta(), *begun)
     middle = meta("0199a000-0000-7000-8000-00000000000c", forked_from_id=THREAD)
-    assert ids(fork_of(middle, meta(), *begun, forked_from_id=middle["payload"]["id"]))[:2] == ids(parent)
+    assert ids(fork_of(middle, meta(), *begun, forked_from_id=middle["payload"]["id"]))[:2] == ids(
+        parent
+    )
 
 
 def test_equal_prompts_after_a_fork_differ_where_turns_have_ids():
     first = [event("task_started", turn_id=TURNS[0]), ask("Warp"), answer("Ok")]
-    parent = only(meta(), *first, event("task_started", turn_id=TURNS[1]), ask("Go on"), answer("Done"))
+    parent = only(
+        meta(), *first, event("task_started", turn_id=TURNS[1]), ask("Go on"), answer("Done")
+    )
     fork = fork_of(
         meta(),
         *first,
@@ -399,7 +499,9 @@ def test_a_sub_agent_that_copies_only_what_was_said_is_recognised_too():
 
 
 def test_unrelated_threads_that_say_the_same_share_no_id():
-    assert set(ids(only(meta(), ask("Go"), answer("Ok")))).isdisjoint(ids(only(meta(FORK), ask("Go"), answer("Ok"))))
+    assert set(ids(only(meta(), ask("Go"), answer("Ok")))).isdisjoint(
+        ids(only(meta(FORK), ask("Go"), answer("Ok")))
+    )
 
 
 # -- older and lesser files ----------------------------------------------------
@@ -407,12 +509,21 @@ def test_unrelated_threads_that_say_the_same_share_no_id():
 
 def test_flat_lines_of_the_first_versions_are_read():
     (document,), problems = read(
-        {"id": THREAD, "timestamp": "2025-05-01T00:00:00Z", "instructions": "Be kind", "git": {"branch": "b"}},
+        {
+            "id": THREAD,
+            "timestamp": "2025-05-01T00:00:00Z",
+            "instructions": "Be kind",
+            "git": {"branch": "b"},
+        },
         {"record_type": "state"},
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Warp"}]},
         {"type": "ghost_snapshot", "ghost_commit": {}},
         {"type": "reasoning", "summary": [{"text": "Hm"}]},
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Weft"}]},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Weft"}],
+        },
         name="rollout-x.jsonl",
     )
     assert (document.origin_id, path(document)) == (THREAD, ["Warp", "Hm", "Weft"])
@@ -425,7 +536,13 @@ def completed(number: int, type_: str, **more: object) -> dict[str, object]:
 
 
 def test_what_exec_prints_is_a_document_of_its_own():
-    command = {"id": "item_1", "type": "command_execution", "command": "ls", "aggregated_output": "", "exit_code": None}
+    command = {
+        "id": "item_1",
+        "type": "command_execution",
+        "command": "ls",
+        "aggregated_output": "",
+        "exit_code": None,
+    }
     (document,), problems = read(
         {"type": "thread.started", "thread_id": THREAD},
         {"type": "turn.started"},
@@ -433,7 +550,13 @@ def test_what_exec_prints_is_a_document_of_its_own():
         {"type": "item.started", "item": command},
         {"type": "item.completed", "item": command | {"aggregated_output": "yarn", "exit_code": 0}},
         completed(2, "file_change", changes=[{"path": "a", "kind": "add"}]),
-        completed(3, "mcp_tool_call", tool="dye", arguments={"c": "red"}, result={"content": [{"text": "Dyed"}]}),
+        completed(
+            3,
+            "mcp_tool_call",
+            tool="dye",
+            arguments={"c": "red"},
+            result={"content": [{"text": "Dyed"}]},
+        ),
         completed(4, "web_search", query="indigo"),
         completed(5, "todo_list", items=[{"text": "Spin"}]),
         completed(6, "agent_message", text="Woven"),
@@ -441,7 +564,7 @@ def test_what_exec_prints_is_a_document_of_its_own():
         {"type": "turn.completed", "usage": {}},
         {"type": "turn.failed", "error": {"message": "Out of thread"}},
         name="out.jsonl",
-    )  # fmt: skip
+    )
     assert document.origin_id == f"exec:{THREAD}"
     assert [(p.kind, p.tool, p.content) for p in document.passages] == [
         ("thinking", None, "Hm"),
@@ -499,7 +622,11 @@ ROLLOUT = [
     event("user_message", message="Warp", images=["data:image/png;base64,AAAA"]),
     item("reasoning", summary=[{"text": "Hm"}], encrypted_content="x"),
     item("function_call", name="shell", arguments='{"command":["ls"]}', call_id="c"),
-    item("function_call_output", call_id="c", output=[{"type": "input_text", "text": "yarn"}, {"type": "input_image"}]),
+    item(
+        "function_call_output",
+        call_id="c",
+        output=[{"type": "input_text", "text": "yarn"}, {"type": "input_image"}],
+    ),
     answer("Ok"),
     event("task_started", turn_id=TURNS[0]),
     ask("Again"),
@@ -509,23 +636,42 @@ ROLLOUT = [
     line("compacted", message="So far"),
     item("web_search_call", action={"query": "indigo"}),
     {"type": "message", "role": "assistant", "content": "flat"},
-]  # fmt: skip
+]
 EXEC = [
     {"type": "thread.started", "thread_id": THREAD},
     {"type": "item.started", "item": {"id": "i0", "type": "command_execution", "command": "ls"}},
-    {"type": "item.completed", "item": {"id": "i0", "type": "command_execution", "aggregated_output": "x"}},
+    {
+        "type": "item.completed",
+        "item": {"id": "i0", "type": "command_execution", "aggregated_output": "x"},
+    },
     {"type": "item.completed", "item": {"id": "i1", "type": "agent_message", "text": "Woven"}},
     {"type": "error", "message": "Torn"},
 ]
-HISTORY = [{"session_id": "a", "ts": 1, "text": "Warp"}, {"session_id": "a", "ts": 1, "text": "Warp"}]
+HISTORY = [
+    {"session_id": "a", "ts": 1, "text": "Warp"},
+    {"session_id": "a", "ts": 1, "text": "Warp"},
+]
 JUNK = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.just([]), st.just({}),
-    st.just([None, 1, "x", {"type": "text", "text": 3}]), st.just({"type": "text", "id": 1}),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.just([]),
+    st.just({}),
+    st.just([None, 1, "x", {"type": "text", "text": 3}]),
+    st.just({"type": "text", "id": 1}),
+)
 
 
 def places(value: object, at: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inside = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [at, *(place for key, inner in inside for place in places(inner, (*at, key)))]
 
 
@@ -544,7 +690,10 @@ def assert_sound(found: list[Document | Problem]) -> None:
             assert len(set(ids(document))) == len(document.passages)
             arranged = arrange(document)
             assert sorted(ids(arranged)) == sorted(ids(document))
-            assert all(p.role in ROLES and p.kind in KINDS and p.visibility in VISIBILITIES for p in arranged.passages)
+            assert all(
+                p.role in ROLES and p.kind in KINDS and p.visibility in VISIBILITIES
+                for p in arranged.passages
+            )
             assert all(isinstance(p.content, str) for p in arranged.passages)
 
 
@@ -568,7 +717,12 @@ def test_a_file_that_grows_keeps_its_ids(whole, data):
         assert ids(after[0])[: len(document.passages)] == ids(document)
 
 
-@given(st.lists(st.sampled_from([ask("Go"), answer("Ok"), event("thread_rolled_back", num_turns=1)]), max_size=12))
+@given(
+    st.lists(
+        st.sampled_from([ask("Go"), answer("Ok"), event("thread_rolled_back", num_turns=1)]),
+        max_size=12,
+    )
+)
 def test_a_fork_shares_exactly_what_it_copied(lines):
     own = (ask("The fork's own question"), answer("Ok"))
     parents, _ = read(meta(), *lines)
@@ -598,11 +752,18 @@ def test_every_text_of_the_samples_is_in_some_passage():
         with file.open() as opened:
             data = opened.read().decode()
         single = file.name.endswith(".json")
-        lines = json.loads(data) if single else [json.loads(x) for x in data.splitlines() if x.strip()]
+        lines = (
+            json.loads(data) if single else [json.loads(x) for x in data.splitlines() if x.strip()]
+        )
         found = list(codex.read(file))
         assert_sound(found)
         assert not [f for f in found if isinstance(f, Problem) and f.failed]
-        contents = "\n".join(p.content for d in found if isinstance(d, Document) for p in d.passages)
+        contents = "\n".join(
+            p.content for d in found if isinstance(d, Document) for p in d.passages
+        )
         for words in spoken_texts(lines):
             wrapped = words.startswith('{"output"')
-            assert (json.loads(words)["output"] if wrapped else words) in contents, (file.name, words[:80])
+            assert (json.loads(words)["output"] if wrapped else words) in contents, (
+                file.name,
+                words[:80],
+            )

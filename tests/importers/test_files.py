@@ -34,7 +34,12 @@ def test_a_file_is_one_entry(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(b"\xef\xbb\xbf[1]")
     (entry,) = entries(tmp_path / "a.json")
     assert isinstance(entry, Entry)
-    assert (entry.name, entry.size, entry.head(), entry.path) == ("a.json", 6, b"[1]", tmp_path / "a.json")
+    assert (entry.name, entry.size, entry.head(), entry.path) == (
+        "a.json",
+        6,
+        b"[1]",
+        tmp_path / "a.json",
+    )
 
 
 def test_a_folder_is_walked_in_order_without_the_droppings_of_macos(tmp_path: Path) -> None:
@@ -45,12 +50,17 @@ def test_a_folder_is_walked_in_order_without_the_droppings_of_macos(tmp_path: Pa
 
 
 def test_a_zip_is_read_in_place(tmp_path: Path) -> None:
-    path = archive(tmp_path / "export.zip", **{"sub/conversations.json": b"[]", "__MACOSX/._c": b"", "d/": b""})
+    path = archive(
+        tmp_path / "export.zip", **{"sub/conversations.json": b"[]", "__MACOSX/._c": b"", "d/": b""}
+    )
     (entry,) = entries(path)
     assert isinstance(entry, Entry)
     with entry.open() as file:
         assert file.read() == b"[]"
-    assert (entry.name, entry.basename) == ("export.zip/sub/conversations.json", "conversations.json")
+    assert (entry.name, entry.basename) == (
+        "export.zip/sub/conversations.json",
+        "conversations.json",
+    )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["export.zip"]
 
 
@@ -168,7 +178,9 @@ def found(path: Path, within: Path | None = None) -> dict[str, Entry]:
     return {e.name: e for e in entries(path, within) if isinstance(e, Entry)}
 
 
-def test_a_place_is_the_same_from_wherever_a_file_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_is_the_same_from_wherever_a_file_is_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = made(tmp_path / "vault", "sub/a.md")
     (tmp_path / "link").symlink_to(folder)
     monkeypatch.chdir(folder)
@@ -199,7 +211,9 @@ def test_places_may_be_relative_to_a_folder(tmp_path: Path) -> None:
     }
     assert [e.place for e in found(tmp_path / "job/sub", tmp_path / "job").values()] == ["sub/b.md"]
     assert [e.place for e in found(tmp_path / "job/a.md", tmp_path / "job").values()] == ["a.md"]
-    assert [e.place for e in found(tmp_path / "job/v.zip", tmp_path / "job").values()] == ["v.zip!sub/a.md"]
+    assert [e.place for e in found(tmp_path / "job/v.zip", tmp_path / "job").values()] == [
+        "v.zip!sub/a.md"
+    ]
 
 
 def test_an_entry_made_by_hand_lies_where_its_name_says() -> None:
@@ -223,7 +237,9 @@ def test_neighbours_are_the_files_of_the_same_folder(tmp_path: Path) -> None:
         assert file.read() == b"y"
 
 
-def test_a_file_alone_has_its_neighbours_but_not_those_of_a_folder_of_somebody_else(tmp_path: Path) -> None:
+def test_a_file_alone_has_its_neighbours_but_not_those_of_a_folder_of_somebody_else(
+    tmp_path: Path,
+) -> None:
     folder = made(tmp_path, "talk.mp4", "talk.srt")
     (entry,) = found(folder / "talk.mp4").values()
     assert entry.neighbours["talk.srt"].place == str(folder / "talk.srt")
@@ -238,7 +254,14 @@ def test_what_is_a_zip_inside_but_one_document_is_one_file(tmp_path: Path) -> No
 
 
 def test_folders_of_programs_are_passed_over(tmp_path: Path) -> None:
-    made(tmp_path, ".obsidian/a.json", ".trash/b.md", ".git/c", "notes/.obsidian/d.json", "notes/e.md")
+    made(
+        tmp_path,
+        ".obsidian/a.json",
+        ".trash/b.md",
+        ".git/c",
+        "notes/.obsidian/d.json",
+        "notes/e.md",
+    )
     archive(tmp_path / "v.zip", **{".obsidian/a.json": b"{}", "x/.trash/b.md": b"", "c.md": b""})
     assert names(tmp_path) == ["v.zip/c.md", "notes/e.md"]
 

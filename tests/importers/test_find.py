@@ -29,7 +29,9 @@ def folder(path: Path, **files: Any) -> Path:
 
 
 def formats(path: Path, kind: str | None = None) -> dict[str, str]:
-    return {item[0].name: item[1].NAME for item in find(path, kind) if not isinstance(item, Problem)}
+    return {
+        item[0].name: item[1].NAME for item in find(path, kind) if not isinstance(item, Problem)
+    }
 
 
 def left(path: Path, kind: str | None = None) -> dict[str, int]:
@@ -49,7 +51,11 @@ MIXED = {
 
 def test_beside_conversations_common_files_are_left_alone(tmp_path: Path) -> None:
     path = folder(tmp_path, **MIXED)
-    assert formats(path) == {"card.json": "characters", "conversations.json": "chatgpt", "own.json": "prompts"}
+    assert formats(path) == {
+        "card.json": "characters",
+        "conversations.json": "chatgpt",
+        "own.json": "prompts",
+    }
     assert left(path) == {
         "beside conversations notes are left alone; take them with --as notes": 1,
         "beside conversations media are left alone; take them with --as media": 1,
@@ -59,11 +65,17 @@ def test_beside_conversations_common_files_are_left_alone(tmp_path: Path) -> Non
 
 
 def test_without_conversations_they_are_taken(tmp_path: Path) -> None:
-    path = folder(tmp_path, **{name: content for name, content in MIXED.items() if name != "conversations.json"})
+    path = folder(
+        tmp_path,
+        **{name: content for name, content in MIXED.items() if name != "conversations.json"},
+    )
     assert formats(path) == {
-        "a.md": "notes", "card.json": "characters", "chat.html": "media", "own.json": "prompts",
+        "a.md": "notes",
+        "card.json": "characters",
+        "chat.html": "media",
+        "own.json": "prompts",
         "prompts.json": "prompts",
-    }  # fmt: skip
+    }
     assert left(path) == {"not of a known format": 1}
 
 
@@ -79,17 +91,22 @@ def test_without_conversations_they_are_taken(tmp_path: Path) -> None:
 )
 def test_a_person_may_say_what_they_are(tmp_path: Path, kind: str, taken: set[str]) -> None:
     path = folder(tmp_path, **MIXED)
-    assert formats(path, kind) == dict.fromkeys(taken, "chatgpt" if kind == "conversations" else kind)
+    assert formats(path, kind) == dict.fromkeys(
+        taken, "chatgpt" if kind == "conversations" else kind
+    )
     assert left(path, kind)
 
 
 def test_what_is_nothing_of_the_kind_says_so(tmp_path: Path) -> None:
     path = folder(tmp_path, **{"a.md": "x"})
     with pytest.raises(
-        UnknownFormat, match=r"holds no characters. Known formats: Character cards \(JSON, PNG or CHARX\)\."
+        UnknownFormat,
+        match=r"holds no characters. Known formats: Character cards \(JSON, PNG or CHARX\)\.",
     ):
         list(find(path, "characters"))
-    with pytest.raises(InvalidInput, match=r"Nothing can be imported as 'music'. Say one of: conversations, notes"):
+    with pytest.raises(
+        InvalidInput, match=r"Nothing can be imported as 'music'. Say one of: conversations, notes"
+    ):
         list(find(path, "music"))
 
 
@@ -100,6 +117,8 @@ def test_every_format_is_of_a_kind_and_known() -> None:
 
 
 def test_a_receipt_names_what_it_counts() -> None:
-    units = {kind: {FileReceipt("", f.NAME).units for f in formats} for kind, formats in KINDS.items()}
+    units = {
+        kind: {FileReceipt("", f.NAME).units for f in formats} for kind, formats in KINDS.items()
+    }
     assert units.pop("conversations") == {("conversations", "messages")}
     assert set.union(*units.values()) == {("items", "parts")}

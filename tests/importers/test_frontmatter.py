@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from recollect.importers.frontmatter import FrontMatter, split, written
 
-WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=20)
+WORDS = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=20
+)
 NUMBERS = st.integers(-(10**17), 10**17) | st.floats(-1e30, 1e30)
 VALUES = st.recursive(
     WORDS | st.booleans() | st.none() | NUMBERS,
@@ -18,7 +20,12 @@ VALUES = st.recursive(
 
 
 def test_yaml_is_taken_off_with_the_empty_line_behind_it() -> None:
-    assert split("---\ntitle: A\ntags: [b, c]\n---\n\nText\n") == ({"title": "A", "tags": ["b", "c"]}, "Text\n", "", "")
+    assert split("---\ntitle: A\ntags: [b, c]\n---\n\nText\n") == (
+        {"title": "A", "tags": ["b", "c"]},
+        "Text\n",
+        "",
+        "",
+    )
 
 
 def test_toml_is_read_too() -> None:
@@ -27,8 +34,12 @@ def test_toml_is_read_too() -> None:
 
 
 def test_words_and_dates_stay_what_was_written() -> None:
-    values = split("---\na: no\nb: on\nc: 012\nd: 12:30\ne: 2024-05-01\nf: 2024-05-01 10:20:30\ng: 1_000\n---\n").values
-    assert values == dict(a="no", b="on", c="012", d="12:30", e="2024-05-01", f="2024-05-01 10:20:30", g="1_000")
+    values = split(
+        "---\na: no\nb: on\nc: 012\nd: 12:30\ne: 2024-05-01\nf: 2024-05-01 10:20:30\ng: 1_000\n---\n"
+    ).values
+    assert values == dict(
+        a="no", b="on", c="012", d="12:30", e="2024-05-01", f="2024-05-01 10:20:30", g="1_000"
+    )
 
 
 def test_plain_values_are_values() -> None:
@@ -37,7 +48,16 @@ def test_plain_values_are_values() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "---", "---\n", "---\na: b\n", "Text\n---\na: b\n---\n", "---\nHello\n---\nText", "----\na: b\n----\n"]
+    "text",
+    [
+        "",
+        "---",
+        "---\n",
+        "---\na: b\n",
+        "Text\n---\na: b\n---\n",
+        "---\nHello\n---\nText",
+        "----\na: b\n----\n",
+    ],
 )
 def test_a_line_across_the_page_is_no_front_matter(text: str) -> None:
     assert split(text) == FrontMatter({}, text)
@@ -76,7 +96,10 @@ def test_what_is_no_toml_is_text_and_says_so() -> None:
     "bomb",
     [
         "a: &a [x, x, x, x, x, x, x, x, x]\n"
-        + "\n".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True)),
+        + "\n".join(
+            f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]"
+            for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+        ),
         "a: &a [*a]",
         "a: " + "[" * 2_000 + "]" * 2_000,
         "- " * 2_000,

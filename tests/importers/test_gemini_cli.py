@@ -26,9 +26,13 @@ def entry(*lines: object, name: str = NAME, end: str = "\n") -> Entry:
 
 def start(**more: object) -> dict[str, object]:
     return {
-        "sessionId": "s1", "projectHash": "abc", "startTime": "2026-03-01T10:00:00Z",
-        "lastUpdated": "2026-03-01T10:00:00Z", "kind": "main", **more,
-    }  # fmt: skip
+        "sessionId": "s1",
+        "projectHash": "abc",
+        "startTime": "2026-03-01T10:00:00Z",
+        "lastUpdated": "2026-03-01T10:00:00Z",
+        "kind": "main",
+        **more,
+    }
 
 
 def said(id_: str, words: object, type_: str = "user", **more: object) -> dict[str, object]:
@@ -36,7 +40,9 @@ def said(id_: str, words: object, type_: str = "user", **more: object) -> dict[s
 
 
 def document(*lines: object, name: str = NAME) -> Document:
-    (found,) = [item for item in gemini_cli.read(entry(*lines, name=name)) if isinstance(item, Document)]
+    (found,) = [
+        item for item in gemini_cli.read(entry(*lines, name=name)) if isinstance(item, Document)
+    ]
     return arrange(found)
 
 
@@ -51,7 +57,11 @@ def test_a_log_becomes_a_conversation() -> None:
         said("m2", "because of the warp", "gemini", model="gemini-2.5-pro", tokens={"total": 9}),
         {"$set": {"lastUpdated": "2026-03-01T10:00:09Z"}},
     )
-    assert (found.origin, found.origin_id, found.title) == ("gemini-cli", "s1", "why is the loom slow")
+    assert (found.origin, found.origin_id, found.title) == (
+        "gemini-cli",
+        "s1",
+        "why is the loom slow",
+    )
     assert [(p.id, p.role, p.content, p.model) for p in found.passages] == [
         ("m1", "user", "why is the loom slow", None),
         ("m2", "assistant", "because of the warp", "gemini-2.5-pro"),
@@ -62,20 +72,42 @@ def test_a_log_becomes_a_conversation() -> None:
 
 
 def test_a_later_line_of_the_same_id_replaces_the_message_where_it_was() -> None:
-    found = document(start(), said("m1", "one"), said("m2", "half", "gemini"), said("m3", "three"),
-                     said("m2", "half of it and the rest", "gemini"))  # fmt: skip
+    found = document(
+        start(),
+        said("m1", "one"),
+        said("m2", "half", "gemini"),
+        said("m3", "three"),
+        said("m2", "half of it and the rest", "gemini"),
+    )
     assert words(found.passages) == ["one", "half of it and the rest", "three"]
 
 
 def test_what_was_rewound_stays_as_a_branch() -> None:
-    found = document(start(), said("m1", "one"), said("m2", "two"), said("m3", "three"), {"$rewindTo": "m2"},
-                     said("m4", "four"))  # fmt: skip
+    found = document(
+        start(),
+        said("m1", "one"),
+        said("m2", "two"),
+        said("m3", "three"),
+        {"$rewindTo": "m2"},
+        said("m4", "four"),
+    )
     assert words(found.canonical) == ["one", "four"]
-    assert {p.content: p.parent for p in found.passages} == {"one": None, "two": "m1", "three": "m2", "four": "m1"}
+    assert {p.content: p.parent for p in found.passages} == {
+        "one": None,
+        "two": "m1",
+        "three": "m2",
+        "four": "m1",
+    }
 
 
 def test_rewinding_to_what_is_not_known_clears_all() -> None:
-    found = document(start(), said("m1", "one"), said("m2", "two"), {"$rewindTo": "elsewhere"}, said("m3", "three"))
+    found = document(
+        start(),
+        said("m1", "one"),
+        said("m2", "two"),
+        {"$rewindTo": "elsewhere"},
+        said("m3", "three"),
+    )
     assert words(found.canonical) == ["three"]
     assert sorted(words(found.passages)) == ["one", "three", "two"]
 
@@ -99,19 +131,32 @@ def test_a_list_that_is_set_replaces_the_current_one_but_not_by_masked_results()
 
 
 def test_an_empty_list_changes_nothing() -> None:
-    assert words(document(start(), said("m1", "one"), {"$set": {"messages": []}}).canonical) == ["one"]
+    assert words(document(start(), said("m1", "one"), {"$set": {"messages": []}}).canonical) == [
+        "one"
+    ]
 
 
 def test_tools_thoughts_and_files_are_parts_of_a_message() -> None:
     call = {
-        "id": "c1", "name": "run_shell_command", "args": {"command": "make\ntest"}, "status": "success",
+        "id": "c1",
+        "name": "run_shell_command",
+        "args": {"command": "make\ntest"},
+        "status": "success",
         "result": [{"functionResponse": {"id": "c1", "response": {"output": "42 passed"}}}],
-    }  # fmt: skip
-    picture = {"inlineData": {"mimeType": "image/png", "data": base64.b64encode(b"picture").decode()}}
+    }
+    picture = {
+        "inlineData": {"mimeType": "image/png", "data": base64.b64encode(b"picture").decode()}
+    }
     found = document(
         start(),
         said("m1", [{"text": "look"}, picture]),
-        said("m2", "done", "gemini", thoughts=[{"subject": "Plan", "description": "run it"}], toolCalls=[call]),
+        said(
+            "m2",
+            "done",
+            "gemini",
+            thoughts=[{"subject": "Plan", "description": "run it"}],
+            toolCalls=[call],
+        ),
         said("m3", [{"functionResponse": {"id": "c1", "response": {"output": "42 passed"}}}]),
         said("m4", "quota is low", "warning"),
     )
@@ -128,7 +173,9 @@ def test_tools_thoughts_and_files_are_parts_of_a_message() -> None:
 
 
 def test_the_older_object_is_read_alike() -> None:
-    old = entry(start(messages=[said("m1", "one"), said("m2", "two", "gemini")]), name="session-x.json")
+    old = entry(
+        start(messages=[said("m1", "one"), said("m2", "two", "gemini")]), name="session-x.json"
+    )
     (found,) = [item for item in gemini_cli.read(old) if isinstance(item, Document)]
     assert words(found.passages) == ["one", "two"]
     assert detect(old) is gemini_cli
@@ -139,17 +186,25 @@ def test_summaries_are_titles() -> None:
 
 
 def test_a_half_written_line_is_left_out_until_it_is_whole() -> None:
-    items = list(gemini_cli.read(entry(start(), said("m1", "one"), end='\n{"id": "m2", "type": "us')))
+    items = list(
+        gemini_cli.read(entry(start(), said("m1", "one"), end='\n{"id": "m2", "type": "us'))
+    )
     assert [words(i.passages) for i in items if isinstance(i, Document)] == [["one"]]
     assert [i.failed for i in items if isinstance(i, Problem)] == [False]
 
 
 def test_broken_records_do_not_stop_the_rest() -> None:
-    items = list(gemini_cli.read(entry(start(), 7, {"odd": 1}, said("m1", "one"), said("m2", None, "strange"))))
+    items = list(
+        gemini_cli.read(
+            entry(start(), 7, {"odd": 1}, said("m1", "one"), said("m2", None, "strange"))
+        )
+    )
     assert [words(i.passages) for i in items if isinstance(i, Document)] == [["one"]]
     assert {i.reason for i in items if isinstance(i, Problem)} == {
-        "line without a record", "record of an unknown type", "message type strange",
-    }  # fmt: skip
+        "line without a record",
+        "record of an unknown type",
+        "message type strange",
+    }
 
 
 def test_a_session_without_messages_is_said_to_be_one() -> None:
@@ -175,7 +230,10 @@ def only(file: Path) -> Document:
 
 def test_projects_are_named_by_their_folders(tmp_path: Path) -> None:
     tmp = tmp_path / ".gemini" / "tmp"
-    by_slug, hashed = lay(tmp / "loom" / "chats", start(), said("m1", "one")), hashlib.sha256(b"/home/me/c").hexdigest()
+    by_slug, hashed = (
+        lay(tmp / "loom" / "chats", start(), said("m1", "one")),
+        hashlib.sha256(b"/home/me/c").hexdigest(),
+    )
     by_hash = lay(tmp / hashed / "chats", start(projectHash=hashed), said("m1", "one"))
     assert only(by_slug).namespace == "loom"
     projects = {"projects": {"/home/me/b": "loom", "/home/me/c": "other"}}
@@ -187,17 +245,32 @@ def test_projects_are_named_by_their_folders(tmp_path: Path) -> None:
 
 
 def test_sub_agents_name_the_session_that_they_work_for(tmp_path: Path) -> None:
-    file = lay(tmp_path / "tmp/loom/chats/s1", start(sessionId="agent-7", kind="subagent"), said("m1", "find looms"),
-               name="agent-7.jsonl")  # fmt: skip
+    file = lay(
+        tmp_path / "tmp/loom/chats/s1",
+        start(sessionId="agent-7", kind="subagent"),
+        said("m1", "find looms"),
+        name="agent-7.jsonl",
+    )
     found = only(file)
-    assert (found.origin_id, found.metadata["parent_session"], found.namespace) == ("agent-7", "s1", "loom")
+    assert (found.origin_id, found.metadata["parent_session"], found.namespace) == (
+        "agent-7",
+        "s1",
+        "loom",
+    )
 
 
-def test_a_resumed_session_in_both_shapes_is_one_conversation(tmp_path: Path, library: recollect.Library) -> None:
+def test_a_resumed_session_in_both_shapes_is_one_conversation(
+    tmp_path: Path, library: recollect.Library
+) -> None:
     chats = tmp_path / "tmp/loom/chats"
     lay(chats, start(messages=[said("m1", "one")]), name="session-a.json")
-    lay(chats, start(lastUpdated="2026-03-01T11:00:00Z"), said("m1", "one"), said("m2", "two", "gemini"),
-        name="session-a.jsonl")  # fmt: skip
+    lay(
+        chats,
+        start(lastUpdated="2026-03-01T11:00:00Z"),
+        said("m1", "one"),
+        said("m2", "two", "gemini"),
+        name="session-a.jsonl",
+    )
     library.import_path(chats)
     library.import_path(chats / "session-a.json")
     assert words(library.conversation("s1").passages) == ["one", "two"]
@@ -225,12 +298,22 @@ def test_samples_are_read(name: str, expected: list[str]) -> None:
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 RECORDS = st.one_of(
-    st.builds(said, NAMES, st.text(min_size=1, max_size=20), st.sampled_from(["user", "gemini", "info", "odd"])),
+    st.builds(
+        said,
+        NAMES,
+        st.text(min_size=1, max_size=20),
+        st.sampled_from(["user", "gemini", "info", "odd"]),
+    ),
     st.builds(lambda to: {"$rewindTo": to}, NAMES),
     st.builds(
-        lambda ids: {"$set": {"messages": [said(i, f"set {i} " * 99) for i in ids]}}, st.lists(NAMES, unique=True)
+        lambda ids: {"$set": {"messages": [said(i, f"set {i} " * 99) for i in ids]}},
+        st.lists(NAMES, unique=True),
     ),
-    st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner), max_leaves=5),
+    st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda inner: st.dictionaries(st.text(), inner),
+        max_leaves=5,
+    ),
 )
 
 
@@ -244,13 +327,19 @@ def test_any_log_gives_a_tree_whose_way_is_what_the_cli_shows(log: list[object])
             shown = {i: shown[i] for i in keep}
         elif isinstance(record, dict) and isinstance(record.get("id"), str) and "type" in record:
             shown[record["id"]] = record["type"]
-        elif isinstance(record, dict) and isinstance(record.get("$set"), dict) and record["$set"].get("messages"):
+        elif (
+            isinstance(record, dict)
+            and isinstance(record.get("$set"), dict)
+            and record["$set"].get("messages")
+        ):
             shown = {m["id"]: "user" for m in record["$set"]["messages"]}
     found = [arrange(i) for i in gemini_cli.read(entry(start(), *log)) if isinstance(i, Document)]
     for document_ in found:
         assert len({p.id for p in document_.passages}) == len(document_.passages)
         assert all(p.role in ROLES and p.kind in KINDS for p in document_.passages)
-        linked = any(p.parent for p in document_.passages)  # where nothing is, all of it is one conversation
+        linked = any(
+            p.parent for p in document_.passages
+        )  # where nothing is, all of it is one conversation
         if linked and any(type_ != "odd" for type_ in shown.values()):
             known = {p.id for p in document_.passages}
             assert [p.id for p in document_.canonical] == [i for i in shown if i in known]

@@ -52,7 +52,11 @@ def test_one_bare_object_is_one_record() -> None:
 
 
 def test_records_are_numbered_from_zero() -> None:
-    assert [item[0] for item in records(entry("[7, 8, 9]")) if not isinstance(item, Problem)] == [0, 1, 2]
+    assert [item[0] for item in records(entry("[7, 8, 9]")) if not isinstance(item, Problem)] == [
+        0,
+        1,
+        2,
+    ]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
@@ -70,7 +74,9 @@ def test_an_empty_list_has_no_records_and_no_problems() -> None:
 
 
 @given(st.lists(values, max_size=5), st.integers(1, 60))
-def test_every_record_survives_however_the_file_is_cut_into_chunks(given_records: list[Any], chunk: int) -> None:
+def test_every_record_survives_however_the_file_is_cut_into_chunks(
+    given_records: list[Any], chunk: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jsonstream, "_CHUNK", chunk)
         assert read(json.dumps(given_records)) == given_records
@@ -141,7 +147,10 @@ def test_a_broken_record_at_the_start_does_not_stop_the_rest() -> None:
 
 
 def test_what_lies_inside_a_broken_record_is_not_taken_for_a_record() -> None:
-    assert read('[{"m": 1, "x": [{"y": 1}, {"y": 2}], "z": oops}, {"m": 2}]', "m") == ["not valid JSON", {"m": 2}]
+    assert read('[{"m": 1, "x": [{"y": 1}, {"y": 2}], "z": oops}, {"m": 2}]', "m") == [
+        "not valid JSON",
+        {"m": 2},
+    ]
 
 
 def test_every_broken_record_is_reported() -> None:
@@ -160,7 +169,11 @@ def test_a_problem_says_which_record_and_where() -> None:
 
 
 def test_a_file_cut_off_gives_what_was_whole_and_one_problem() -> None:
-    assert read(f'[{GOOD}, {GOOD}, {{"m": "half a') == [json.loads(GOOD), json.loads(GOOD), "file ends too early"]
+    assert read(f'[{GOOD}, {GOOD}, {{"m": "half a') == [
+        json.loads(GOOD),
+        json.loads(GOOD),
+        "file ends too early",
+    ]
     assert read(f"[{GOOD}") == [json.loads(GOOD), "file ends too early"]
 
 
@@ -170,15 +183,24 @@ def test_text_behind_the_list_is_reported() -> None:
 
 def test_bytes_that_are_no_text_are_reported_and_replaced() -> None:
     found = list(records(entry('[{"m": "café"}, {"m": "tea"}]'.encode("latin-1"))))
-    assert [item for item in found if not isinstance(item, Problem)] == [(0, {"m": "caf\ufffd"}), (1, {"m": "tea"})]
-    assert [(p.reason, p.failed) for p in problems(found)] == [("bytes that are no text were replaced", True)]
+    assert [item for item in found if not isinstance(item, Problem)] == [
+        (0, {"m": "caf\ufffd"}),
+        (1, {"m": "tea"}),
+    ]
+    assert [(p.reason, p.failed) for p in problems(found)] == [
+        ("bytes that are no text were replaced", True)
+    ]
 
 
 def test_a_record_past_the_size_limit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_bytes=100))
     monkeypatch.setattr(jsonstream, "_CHUNK", 50)
     long = json.dumps({"m": "x" * 1000})
-    assert read(f'[{{"m": 1}}, {long}, {{"m": 2}}]') == [{"m": 1}, "record of more than 100 characters", {"m": 2}]
+    assert read(f'[{{"m": 1}}, {long}, {{"m": 2}}]') == [
+        {"m": 1},
+        "record of more than 100 characters",
+        {"m": 2},
+    ]
 
 
 def test_a_file_damaged_all_over_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,8 +232,13 @@ def test_no_bytes_make_it_raise(data: bytes, more: bytes) -> None:
         peek(entry(content))
 
 
-@given(st.lists(st.dictionaries(st.text(max_size=5), values, max_size=3), min_size=1, max_size=4), st.data())
-def test_a_file_cut_anywhere_keeps_its_whole_records(given_records: list[Any], data: st.DataObject) -> None:
+@given(
+    st.lists(st.dictionaries(st.text(max_size=5), values, max_size=3), min_size=1, max_size=4),
+    st.data(),
+)
+def test_a_file_cut_anywhere_keeps_its_whole_records(
+    given_records: list[Any], data: st.DataObject
+) -> None:
     text = json.dumps(given_records)
     cut = data.draw(st.integers(1, len(text) - 1))
     found = list(records(entry(text[:cut])))
@@ -225,7 +252,12 @@ def test_a_file_cut_anywhere_keeps_its_whole_records(given_records: list[Any], d
 
 @pytest.mark.parametrize(
     "deep",
-    ["[" * 201 + "]" * 201, "[" * 5000 + "]" * 5000, '{"a":' * 5000 + "1" + "}" * 5000, '[{"a":' * 100_000],
+    [
+        "[" * 201 + "]" * 201,
+        "[" * 5000 + "]" * 5000,
+        '{"a":' * 5000 + "1" + "}" * 5000,
+        '[{"a":' * 100_000,
+    ],
     ids=["just over", "lists", "objects", "unclosed"],
 )
 def test_a_record_nested_too_deeply_is_a_problem_of_its_own(deep: str) -> None:
@@ -245,9 +277,9 @@ def test_a_file_of_nothing_but_brackets_ends() -> None:
 
 def test_numbers_that_cannot_be_held_stay_text() -> None:
     huge = "9" * 5000
-    assert read(f'[{{"a": {huge}, "b": 1e999, "c": NaN, "d": -Infinity, "e": {2**70}, "f": 0.5}}]') == [
-        {"a": huge, "b": "1e999", "c": "NaN", "d": "-Infinity", "e": 2**70, "f": 0.5}
-    ]
+    assert read(
+        f'[{{"a": {huge}, "b": 1e999, "c": NaN, "d": -Infinity, "e": {2**70}, "f": 0.5}}]'
+    ) == [{"a": huge, "b": "1e999", "c": "NaN", "d": "-Infinity", "e": 2**70, "f": 0.5}]
 
 
 def test_of_repeated_keys_the_last_counts() -> None:
@@ -262,7 +294,10 @@ def test_lone_surrogates_and_control_characters_are_kept() -> None:
 
 
 def test_lines_are_numbered_and_blank_ones_skipped() -> None:
-    assert list(lines(entry(b'\xef\xbb\xbf{"a": 1}\r\n\r\n \n{"a": 2}\r\n'))) == [(1, {"a": 1}), (4, {"a": 2})]
+    assert list(lines(entry(b'\xef\xbb\xbf{"a": 1}\r\n\r\n \n{"a": 2}\r\n'))) == [
+        (1, {"a": 1}),
+        (4, {"a": 2}),
+    ]
 
 
 def test_a_bad_line_is_a_problem_and_the_next_is_read() -> None:
@@ -272,7 +307,9 @@ def test_a_bad_line_is_a_problem_and_the_next_is_read() -> None:
 
 
 def test_a_torn_last_line_is_only_unfinished() -> None:
-    assert list(lines(entry('{"a": 1}\n{"a": "half')))[1:] == [Problem("unfinished last line", where="line 2")]
+    assert list(lines(entry('{"a": 1}\n{"a": "half')))[1:] == [
+        Problem("unfinished last line", where="line 2")
+    ]
 
 
 def test_a_last_line_without_a_line_end_is_read() -> None:
@@ -301,7 +338,9 @@ def test_a_line_nested_too_deeply_is_a_problem() -> None:
 
 def test_a_file_that_cannot_be_opened_is_a_problem(tmp_path: Path) -> None:
     missing = Entry("gone.jsonl", 0, lambda: (tmp_path / "gone.jsonl").open("rb"))
-    assert [p.reason for p in problems([*lines(missing), *records(missing)])] == ["file cannot be read to its end"] * 2
+    assert [p.reason for p in problems([*lines(missing), *records(missing)])] == [
+        "file cannot be read to its end"
+    ] * 2
     assert peek(missing) == frozenset()
 
 

@@ -33,14 +33,23 @@ from recollect.settings import Limits
 def test_a_pdf_gives_its_text_by_page_and_what_it_says_of_itself(tmp_path: Path) -> None:
     about = "/Title (On Birds) /Author (Ann) /Keywords (owl, tit) /CreationDate (D:20240131120000+01'00')"
     item = one(pdf(tmp_path / "birds.pdf", [["Owls fly at night."], [], ["Tits do not."]], about))
-    assert (item.title, item.id, item.source, item.origin) == ("On Birds", "birds", "media", "media")
+    assert (item.title, item.id, item.source, item.origin) == (
+        "On Birds",
+        "birds",
+        "media",
+        "media",
+    )
     assert item.origin_id == str(tmp_path / "birds.pdf")
     assert text(item) == "Owls fly at night.\n\nTits do not."
     assert item.passages[0].metadata["page"] == 1
     assert item.created_at == datetime(2024, 1, 31, 11, tzinfo=UTC)
     assert item.metadata == {
-        "media_type": "pdf", "author": "Ann", "tags": ["owl", "tit"], "pages": 3, "file": "birds.pdf",
-    }  # fmt: skip
+        "media_type": "pdf",
+        "author": "Ann",
+        "tags": ["owl", "tit"],
+        "pages": 3,
+        "file": "birds.pdf",
+    }
 
 
 def test_passages_of_a_pdf_know_their_page(tmp_path: Path) -> None:
@@ -49,7 +58,9 @@ def test_passages_of_a_pdf_know_their_page(tmp_path: Path) -> None:
     pages = [passage.metadata["page"] for passage in item.passages]
     assert pages == sorted(pages)
     assert set(pages) == {1, 2, 3}
-    assert all(f"On page {passage.metadata['page']}." in passage.content for passage in item.passages)
+    assert all(
+        f"On page {passage.metadata['page']}." in passage.content for passage in item.passages
+    )
 
 
 def test_lines_that_the_width_of_a_page_ended_are_one_again(tmp_path: Path) -> None:
@@ -77,7 +88,9 @@ def test_a_pdf_with_a_password_says_so(tmp_path: Path) -> None:
     assert "password" in problem(pdf(tmp_path / "secret.pdf", [["Words."]], trailer=encrypted))
 
 
-def test_of_a_pdf_with_too_many_pages_the_first_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_pdf_with_too_many_pages_the_first_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("recollect.importers.pdf.LIMITS", Limits(document_pages=2))
     item, lack = read(pdf(tmp_path / "a.pdf", [["One."], ["Two."], ["Three."]]))
     assert isinstance(item, Document)
@@ -109,7 +122,10 @@ def test_a_pdf_that_breaks_its_reader_is_a_problem_and_the_next_one_is_read(tmp_
     data = pdf(tmp_path / "bomb.pdf", [["x"]]).read_bytes()
     start, end = data.index(b"<< /Length"), data.index(b"endstream") + len(b"endstream")
     (tmp_path / "bomb.pdf").write_bytes(data[:start] + stream + data[end:])
-    assert problem(tmp_path / "bomb.pdf") == "not a PDF that can be read: it takes more time or memory than any should"
+    assert (
+        problem(tmp_path / "bomb.pdf")
+        == "not a PDF that can be read: it takes more time or memory than any should"
+    )
     assert text(one(pdf(tmp_path / "next.pdf", [["Words."]]))) == "Words."
 
 
@@ -136,7 +152,11 @@ def test_a_word_document_gives_headings_lists_and_tables(tmp_path: Path) -> None
     made.save(str(tmp_path / "report.docx"))
     item = one(tmp_path / "report.docx")
     assert text(item) == "## Summary\n\nOwls fly.\nAt night.\n\nfirst\n\nc0 | c1\n\nc2 | c3"
-    assert (item.title, item.metadata["author"], item.metadata["tags"]) == ("Report", "Ann", ["a", "b"])
+    assert (item.title, item.metadata["author"], item.metadata["tags"]) == (
+        "Report",
+        "Ann",
+        ["a", "b"],
+    )
     assert item.created_at == datetime(2020, 2, 3, tzinfo=UTC)
     assert item.metadata["media_type"] == "docx"
 
@@ -182,7 +202,11 @@ def test_slides_are_pages_with_their_notes(tmp_path: Path) -> None:
     made.save(str(tmp_path / "talk.pptx"))
     item = one(tmp_path / "talk.pptx")
     assert text(item) == "\n\n".join(f"Title {n}\n\npoint {n}\n\nmore\n\nsay {n}" for n in (1, 2))
-    assert (item.title, item.metadata["pages"], item.metadata["media_type"]) == ("Title 1", 2, "pptx")
+    assert (item.title, item.metadata["pages"], item.metadata["media_type"]) == (
+        "Title 1",
+        2,
+        "pptx",
+    )
 
 
 def test_open_documents_are_read(tmp_path: Path) -> None:
@@ -204,7 +228,9 @@ def test_open_documents_are_read(tmp_path: Path) -> None:
 
 
 def test_rtf_is_read(tmp_path: Path) -> None:
-    (tmp_path / "a.rtf").write_bytes(rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}\f0 Caf\'e9 \b noir\b0.\par Two}")
+    (tmp_path / "a.rtf").write_bytes(
+        rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}\f0 Caf\'e9 \b noir\b0.\par Two}"
+    )
     assert text(one(tmp_path / "a.rtf")).split() == ["Café", "noir.", "Two"]
 
 
@@ -214,13 +240,19 @@ def test_rtf_is_read(tmp_path: Path) -> None:
 def test_a_book_gives_its_chapters_in_order(tmp_path: Path) -> None:
     item = one(zipped(tmp_path / "book.epub", BOOK))
     assert text(item) == "## Für immer\n\nOne two.\nThree\n\n- x\n\n- y\n\n1 | 2"
-    assert (item.title, item.metadata["author"], item.metadata["language"]) == ("A & B", "Ann, Bob", "de")
+    assert (item.title, item.metadata["author"], item.metadata["language"]) == (
+        "A & B",
+        "Ann, Bob",
+        "de",
+    )
     assert (item.metadata["tags"], item.created_at) == (["Birds"], datetime(2021, 5, 1, tzinfo=UTC))
 
 
 def test_a_book_protected_against_copying_says_so(tmp_path: Path) -> None:
     secret = '<encryption><CipherReference URI="OPS/one.xhtml"/></encryption>'
-    assert "DRM" in problem(zipped(tmp_path / "book.epub", {**BOOK, "META-INF/encryption.xml": secret}))
+    assert "DRM" in problem(
+        zipped(tmp_path / "book.epub", {**BOOK, "META-INF/encryption.xml": secret})
+    )
 
 
 def test_hidden_fonts_do_no_harm(tmp_path: Path) -> None:
@@ -230,18 +262,29 @@ def test_hidden_fonts_do_no_harm(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.epub", "a.docx", "a.pptx", "a.odt"])
 def test_zip_bombs_are_refused(tmp_path: Path, name: str) -> None:
-    bomb = {**BOOK, "word/document.xml": " " * 20_000_000, "content.xml": "x", "_rels/.rels": RELATIONS}
+    bomb = {
+        **BOOK,
+        "word/document.xml": " " * 20_000_000,
+        "content.xml": "x",
+        "_rels/.rels": RELATIONS,
+    }
     assert "zip bomb" in problem(zipped(tmp_path / name, bomb))
 
 
-@pytest.mark.parametrize("name", ["a.epub", "a.docx", "a.pptx", "a.odt", "a.pdf", "a.rtf", "a.png", "a.jpg"])
+@pytest.mark.parametrize(
+    "name", ["a.epub", "a.docx", "a.pptx", "a.odt", "a.pdf", "a.rtf", "a.png", "a.jpg"]
+)
 @pytest.mark.parametrize("data", [b"", b"PK\x05\x06", b"\0" * 500, b"hello"])
-def test_what_is_not_what_its_name_says_is_a_problem(tmp_path: Path, name: str, data: bytes) -> None:
+def test_what_is_not_what_its_name_says_is_a_problem(
+    tmp_path: Path, name: str, data: bytes
+) -> None:
     (tmp_path / name).write_bytes(data)
     assert problem(tmp_path / name)
 
 
-def test_a_file_that_is_too_large_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_too_large_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("recollect.importers.extract.LIMITS", Limits(document_bytes=10))
     assert problem(zipped(tmp_path / "book.epub", BOOK)) == "larger than 10 bytes"
 
@@ -271,9 +314,13 @@ def test_an_article_is_taken_without_what_stands_around_it(tmp_path: Path) -> No
     assert item.title == "Owls at Night"
     assert item.created_at == datetime(2024, 3, 2, 9, tzinfo=UTC)
     assert item.metadata == {
-        "media_type": "article", "author": "Ann B", "language": "en-GB", "tags": ["owls", "night"],
-        "url": "https://birds.example/owls", "file": "owls.html",
-    }  # fmt: skip
+        "media_type": "article",
+        "author": "Ann B",
+        "language": "en-GB",
+        "tags": ["owls", "night"],
+        "url": "https://birds.example/owls",
+        "file": "owls.html",
+    }
 
 
 def test_a_page_that_is_no_article_is_taken_whole(tmp_path: Path) -> None:
@@ -287,14 +334,22 @@ def test_a_page_that_is_no_article_is_taken_whole(tmp_path: Path) -> None:
 def test_linked_data_says_who_wrote_a_page_and_when(tmp_path: Path) -> None:
     article = '"@type": ["NewsArticle"], "headline": "H", "datePublished": "2020-05-06", "author": [{"name": "Zed"}]'
     record = f'{{"@graph": [{{{article}}}]}}'
-    (tmp_path / "a.html").write_text(f'<script type="application/ld+json">{record}</script><p>Some words.</p>')
+    (tmp_path / "a.html").write_text(
+        f'<script type="application/ld+json">{record}</script><p>Some words.</p>'
+    )
     item = one(tmp_path / "a.html")
-    assert (item.title, item.metadata["author"], item.metadata["media_type"]) == ("H", "Zed", "article")
+    assert (item.title, item.metadata["author"], item.metadata["media_type"]) == (
+        "H",
+        "Zed",
+        "article",
+    )
     assert item.created_at == datetime(2020, 5, 6, tzinfo=UTC)
 
 
 def test_a_page_in_another_encoding_is_read(tmp_path: Path) -> None:
-    (tmp_path / "a.html").write_bytes('<meta charset="windows-1251"><p>Совы летают ночью.</p>'.encode("cp1251"))
+    (tmp_path / "a.html").write_bytes(
+        '<meta charset="windows-1251"><p>Совы летают ночью.</p>'.encode("cp1251")
+    )
     assert "Совы летают ночью." in text(one(tmp_path / "a.html"))
 
 
@@ -341,12 +396,18 @@ def test_a_picture_that_says_nothing_has_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["owl.txt", "owl.png.txt", "owl.png.md"])
-def test_the_text_beside_a_picture_is_its_text_whichever_is_given(tmp_path: Path, name: str) -> None:
+def test_the_text_beside_a_picture_is_its_text_whichever_is_given(
+    tmp_path: Path, name: str
+) -> None:
     Image.new("L", (1, 1)).save(tmp_path / "owl.png")
     (tmp_path / name).write_text("An owl looks at me.\n")
     for path in ("owl.png", name):
         item = one(tmp_path / path)
-        assert (item.title, text(item), item.origin_id) == ("owl", "An owl looks at me.", str(tmp_path / "owl.png"))
+        assert (item.title, text(item), item.origin_id) == (
+            "owl",
+            "An owl looks at me.",
+            str(tmp_path / "owl.png"),
+        )
 
 
 def test_a_note_beside_a_picture_of_its_name_stays_a_note(tmp_path: Path) -> None:
@@ -384,7 +445,11 @@ def test_texts_are_notes_unless_somebody_says_media(tmp_path: Path) -> None:
         assert media.accepts(entry)
         [item] = media.read(entry)
         assert isinstance(item, Document)
-        assert (item.title, text(item), item.metadata["media_type"]) == ("Head", "# Head\n\nWords.", kind)
+        assert (item.title, text(item), item.metadata["media_type"]) == (
+            "Head",
+            "# Head\n\nWords.",
+            kind,
+        )
 
 
 # -- times -------------------------------------------------------------------
@@ -481,10 +546,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 @given(st.data())
-def test_damaged_files_are_problems_or_less_text(whole: dict[str, bytes], data: st.DataObject) -> None:
+def test_damaged_files_are_problems_or_less_text(
+    whole: dict[str, bytes], data: st.DataObject
+) -> None:
     ending = data.draw(st.sampled_from(sorted(whole)))
     broken = bytearray(whole[ending])
-    for at, byte in data.draw(st.lists(st.tuples(st.integers(0, len(broken) - 1), st.integers(0, 255)), max_size=8)):
+    for at, byte in data.draw(
+        st.lists(st.tuples(st.integers(0, len(broken) - 1), st.integers(0, 255)), max_size=8)
+    ):
         broken[at] = byte
     cut = data.draw(st.integers(0, len(broken)))
     items = list(media.read(entry_of("a" + ending, bytes(broken[:cut]))))

@@ -31,7 +31,9 @@ def tags(content: str) -> Any:
 # -- which files -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["a.md", "b/c.MARKDOWN", "d.mdx", "e.txt", "f.text", "g.org", "h.rst"])
+@pytest.mark.parametrize(
+    "name", ["a.md", "b/c.MARKDOWN", "d.mdx", "e.txt", "f.text", "g.org", "h.rst"]
+)
 def test_markdown_and_plain_text_are_notes(name: str) -> None:
     assert notes.claims(entry("x", name))
     assert notes.accepts(entry("x", name))
@@ -52,8 +54,17 @@ def test_a_file_without_an_ending_is_a_note_if_somebody_says_so() -> None:
 
 def test_a_note_is_known_by_its_place_and_named_after_its_file() -> None:
     note = read("Beans.\n")
-    assert (note.origin, note.origin_id, note.source, note.id) == ("notes", "folder/A note.md", "note", "folder/A note")
-    assert (note.title, text_of(note.passages), note.metadata["file"]) == ("A note", "Beans.\n", "A note.md")
+    assert (note.origin, note.origin_id, note.source, note.id) == (
+        "notes",
+        "folder/A note.md",
+        "note",
+        "folder/A note",
+    )
+    assert (note.title, text_of(note.passages), note.metadata["file"]) == (
+        "A note",
+        "Beans.\n",
+        "A note.md",
+    )
 
 
 def test_the_ending_of_an_archive_is_no_part_of_the_name() -> None:
@@ -72,7 +83,9 @@ def test_the_ending_of_an_archive_is_no_part_of_the_name() -> None:
         ("#tag", "A note"),
     ],
 )
-def test_the_title_is_said_or_heads_the_text_or_is_the_name_of_the_file(content: str, title: str) -> None:
+def test_the_title_is_said_or_heads_the_text_or_is_the_name_of_the_file(
+    content: str, title: str
+) -> None:
     assert read(content).title == title
 
 
@@ -122,14 +135,19 @@ def test_times_are_those_of_the_front_matter_or_else_the_file() -> None:
 def test_no_time_is_invented() -> None:
     note = only(notes.read(entry("x", "a.md")))
     assert (note.created_at, note.updated_at) == (None, None)
-    assert only(notes.read(replace(entry("x", "a.md"), modified=(1980, 1, 1, 0, 0, 0)))).updated_at is None
+    assert (
+        only(notes.read(replace(entry("x", "a.md"), modified=(1980, 1, 1, 0, 0, 0)))).updated_at
+        is None
+    )
 
 
 # -- tags and links --------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "said", ["[a, b c, d/e]", '["#a", "b c", d/e]', "a, b c, d/e", "\n- a\n- b c\n- '#d/e'"], ids=lambda s: s.strip()
+    "said",
+    ["[a, b c, d/e]", '["#a", "b c", d/e]', "a, b c, d/e", "\n- a\n- b c\n- '#d/e'"],
+    ids=lambda s: s.strip(),
 )
 def test_tags_are_a_list_or_a_text(said: str) -> None:
     assert tags(f"---\ntags: {said}\n---\n") == ["a", "b c", "d/e"]
@@ -163,7 +181,9 @@ def test_links_are_the_pages_they_lead_to() -> None:
 
 
 def test_org_says_its_title_and_tags_in_its_own_way() -> None:
-    note = read("#+TITLE: Beans\n#+FILETAGS: :garden:food:\n#+DATE: <2024-01-02 Tue>\nText", "a.org")
+    note = read(
+        "#+TITLE: Beans\n#+FILETAGS: :garden:food:\n#+DATE: <2024-01-02 Tue>\nText", "a.org"
+    )
     assert (note.title, note.metadata["tags"]) == ("Beans", ["garden", "food"])
     assert note.created_at == datetime(2024, 1, 2, tzinfo=UTC)
 
@@ -194,7 +214,9 @@ def test_an_encoding_that_was_guessed_is_said() -> None:
 
 def test_what_is_no_text_or_too_long_is_named_and_left() -> None:
     noise = bytes(range(256)) * 10
-    assert list(notes.read(entry(noise, "a.md"))) == [Problem("not a text", "a.md", True, "conversations")]
+    assert list(notes.read(entry(noise, "a.md"))) == [
+        Problem("not a text", "a.md", True, "conversations")
+    ]
     long = replace(entry("x", "a.md"), size=LIMITS.note_bytes + 1)
     assert [p.reason for p in problems(notes.read(long))] == ["larger than 16,000,000 bytes"]
     liar = replace(entry(b"x" * (LIMITS.note_bytes + 1), "a.md"), size=1)

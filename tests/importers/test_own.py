@@ -10,7 +10,12 @@ from recollect.importers import own
 from recollect.importers.files import Entry
 from recollect.model import Document, Problem, arrange
 
-GREETING = {"id": "m1", "role": "user", "content": "Hello", "timestamp": "2025-10-09T19:37:47+00:00"}
+GREETING = {
+    "id": "m1",
+    "role": "user",
+    "content": "Hello",
+    "timestamp": "2025-10-09T19:37:47+00:00",
+}
 REPLY = {"id": "m2", "role": "assistant", "content": "Hi there!"}
 
 
@@ -21,7 +26,9 @@ def entry(value: object, name: str = "conversations.json") -> Entry:
 
 def read(value: object) -> tuple[list[Document], list[Problem]]:
     found = list(own.read(entry(value)))
-    return [f for f in found if isinstance(f, Document)], [f for f in found if isinstance(f, Problem)]
+    return [f for f in found if isinstance(f, Document)], [
+        f for f in found if isinstance(f, Problem)
+    ]
 
 
 def conversation(*messages: object, **more: object) -> dict[str, object]:
@@ -47,7 +54,9 @@ def test_a_wrapper_a_list_and_a_bare_conversation_are_read_alike(wrap):
 
 
 def test_a_file_that_begins_with_an_empty_conversation_is_claimed_by_its_format():
-    assert own.claims(entry({"format": "recollect", "version": 1, "conversations": [conversation()]}))
+    assert own.claims(
+        entry({"format": "recollect", "version": 1, "conversations": [conversation()]})
+    )
 
 
 def test_a_file_in_utf_16_is_read():
@@ -61,11 +70,20 @@ def test_a_file_in_utf_16_is_read():
     [
         pytest.param([{"id": "1", "title": "x", "mapping": {}, "current_node": "n"}], id="chatgpt"),
         pytest.param([{"uuid": "1", "name": "x", "chat_messages": []}], id="claude"),
-        pytest.param({"conversationId": "1", "messagesTree": [], "id": "1", "messages": [GREETING]}, id="librechat"),
+        pytest.param(
+            {"conversationId": "1", "messagesTree": [], "id": "1", "messages": [GREETING]},
+            id="librechat",
+        ),
         pytest.param([{"id": "1", "chat": {"messages": [GREETING]}}], id="open webui"),
         pytest.param({"id": "", "history": {}, "messages": [GREETING]}, id="open webui, one chat"),
-        pytest.param({"guild": {"id": "9"}, "channel": {}, "messages": [{"id": "1", "content": "hi"}]}, id="discord"),
-        pytest.param({"sessionId": "1", "projectHash": "f", "messages": [{"id": "1", "content": "hi"}]}, id="gemini"),
+        pytest.param(
+            {"guild": {"id": "9"}, "channel": {}, "messages": [{"id": "1", "content": "hi"}]},
+            id="discord",
+        ),
+        pytest.param(
+            {"sessionId": "1", "projectHash": "f", "messages": [{"id": "1", "content": "hi"}]},
+            id="gemini",
+        ),
         pytest.param({"version": 4, "history": [conversation(GREETING)]}, id="chatbot ui"),
         pytest.param({"messages": [{"role": "user", "content": "hi"}]}, id="no ids"),
         pytest.param({"conversations": [], "total": 0}, id="no conversations"),
@@ -87,7 +105,9 @@ def test_only_json_files_are_claimed():
 
 
 def test_ids_times_and_names_are_kept():
-    document = only(GREETING, created_at="2025-10-09T19:00:00Z", namespace="garden", session_id="s1")
+    document = only(
+        GREETING, created_at="2025-10-09T19:00:00Z", namespace="garden", session_id="s1"
+    )
     assert (document.id, document.origin, document.origin_id) == ("c1", "recollect", "c1")
     assert (document.title, document.namespace) == ("Greetings", "garden")
     assert document.created_at == datetime(2025, 10, 9, 19, tzinfo=UTC)
@@ -122,7 +142,9 @@ def test_a_record_that_is_no_conversation_fails_and_the_next_is_read(record, rea
 
 
 def test_a_truncated_file_yields_what_is_whole():
-    whole = json.dumps({"conversations": [conversation(GREETING), {**conversation(REPLY), "id": "c2"}]})
+    whole = json.dumps(
+        {"conversations": [conversation(GREETING), {**conversation(REPLY), "id": "c2"}]}
+    )
     documents, problems = read(whole[:-20].encode())
     assert [d.id for d in documents] == ["c1"]
     assert [p.failed for p in problems] == [True]
@@ -133,17 +155,26 @@ def test_a_truncated_file_yields_what_is_whole():
 
 def test_messages_without_parents_follow_one_another():
     document = arrange(only(GREETING, REPLY, {"role": "user", "content": "Bye"}))
-    assert [(p.id, p.parent) for p in document.passages] == [("m1", None), ("m2", "m1"), ("c1:2", "m2")]
+    assert [(p.id, p.parent) for p in document.passages] == [
+        ("m1", None),
+        ("m2", "m1"),
+        ("c1:2", "m2"),
+    ]
     assert len(document.canonical) == 3
 
 
 def test_parents_are_taken_as_written_where_any_is_given():
-    document = only({**GREETING, "parent_id": None}, {**REPLY, "parent_id": "m1"}, {**REPLY, "id": "m3"})
+    document = only(
+        {**GREETING, "parent_id": None}, {**REPLY, "parent_id": "m1"}, {**REPLY, "id": "m3"}
+    )
     assert [p.parent for p in document.passages] == [None, "m1", None]
 
 
 def test_a_tool_and_a_time_go_by_either_name():
-    document = only({**GREETING, "tool": "web", "created_at": 0}, {**REPLY, "tool_used": "idle", "created_at": 5})
+    document = only(
+        {**GREETING, "tool": "web", "created_at": 0},
+        {**REPLY, "tool_used": "idle", "created_at": 5},
+    )
     assert [p.tool for p in document.passages] == ["web", "idle"]
     assert document.passages[1].created_at == datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)
 
@@ -160,7 +191,9 @@ def test_content_in_parts_is_joined_and_what_is_no_text_becomes_an_attachment():
 def test_a_message_without_text_fails_and_its_answers_are_tied_to_the_message_before(content):
     lost = {"id": "lost", "role": "assistant", "content": content, "parent_id": "m1"}
     (document,), problems = read(
-        conversation({**GREETING, "parent_id": None}, lost, {**REPLY, "parent_id": "lost"}, head="m2")
+        conversation(
+            {**GREETING, "parent_id": None}, lost, {**REPLY, "parent_id": "lost"}, head="m2"
+        )
     )
     assert problems == [Problem("message without text", "conversation c1, message 1", failed=True)]
     assert [(p.id, p.parent) for p in document.passages] == [("m1", None), ("m2", "m1")]
@@ -180,7 +213,9 @@ def test_something_that_is_no_message_fails():
 
 
 def test_a_message_that_stands_twice_is_skipped_and_a_different_one_with_its_id_fails():
-    (document,), problems = read(conversation(GREETING, REPLY, GREETING, {**REPLY, "content": "Go away!"}))
+    (document,), problems = read(
+        conversation(GREETING, REPLY, GREETING, {**REPLY, "content": "Go away!"})
+    )
     assert [p.content for p in document.passages] == ["Hello", "Hi there!"]
     assert [(p.reason, p.failed) for p in problems] == [
         ("the same message twice", False),
@@ -189,12 +224,25 @@ def test_a_message_that_stands_twice_is_skipped_and_a_different_one_with_its_id_
 
 
 def test_numbers_serve_as_ids():
-    document = only({**GREETING, "id": 1, "parent_id": None}, {**REPLY, "id": 2, "parent_id": 1}, id=0)
+    document = only(
+        {**GREETING, "id": 1, "parent_id": None}, {**REPLY, "id": 2, "parent_id": 1}, id=0
+    )
     assert (document.id, document.passages[1].parent) == ("0", "1")
 
 
 def test_odd_values_do_not_stop_a_message():
-    odd = {**GREETING, "role": 5, "kind": "riddle", "visibility": [], "attachments": "a.txt", "metadata": "loose"}
+    odd = {
+        **GREETING,
+        "role": 5,
+        "kind": "riddle",
+        "visibility": [],
+        "attachments": "a.txt",
+        "metadata": "loose",
+    }
     passage = only({**odd, "timestamp": "yesterday"}).passages[0]
     assert (passage.role, passage.kind, passage.visibility) == (None, "message", "all")
-    assert (passage.attachments, passage.metadata, passage.created_at) == (("a.txt",), {"metadata": "loose"}, None)
+    assert (passage.attachments, passage.metadata, passage.created_at) == (
+        ("a.txt",),
+        {"metadata": "loose"},
+        None,
+    )

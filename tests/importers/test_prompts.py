@@ -100,7 +100,12 @@ def test_what_may_be_anything_is_not_taken(content: Any, name: str) -> None:
 def test_a_prompt_is_known_by_its_name_and_has_its_fields() -> None:
     file = replace(entry(OWN, "a.json"), modified=(2024, 1, 2, 3, 4, 5))
     prompt = only(prompts.read(file))
-    assert (prompt.origin, prompt.origin_id, prompt.id, prompt.source) == ("prompts", "Summary", "Summary", "prompt")
+    assert (prompt.origin, prompt.origin_id, prompt.id, prompt.source) == (
+        "prompts",
+        "Summary",
+        "Summary",
+        "prompt",
+    )
     assert prompt.metadata == {"tags": ["writing", "short"], "author": "Ann", "file": "a.json"}
     assert prompt.title == "Summary"
     assert prompt.created_at == prompt.updated_at == datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -111,16 +116,28 @@ def test_a_prompt_is_known_by_its_name_and_has_its_fields() -> None:
     ("record", "found"),
     [
         ({"act": "Pirate", "prompt": "Speak"}, {"name": "Pirate", "user_prompt": "Speak"}),
-        ({"title": "P", "content": "C", "tags": "a, b"}, {"name": "P", "user_prompt": "C", "keywords": "a, b"}),
-        ({"command": "/p", "content": "C", "timestamp": 1700000000}, {"name": "/p", "user_prompt": "C"}),
+        (
+            {"title": "P", "content": "C", "tags": "a, b"},
+            {"name": "P", "user_prompt": "C", "keywords": "a, b"},
+        ),
+        (
+            {"command": "/p", "content": "C", "timestamp": 1700000000},
+            {"name": "/p", "user_prompt": "C"},
+        ),
         ({"label": "Q", "message": "M", "title": ""}, {"name": "Q", "user_prompt": "M"}),
-        ({"name": "S", "role": "system", "content": "C", "system_prompt": True}, {"name": "S", "system_prompt": "C"}),
+        (
+            {"name": "S", "role": "system", "content": "C", "system_prompt": True},
+            {"name": "S", "system_prompt": "C"},
+        ),
         ({"name": "L", "prompt": ["one", "two"]}, {"name": "L", "user_prompt": "one\ntwo"}),
         (
             {"name": "D", "prompt": {"system": "S", "user": "U"}},
             {"name": "D", "system_prompt": "S", "user_prompt": "U"},
         ),
-        ({"prompt": "First line\nsecond"}, {"name": "First line", "user_prompt": "First line\nsecond"}),
+        (
+            {"prompt": "First line\nsecond"},
+            {"name": "First line", "user_prompt": "First line\nsecond"},
+        ),
         ("Only a text", {"name": "Only a text", "user_prompt": "Only a text"}),
     ],
 )
@@ -135,14 +152,23 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize(
-    "content", [{"name": "M", "messages": MESSAGES}, [{"name": "M", "prompt": MESSAGES}], {"prompts": {"M": MESSAGES}}]
+    "content",
+    [
+        {"name": "M", "messages": MESSAGES},
+        [{"name": "M", "prompt": MESSAGES}],
+        {"prompts": {"M": MESSAGES}},
+    ],
 )
 def test_messages_are_parted_by_who_speaks(content: Any) -> None:
     assert fields(content) == {"name": "M", "system_prompt": "Be kind.", "user_prompt": "Hello"}
 
 
 def test_a_file_that_is_a_list_of_messages_is_one_prompt() -> None:
-    assert fields(MESSAGES, "Kind.json") == {"name": "Kind", "system_prompt": "Be kind.", "user_prompt": "Hello"}
+    assert fields(MESSAGES, "Kind.json") == {
+        "name": "Kind",
+        "system_prompt": "Be kind.",
+        "user_prompt": "Hello",
+    }
 
 
 def test_examples_say_who_speaks() -> None:
@@ -152,7 +178,11 @@ def test_examples_say_who_speaks() -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [{"prompts": [OWN]}, {"prompts": {"Summary": {**OWN, "name": "Summary"}}}, {"version": 2, "qrList": [OWN]}],
+    [
+        {"prompts": [OWN]},
+        {"prompts": {"Summary": {**OWN, "name": "Summary"}}},
+        {"version": 2, "qrList": [OWN]},
+    ],
 )
 def test_prompts_may_lie_in_a_list_or_under_their_names(content: Any) -> None:
     assert fields(content) == FIELDS
@@ -164,14 +194,25 @@ def test_lines_of_json_are_read() -> None:
 
 
 def test_a_second_prompt_of_a_name_gets_a_number() -> None:
-    found = list(prompts.read(entry([{"name": "A", "prompt": text} for text in ("one", "two", "one", "three")])))
-    assert [(d.origin_id, d.title) for d in documents(found)] == [("A", "A"), ("A (2)", "A (2)"), ("A (3)", "A (3)")]
+    found = list(
+        prompts.read(
+            entry([{"name": "A", "prompt": text} for text in ("one", "two", "one", "three")])
+        )
+    )
+    assert [(d.origin_id, d.title) for d in documents(found)] == [
+        ("A", "A"),
+        ("A (2)", "A (2)"),
+        ("A (3)", "A (3)"),
+    ]
     assert problems(found) == [Problem("the same prompt twice", "A", unit="conversations")]
 
 
 def test_what_is_no_prompt_is_named() -> None:
     found = prompts.read(entry([{"name": "A"}, 3, OWN], "prompts.json"))
-    assert [p.reason for p in problems(found)] == ["prompt without a text", "prompt of an unknown shape"]
+    assert [p.reason for p in problems(found)] == [
+        "prompt without a text",
+        "prompt of an unknown shape",
+    ]
 
 
 # -- Markdown --------------------------------------------------------------
@@ -207,14 +248,21 @@ def test_tables_are_read_whatever_parts_their_columns(delimiter: str) -> None:
     )
     first, second = documents(prompts.read(entry(text, "prompts.csv")))
     assert fields_of(first.passages) == {
-        "name": "A, b; c", "user_prompt": 'Say "this"\nand that', "system_prompt": "S", "details": "D",
-        "author": "Ann", "keywords": "x, y",
-    }  # fmt: skip
+        "name": "A, b; c",
+        "user_prompt": 'Say "this"\nand that',
+        "system_prompt": "S",
+        "details": "D",
+        "author": "Ann",
+        "keywords": "x, y",
+    }
     assert second.title == "B"
 
 
 def test_a_table_of_old_excel_is_read() -> None:
-    assert fields("act;prompt\r\nZoë;Sprich\r\n".encode("cp1252"), "a.csv") == {"name": "Zoë", "user_prompt": "Sprich"}
+    assert fields("act;prompt\r\nZoë;Sprich\r\n".encode("cp1252"), "a.csv") == {
+        "name": "Zoë",
+        "user_prompt": "Sprich",
+    }
 
 
 def test_a_field_without_an_end_does_not_fill_the_memory() -> None:
@@ -248,14 +296,25 @@ def test_no_file_makes_it_raise(data: bytes, name: str) -> None:
         list(prompts.read(entry(content, name)))
 
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30).filter(lambda t: t.strip() == t)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30).filter(
+    lambda t: t.strip() == t
+)
 
 
 @given(TEXT, TEXT, TEXT, TEXT, st.lists(st.text("abc", min_size=1), unique=True, max_size=3))
 def test_what_was_exported_is_the_same_prompt_again(
     name: str, details: str, system: str, user: str, tags: list[str]
 ) -> None:
-    record = {"name": name, "details": details, "system_prompt": system, "user_prompt": user, "keywords": tags}
+    record = {
+        "name": name,
+        "details": details,
+        "system_prompt": system,
+        "user_prompt": user,
+        "keywords": tags,
+    }
     first = only(prompts.read(entry(record, "a.json")))
     again = fields_of(first.passages)
-    assert only(prompts.read(entry([{**again, "keywords": first.metadata.get("tags", [])}], "a.json"))) == first
+    assert (
+        only(prompts.read(entry([{**again, "keywords": first.metadata.get("tags", [])}], "a.json")))
+        == first
+    )

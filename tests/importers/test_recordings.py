@@ -20,7 +20,11 @@ from recollect.settings import Limits
 from recollect.transcript import write
 
 SRT = "1\n00:00:01,000 --> 00:00:02,000\nOwls fly.\n\n2\n00:01:03,500 --> 00:01:05,000\nAt night.\n"
-WHISPER = {"text": "Owls fly.", "segments": [{"start": 0.5, "end": 2, "text": " Owls fly."}], "language": "en"}
+WHISPER = {
+    "text": "Owls fly.",
+    "segments": [{"start": 0.5, "end": 2, "text": " Owls fly."}],
+    "language": "en",
+}
 
 
 def silence(path: Path, seconds: int = 2) -> Path:
@@ -40,14 +44,18 @@ def test_a_transcript_alone_is_a_video_that_knows_when_what_is_said(tmp_path: Pa
     item = one(tmp_path / "Owl talk.en.srt")
     assert (item.title, item.id, text(item)) == ("Owl talk", "Owl talk.en", "Owls fly. At night. ")
     assert item.metadata == {
-        "media_type": "video", "language": "en", "duration": 65.0, "file": "Owl talk.en.srt",
-    }  # fmt: skip
+        "media_type": "video",
+        "language": "en",
+        "duration": 65.0,
+        "file": "Owl talk.en.srt",
+    }
     assert seconds_at(item.passages[0], text(item).index("night")) == 63.5
     assert write(cues_of(item.passages), "srt") == SRT + "\n"
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("My Podcast 7.vtt", "podcast"), ("audio note.vtt", "audio"), ("a.vtt", "video")]
+    ("name", "kind"),
+    [("My Podcast 7.vtt", "podcast"), ("audio note.vtt", "audio"), ("a.vtt", "video")],
 )
 def test_the_name_says_whether_it_is_a_podcast(tmp_path: Path, name: str, kind: str) -> None:
     (tmp_path / name).write_text("WEBVTT\nLanguage: de\n\n00:01.000 --> 00:02.000\n<v Ann>Hallo")
@@ -57,7 +65,9 @@ def test_the_name_says_whether_it_is_a_podcast(tmp_path: Path, name: str, kind: 
 
 
 def test_subtitles_in_an_old_encoding_are_read(tmp_path: Path) -> None:
-    (tmp_path / "a.srt").write_bytes(SRT.replace("Owls fly.", "宇宙守护神 保护我们远离邪恶").encode("gb2312"))
+    (tmp_path / "a.srt").write_bytes(
+        SRT.replace("Owls fly.", "宇宙守护神 保护我们远离邪恶").encode("gb2312")
+    )
     item = one(tmp_path / "a.srt")
     assert text(item).startswith("宇宙守护神 保护我们远离邪恶")
     assert item.metadata["encoding"] == "gb18030"
@@ -79,11 +89,15 @@ def test_json_transcripts_are_known_by_their_keys(tmp_path: Path, record: object
 
 
 def test_a_transcript_whose_whole_text_comes_first_is_known(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text(json.dumps({"text": "x" * 100_000, "segments": WHISPER["segments"]}))
+    (tmp_path / "a.json").write_text(
+        json.dumps({"text": "x" * 100_000, "segments": WHISPER["segments"]})
+    )
     assert text(one(tmp_path / "a.json")).strip() == "Owls fly."
 
 
-@pytest.mark.parametrize("record", [{"text": "a"}, {"events": []}, [{"role": "user", "content": "a"}], {"start": 1}])
+@pytest.mark.parametrize(
+    "record", [{"text": "a"}, {"events": []}, [{"role": "user", "content": "a"}], {"start": 1}]
+)
 def test_other_json_is_nobodys(tmp_path: Path, record: object) -> None:
     (tmp_path / "a.json").write_text(json.dumps(record))
     assert problem(tmp_path / "a.json") == "nobody's"
@@ -98,8 +112,12 @@ def test_an_empty_transcript_is_a_problem(tmp_path: Path, data: str) -> None:
 # -- recordings --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["talk.srt", "talk.en.vtt", "talk.wav.json", "talk.txt", "TALK.SRT"])
-def test_a_recording_has_the_transcript_beside_it_whichever_is_given(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["talk.srt", "talk.en.vtt", "talk.wav.json", "talk.txt", "TALK.SRT"]
+)
+def test_a_recording_has_the_transcript_beside_it_whichever_is_given(
+    tmp_path: Path, name: str
+) -> None:
     silence(tmp_path / "talk.wav")
     content = {".json": json.dumps(WHISPER), ".vtt": "WEBVTT\n\n" + SRT, ".txt": "Owls fly."}
     (tmp_path / name).write_text(content.get(name[-5:], content.get(name[-4:], SRT)))
@@ -127,16 +145,26 @@ def test_the_file_of_a_downloader_says_where_a_recording_is_from(tmp_path: Path)
     (tmp_path / "Owls [x1].webm").write_bytes(b"\x1a\x45\xdf\xa3")
     (tmp_path / "Owls [x1].en.vtt").write_text("WEBVTT\n\n" + SRT)
     about = {
-        "title": "On Owls", "webpage_url": "https://video.example/x1", "uploader": "Ann", "upload_date": "20240131",
-        "duration": 70, "tags": ["owl", 3, "night"], "language": None,
-    }  # fmt: skip
+        "title": "On Owls",
+        "webpage_url": "https://video.example/x1",
+        "uploader": "Ann",
+        "upload_date": "20240131",
+        "duration": 70,
+        "tags": ["owl", 3, "night"],
+        "language": None,
+    }
     (tmp_path / "Owls [x1].info.json").write_text(json.dumps(about))
     item = one(tmp_path / "Owls [x1].webm")
     assert (item.title, item.created_at) == ("On Owls", datetime(2024, 1, 31, tzinfo=UTC))
     assert item.metadata == {
-        "media_type": "video", "url": "https://video.example/x1", "author": "Ann", "duration": 70.0,
-        "tags": ["owl", "night"], "language": "en", "file": "Owls [x1].webm",
-    }  # fmt: skip
+        "media_type": "video",
+        "url": "https://video.example/x1",
+        "author": "Ann",
+        "duration": 70.0,
+        "tags": ["owl", "night"],
+        "language": "en",
+        "file": "Owls [x1].webm",
+    }
 
 
 def test_a_transcript_without_its_recording_is_described_too(tmp_path: Path) -> None:
@@ -155,7 +183,8 @@ def test_a_recording_without_a_transcript_says_what_to_do(tmp_path: Path) -> Non
 def test_a_recording_in_an_archive_finds_its_transcript(tmp_path: Path) -> None:
     data = silence(tmp_path / "a.wav").read_bytes()
     path = zipped(
-        tmp_path / "all.zip", {"x/talk.wav": data, "x/talk.srt": SRT, "y/talk.srt": SRT.replace("Owls", "Tits")}
+        tmp_path / "all.zip",
+        {"x/talk.wav": data, "x/talk.srt": SRT, "y/talk.srt": SRT.replace("Owls", "Tits")},
     )
     items = [item for item in read(path) if isinstance(item, Document)]
     assert [(item.id, text(item)[:9]) for item in items] == [
@@ -185,18 +214,25 @@ def test_a_transcriber_is_given_the_file_and_prints_the_transcript(
 def test_a_transcriber_is_given_a_copy_of_what_lies_in_an_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command(monkeypatch, "import sys; print(len(open(sys.argv[1], 'rb').read()), 'bytes', sys.argv[1][-4:])")
+    command(
+        monkeypatch,
+        "import sys; print(len(open(sys.argv[1], 'rb').read()), 'bytes', sys.argv[1][-4:])",
+    )
     assert text(one(zipped(tmp_path / "a.zip", {"x.mp3": b"1234567"}))) == "7 bytes .mp3\n"
 
 
-def test_what_a_transcriber_writes_beside_is_swept_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_transcriber_writes_beside_is_swept_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command(monkeypatch, "import os; open('left.srt', 'w').close(); print(os.getcwd())")
     folder = Path(text(one(silence(tmp_path / "a.wav"))).strip())
     assert folder != Path.cwd()
     assert not folder.exists()
 
 
-def test_a_transcriber_is_not_told_the_keys_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transcriber_is_not_told_the_keys_of_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RECOLLECT_MODEL_KEY", "secret")
     command(monkeypatch, "import os; print([n for n in os.environ if n.startswith('RECOLLECT')])")
     assert text(one(silence(tmp_path / "a.wav"))) == "[]\n"
@@ -205,7 +241,10 @@ def test_a_transcriber_is_not_told_the_keys_of_the_library(tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("import sys; sys.exit('no such model\\n\\x1b[31mtiny')", "the transcriber failed: \ufffd[31mtiny"),
+        (
+            "import sys; sys.exit('no such model\\n\\x1b[31mtiny')",
+            "the transcriber failed: \ufffd[31mtiny",
+        ),
         ("import sys; sys.exit(3)", "the transcriber failed: it ended with 3"),
         ("pass", "nothing is said in its transcript"),
         ("print('x' * 2000)", "the transcriber printed more than 1,000 bytes"),
@@ -216,7 +255,9 @@ def test_a_transcriber_that_fails_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
 ) -> None:
     seconds = 1.0 if "sleep" in code else 60.0
-    monkeypatch.setattr(transcriber, "LIMITS", Limits(transcript_bytes=1000, transcriber_seconds=seconds))
+    monkeypatch.setattr(
+        transcriber, "LIMITS", Limits(transcript_bytes=1000, transcriber_seconds=seconds)
+    )
     command(monkeypatch, code)
     assert problem(silence(tmp_path / "a.wav")) == reason
 
@@ -251,5 +292,9 @@ def test_texts_and_json_are_claimed_only_beside_what_they_belong_to(tmp_path: Pa
     silence(tmp_path / "talk.wav")
     for name in ("talk.txt", "note.txt", "talk.md", "data.json"):
         (tmp_path / name).write_text("{}")
-    claimed = {e.name for e in entries(tmp_path) if isinstance(e, Entry) and (media.claims(e) or transcripts.claims(e))}
+    claimed = {
+        e.name
+        for e in entries(tmp_path)
+        if isinstance(e, Entry) and (media.claims(e) or transcripts.claims(e))
+    }
     assert claimed == {"talk.wav", "talk.txt"}

@@ -24,7 +24,9 @@ def connections_closed() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", params=STORES)
-def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+def served(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Web]:
     """A server on each store."""
     with world(request, tmp_path_factory) as made, listening(made) as address:
         yield Web(made, address)
@@ -42,6 +44,8 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
 @pytest.fixture
 def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Probe]:
     made = Probe()
-    monkeypatch.setattr(Toolset, "conversation_search", lambda self, context, given: made(self, context, given))
+    monkeypatch.setattr(
+        Toolset, "conversation_search", lambda self, context, given: made(self, context, given)
+    )
     yield made
     made.may_end.set()

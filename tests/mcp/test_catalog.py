@@ -46,7 +46,11 @@ class StandIn:
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[StandIn]:
     """A catalogue of three tools, in place of the real one."""
-    tools = (tool("notes_search", dotted="notes.search"), tool("notes_add", ADDS), tool("notes_late"))
+    tools = (
+        tool("notes_search", dotted="notes.search"),
+        tool("notes_add", ADDS),
+        tool("notes_late"),
+    )
     monkeypatch.setattr(module, "TOOLS", tools)
     monkeypatch.setattr(module, "TOOLSETS", ("stand_in",))
     monkeypatch.setattr(module, "PROFILES", {"default": ("stand_in",), "research": ()})
@@ -66,10 +70,17 @@ def names(catalog: Catalog) -> list[str]:
 
 @pytest.mark.parametrize("defined", TOOLS, ids=lambda tool: f"{tool.toolset}.{tool.name}")
 def test_every_tool_can_be_offered_to_every_client(defined: Tool) -> None:
-    assert re.fullmatch(r"[a-z][a-z_]{1,39}", defined.name)  # clients put a prefix of their own before it
+    assert re.fullmatch(
+        r"[a-z][a-z_]{1,39}", defined.name
+    )  # clients put a prefix of their own before it
     assert defined.dotted is None or defined.dotted.replace(".", "_") == defined.name
     assert 20 < len(defined.description) < 600
-    assert set(defined.annotations) == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+    assert set(defined.annotations) == {
+        "readOnlyHint",
+        "destructiveHint",
+        "idempotentHint",
+        "openWorldHint",
+    }
     for schema in filter(None, (defined.input_schema, defined.output_schema)):
         assert schema["type"] == "object"
         assert set(schema.get("required", [])) <= set(schema["properties"])
@@ -87,18 +98,27 @@ def test_no_toolset_needs_the_web_service() -> None:
     """The stdio server answers every tool, and never loads what only the service needs."""
     modules = ", ".join(f"recollect.serve.mcp.{name}" for name in (*TOOLSETS, "resources"))
     script = f"import {modules}, sys; print(*(m for m in sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert not {"fastapi", "starlette", "pydantic", "uvicorn", "asyncio"} & set(loaded)
 
 
 def test_no_tool_takes_a_user() -> None:
     for defined in TOOLS:
-        assert not {"user", "user_id", "owner", "home", "library", "db_path"} & set(defined.input_schema["properties"])
+        assert not {"user", "user_id", "owner", "home", "library", "db_path"} & set(
+            defined.input_schema["properties"]
+        )
 
 
 def test_the_order_is_that_of_the_definitions() -> None:
-    assert names(Catalog(toolsets=["all"])) == list(dict.fromkeys(defined.name for defined in TOOLS))
-    assert names(Catalog(tools=["msg_list", "conversation_search"])) == ["conversation_search", "msg_list"]
+    assert names(Catalog(toolsets=["all"])) == list(
+        dict.fromkeys(defined.name for defined in TOOLS)
+    )
+    assert names(Catalog(tools=["msg_list", "conversation_search"])) == [
+        "conversation_search",
+        "msg_list",
+    ]
     assert set().union(*PROFILES.values()) <= set(TOOLSETS)
 
 
@@ -126,7 +146,11 @@ def test_dotted_names_are_listed_on_demand_and_called_either_way() -> None:
 def test_a_prefix_and_a_new_name_take_the_old_ones_place() -> None:
     catalog = Catalog(prefix="my_", rename={"notes.search": "find"})
     assert names(catalog) == ["my_find", "my_notes_add", "my_notes_late"]
-    assert "notes_search" not in catalog and "my_notes_search" not in catalog and "notes_add" not in catalog
+    assert (
+        "notes_search" not in catalog
+        and "my_notes_search" not in catalog
+        and "notes_add" not in catalog
+    )
     assert catalog.call("my.find", Context(), {}) == "searched {}"
     assert (catalog.name_of("notes_search"), catalog.name_of("nothing")) == ("my_find", None)
 
@@ -134,14 +158,20 @@ def test_a_prefix_and_a_new_name_take_the_old_ones_place() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"profile": "nothing"}, "no profile 'nothing'; profiles: default, memory, research, letta"),
+        (
+            {"profile": "nothing"},
+            "no profile 'nothing'; profiles: default, memory, research, letta",
+        ),
         ({"toolsets": ["nothing"]}, "no toolset 'nothing'; toolsets: conversations, bus"),
         ({"tools": ["nothing"]}, "no tool 'nothing'; tools: conversation_search"),
         ({"names": "spaced"}, "no 'spaced' names"),
         ({"rename": {"nothing": "x"}}, "no tool 'nothing' to rename"),
         ({"rename": {"conversation_search": "with.dot"}}, "cannot name a tool"),
         ({"rename": {"conversation_search": ""}}, "cannot name a tool"),
-        ({"rename": {"conversation_search": "msg_search"}}, "two tools would be called 'msg_search'"),
+        (
+            {"rename": {"conversation_search": "msg_search"}},
+            "two tools would be called 'msg_search'",
+        ),
         (
             {"rename": {"conversation_search": "msg.search"}, "names": "dotted"},
             "two tools would be called 'msg_search'",
@@ -150,7 +180,9 @@ def test_a_prefix_and_a_new_name_take_the_old_ones_place() -> None:
         ({"prefix": "x" * 60}, "cannot name a tool"),
     ],
 )
-def test_a_choice_that_cannot_be_is_refused_in_a_sentence(options: dict[str, Any], reason: str) -> None:
+def test_a_choice_that_cannot_be_is_refused_in_a_sentence(
+    options: dict[str, Any], reason: str
+) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
         Catalog(**options)
 

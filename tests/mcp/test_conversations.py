@@ -38,7 +38,12 @@ def search(library: Library, agent: bool = True, **arguments: Any) -> str:
 
 def said(library: Library, *messages: dict[str, Any]) -> None:
     library.add_conversation(
-        "c1", "T", messages=[{"role": "user", "created_at": f"2026-01-{n + 1:02}", **m} for n, m in enumerate(messages)]
+        "c1",
+        "T",
+        messages=[
+            {"role": "user", "created_at": f"2026-01-{n + 1:02}", **m}
+            for n, m in enumerate(messages)
+        ],
     )
 
 
@@ -63,7 +68,9 @@ def test_a_person_sees_it(library: Library) -> None:
     assert found.count("the secret") == 3 and MASKED not in found
 
 
-def test_what_is_hidden_altogether_cannot_be_probed(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_hidden_altogether_cannot_be_probed(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
     said(library, {"content": "said to all"}, *SECRETS)
     assert search(library, query="secret") == NOTHING_FOUND
@@ -71,7 +78,9 @@ def test_what_is_hidden_altogether_cannot_be_probed(library: Library, monkeypatc
     assert "secret" in search(library, agent=False)
 
 
-def test_older_messages_take_the_place_of_hidden_ones(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_older_messages_take_the_place_of_hidden_ones(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
     said(library, {"content": "the oldest"}, {"content": "the older"}, *SECRETS * 5)
     assert [block.split("\n")[1] for block in search(library, limit=2).split("\n\n---\n\n")] == [
@@ -103,7 +112,10 @@ def test_without_a_library_nothing_is_made(place: str) -> None:
 
 def test_the_calls_of_a_process_share_a_session_and_its_preferences(tmp_path: Path) -> None:
     local = LocalLibrary(str(tmp_path))
-    one, other = local.context(), local.context({"snippet_length": 1e9, "user": "bob", "max_tokens": "x"})
+    one, other = (
+        local.context(),
+        local.context({"snippet_length": 1e9, "user": "bob", "max_tokens": "x"}),
+    )
     assert one.session is other.session is not None
     assert (dict(one.config), dict(other.config)) == ({}, {"snippet_length": 1_000})
     assert one.agent and other.user is None

@@ -38,7 +38,7 @@ from wire import (
     stateless,
     text_of,
     told,
-)  # fmt: skip
+)
 
 from recollect.manage.accounts import new_key
 from recollect.serve.app import make_app
@@ -62,7 +62,9 @@ def is_ours(answer: httpx.Response, status: int) -> bool:
     """Whether an answer is an error of this status, in the one shape of all our errors."""
     body = answer.json()
     return (
-        answer.status_code == status and body["success"] is False and body["error"]["details"]["status_code"] == status
+        answer.status_code == status
+        and body["success"] is False
+        and body["error"]["details"]["status_code"] == status
     )
 
 
@@ -79,8 +81,12 @@ def test_a_session_is_begun_used_and_ended(served: Web) -> None:
     served.remember(ann.user, "the walrus was Paul")
     began = ann.begin()
     assert (began["protocolVersion"], began["serverInfo"]["name"]) == (OLD, "recollect")
-    assert "conversation_search" in [tool["name"] for tool in ann.post(message("tools/list")).json()["result"]["tools"]]
-    assert "the walrus was Paul" in text_of(ann.post(call(query="walrus"), mcp_protocol_version=OLD).json())
+    assert "conversation_search" in [
+        tool["name"] for tool in ann.post(message("tools/list")).json()["result"]["tools"]
+    ]
+    assert "the walrus was Paul" in text_of(
+        ann.post(call(query="walrus"), mcp_protocol_version=OLD).json()
+    )
     assert ann.send("DELETE").status_code == 200
     for answer in (ann.post(message("tools/list")), ann.send("GET"), ann.send("DELETE")):
         assert is_ours(answer, 404)
@@ -101,7 +107,9 @@ def test_a_client_may_choose_the_key_of_its_session(ann: Someone) -> None:
     assert ann.post(message("ping")).status_code == 200
 
 
-def test_without_a_session_a_request_is_answered_and_nothing_remembered(ann: Someone, probe: Probe) -> None:
+def test_without_a_session_a_request_is_answered_and_nothing_remembered(
+    ann: Someone, probe: Probe
+) -> None:
     assert text_of(ann.post(call()).json()) == f"for {ann.user}"
     assert probe.contexts[-1].session is None
 
@@ -124,9 +132,13 @@ def test_the_session_of_somebody_else_is_not_there(web: Web, probe: Probe, how: 
         mallory.session = ann.session
     else:
         path = f"/mcp?mcp-session-id={ann.session}"
-    for answer in (mallory.post(message("ping"), path), mallory.send("GET", path), mallory.send("DELETE", path),
-                   mallory.post(told("notifications/initialized"), path),
-                   mallory.send("GET", path, last_event_id="0-0")):  # fmt: skip
+    for answer in (
+        mallory.post(message("ping"), path),
+        mallory.send("GET", path),
+        mallory.send("DELETE", path),
+        mallory.post(told("notifications/initialized"), path),
+        mallory.send("GET", path, last_event_id="0-0"),
+    ):
         assert is_ours(answer, 404)
     mallory.session = ""
     assert mallory.post(call(), cookie=f"mcp-session-id={ann.session}").status_code == 200
@@ -145,7 +157,12 @@ def test_a_session_is_its_users_whatever_key_they_use(web: Web) -> None:
 def test_notifications_and_answers_are_taken_in_silence(ann: Someone) -> None:
     ann.begin()
     odd = told("notifications/cancelled", requestId=["x"])
-    for body in (told("notifications/initialized"), told("x"), odd, {"jsonrpc": "2.0", "id": 1, "result": {}}):
+    for body in (
+        told("notifications/initialized"),
+        told("x"),
+        odd,
+        {"jsonrpc": "2.0", "id": 1, "result": {}},
+    ):
         answer = ann.post(body)
         assert (answer.status_code, answer.content) == (202, b"")
 
@@ -153,7 +170,10 @@ def test_notifications_and_answers_are_taken_in_silence(ann: Someone) -> None:
 def test_what_initialize_settled_holds_for_the_session(web: Web, probe: Probe) -> None:
     ann = web.someone()
     ann.begin(client="my-client", version="2025-03-26")
-    assert [one["id"] for one in ann.post([message("ping", 1), message("ping", 2)]).json()] == [1, 2]
+    assert [one["id"] for one in ann.post([message("ping", 1), message("ping", 2)]).json()] == [
+        1,
+        2,
+    ]
     assert ann.post([told("notifications/x")]).status_code == 202
     ann.post(call())
     assert (probe.contexts[-1].client, probe.contexts[-1].agent) == ("my-client", False)
@@ -169,7 +189,9 @@ def test_openai_is_recognised_in_the_era_of_sessions_alone(ann: Someone) -> None
     names = [tool["name"] for tool in ann.post(message("tools/list")).json()["result"]["tools"]]
     assert names == ["knowledge_search", "knowledge_get", "search", "fetch"]
     ann.session = ""
-    asked = stateless(message("tools/list"), **{"io.modelcontextprotocol/clientInfo": {"name": "openai-mcp"}})
+    asked = stateless(
+        message("tools/list"), **{"io.modelcontextprotocol/clientInfo": {"name": "openai-mcp"}}
+    )
     tools = ann.post(asked, **headers_of(asked)).json()["result"]["tools"]
     assert "conversation_search" in [tool["name"] for tool in tools]
 
@@ -185,11 +207,19 @@ def test_a_failed_initialize_begins_nothing(ann: Someone) -> None:
 
 @pytest.mark.parametrize(
     ("accept", "kind"),
-    [(BOTH, "application/json"), ("application/json", "application/json"), ("*/*", "application/json"),
-     (None, "application/json"), ("text/event-stream", "text/event-stream"),
-     ("text/event-stream;q=1, text/html", "text/event-stream"), ("Application/JSON; q=1", "application/json")],
-)  # fmt: skip
-def test_answers_come_as_the_client_reads_them(ann: Someone, probe: Probe, accept: str | None, kind: str) -> None:
+    [
+        (BOTH, "application/json"),
+        ("application/json", "application/json"),
+        ("*/*", "application/json"),
+        (None, "application/json"),
+        ("text/event-stream", "text/event-stream"),
+        ("text/event-stream;q=1, text/html", "text/event-stream"),
+        ("Application/JSON; q=1", "application/json"),
+    ],
+)
+def test_answers_come_as_the_client_reads_them(
+    ann: Someone, probe: Probe, accept: str | None, kind: str
+) -> None:
     ann.http.headers.pop("accept")
     for body in (message("ping"), call()):
         answer = ann.post(body, accept=accept)
@@ -213,7 +243,8 @@ def test_who_reads_neither_is_refused(ann: Someone) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/json"]
+    "kind",
+    [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/json"],
 )
 def test_what_is_not_said_to_be_json_is_refused(ann: Someone, kind: str | None) -> None:
     assert is_ours(ann.post(message("ping"), content_type=kind), 415)
@@ -221,12 +252,25 @@ def test_what_is_not_said_to_be_json_is_refused(ann: Someone, kind: str | None) 
 
 @pytest.mark.parametrize(
     ("body", "expected"),
-    [(b"", -32700), (b"{", -32700), (b"\xff", -32700), (b"[" * 100_000, -32700), (b"1" * 5_000, -32700),
-     (b"[]", -32600), (b"{}", -32600), (b"7", -32600), (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600),
-     (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600), (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600),
-     (b'{"jsonrpc":"2.0","id":1,"method":7}', -32600), (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600)],
-)  # fmt: skip
-def test_what_is_no_message_is_refused_in_the_protocols_words(ann: Someone, body: bytes, expected: int) -> None:
+    [
+        (b"", -32700),
+        (b"{", -32700),
+        (b"\xff", -32700),
+        (b"[" * 100_000, -32700),
+        (b"1" * 5_000, -32700),
+        (b"[]", -32600),
+        (b"{}", -32600),
+        (b"7", -32600),
+        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600),
+        (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600),
+        (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":7}', -32600),
+        (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
+    ],
+)
+def test_what_is_no_message_is_refused_in_the_protocols_words(
+    ann: Someone, body: bytes, expected: int
+) -> None:
     ann.begin()
     answer = ann.post(body)
     assert (answer.status_code, code(answer)) == (400, expected)
@@ -240,8 +284,14 @@ def test_a_message_that_is_too_long_is_refused(ann: Someone) -> None:
 @pytest.mark.parametrize("version", ["1999-01-01", "x", "2026-07-29", ""])
 def test_a_version_that_nobody_speaks_is_refused(ann: Someone, version: str) -> None:
     ann.begin()
-    posted = [ann.post(body, mcp_protocol_version=version) for body in (message("ping"), told("notifications/x"))]
-    for answer in (*posted, *(ann.send(method, mcp_protocol_version=version) for method in ("GET", "DELETE"))):
+    posted = [
+        ann.post(body, mcp_protocol_version=version)
+        for body in (message("ping"), told("notifications/x"))
+    ]
+    for answer in (
+        *posted,
+        *(ann.send(method, mcp_protocol_version=version) for method in ("GET", "DELETE")),
+    ):
         assert (answer.status_code, code(answer)) == (400, -32022)
         assert answer.json()["error"]["data"]["supported"] == [NEW]
 
@@ -271,11 +321,23 @@ def test_each_request_stands_alone(served: Web) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"MCP-Protocol-Version": None}, {"MCP-Protocol-Version": OLD}, {"MCP-Protocol-Version": "2027-01-01"},
-     {"Mcp-Method": None}, {"Mcp-Method": "tools/list"}, {"Mcp-Method": "Tools/Call"}, {"Mcp-Name": None},
-     {"Mcp-Name": "msg_search"}, {"Mcp-Name": ""}, {"Mcp-Name": "=?base64?!!!?="}, {"Mcp-Name": "=?base64?/w==?="}],
-)  # fmt: skip
-def test_headers_must_repeat_what_the_body_says(ann: Someone, probe: Probe, wrong: dict[str, str | None]) -> None:
+    [
+        {"MCP-Protocol-Version": None},
+        {"MCP-Protocol-Version": OLD},
+        {"MCP-Protocol-Version": "2027-01-01"},
+        {"Mcp-Method": None},
+        {"Mcp-Method": "tools/list"},
+        {"Mcp-Method": "Tools/Call"},
+        {"Mcp-Name": None},
+        {"Mcp-Name": "msg_search"},
+        {"Mcp-Name": ""},
+        {"Mcp-Name": "=?base64?!!!?="},
+        {"Mcp-Name": "=?base64?/w==?="},
+    ],
+)
+def test_headers_must_repeat_what_the_body_says(
+    ann: Someone, probe: Probe, wrong: dict[str, str | None]
+) -> None:
     asked = stateless(call())
     answer = ann.post(asked, **{**headers_of(asked), **wrong})
     assert (answer.status_code, code(answer), answer.json()["id"]) == (400, -32020, 1)
@@ -286,7 +348,9 @@ def test_a_header_that_is_there_twice_is_refused(ann: Someone) -> None:
     asked = stateless(call())
     for name in ("MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"):
         twice = [*headers_of(asked).items(), (name, headers_of(asked)[name])]
-        answer = ann.http.post("/mcp", headers=[*ann.http.headers.items(), *twice], content=json.dumps(asked))
+        answer = ann.http.post(
+            "/mcp", headers=[*ann.http.headers.items(), *twice], content=json.dumps(asked)
+        )
         assert (answer.status_code, code(answer)) == (400, -32020)
 
 
@@ -296,12 +360,23 @@ def test_a_name_may_be_written_in_base64(ann: Someone, probe: Probe) -> None:
 
 
 def test_what_is_refused_has_the_status_that_the_protocol_gives_it(ann: Someone) -> None:
-    unknown = stateless(message("ping"), **{"io.modelcontextprotocol/protocolVersion": "2027-01-01"})
+    unknown = stateless(
+        message("ping"), **{"io.modelcontextprotocol/protocolVersion": "2027-01-01"}
+    )
     answer = ann.post(unknown, **{**headers_of(unknown), "MCP-Protocol-Version": "2027-01-01"})
     assert (answer.status_code, code(answer)) == (400, -32022)
-    assert (ann.ask(message("no/such")).status_code, code(ann.ask(message("no/such")))) == (404, -32601)
-    assert (ann.ask(message("initialize")).status_code, code(ann.ask(message("initialize")))) == (404, -32601)
-    assert (ann.ask(call("no_such_tool")).status_code, code(ann.ask(call("no_such_tool")))) == (400, -32602)
+    assert (ann.ask(message("no/such")).status_code, code(ann.ask(message("no/such")))) == (
+        404,
+        -32601,
+    )
+    assert (ann.ask(message("initialize")).status_code, code(ann.ask(message("initialize")))) == (
+        404,
+        -32601,
+    )
+    assert (ann.ask(call("no_such_tool")).status_code, code(ann.ask(call("no_such_tool")))) == (
+        400,
+        -32602,
+    )
     bare = message("tools/list")
     answer = ann.post(bare, **headers_of(bare))
     assert (answer.status_code, code(answer)) == (400, -32602)
@@ -313,11 +388,16 @@ def test_what_is_refused_has_the_status_that_the_protocol_gives_it(ann: Someone)
 def test_there_are_only_posts_and_notifications_are_dropped(ann: Someone) -> None:
     for method in ("GET", "DELETE"):
         assert is_ours(ann.send(method, mcp_protocol_version=NEW), 405)
-    assert ann.post(told("notifications/cancelled", requestId=1), mcp_protocol_version=NEW).status_code == 202
+    assert (
+        ann.post(told("notifications/cancelled", requestId=1), mcp_protocol_version=NEW).status_code
+        == 202
+    )
 
 
 @pytest.mark.parametrize("how", ["header", "query", "argument"])
-def test_a_client_may_send_a_key_of_its_own_to_be_remembered(web: Web, probe: Probe, how: str) -> None:
+def test_a_client_may_send_a_key_of_its_own_to_be_remembered(
+    web: Web, probe: Probe, how: str
+) -> None:
     ann, bob = web.someone(), web.someone()
 
     def ask(who: Someone) -> Any:
@@ -371,7 +451,9 @@ def test_who_reads_no_streams_gets_the_answer_alone(ann: Someone, probe: Probe) 
     assert text_of(answer.json()) == f"for {ann.user}"
 
 
-def test_what_takes_long_becomes_a_stream(ann: Someone, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_long_becomes_a_stream(
+    ann: Someone, probe: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.0)
     monkeypatch.setattr(module, "TICK", 0.01)
     monkeypatch.setattr(module, "ALIVE_SECONDS", 0.0)
@@ -380,7 +462,10 @@ def test_what_takes_long_becomes_a_stream(ann: Someone, probe: Probe, monkeypatc
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert next(line for line in lines if line) == ": still here"
         probe.may_end.set()
-        assert text_of(json.loads(next(line for line in lines if line.startswith("data: "))[6:])) == f"for {ann.user}"
+        assert (
+            text_of(json.loads(next(line for line in lines if line.startswith("data: "))[6:]))
+            == f"for {ann.user}"
+        )
 
 
 @pytest.mark.parametrize("moment", [0.0, PATIENCE])
@@ -395,7 +480,9 @@ def test_an_answer_is_the_same_whether_it_is_there_in_a_moment_or_not(
     assert ann.ask(call("nothing"), accept=accept).status_code == 400
 
 
-def test_a_client_may_listen_until_its_session_ends(ann: Someone, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_may_listen_until_its_session_ends(
+    ann: Someone, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "TICK", 0.01)
     ann.begin()
     other = Someone(ann.address, ann.key, ann.user)
@@ -451,13 +538,18 @@ def test_a_stream_that_broke_off_is_taken_up_again(ann: Someone, probe: Probe) -
     assert not context.cancelled(), "losing a connection is no wish to cancel"
     probe.may_end.set()
     answer = ann.send("GET", last_event_id=last)
-    assert [one.get("method", "answer") for one in answers(answer.text)] == ["notifications/progress", "answer"]
+    assert [one.get("method", "answer") for one in answers(answer.text)] == [
+        "notifications/progress",
+        "answer",
+    ]
     assert text_of(answers(answer.text)[-1]) == f"for {ann.user}"
     ids = [event["id"] for event in events(answer.text) if "id" in event]
     assert text_of(answers(ann.send("GET", last_event_id=ids[0]).text)[-1]) == f"for {ann.user}"
 
 
-def test_what_was_sent_to_others_is_not_taken_up(web: Web, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_sent_to_others_is_not_taken_up(
+    web: Web, probe: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "LIFE_SECONDS", 0.0)
     ann, mallory = web.someone(), web.someone()
     ann.begin()
@@ -478,7 +570,9 @@ def test_older_clients_get_no_event_without_data(ann: Someone, probe: Probe) -> 
     assert all(event["data"] for event in found)
     ann.begin()
     found = events(ann.post(call(meta={"progressToken": 1})).text)
-    assert [event for event in found if not event.get("data")], "newer ones learn the stream's id at once"
+    assert [event for event in found if not event.get("data")], (
+        "newer ones learn the stream's id at once"
+    )
 
 
 def test_streams_that_are_kept_are_bounded() -> None:
@@ -519,7 +613,11 @@ def test_all_who_wait_for_a_stream_hear_of_news() -> None:
         given_up.cancel()
         stream.put(b"news")
         stream.end(b"answer")
-        return [*await asyncio.gather(*waits), await stream.changed(5, PATIENCE), await Stream().changed(0, 0.0)]
+        return [
+            *await asyncio.gather(*waits),
+            await stream.changed(5, PATIENCE),
+            await Stream().changed(0, 0.0),
+        ]
 
     assert asyncio.run(work()) == [True, True, True, True, False]
 
@@ -536,7 +634,9 @@ def test_a_request_of_a_session_can_be_cancelled(ann: Someone, probe: Probe) -> 
         other = Someone(ann.address, ann.key, ann.user)
         other.begin()
         other.post(told("notifications/cancelled", requestId="long"))
-        assert not probe.contexts[-1].cancelled(), "another session's request of the same id goes on"
+        assert not probe.contexts[-1].cancelled(), (
+            "another session's request of the same id goes on"
+        )
         other.session = ann.session
         assert other.post(told("notifications/cancelled", requestId="long")).status_code == 202
         assert waits.result(PATIENCE).json()["error"]["code"] == -32800
@@ -544,7 +644,9 @@ def test_a_request_of_a_session_can_be_cancelled(ann: Someone, probe: Probe) -> 
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])
-def test_a_client_that_leaves_cancels_what_it_waits_for(ann: Someone, probe: Probe, era: str) -> None:
+def test_a_client_that_leaves_cancels_what_it_waits_for(
+    ann: Someone, probe: Probe, era: str
+) -> None:
     probe.hold()
     asked = call() if era == OLD else stateless(call(), progressToken=1)
     headers = {} if era == OLD else headers_of(asked)
@@ -552,7 +654,9 @@ def test_a_client_that_leaves_cancels_what_it_waits_for(ann: Someone, probe: Pro
     address = urlsplit(ann.address)
     with socket.create_connection((str(address.hostname), int(address.port or 0))) as connection:
         lines = [f"{name}: {value}" for name, value in request.headers.items()]
-        connection.sendall("\r\n".join(["POST /mcp HTTP/1.1", *lines, "", ""]).encode() + request.content)
+        connection.sendall(
+            "\r\n".join(["POST /mcp HTTP/1.1", *lines, "", ""]).encode() + request.content
+        )
         assert probe.begun.acquire(timeout=PATIENCE)
     assert probe.noticed.wait(PATIENCE)
 
@@ -582,7 +686,9 @@ def test_when_the_server_stops_what_it_began_is_answered(tmp_path: Path, probe: 
             for _ in range(2):
                 assert probe.begun.acquire(timeout=PATIENCE)
             listens = ann.http.send(ann.request("GET"), stream=True)
-        assert text_of(plain.result(PATIENCE).json()) == "cancelled", "a call that waits is told to end"
+        assert text_of(plain.result(PATIENCE).json()) == "cancelled", (
+            "a call that waits is told to end"
+        )
         assert text_of(answers(stream.result(PATIENCE).text)[-1]) == "cancelled"
         assert answers(listens.read().decode()) == []
     made.service.close()
@@ -611,7 +717,9 @@ def test_the_edge_hands_requests_over_and_counts_and_logs_them(
 ) -> None:
     caplog.set_level("INFO", "recollect.serve")
     body = json.dumps(initialize()).encode()
-    answer = asyncio.run(raw(alone, "POST", path, headers=[("content-type", "application/json")], body=body))
+    answer = asyncio.run(
+        raw(alone, "POST", path, headers=[("content-type", "application/json")], body=body)
+    )
     assert answer.status == 200
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["cache-control"] == "no-store"
@@ -643,24 +751,47 @@ def test_the_edge_comes_first(ann: Someone) -> None:
     body = message("tools/list")
     for method in ("POST", "GET", "DELETE"):
         content = json.dumps(body).encode()
-        assert is_ours(ann.http.send(ann.request(method, content=content, host="evil.example")), 421)
-        assert is_ours(ann.http.send(ann.request(method, content=content, origin="https://evil.example")), 403)
+        assert is_ours(
+            ann.http.send(ann.request(method, content=content, host="evil.example")), 421
+        )
+        assert is_ours(
+            ann.http.send(ann.request(method, content=content, origin="https://evil.example")), 403
+        )
         assert is_ours(ann.http.send(ann.request(method, content=content, origin="null")), 403)
         assert is_ours(ann.http.send(ann.request(method, content=content, authorization=None)), 401)
-        assert is_ours(ann.http.send(ann.request(method, content=content, authorization="Bearer rk_x")), 401)
+        assert is_ours(
+            ann.http.send(ann.request(method, content=content, authorization="Bearer rk_x")), 401
+        )
     assert is_ours(
-        ann.http.send(ann.request("POST", f"/mcp?key={ann.key}", json.dumps(body).encode(), authorization=None)), 401
+        ann.http.send(
+            ann.request(
+                "POST", f"/mcp?key={ann.key}", json.dumps(body).encode(), authorization=None
+            )
+        ),
+        401,
     )
 
 
-ELSEWHERE = ("user", "user_id", "_context", "db_paths", "namespace", "owner", "home", "agent", "scopes", "library")
+ELSEWHERE = (
+    "user",
+    "user_id",
+    "_context",
+    "db_paths",
+    "namespace",
+    "owner",
+    "home",
+    "agent",
+    "scopes",
+    "library",
+)
 
 
 def overrides(victim: str) -> dict[str, Any]:
     return {name: victim for name in ELSEWHERE} | {
-        "_context": {"user_id": victim, "client_id": "x", "db_paths": {"chacha": f"/{victim}"}}, "agent": False,
+        "_context": {"user_id": victim, "client_id": "x", "db_paths": {"chacha": f"/{victim}"}},
+        "agent": False,
         "scopes": ["admin"],
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])
@@ -668,12 +799,18 @@ def test_nothing_that_is_sent_changes_who_asks(web: Web, probe: Probe, era: str)
     victim, mallory = web.someone(), web.someone(("read",), agent=True, toolsets=("conversations",))
     claims = overrides(victim.user)
     config = base64.b64encode(json.dumps(claims).encode()).decode()
-    headers = {f"X-{name.replace('_', '-').strip('-')}": str(value) for name, value in claims.items()}
-    headers |= {"X-User": victim.user, "X-User-Id": victim.user, "X-Forwarded-User": victim.user, "mcp-config": config,
-                "X-MCP-Toolsets": "all", "Mcp-Param-user": victim.user}  # fmt: skip
-    path = (
-        f"/mcp?user={victim.user}&user_id={victim.user}&config={config.replace('+', '%2B')}&scopes=admin&toolsets=all"
-    )
+    headers = {
+        f"X-{name.replace('_', '-').strip('-')}": str(value) for name, value in claims.items()
+    }
+    headers |= {
+        "X-User": victim.user,
+        "X-User-Id": victim.user,
+        "X-Forwarded-User": victim.user,
+        "mcp-config": config,
+        "X-MCP-Toolsets": "all",
+        "Mcp-Param-user": victim.user,
+    }
+    path = f"/mcp?user={victim.user}&user_id={victim.user}&config={config.replace('+', '%2B')}&scopes=admin&toolsets=all"
     asked = call(meta={**claims, "config": claims, "progressToken": "x"})
     asked["params"] |= claims
     if era == NEW:
@@ -685,9 +822,23 @@ def test_nothing_that_is_sent_changes_who_asks(web: Web, probe: Probe, era: str)
     answer = mallory.post(asked, path, **{**headers, "accept": "application/json"})
     assert text_of(answer.json()) == f"for {mallory.user}"
     context = probe.contexts[-1]
-    assert (context.user, context.agent, context.scopes) == (mallory.user, True, frozenset(("read",)))
-    assert set(context.config) <= {"snippet_length", "max_tokens", "sibling_window", "order_by", "chars_per_token"}
-    listed = mallory.post(message("tools/list"), path) if era == OLD else mallory.ask(message("tools/list"), path)
+    assert (context.user, context.agent, context.scopes) == (
+        mallory.user,
+        True,
+        frozenset(("read",)),
+    )
+    assert set(context.config) <= {
+        "snippet_length",
+        "max_tokens",
+        "sibling_window",
+        "order_by",
+        "chars_per_token",
+    }
+    listed = (
+        mallory.post(message("tools/list"), path)
+        if era == OLD
+        else mallory.ask(message("tools/list"), path)
+    )
     assert [tool["name"] for tool in listed.json()["result"]["tools"]] == ["conversation_search"]
 
 
@@ -697,7 +848,10 @@ def test_no_tool_shows_what_another_user_has(served: Web, offered: Tool) -> None
     victim, mallory = served.someone(), served.someone()
     served.remember(victim.user, "the canary sings", "canary")
     with served.world.service.libraries.borrow(victim.user) as library:
-        said = {"role": "user", "content": "We decided that the canary sings at 7, because it likes the morning."}
+        said = {
+            "role": "user",
+            "content": "We decided that the canary sings at 7, because it likes the morning.",
+        }
         library.add_conversation("perch", "The canary", messages=[said])
         library.index()
         observed = library.memory.search("canary").observations[0].observation.id
@@ -705,24 +859,45 @@ def test_no_tool_shows_what_another_user_has(served: Web, offered: Tool) -> None
             "chats": library.conversations()[0][0].id,
             "notes": library.knowledge.create("notes", {"content": "the canary sings"}).id,
             "media": library.knowledge.create("media", {"content": "the canary sings"}).id,
-            "characters": library.knowledge.create("characters", {"name": "canary", "scenario": "it sings"}).id,
-            "prompts": library.knowledge.create("prompts", {"name": "canary", "user_prompt": "it sings"}).id,
+            "characters": library.knowledge.create(
+                "characters", {"name": "canary", "scenario": "it sings"}
+            ).id,
+            "prompts": library.knowledge.create(
+                "prompts", {"name": "canary", "user_prompt": "it sings"}
+            ).id,
         }
     source = next((source for source in items if tool.startswith(source)), "notes")
     profile = {"research": "/mcp/research", "memory": "/mcp/memory"}.get(offered.toolset, "/mcp")
-    honest = {"query": "canary", "thread_name": "canary", "thread_id": "canary", "content": "x", "author": "m",
-              "after_seq": 0, "timeout_seconds": 0, "id": f"{source}://{items[source]}", "scope": "all",
-              "source": source, "retrieval": {"mode": "full"}, "ids": [observed], "path": "/default/perch.jsonl",
-              "anchor": observed, "confirm": True}  # fmt: skip
+    honest = {
+        "query": "canary",
+        "thread_name": "canary",
+        "thread_id": "canary",
+        "content": "x",
+        "author": "m",
+        "after_seq": 0,
+        "timeout_seconds": 0,
+        "id": f"{source}://{items[source]}",
+        "scope": "all",
+        "source": source,
+        "retrieval": {"mode": "full"},
+        "ids": [observed],
+        "path": "/default/perch.jsonl",
+        "anchor": observed,
+        "confirm": True,
+    }
     for name in ("note_id", "media_id", "conversation_id", "character_id", "prompt_id_or_name"):
         honest[name] = items[source]
-    arguments = {name: value for name, value in honest.items() if name in offered.input_schema["properties"]}
+    arguments = {
+        name: value for name, value in honest.items() if name in offered.input_schema["properties"]
+    }
     plain = mallory.ask(call(tool, **arguments), profile)
     assert "sings" not in plain.text
     for name, value in overrides(victim.user).items():
         answer = mallory.ask(call(tool, **arguments, **{name: value}), profile)
         assert answer.status_code == 200
-        assert answer.json()["result"]["isError"] is True, "an argument that a tool does not have is refused"
+        assert answer.json()["result"]["isError"] is True, (
+            "an argument that a tool does not have is refused"
+        )
         assert "sings" not in answer.text
     with served.world.service.libraries.borrow(victim.user) as library:
         assert library.conversation("perch").passages, "nobody forgets for somebody else"
@@ -752,18 +927,25 @@ def test_many_clients_with_the_same_ids_get_their_own_answers(served: Web) -> No
 
 def test_a_key_sees_the_tools_that_it_may_use(web: Web) -> None:
     def tools(who: Someone, path: str = "/mcp") -> list[str]:
-        return [tool["name"] for tool in who.ask(message("tools/list"), path).json()["result"]["tools"]]
+        return [
+            tool["name"] for tool in who.ask(message("tools/list"), path).json()["result"]["tools"]
+        ]
 
     everybody = web.someone()
     for profile, toolsets in PROFILES.items():
         path = "/mcp" if profile == "default" else f"/mcp/{profile}"
         left_out = LEFT_OUT.get(profile, ())
-        listed = [tool.name for tool in TOOLS if tool.toolset in toolsets and tool.name not in left_out]
+        listed = [
+            tool.name for tool in TOOLS if tool.toolset in toolsets and tool.name not in left_out
+        ]
         assert tools(everybody, path) == listed
     reader = web.someone(("read",))
     assert "msg_post" in tools(everybody)
     assert "msg_post" not in tools(reader)
-    assert (reader.ask(call("msg_post")).status_code, code(reader.ask(call("msg_post")))) == (400, -32602)
+    assert (reader.ask(call("msg_post")).status_code, code(reader.ask(call("msg_post")))) == (
+        400,
+        -32602,
+    )
     assert tools(web.someone(toolsets=("conversations",))) == ["conversation_search"]
     assert tools(web.someone(toolsets=("conversations",)), "/mcp/research") == []
     for path in ("/mcp/nothing", "/mcp/ws", "/mcp/research/x", "/mcp/"):
@@ -815,7 +997,9 @@ def test_calls_are_limited_by_user_and_tool(limited: Web, probe: Probe) -> None:
     assert is_ours(ann.ask(message("tools/list")), 429), "requests are counted, too"
 
 
-def test_too_many_calls_at_once_are_refused(web: Web, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_calls_at_once_are_refused(
+    web: Web, probe: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(calls, "LIMITS", replace(LIMITS, mcp_calls_each_user=1))
     ann = web.someone()
     ann.begin()
@@ -831,7 +1015,9 @@ def test_too_many_calls_at_once_are_refused(web: Web, probe: Probe, monkeypatch:
         assert "result" in waits.result(PATIENCE).json()
 
 
-def test_searches_take_turns_with_those_of_other_routes(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searches_take_turns_with_those_of_other_routes(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now, most, lock = 0, 0, threading.Lock()
     together = threading.Barrier(LIMITS.searches_at_once)
 
@@ -848,7 +1034,9 @@ def test_searches_take_turns_with_those_of_other_routes(web: Web, monkeypatch: p
     monkeypatch.setattr(Toolset, "conversation_search", watched)
     ann = web.someone()
     with ThreadPoolExecutor(12) as aside:
-        assert {answer.status_code for answer in aside.map(lambda _: ann.post(call()), range(12))} == {200}
+        assert {
+            answer.status_code for answer in aside.map(lambda _: ann.post(call()), range(12))
+        } == {200}
     assert most == LIMITS.searches_at_once
 
 
@@ -867,11 +1055,17 @@ def test_what_is_refused_or_left_leaves_nothing_behind(tmp_path: Path) -> None:
                 await raw(app, method, "/mcp", body=begin)  # no key
             assert (await raw(app, "GET", "/mcp", headers=[key])).status == 400
             assert (await raw(app, "DELETE", "/mcp", headers=[key])).status == 400
-            assert (await raw(app, "HEAD", "/mcp", headers=[key, ("accept", "*/*"), unknown])).status == 404
+            assert (
+                await raw(app, "HEAD", "/mcp", headers=[key, ("accept", "*/*"), unknown])
+            ).status == 404
             assert (await raw(app, "POST", "/mcp", headers=[key, json_], body=b"{")).status == 400
-            assert (await raw(app, "POST", "/mcp", headers=[key, json_, unknown], body=b"{}")).status == 404
+            assert (
+                await raw(app, "POST", "/mcp", headers=[key, json_, unknown], body=b"{}")
+            ).status == 404
             version = ("mcp-protocol-version", "x")
-            assert (await raw(app, "POST", "/mcp", headers=[key, json_, version], body=b"{}")).status == 400
+            assert (
+                await raw(app, "POST", "/mcp", headers=[key, json_, version], body=b"{}")
+            ).status == 400
 
     async def begun(count: int, end: bool) -> None:
         for _ in range(count):
@@ -897,7 +1091,11 @@ def test_what_is_refused_or_left_leaves_nothing_behind(tmp_path: Path) -> None:
         assert await growth(begun, 1_000, False) < 10_000_000
         await begun(200, end=False)
         assert len(app.state.mcp.sessions) == LIMITS.mcp_sessions_each_user
-        assert (len(app.state.mcp.kept), len(app.state.mcp._tasks), len(app.state.mcp._contexts)) == (0, 0, 0)
+        assert (
+            len(app.state.mcp.kept),
+            len(app.state.mcp._tasks),
+            len(app.state.mcp._contexts),
+        ) == (0, 0, 0)
 
     asyncio.run(everything())
     app.state.mcp.close()

@@ -41,15 +41,37 @@ def agent(made: MakeCaller) -> Caller:
 @pytest.fixture
 def filled(library: Library) -> Library:
     """One conversation with one observation, both with characters that nobody sees."""
-    library.add_conversation("c1", f"Animals{TAGS}", namespace="/home/me/zoo", messages=[
-        {"id": "m0", "role": "user", "content": f"what is a quagga?{TAGS}", "created_at": "2025-02-10T14:00:00+00:00"},
-        {"id": "m1", "role": "assistant", "content": "a kind of zebra", "created_at": "2025-02-10T14:01:00+00:00"},
-    ])  # fmt: skip
+    library.add_conversation(
+        "c1",
+        f"Animals{TAGS}",
+        namespace="/home/me/zoo",
+        messages=[
+            {
+                "id": "m0",
+                "role": "user",
+                "content": f"what is a quagga?{TAGS}",
+                "created_at": "2025-02-10T14:00:00+00:00",
+            },
+            {
+                "id": "m1",
+                "role": "assistant",
+                "content": "a kind of zebra",
+                "created_at": "2025-02-10T14:01:00+00:00",
+            },
+        ],
+    )
     document = library.conversation("c1")
     one = Observation(
-        "obs-1", "learning", f"The quagga is a zebra{TAGS}", "c1", ("m0", "m1"), project="/home/me/zoo",
-        facts=(f"It is extinct{TAGS}",), created_at=document.created_at, lines=(5, 12),
-    )  # fmt: skip
+        "obs-1",
+        "learning",
+        f"The quagga is a zebra{TAGS}",
+        "c1",
+        ("m0", "m1"),
+        project="/home/me/zoo",
+        facts=(f"It is extinct{TAGS}",),
+        created_at=document.created_at,
+        lines=(5, 12),
+    )
     library.store.observe("c1", document.version, as_document(document, [one]))
     return library
 
@@ -72,10 +94,14 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.usefixtures("filled")
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
-def test_no_answer_holds_what_nobody_sees(agent: Caller, tool: str, arguments: dict[str, Any]) -> None:
+def test_no_answer_holds_what_nobody_sees(
+    agent: Caller, tool: str, arguments: dict[str, Any]
+) -> None:
     result = agent.call(tool, arguments)
     assert result["isError"] is False
-    assert TAGS[0] not in str(result) and "quagga" in str(result).lower() + " quagga" * (tool == "forget")
+    assert TAGS[0] not in str(result) and "quagga" in str(result).lower() + " quagga" * (
+        tool == "forget"
+    )
 
 
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
@@ -105,7 +131,9 @@ def test_a_confirmation_must_be_one(agent: Caller, filled: Library) -> None:
     assert filled.conversations()[1] == 0
 
 
-def test_people_read_what_agents_do_not(made: MakeCaller, filled: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_people_read_what_agents_do_not(
+    made: MakeCaller, filled: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     filled.store.append("c1", Passage("x", "user", "the okapi hides", visibility="human_only"))
     arguments = {"path": "/zoo/c1.jsonl"}
     assert "okapi" in text_of(made(agent=False).call("read", arguments))
@@ -131,26 +159,53 @@ def test_a_search_out_of_time_is_an_error(agent: Caller, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("tool", "arguments", "error"),
     [
-        ("search", {"query": "quagga", "projects": [7]}, "Invalid projects: expected a list of strings."),
+        (
+            "search",
+            {"query": "quagga", "projects": [7]},
+            "Invalid projects: expected a list of strings.",
+        ),
         ("search", {"query": "quagga", "limit": "many"}, "Invalid limit: expected a number."),
-        ("search", {"query": "quagga", "response_format": "xml"}, "Invalid response_format: 'xml'."),
+        (
+            "search",
+            {"query": "quagga", "response_format": "xml"},
+            "Invalid response_format: 'xml'.",
+        ),
         ("get_observations", {"ids": {"a": 1}}, "Invalid ids: expected a list of strings."),
         ("read", {"path": 7}, "Invalid path: expected a string."),
-        ("read", {"path": "/zoo/c1.jsonl", "startLine": 1.5}, "Invalid line range: startLine must be a whole number."),
-        ("read", {"path": "/zoo/c1.jsonl", "endLine": True}, "Invalid line range: endLine must be a whole number."),
+        (
+            "read",
+            {"path": "/zoo/c1.jsonl", "startLine": 1.5},
+            "Invalid line range: startLine must be a whole number.",
+        ),
+        (
+            "read",
+            {"path": "/zoo/c1.jsonl", "endLine": True},
+            "Invalid line range: endLine must be a whole number.",
+        ),
         ("timeline", {}, "anchor must not be empty"),
         ("forget", {}, "Say what to forget"),
         ("forget", {"ids": ["obs-1"], "scope": "world"}, "Invalid scope: 'world'."),
     ],
-)  # fmt: skip
-def test_wrong_arguments_are_named(agent: Caller, tool: str, arguments: dict[str, Any], error: str) -> None:
+)
+def test_wrong_arguments_are_named(
+    agent: Caller, tool: str, arguments: dict[str, Any], error: str
+) -> None:
     result = agent.call(tool, arguments)
     assert result["isError"] is True and text_of(result).startswith(error)
 
 
 @pytest.mark.usefixtures("filled")
 def test_what_is_nearly_right_is_taken(agent: Caller) -> None:
-    nearly = {"query": "quagga", "limit": "3", "types": "learning", "after": None, "before": "", "mode": None}
+    nearly = {
+        "query": "quagga",
+        "limit": "3",
+        "types": "learning",
+        "after": None,
+        "before": "",
+        "mode": None,
+    }
     assert "obs-1" in text_of(agent.call("search", nearly))
-    assert "quagga" in text_of(agent.call("read", {"path": "/zoo/c1.jsonl", "startLine": "5", "endLine": 12.0}))
+    assert "quagga" in text_of(
+        agent.call("read", {"path": "/zoo/c1.jsonl", "startLine": "5", "endLine": 12.0})
+    )
     assert "The quagga is a zebra" in text_of(agent.call("get_observations", {"ids": "obs-1"}))

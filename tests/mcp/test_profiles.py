@@ -15,9 +15,19 @@ from recollect.serve.mcp.protocol import Dispatcher
 BUS = ["bus_connect", "thread_list", "msg_post", "msg_list", "msg_wait", "msg_search"]
 KNOWLEDGE = ["knowledge_search", "knowledge_get"]
 SOURCES = [
-    "notes_search", "notes_get", "notes_write", "media_search", "media_get", "media_transcript", "chats_search",
-    "chats_get", "characters_search", "characters_get", "prompts_search", "prompts_get",
-]  # fmt: skip
+    "notes_search",
+    "notes_get",
+    "notes_write",
+    "media_search",
+    "media_get",
+    "media_transcript",
+    "chats_search",
+    "chats_get",
+    "characters_search",
+    "characters_get",
+    "prompts_search",
+    "prompts_get",
+]
 MEMORY = ["search", "get_observations", "read", "timeline", "forget"]
 EVERY = ["conversation_search", *BUS, *KNOWLEDGE, *SOURCES, *MEMORY]
 DEFAULT = [name for name in EVERY if name not in ("timeline", "forget")]
@@ -67,7 +77,7 @@ def listed(dispatcher: Dispatcher, **params: Any) -> list[str]:
         ({"allowed": {"research", "unheard-of"}, "toolsets": ["all"]}, RESEARCH),
         ({"allowed": set()}, []),
     ],
-)  # fmt: skip
+)
 def test_which_tools_are_listed(options: dict[str, Any], expected: list[str]) -> None:
     catalog = Catalog(**options)
     assert names(catalog) == expected
@@ -78,7 +88,10 @@ def test_which_tools_are_listed(options: dict[str, Any], expected: list[str]) ->
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_profile_lists_alike_to_everybody(profile: str) -> None:
     assert Catalog(profile).listing() == Catalog().variant(profile=profile).listing()
-    for reader in (Catalog(profile, read_only=True), Catalog().variant(profile=profile, read_only=True)):
+    for reader in (
+        Catalog(profile, read_only=True),
+        Catalog().variant(profile=profile, read_only=True),
+    ):
         assert all(tool["annotations"]["readOnlyHint"] for tool in reader.listing())
 
 
@@ -93,7 +106,12 @@ def test_a_tool_that_is_not_offered_does_not_exist() -> None:
 
 def introduced(catalog: Catalog, name: str) -> Dispatcher:
     dispatcher = Dispatcher(catalog)
-    ask(dispatcher, "initialize", protocolVersion="2025-06-18", clientInfo={"name": name, "version": "1.0.0"})
+    ask(
+        dispatcher,
+        "initialize",
+        protocolVersion="2025-06-18",
+        clientInfo={"name": name, "version": "1.0.0"},
+    )
     return dispatcher
 
 
@@ -113,7 +131,9 @@ def test_whoever_introduces_itself_anew_is_somebody_else() -> None:
     assert dispatcher.client == "codex"
 
 
-@pytest.mark.parametrize("options", [{"profile": "letta"}, {"toolsets": ["default"]}, {"tools": ["msg_list"]}])
+@pytest.mark.parametrize(
+    "options", [{"profile": "letta"}, {"toolsets": ["default"]}, {"tools": ["msg_list"]}]
+)
 def test_openais_client_gets_what_was_chosen_where_something_was(options: dict[str, Any]) -> None:
     assert listed(introduced(Catalog(**options), "openai-mcp")) == names(Catalog(**options))
 
@@ -136,8 +156,12 @@ def tokens(profile: str) -> int:
     return len(json.dumps({"tools": Catalog(profile).listing()}, separators=(",", ":"))) // 4
 
 
-@pytest.mark.parametrize(("profile", "most"), [("default", 3_000), ("research", 900), ("letta", 500)])
-def test_a_list_costs_few_tokens(profile: str, most: int, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("profile", "most"), [("default", 3_000), ("research", 900), ("letta", 500)]
+)
+def test_a_list_costs_few_tokens(
+    profile: str, most: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     cost = tokens(profile)
     with capsys.disabled():
         print(f"\ntools/list of the profile {profile}: {cost} tokens")

@@ -39,7 +39,9 @@ async def session(who: Someone, mode: str, path: str = "/mcp", app: Any = None) 
     async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE, transport=inside) as http:
         transport = streamable_http_client(who.address + path, http_client=http)
         async with Client(transport, mode=mode, read_timeout_seconds=PATIENCE) as client:
-            found = await client.call_tool("conversation_search", {"query": "东京 tower"}, progress_callback=progress)
+            found = await client.call_tool(
+                "conversation_search", {"query": "东京 tower"}, progress_callback=progress
+            )
             refused = await client.call_tool("conversation_search", {"limit": "many"})
             with pytest.raises(MCPError) as unknown:
                 await client.call_tool("no_such_tool", {})
@@ -67,11 +69,15 @@ def test_the_python_sdk_lists_and_calls_the_tool(served: Web, mode: str, version
 
 
 @pytest.mark.parametrize(("mode", "version"), ERAS)
-def test_the_python_sdk_talks_to_the_app_without_a_socket(place: str, user: str, mode: str, version: str) -> None:
+def test_the_python_sdk_talks_to_the_app_without_a_socket(
+    place: str, user: str, mode: str, version: str
+) -> None:
     service = Service(placed(place), ServiceConfig(rate_per_minute=0))
     text, _ = new_key(service.keys, user, "", ("read",))
     app = make_app(service)
-    found = asyncio.run(session(Someone("http://127.0.0.1:8765", text, user), mode, "/mcp/letta", app))
+    found = asyncio.run(
+        session(Someone("http://127.0.0.1:8765", text, user), mode, "/mcp/letta", app)
+    )
     assert (found["version"], found["tools"]) == (version, ["conversation_search"])
     assert found["found"] == ("No matching messages.", False)
     app.state.mcp.close()
@@ -85,7 +91,9 @@ def test_the_python_sdk_reads_resources_and_prompts(web: Web, mode: str, version
     web.remember(ann.user, CONTENT, "Travel")
 
     async def read() -> tuple[str, str]:
-        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {ann.key}"}, timeout=PATIENCE) as http:
+        async with httpx2.AsyncClient(
+            headers={"Authorization": f"Bearer {ann.key}"}, timeout=PATIENCE
+        ) as http:
             transport = streamable_http_client(f"{ann.address}/mcp", http_client=http)
             async with Client(transport, mode=mode, read_timeout_seconds=PATIENCE) as client:
                 resource = (await client.list_resources()).resources[0]
@@ -116,8 +124,12 @@ def test_every_transport_lists_and_answers_the_same(web: Web, tmp_path: Path, pr
         library.add_conversation(id="c1", title="Travel", messages=[message_])
     path = "/mcp" if profile == "default" else f"/mcp/{profile}"
     tool = "search" if profile == "research" else "conversation_search"
-    asked = [message("tools/list", 1), call(tool, 2, query="tower", strange=1), message("prompts/list", 3),
-             message("resources/templates/list", 4)]  # fmt: skip
+    asked = [
+        message("tools/list", 1),
+        call(tool, 2, query="tower", strange=1),
+        message("prompts/list", 3),
+        message("resources/templates/list", 4),
+    ]
     if profile != "research":
         asked.append(call(tool, 5, query="tower"))
     over_http = [ann.post(each, path).json() for each in asked]
@@ -133,9 +145,17 @@ def test_every_transport_lists_and_answers_the_same(web: Web, tmp_path: Path, pr
 
 async def over_stdio(home: str, profile: str, asked: list[dict[str, Any]]) -> list[Any]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", START, "--home", home, "--profile", profile,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=10_000_000,
-    )  # fmt: skip
+        sys.executable,
+        "-c",
+        START,
+        "--home",
+        home,
+        "--profile",
+        profile,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=10_000_000,
+    )
     assert process.stdin is not None and process.stdout is not None
     found = []
     for each in asked:
@@ -154,10 +174,18 @@ def test_the_python_sdk_sees_the_same_over_stdio_and_http(web: Web, tmp_path: Pa
             return [tool.model_dump() for tool in (await client.list_tools()).tools]
 
     async def both() -> tuple[list[Any], list[Any]]:
-        server = StdioServerParameters(command=sys.executable, args=["-c", START, "--home", str(tmp_path / "home")])
-        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {ann.key}"}, timeout=PATIENCE) as http:
-            remote = Client(streamable_http_client(f"{ann.address}/mcp", http_client=http), mode="auto")
-            return await listed(Client(server, mode="auto", read_timeout_seconds=PATIENCE)), await listed(remote)
+        server = StdioServerParameters(
+            command=sys.executable, args=["-c", START, "--home", str(tmp_path / "home")]
+        )
+        async with httpx2.AsyncClient(
+            headers={"Authorization": f"Bearer {ann.key}"}, timeout=PATIENCE
+        ) as http:
+            remote = Client(
+                streamable_http_client(f"{ann.address}/mcp", http_client=http), mode="auto"
+            )
+            return await listed(
+                Client(server, mode="auto", read_timeout_seconds=PATIENCE)
+            ), await listed(remote)
 
     local, remote = asyncio.run(both())
     assert local == remote

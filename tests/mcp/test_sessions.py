@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.preferences import DEFAULTS, KNOBS, ORDERS, chosen, clamped, preferences
-from recollect.serve.mcp.sessions import LONGEST_QUERY, MOST_QUERIES, MOST_SEEN, Session, Sessions, is_key
+from recollect.serve.mcp.sessions import (
+    LONGEST_QUERY,
+    MOST_QUERIES,
+    MOST_SEEN,
+    Session,
+    Sessions,
+    is_key,
+)
 
 
 def config(value: Any) -> str:
@@ -47,7 +54,9 @@ def test_it_can_start_over_with_some_of_it() -> None:
     session = Session()
     session.returned(["a", "b", "other"])
     session.forget(["a", "b"])
-    assert session.unseen(["other", "a", "b"]) == ["a", "b"], "only those are forgotten that were named"
+    assert session.unseen(["other", "a", "b"]) == ["a", "b"], (
+        "only those are forgotten that were named"
+    )
     assert session.unseen([]) == []
 
 
@@ -63,7 +72,9 @@ def test_the_last_queries_are_kept_and_shortened() -> None:
     session = Session()
     for number in range(50):
         session.asked(f"{number} " + "x" * 1_000)
-    assert [query.split()[0] for query in session.recent_queries] == [str(n) for n in range(50 - MOST_QUERIES, 50)]
+    assert [query.split()[0] for query in session.recent_queries] == [
+        str(n) for n in range(50 - MOST_QUERIES, 50)
+    ]
     assert {len(query) for query in session.recent_queries} == {LONGEST_QUERY}
 
 
@@ -76,15 +87,24 @@ def test_an_argument_wins_over_the_session_and_that_over_the_default() -> None:
     wanted = session.config(preferences({"max_tokens": 2_000}))
     assert chosen("snippet_length", 50, wanted) == 50
     assert chosen("snippet_length", None, wanted) == 100
-    assert chosen("max_tokens", None, wanted) == 2_000, "what a request prefers wins over its session"
+    assert chosen("max_tokens", None, wanted) == 2_000, (
+        "what a request prefers wins over its session"
+    )
     assert chosen("sibling_window", None, wanted) == DEFAULTS["sibling_window"]
     assert chosen("order_by", "recent", wanted) == "recent"
     assert chosen("order_by", "worst", wanted) == "relevance"
 
 
 def test_a_config_in_base64_is_read_and_all_else_in_it_ignored() -> None:
-    given_ = {"snippet_length": 120, "order_by": "recent", "user_id": "mallory", "_context": {"user": "mallory"},
-              "db_paths": ["/etc"], "api_key": "rk_x", "scopes": ["admin"]}  # fmt: skip
+    given_ = {
+        "snippet_length": 120,
+        "order_by": "recent",
+        "user_id": "mallory",
+        "_context": {"user": "mallory"},
+        "db_paths": ["/etc"],
+        "api_key": "rk_x",
+        "scopes": ["admin"],
+    }
     wanted = {"snippet_length": 120, "order_by": "recent"}
     assert preferences(config(given_)) == preferences(given_) == wanted
     assert preferences(config(given_).rstrip("=")) == wanted
@@ -93,32 +113,71 @@ def test_a_config_in_base64_is_read_and_all_else_in_it_ignored() -> None:
 
 @pytest.mark.parametrize(
     "garbage",
-    [None, "", "!", "====", "\u00e9", "W10=", config([1]), config("x"), config(None),
-     "[" * 5_000, config({"a": "x" * 10**6}), base64.b64encode(b"\xff\xfe").decode(),
-     base64.b64encode(b"[" * 3_000).decode(), 7, [], b"x"],
-)  # fmt: skip
+    [
+        None,
+        "",
+        "!",
+        "====",
+        "\u00e9",
+        "W10=",
+        config([1]),
+        config("x"),
+        config(None),
+        "[" * 5_000,
+        config({"a": "x" * 10**6}),
+        base64.b64encode(b"\xff\xfe").decode(),
+        base64.b64encode(b"[" * 3_000).decode(),
+        7,
+        [],
+        b"x",
+    ],
+)
 def test_a_config_that_is_none_says_nothing(garbage: Any) -> None:
     assert preferences(garbage) == {}
 
 
 @pytest.mark.parametrize(
     ("name", "value", "result"),
-    [("chars_per_token", 0, 1), ("chars_per_token", -1, 1), ("chars_per_token", 1e-9, 1),
-     ("chars_per_token", "NaN", None), ("chars_per_token", 3.5, 3.5), ("chars_per_token", float("nan"), None),
-     ("max_tokens", 1e12, 50_000), ("max_tokens", 10**400, 50_000), ("max_tokens", -(10**400), None),
-     ("snippet_length", -1, 10), ("snippet_length", 1e9, 1_000), ("snippet_length", "250", 250),
-     ("snippet_length", True, None), ("snippet_length", [5], None), ("sibling_window", 1e9, 20),
-     ("sibling_window", float("inf"), 20), ("order_by", "RECENT", None), ("order_by", 1, None),
-     ("user_id", 1, None), ("limit", 5, None)],
-)  # fmt: skip
+    [
+        ("chars_per_token", 0, 1),
+        ("chars_per_token", -1, 1),
+        ("chars_per_token", 1e-9, 1),
+        ("chars_per_token", "NaN", None),
+        ("chars_per_token", 3.5, 3.5),
+        ("chars_per_token", float("nan"), None),
+        ("max_tokens", 1e12, 50_000),
+        ("max_tokens", 10**400, 50_000),
+        ("max_tokens", -(10**400), None),
+        ("snippet_length", -1, 10),
+        ("snippet_length", 1e9, 1_000),
+        ("snippet_length", "250", 250),
+        ("snippet_length", True, None),
+        ("snippet_length", [5], None),
+        ("sibling_window", 1e9, 20),
+        ("sibling_window", float("inf"), 20),
+        ("order_by", "RECENT", None),
+        ("order_by", 1, None),
+        ("user_id", 1, None),
+        ("limit", 5, None),
+    ],
+)
 def test_preferences_are_clamped(name: str, value: Any, result: Any) -> None:
     assert clamped(name, value) == result
 
 
-@given(st.dictionaries(
-    st.sampled_from([*DEFAULTS, "user_id", "limit"]),
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20), st.lists(st.integers())),
-))  # fmt: skip
+@given(
+    st.dictionaries(
+        st.sampled_from([*DEFAULTS, "user_id", "limit"]),
+        st.one_of(
+            st.none(),
+            st.booleans(),
+            st.integers(),
+            st.floats(),
+            st.text(max_size=20),
+            st.lists(st.integers()),
+        ),
+    )
+)
 def test_whatever_is_preferred_stays_within_its_bounds(wild: dict[str, Any]) -> None:
     for name, value in preferences(wild).items():
         if name == "order_by":

@@ -48,12 +48,26 @@ def ids(answer: Any) -> list[str]:
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_names_and_hints_are_those_of_the_contract(agent: Caller) -> None:
-    dotted = {tool["name"] for tool in Catalog(toolsets=["sources", "knowledge"], names="dotted").listing()}
+    dotted = {
+        tool["name"]
+        for tool in Catalog(toolsets=["sources", "knowledge"], names="dotted").listing()
+    }
     assert dotted == {
-        "notes.search", "notes.get", "notes.write", "media.search", "media.get", "media.transcript", "chats.search",
-        "chats.get", "characters.search", "characters.get", "prompts.search", "prompts.get", "knowledge.search",
+        "notes.search",
+        "notes.get",
+        "notes.write",
+        "media.search",
+        "media.get",
+        "media.transcript",
+        "chats.search",
+        "chats.get",
+        "characters.search",
+        "characters.get",
+        "prompts.search",
+        "prompts.get",
+        "knowledge.search",
         "knowledge.get",
-    }  # fmt: skip
+    }
     writing = [tool.name for tool in TOOLS if not tool.reads_only]
     assert writing == ["notes_write"]
     for tool in agent.catalog.listing():
@@ -65,16 +79,32 @@ def test_names_and_hints_are_those_of_the_contract(agent: Caller) -> None:
 
 
 def test_notes_are_written_found_read_and_changed(agent: Caller) -> None:
-    note = agent.answer("notes_write", title="Stables", content="The quagga sleeps.", keywords=["zoo"])
-    assert note.keys() == {"id", "source", "title", "uri", "version", "created_at", "last_modified", "tags"}
+    note = agent.answer(
+        "notes_write", title="Stables", content="The quagga sleeps.", keywords=["zoo"]
+    )
+    assert note.keys() == {
+        "id",
+        "source",
+        "title",
+        "uri",
+        "version",
+        "created_at",
+        "last_modified",
+        "tags",
+    }
     assert (note["title"], note["tags"], note["version"]) == ("Stables", ["zoo"], 1)
     assert note["uri"] == f"notes://{quote(note['id'], safe='')}"
     (found,) = agent.answer("notes_search", query="quagga", keywords=["zoo"])["results"]
     assert (found["id"], found["version"], found["tags"]) == (note["id"], 1, ["zoo"])
     assert agent.answer("notes_search", query="quagga", keywords=["farm"])["results"] == []
-    changed = agent.answer("notes_write", note_id=note["id"], content="The okapi sleeps.", version=1)
+    changed = agent.answer(
+        "notes_write", note_id=note["id"], content="The okapi sleeps.", version=1
+    )
     assert (changed["version"], changed["title"], changed["tags"]) == (2, "Stables", ["zoo"])
-    assert agent.answer("notes_get", note_id=note["id"], retrieval={"mode": "full"})["content"] == "The okapi sleeps."
+    assert (
+        agent.answer("notes_get", note_id=note["id"], retrieval={"mode": "full"})["content"]
+        == "The okapi sleeps."
+    )
     assert agent.answer("notes_search", query="quagga")["results"] == []
     assert agent.answer("notes_write", note_id=note["uri"], keywords=[])["tags"] is None
 
@@ -86,7 +116,9 @@ def test_whoever_changes_an_older_version_is_told(agent: Caller) -> None:
     assert "version 2" in refused
     assert not refused.startswith("Invalid arguments")
     assert agent.answer("notes_get", note_id=id_, retrieval={"mode": "full"})["content"] == "two"
-    assert agent.error("notes_write", note_id="none", content="x") == {"error": "Note not found: none"}
+    assert agent.error("notes_write", note_id="none", content="x") == {
+        "error": "Note not found: none"
+    }
 
 
 @pytest.mark.parametrize(
@@ -102,7 +134,9 @@ def test_whoever_changes_an_older_version_is_told(agent: Caller) -> None:
     ],
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_note_that_says_nothing_is_refused(agent: Caller, arguments: dict[str, Any], reason: str) -> None:
+def test_a_note_that_says_nothing_is_refused(
+    agent: Caller, arguments: dict[str, Any], reason: str
+) -> None:
     error = agent.error("notes_write", **arguments)["error"]
     assert error.startswith("Invalid arguments for notes_write: ")
     assert reason in error
@@ -111,53 +145,88 @@ def test_a_note_that_says_nothing_is_refused(agent: Caller, arguments: dict[str,
 # -- media -----------------------------------------------------------------------
 
 
-def test_media_are_found_by_type_and_date_and_read_where_they_were_found(agent: Caller, library: Library) -> None:
-    video = make(library, "media", title="Talk", media_type="video", transcript=SRT, created_at="2024-01-15")
-    paper = make(library, "media", title="Paper", media_type="pdf", content="A quagga.", created_at="2025-06-01")
+def test_media_are_found_by_type_and_date_and_read_where_they_were_found(
+    agent: Caller, library: Library
+) -> None:
+    video = make(
+        library, "media", title="Talk", media_type="video", transcript=SRT, created_at="2024-01-15"
+    )
+    paper = make(
+        library,
+        "media",
+        title="Paper",
+        media_type="pdf",
+        content="A quagga.",
+        created_at="2025-06-01",
+    )
     assert set(ids(agent.answer("media_search", query="quagga"))) == {video, paper}
     assert ids(agent.answer("media_search", query="quagga", media_types=["VIDEO"])) == [video]
     assert ids(agent.answer("media_search", query="quagga", date_from="2025-01-01")) == [paper]
     assert ids(agent.answer("media_search", query="quagga", date_to="2024-01-15")) == [video]
     recent = agent.answer("media_search", query="quagga", order_by="recent")["results"]
-    assert [r["last_modified"] for r in recent] == sorted((r["last_modified"] for r in recent), reverse=True)
+    assert [r["last_modified"] for r in recent] == sorted(
+        (r["last_modified"] for r in recent), reverse=True
+    )
     (found,) = agent.answer("media_search", query="nobody", media_types="video")["results"]
     assert found["loc"]["seconds"] == 5.5
     assert found["media_type"] == "video"
-    read = agent.answer("media_get", media_id=video, retrieval={"mode": "chunk", "loc": found["loc"]})
+    read = agent.answer(
+        "media_get", media_id=video, retrieval={"mode": "chunk", "loc": found["loc"]}
+    )
     assert "Nobody saw it since." in read["content"]
     assert "is not a date" in agent.error("media_search", query="x", date_from="soon")["error"]
 
 
-def test_a_transcript_comes_in_every_format(agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transcript_comes_in_every_format(
+    agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     id_ = make(library, "media", title="Talk", media_type="video", transcript=SRT)
     answer = agent.answer("media_transcript", media_id=id_)
     assert answer.keys() == {"content"}
     assert " ".join(answer["content"].split()) == "The quagga is extinct. Nobody saw it since."
-    assert "00:00:05,500 --> 00:00:09,000" in agent.answer("media_transcript", media_id=id_, format="srt")["content"]
-    assert agent.answer("media_transcript", media_id=id_, format="vtt")["content"].startswith("WEBVTT")
+    assert (
+        "00:00:05,500 --> 00:00:09,000"
+        in agent.answer("media_transcript", media_id=id_, format="srt")["content"]
+    )
+    assert agent.answer("media_transcript", media_id=id_, format="vtt")["content"].startswith(
+        "WEBVTT"
+    )
     cues = agent.answer("media_transcript", media_id=f"media://{id_}", format="json")["content"]
     assert [cue["start"] for cue in cues["segments"]] == [1.0, 5.5]
     timed = agent.answer("media_transcript", media_id=id_, include_timestamps=True)["content"]
     assert "0:05" in timed
     monkeypatch.setattr(sources, "TRANSCRIPT_LENGTH", 10)
     monkeypatch.setattr(sources, "MOST_CUES", 1)
-    assert len(agent.answer("media_transcript", media_id=id_, format="json")["content"]["segments"]) == 1
+    assert (
+        len(agent.answer("media_transcript", media_id=id_, format="json")["content"]["segments"])
+        == 1
+    )
     assert "media_get" in agent.answer("media_transcript", media_id=id_)["truncated"]
     assert agent.error("media_transcript", media_id=7) == {"error": "Media not found: 7"}
     assert "format: 'mp3'" in agent.error("media_transcript", media_id=id_, format="mp3")["error"]
     text = make(library, "media", title="Paper", media_type="pdf", content="A quagga.")
-    assert agent.error("media_transcript", media_id=text, format="srt")["error"].startswith("Invalid arguments for ")
+    assert agent.error("media_transcript", media_id=text, format="srt")["error"].startswith(
+        "Invalid arguments for "
+    )
 
 
 # -- chats -----------------------------------------------------------------------
 
 
-def test_chats_are_found_by_title_or_message_and_by_who_spoke(agent: Caller, library: Library) -> None:
-    library.add_conversation("c1", "Quagga", messages=[
-        {"id": "m0", "role": "user", "content": "an apple"},
-        {"id": "m1", "role": "assistant", "author": "Ann", "content": "no quagga here"},
-    ])  # fmt: skip
-    library.add_conversation("c2", "Pears", messages=[{"id": "m0", "role": "user", "content": "is a quagga a pear?"}])
+def test_chats_are_found_by_title_or_message_and_by_who_spoke(
+    agent: Caller, library: Library
+) -> None:
+    library.add_conversation(
+        "c1",
+        "Quagga",
+        messages=[
+            {"id": "m0", "role": "user", "content": "an apple"},
+            {"id": "m1", "role": "assistant", "author": "Ann", "content": "no quagga here"},
+        ],
+    )
+    library.add_conversation(
+        "c2", "Pears", messages=[{"id": "m0", "role": "user", "content": "is a quagga a pear?"}]
+    )
 
     def found(**given: Any) -> set[str]:
         return {r["uri"] for r in agent.answer("chats_search", query="quagga", **given)["results"]}
@@ -172,17 +241,23 @@ def test_chats_are_found_by_title_or_message_and_by_who_spoke(agent: Caller, lib
 
 
 def test_a_chat_is_read_in_pages_or_around_a_message(agent: Caller, library: Library) -> None:
-    library.add_conversation("c1", "Long", messages=[
-        {"id": f"m{n}", "role": "user", "content": f"said {n}"} for n in range(120)
-    ])  # fmt: skip
+    library.add_conversation(
+        "c1",
+        "Long",
+        messages=[{"id": f"m{n}", "role": "user", "content": f"said {n}"} for n in range(120)],
+    )
     first = agent.answer("chats_get", conversation_id="c1")
     assert first["content"].splitlines()[0] == "user: said 0"
     assert len(first["attachments"]) == 50
     assert (first["page"]["next_page"], first["page"]["total"]) == (2, 120)
     last = agent.answer("chats_get", conversation_id="c1", page=3, page_size=50)
-    assert [unit["message_id"] for unit in last["attachments"]] == [f"m{n}" for n in range(100, 120)]
+    assert [unit["message_id"] for unit in last["attachments"]] == [
+        f"m{n}" for n in range(100, 120)
+    ]
     assert last["page"]["next_page"] is None
-    assert agent.answer("chats_get", conversation_id="c1", page_size=10**6)["page"]["page_size"] == 200
+    assert (
+        agent.answer("chats_get", conversation_id="c1", page_size=10**6)["page"]["page_size"] == 200
+    )
     wanted = {"mode": "chunk_with_siblings", "loc": {"message_id": "m60"}, "sibling_window": 1}
     around = agent.answer("chats_get", conversation_id="c1", retrieval=wanted)
     assert around["content"] == "user: said 59\nuser: said 60\nuser: said 61\n"
@@ -193,8 +268,16 @@ def test_a_chat_is_read_in_pages_or_around_a_message(agent: Caller, library: Lib
 # -- characters and prompts --------------------------------------------------------
 
 
-def test_characters_are_found_by_text_or_tags_and_read_by_id_or_name(agent: Caller, library: Library) -> None:
-    id_ = make(library, "characters", name="Quentin", description="A quagga who talks.", tags=["zoo", "comic"])
+def test_characters_are_found_by_text_or_tags_and_read_by_id_or_name(
+    agent: Caller, library: Library
+) -> None:
+    id_ = make(
+        library,
+        "characters",
+        name="Quentin",
+        description="A quagga who talks.",
+        tags=["zoo", "comic"],
+    )
     for query in ("quagga", "zoo, comic", ["zoo", "comic"]):
         assert ids(agent.answer("characters_search", query=query)) == [id_], query
     for named in (id_, "quentin", f"characters://{id_}"):
@@ -206,17 +289,28 @@ def test_characters_are_found_by_text_or_tags_and_read_by_id_or_name(agent: Call
 
 def test_prompts_are_found_in_the_fields_that_are_named(agent: Caller, library: Library) -> None:
     id_ = make(
-        library, "prompts", name="Zoologist", system_prompt="Know every quagga.", user_prompt="Go on.", keywords=["zoo"]
+        library,
+        "prompts",
+        name="Zoologist",
+        system_prompt="Know every quagga.",
+        user_prompt="Go on.",
+        keywords=["zoo"],
     )
     assert ids(agent.answer("prompts_search", query="quagga")) == [id_]
-    assert ids(agent.answer("prompts_search", query="quagga", fields=["system_prompt", "details"])) == [id_]
+    assert ids(
+        agent.answer("prompts_search", query="quagga", fields=["system_prompt", "details"])
+    ) == [id_]
     assert ids(agent.answer("prompts_search", query="quagga", fields=["user_prompt"])) == []
     assert ids(agent.answer("prompts_search", query="zoo", fields=["keywords"])) == [id_]
-    assert "fields: 'colour'" in agent.error("prompts_search", query="x", fields=["colour"])["error"]
+    assert (
+        "fields: 'colour'" in agent.error("prompts_search", query="x", fields=["colour"])["error"]
+    )
     for named in (id_, "Zoologist", f"prompts://{id_}"):
         content = agent.answer("prompts_get", prompt_id_or_name=named)["content"]
         assert (content["name"], content["user_prompt"]) == ("Zoologist", "Go on.")
-    assert agent.error("prompts_get", prompt_id_or_name="none") == {"error": "Prompt not found: none"}
+    assert agent.error("prompts_get", prompt_id_or_name="none") == {
+        "error": "Prompt not found: none"
+    }
 
 
 @pytest.mark.parametrize("tool", [tool.name for tool in TOOLS if tool.name.endswith("_search")])
@@ -224,7 +318,9 @@ def test_every_search_has_the_same_pages(agent: Caller, library: Library, tool: 
     source = tool.removesuffix("_search")
     for n in range(12):
         if source == "chats":
-            library.add_conversation(f"c{n}", f"T{n}", messages=[{"role": "user", "content": f"quagga {n}"}])
+            library.add_conversation(
+                f"c{n}", f"T{n}", messages=[{"role": "user", "content": f"quagga {n}"}]
+            )
         else:
             fields = {"media_type": "pdf"} if source == "media" else {}
             text = "content" if source in ("notes", "media") else "system_prompt"
@@ -256,13 +352,17 @@ def test_everything_is_a_resource_that_can_be_read(agent: Caller, library: Libra
         "characters": make(library, "characters", name="Quentin", description="A quagga."),
         "prompts": make(library, "prompts", name="Zoologist", system_prompt="Know every quagga."),
     }
-    library.add_conversation("c1", "Animals", messages=[
-        {"id": f"m{n}", "role": "user", "content": f"quagga {n}"} for n in range(3)
-    ])  # fmt: skip
+    library.add_conversation(
+        "c1",
+        "Animals",
+        messages=[{"id": f"m{n}", "role": "user", "content": f"quagga {n}"} for n in range(3)],
+    )
     listed = resource(agent, "resources/list")["result"]["resources"]
     assert {each["uri"] for each in listed} == {
-        "recollect://conversation/c1", "media://types", *(f"{source}://{id_}" for source, id_ in named.items()),
-    }  # fmt: skip
+        "recollect://conversation/c1",
+        "media://types",
+        *(f"{source}://{id_}" for source, id_ in named.items()),
+    }
     for each in listed:
         (content,) = resource(agent, "resources/read", uri=each["uri"])["result"]["contents"]
         assert content["mimeType"] == each["mimeType"]
@@ -276,8 +376,12 @@ def test_everything_is_a_resource_that_can_be_read(agent: Caller, library: Libra
     assert "> quagga 1" in content["text"] and "> quagga 0" not in content["text"]
     templates = resource(agent, "resources/templates/list")["result"]["resourceTemplates"]
     assert [t["uriTemplate"].partition(":")[0] for t in templates] == [
-        "recollect", "notes", "media", "characters", "prompts",
-    ]  # fmt: skip
+        "recollect",
+        "notes",
+        "media",
+        "characters",
+        "prompts",
+    ]
 
 
 def test_the_types_of_media_are_counted(agent: Caller, library: Library) -> None:
@@ -288,37 +392,70 @@ def test_the_types_of_media_are_counted(agent: Caller, library: Library) -> None
     told = json.loads(content["text"])
     assert told["types"] == [{"media_type": "pdf", "count": 2}, {"media_type": "video", "count": 1}]
     assert told["suggested"] == [
-        "video", "audio", "podcast", "pdf", "epub", "docx", "pptx", "html", "markdown", "txt", "image", "article",
-    ]  # fmt: skip
+        "video",
+        "audio",
+        "podcast",
+        "pdf",
+        "epub",
+        "docx",
+        "pptx",
+        "html",
+        "markdown",
+        "txt",
+        "image",
+        "article",
+    ]
 
 
-def test_a_long_item_comes_in_parts(agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_item_comes_in_parts(
+    agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(resources, "PART_LENGTH", 400)
     text = " ".join(f"word{n}" for n in range(300))
     uri, found = f"notes://{make(library, 'notes', title='Long', content=text)}", ""
     for _ in range(20):
         part = resource(agent, "resources/read", uri=uri)["result"]["contents"][0]["text"]
-        found += "".join(line.removeprefix("> ") for line in part.splitlines() if line.startswith("> "))
+        found += "".join(
+            line.removeprefix("> ") for line in part.splitlines() if line.startswith("> ")
+        )
         if "The next part: " not in part:
             break
         uri = part.rsplit("The next part: ", 1)[1]
     assert found.replace(" ", "") == text.replace(" ", "")
 
 
-def test_whoever_may_read_conversations_alone_reads_nothing_else(agent: Caller, library: Library) -> None:
+def test_whoever_may_read_conversations_alone_reads_nothing_else(
+    agent: Caller, library: Library
+) -> None:
     id_ = make(library, "notes", title="Stables", content="The quagga sleeps.")
     library.add_conversation("c1", "Animals", messages=[{"role": "user", "content": "x"}])
     catalog = Catalog(allowed={"conversations"})
     listed = resource(agent, "resources/list", catalog)["result"]["resources"]
     assert [each["uri"] for each in listed] == ["recollect://conversation/c1"]
-    assert len(resource(agent, "resources/templates/list", catalog)["result"]["resourceTemplates"]) == 1
+    assert (
+        len(resource(agent, "resources/templates/list", catalog)["result"]["resourceTemplates"])
+        == 1
+    )
     assert "result" in resource(agent, "resources/read", catalog, uri="chats://c1")
-    for uri in (f"notes://{id_}", f"recollect://conversation/{id_}", f"chats://{id_}", "media://types"):
+    for uri in (
+        f"notes://{id_}",
+        f"recollect://conversation/{id_}",
+        f"chats://{id_}",
+        "media://types",
+    ):
         assert resource(agent, "resources/read", catalog, uri=uri)["error"]["code"] == -32002
-    for uri in (f"recollect://conversation/{id_}", f"chats://{id_}", "notes://c1", "media://none", "notes://"):
+    for uri in (
+        f"recollect://conversation/{id_}",
+        f"chats://{id_}",
+        "notes://c1",
+        "media://none",
+        "notes://",
+    ):
         assert resource(agent, "resources/read", uri=uri)["error"]["code"] == -32002
     only_notes = Catalog(toolsets=["sources"])
-    prompt = resource(agent, "prompts/get", only_notes, name="recall", arguments={"topic": "towers"})["result"]
+    prompt = resource(
+        agent, "prompts/get", only_notes, name="recall", arguments={"topic": "towers"}
+    )["result"]
     assert "chats_search" in prompt["messages"][0]["content"]["text"]
 
 

@@ -19,7 +19,20 @@ from people import World, listening
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection, connect
-from wire import NEW, OLD, PATIENCE, Probe, Someone, Web, call, initialize, message, stateless, text_of, told
+from wire import (
+    NEW,
+    OLD,
+    PATIENCE,
+    Probe,
+    Someone,
+    Web,
+    call,
+    initialize,
+    message,
+    stateless,
+    text_of,
+    told,
+)
 
 from recollect.manage.accounts import revoke
 from recollect.serve import edge, server
@@ -60,7 +73,9 @@ def socket_of(who: Someone, path: str = "/mcp/ws", **more: Any) -> Iterator[Clie
     headers = {"Authorization": f"Bearer {who.key}", **more.pop("headers", {})}
     address = who.address.replace("http://", "ws://") + path
     subprotocols = more.pop("subprotocols", ["mcp"])
-    with connect(address, additional_headers=headers, subprotocols=subprotocols, max_size=None, **more) as connection:
+    with connect(
+        address, additional_headers=headers, subprotocols=subprotocols, max_size=None, **more
+    ) as connection:
         yield Client(connection)
 
 
@@ -87,8 +102,13 @@ def test_a_client_lists_and_calls_the_tools(served: Web, era: str) -> None:
             client.send(told("notifications/initialized"))
             listed, found = client.ask(message("tools/list")), client.ask(call(query="walrus"))
         else:
-            assert client.ask(stateless(message("server/discover")))["result"]["supportedVersions"] == [NEW]
-            listed, found = client.ask(stateless(message("tools/list"))), client.ask(stateless(call(query="walrus")))
+            assert client.ask(stateless(message("server/discover")))["result"][
+                "supportedVersions"
+            ] == [NEW]
+            listed, found = (
+                client.ask(stateless(message("tools/list"))),
+                client.ask(stateless(call(query="walrus"))),
+            )
     assert "conversation_search" in [tool["name"] for tool in listed["result"]["tools"]]
     assert "the walrus was Paul" in text_of(found)
 
@@ -111,7 +131,9 @@ def test_errors_are_in_the_protocols_words(ann: Someone) -> None:
         assert client.ask("{")["error"]["code"] == -32700
         assert client.ask("[" * 100_000)["error"]["code"] == -32700
         assert client.ask([message("ping")])["error"]["code"] == -32600
-        assert client.ask({"jsonrpc": "2.0", "id": None, "method": "ping"})["error"]["code"] == -32600
+        assert (
+            client.ask({"jsonrpc": "2.0", "id": None, "method": "ping"})["error"]["code"] == -32600
+        )
         assert client.ask(message("no/such"))["error"]["code"] == -32601
         assert client.ask(call("no_such_tool"))["error"]["code"] == -32602
         assert client.ask(message("ping", "still there"))["id"] == "still there"
@@ -124,7 +146,10 @@ def test_progress_is_told_and_answers_come_in_any_order(ann: Someone, probe: Pro
         client.send(call(request_id="long", meta={"progressToken": "t"}))
         assert [client.receive()["params"]["progress"] for _ in range(2)] == [1, 2]
         assert client.ask(message("ping", "quick"))["id"] == "quick"
-        assert client.ask(call(request_id="long"))["error"]["message"] == "Invalid request: this 'id' is in use"
+        assert (
+            client.ask(call(request_id="long"))["error"]["message"]
+            == "Invalid request: this 'id' is in use"
+        )
         probe.may_end.set()
         assert client.receive()["id"] == "long"
 
@@ -147,7 +172,9 @@ def test_a_client_that_leaves_cancels_what_it_waits_for(ann: Someone, probe: Pro
     assert probe.noticed.wait(PATIENCE)
 
 
-def test_too_many_calls_are_refused(ann: Someone, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_calls_are_refused(
+    ann: Someone, probe: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "MOST_CALLS", 1)
     probe.hold()
     with socket_of(ann) as client:
@@ -177,8 +204,11 @@ def test_the_connection_is_the_session(web: Web, probe: Probe) -> None:
 
 def test_a_key_makes_a_session_outlive_its_connection(web: Web, probe: Probe) -> None:
     ann, bob = web.someone(), web.someone()
-    for who, path, headers in ((ann, "/mcp/ws?mcp-session-id=k", {}), (ann, "/mcp/ws", {"mcp-session-id": "k"}),
-                               (bob, "/mcp/ws?mcp-session-id=k", {})):  # fmt: skip
+    for who, path, headers in (
+        (ann, "/mcp/ws?mcp-session-id=k", {}),
+        (ann, "/mcp/ws", {"mcp-session-id": "k"}),
+        (bob, "/mcp/ws?mcp-session-id=k", {}),
+    ):
         with socket_of(who, path, headers=headers) as client:
             client.ask(call())
     first, second, others = (context.session for context in probe.contexts)
@@ -188,17 +218,32 @@ def test_a_key_makes_a_session_outlive_its_connection(web: Web, probe: Probe) ->
 
 def test_nothing_that_is_sent_changes_who_asks(web: Web, probe: Probe) -> None:
     victim, mallory = web.someone(), web.someone(("read",), agent=True, toolsets=("conversations",))
-    claims: dict[str, Any] = {"user": victim.user, "user_id": victim.user, "_context": {"user_id": victim.user},
-                              "scopes": ["admin"], "agent": False, "toolsets": ["bus"]}  # fmt: skip
+    claims: dict[str, Any] = {
+        "user": victim.user,
+        "user_id": victim.user,
+        "_context": {"user_id": victim.user},
+        "scopes": ["admin"],
+        "agent": False,
+        "toolsets": ["bus"],
+    }
     config = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode()
-    headers = {"X-User": victim.user, "X-User-Id": victim.user, "mcp-config": config, "X-Forwarded-User": victim.user}
+    headers = {
+        "X-User": victim.user,
+        "X-User-Id": victim.user,
+        "mcp-config": config,
+        "X-Forwarded-User": victim.user,
+    }
     path = f"/mcp/ws?user={victim.user}&user_id={victim.user}&config={config}&scopes=admin"
     with socket_of(mallory, path, headers=headers) as client:
         client.ask({**initialize(config=claims, **claims), **claims})
         for asked in (call(meta=claims), stateless(call(), **claims)):
             assert text_of(client.ask({**asked, **claims})) == f"for {mallory.user}"
             context = probe.contexts[-1]
-            assert (context.user, context.agent, context.scopes) == (mallory.user, True, frozenset(("read",)))
+            assert (context.user, context.agent, context.scopes) == (
+                mallory.user,
+                True,
+                frozenset(("read",)),
+            )
             assert dict(context.config) == {}
         tools = client.ask(message("tools/list"))["result"]["tools"]
         assert [tool["name"] for tool in tools] == ["conversation_search"]
@@ -210,13 +255,17 @@ def test_nothing_that_is_sent_changes_who_asks(web: Web, probe: Probe) -> None:
 def test_strangers_are_refused_before_the_connection_is_there(web: Web, ann: Someone) -> None:
     nobody = Someone(ann.address, "rk_wrong", "")
     assert refused(nobody) == 401
-    with pytest.raises(InvalidStatus) as why, connect(f"{ann.address.replace('http', 'ws')}/mcp/ws?key={ann.key}"):
+    with (
+        pytest.raises(InvalidStatus) as why,
+        connect(f"{ann.address.replace('http', 'ws')}/mcp/ws?key={ann.key}"),
+    ):
         pass
     assert why.value.response.status_code == 401, "a key in the address opens nothing"
 
 
 @pytest.mark.parametrize(
-    "origin", ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1", "file://", ""]
+    "origin",
+    ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1", "file://", ""],
 )
 def test_pages_of_other_sites_are_refused(ann: Someone, origin: str) -> None:
     assert refused(ann, headers={"Origin": origin}) == 403
@@ -254,13 +303,30 @@ def shaken(who: Someone, *headers: str, path: str = "/mcp/ws") -> bytes:
 
 
 @contextmanager
-def opened(who: Someone, *headers: str, path: str = "/mcp/ws") -> Iterator[tuple[socket.socket, bytes]]:
+def opened(
+    who: Someone, *headers: str, path: str = "/mcp/ws"
+) -> Iterator[tuple[socket.socket, bytes]]:
     address = urlsplit(who.address)
     host = [] if any(line.startswith("Host:") for line in headers) else [f"Host: {address.netloc}"]
     key = base64.b64encode(os.urandom(16)).decode()
-    upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {key}")
-    head = [f"GET {path} HTTP/1.1", *host, f"Authorization: Bearer {who.key}", *upgrade, *headers, "", ""]
-    with socket.create_connection((str(address.hostname), int(address.port or 0)), PATIENCE) as connection:
+    upgrade = (
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        f"Sec-WebSocket-Key: {key}",
+    )
+    head = [
+        f"GET {path} HTTP/1.1",
+        *host,
+        f"Authorization: Bearer {who.key}",
+        *upgrade,
+        *headers,
+        "",
+        "",
+    ]
+    with socket.create_connection(
+        (str(address.hostname), int(address.port or 0)), PATIENCE
+    ) as connection:
         connection.sendall("\r\n".join(head).encode())
         received = b""
         while b"\r\n\r\n" not in received and (part := connection.recv(65_536)):
@@ -268,7 +334,9 @@ def opened(who: Someone, *headers: str, path: str = "/mcp/ws") -> Iterator[tuple
         yield connection, received.partition(b"\r\n")[0]
 
 
-@pytest.mark.parametrize("header", ["X-Long: " + "x" * 20_000, "\r\n".join(f"X-{n}: 1" for n in range(300))])
+@pytest.mark.parametrize(
+    "header", ["X-Long: " + "x" * 20_000, "\r\n".join(f"X-{n}: 1" for n in range(300))]
+)
 def test_a_handshake_that_cannot_be_read_is_answered_and_closed(ann: Someone, header: str) -> None:
     with opened(ann, header) as (connection, line):
         assert line.startswith(b"HTTP/1.1 4")
@@ -276,7 +344,9 @@ def test_a_handshake_that_cannot_be_read_is_answered_and_closed(ann: Someone, he
             pass
 
 
-def test_a_revoked_key_closes_the_connection(web: Web, ann: Someone, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_revoked_key_closes_the_connection(
+    web: Web, ann: Someone, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(edge, "CHECKED_EVERY", 0.0)
     with socket_of(ann) as client:
         assert client.ask(message("ping"))["result"] == {}
@@ -317,7 +387,9 @@ def test_a_server_that_stops_says_so(tmp_path: Path, probe: Probe) -> None:
 # -- limits ------------------------------------------------------------------
 
 
-def test_too_many_connections_of_one_user_are_refused(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_connections_of_one_user_are_refused(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(calls, "LIMITS", replace(LIMITS, mcp_connections_each_user=3))
     ann = web.someone()
     with ExitStack() as open_:
@@ -353,16 +425,22 @@ def frame(opcode: Opcode, data: bytes, fin: bool = True) -> bytes:
     return Frame(opcode, data, fin).serialize(mask=True)
 
 
-def test_a_message_in_endless_pieces_ends_the_connection(ann: Someone, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_in_endless_pieces_ends_the_connection(
+    ann: Someone, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server, "MOST_FRAGMENTS", 100)
     with opened(ann) as (connection, line):
         assert b" 101 " in line
-        connection.sendall(frame(Opcode.TEXT, b"", fin=False) + frame(Opcode.CONT, b"", fin=False) * 200)
+        connection.sendall(
+            frame(Opcode.TEXT, b"", fin=False) + frame(Opcode.CONT, b"", fin=False) * 200
+        )
         with suppress(ConnectionResetError):
             assert connection.recv(65_536) == b""
 
 
-def test_messages_are_counted_against_the_users_limit(web: Web, ann: Someone, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_are_counted_against_the_users_limit(
+    web: Web, ann: Someone, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with socket_of(ann) as client:
         monkeypatch.setattr(web.world.service.limiter, "take", lambda *_: 7)
         refusal = client.ask(message("ping"))["error"]
@@ -371,7 +449,10 @@ def test_messages_are_counted_against_the_users_limit(web: Web, ann: Someone, mo
 
 def test_many_frames_at_once_are_all_answered(ann: Someone) -> None:
     with opened(ann) as (connection, _):
-        asked = [frame(Opcode.TEXT, json.dumps(message("ping", number)).encode()) for number in range(1_000)]
+        asked = [
+            frame(Opcode.TEXT, json.dumps(message("ping", number)).encode())
+            for number in range(1_000)
+        ]
         connection.sendall(b"".join(asked) + frame(Opcode.PING, b"x") * 100)
         received = b""
         while received.count(b'"result"') < 1_000:

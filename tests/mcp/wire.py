@@ -35,7 +35,9 @@ def told(method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
-def call(tool: str = "conversation_search", request_id: Any = 1, meta: Any = None, **arguments: Any) -> dict[str, Any]:
+def call(
+    tool: str = "conversation_search", request_id: Any = 1, meta: Any = None, **arguments: Any
+) -> dict[str, Any]:
     more = {} if meta is None else {"_meta": meta}
     return message("tools/call", request_id, name=tool, arguments=arguments, **more)
 
@@ -55,14 +57,18 @@ def headers_of(asked: dict[str, Any]) -> dict[str, str]:
 
 def initialize(client: str = "a-test", version: str = OLD, **params: Any) -> dict[str, Any]:
     about = {"name": client, "version": "1"}
-    return message("initialize", 0, protocolVersion=version, capabilities={}, clientInfo=about, **params)
+    return message(
+        "initialize", 0, protocolVersion=version, capabilities={}, clientInfo=about, **params
+    )
 
 
 def events(text: str) -> list[dict[str, str]]:
     """The events of a stream, without its comments."""
     found = []
     for block in text.split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.splitlines() if line and not line.startswith(":"))
+        fields = dict(
+            line.split(": ", 1) for line in block.splitlines() if line and not line.startswith(":")
+        )
         if fields:
             found.append(fields)
     return found
@@ -87,7 +93,11 @@ class Someone:
         self.key = key
         self.user = user
         self.session = ""
-        headers = {"Authorization": f"Bearer {key}", "Accept": BOTH, "Content-Type": "application/json"}
+        headers = {
+            "Authorization": f"Bearer {key}",
+            "Accept": BOTH,
+            "Content-Type": "application/json",
+        }
         self.http = httpx.Client(base_url=address, headers=headers, timeout=PATIENCE)
         self.everybody.append(self)
 
@@ -96,7 +106,9 @@ class Someone:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         return self.http.send(self.request("POST", path, content, **headers))
 
-    def request(self, method: str, path: str = "/mcp", content: bytes = b"", **headers: str | None) -> httpx.Request:
+    def request(
+        self, method: str, path: str = "/mcp", content: bytes = b"", **headers: str | None
+    ) -> httpx.Request:
         given = {"mcp-session-id": self.session} if self.session else {}
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         wanted = {name: value for name, value in {**given, **named}.items() if value is not None}
@@ -138,16 +150,21 @@ class Web:
         self.world = world
         self.address = address
 
-    def someone(self, scopes: Sequence[str] = ("read", "write"), user: str = "", **more: Any) -> Someone:
+    def someone(
+        self, scopes: Sequence[str] = ("read", "write"), user: str = "", **more: Any
+    ) -> Someone:
         user = user or f"user-{uuid.uuid4()}"
         return Someone(self.address, self.world.key(user, scopes, **more), user)
 
     def remember(self, user: str, content: str, title: str = "A title") -> None:
         with self.world.service.libraries.borrow(user) as library:
             library.add_conversation(
-                id=f"c-{uuid.uuid4()}", title=title,
-                messages=[{"role": "user", "content": content, "created_at": "2026-01-02T03:04:05Z"}],
-            )  # fmt: skip
+                id=f"c-{uuid.uuid4()}",
+                title=title,
+                messages=[
+                    {"role": "user", "content": content, "created_at": "2026-01-02T03:04:05Z"}
+                ],
+            )
 
 
 class Probe:

@@ -12,15 +12,27 @@ START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 def talk(*said: tuple[str, str], **more: Any) -> Document:
     """A chat: who says what."""
-    return conversation(*(Passage(id="", role=role, content=content) for role, content in said), **more)
+    return conversation(
+        *(Passage(id="", role=role, content=content) for role, content in said), **more
+    )
 
 
 def conversation(*passages: Passage, **more: Any) -> Document:
     numbered = [
-        p._replace(id=p.id or f"p{n}", parent=f"p{n - 1}" if n else None, created_at=START + timedelta(minutes=n))
+        p._replace(
+            id=p.id or f"p{n}",
+            parent=f"p{n - 1}" if n else None,
+            created_at=START + timedelta(minutes=n),
+        )
         for n, p in enumerate(passages)
     ]
-    told = {"origin": "test", "origin_id": "c1", "id": "c1", "namespace": "/work/shop", "created_at": START} | more
+    told = {
+        "origin": "test",
+        "origin_id": "c1",
+        "id": "c1",
+        "namespace": "/work/shop",
+        "created_at": START,
+    } | more
     return arrange(Document(passages=tuple(numbered), **told))
 
 
@@ -32,11 +44,20 @@ def called(tool: str, content: str, result: str = "", **notes: Any) -> tuple[Pas
     """A tool call and what came of it."""
     return (
         Passage(id="", role="assistant", content=content, kind="tool_call", tool=tool),
-        Passage(id="", role="tool", content=result or "ok", kind="tool_result", tool=tool, metadata=notes),
+        Passage(
+            id="",
+            role="tool",
+            content=result or "ok",
+            kind="tool_result",
+            tool=tool,
+            metadata=notes,
+        ),
     )
 
 
 def edited(path: str, old: str, new: str) -> tuple[Passage, Passage]:
     return called(
-        "Edit", f"file_path: {path}\nold_string: {old}\nnew_string: {new}", f"The file {path} has been updated."
+        "Edit",
+        f"file_path: {path}\nold_string: {old}\nnew_string: {new}",
+        f"The file {path} has been updated.",
     )

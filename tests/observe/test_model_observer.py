@@ -63,7 +63,11 @@ def test_a_model_is_asked_with_a_strict_schema_and_its_key(server: StandIn) -> N
     (asked,) = server.seen
     assert asked.path == "/v1/chat/completions"
     assert asked.header("Authorization") == "Bearer sk-secret"
-    assert asked.json["response_format"]["json_schema"] == {"name": "observations", "strict": True, "schema": SCHEMA}
+    assert asked.json["response_format"]["json_schema"] == {
+        "name": "observations",
+        "strict": True,
+        "schema": SCHEMA,
+    }
     assert "20 pounds of organic" in asked.json["messages"][1]["content"]
     (observation,) = made.observations
     assert made.complete
@@ -89,7 +93,9 @@ def test_facts_that_the_source_does_not_carry_are_dropped(facts: list[str]) -> N
 
 
 def test_a_title_of_something_else_drops_the_observation() -> None:
-    assert made_of(answer(told(title="Quarterly revenue of Zanzibar mining grew"))).observations == ()
+    assert (
+        made_of(answer(told(title="Quarterly revenue of Zanzibar mining grew"))).observations == ()
+    )
 
 
 def test_an_exchange_that_was_not_shown_is_not_believed() -> None:
@@ -141,7 +147,11 @@ def test_a_server_that_fails_falls_back_to_rules_without_showing_the_key(
 
 def test_the_cost_of_a_conversation_is_bounded() -> None:
     long = talk(
-        *(pair for n in range(40) for pair in (("user", f"I own {n} red boats. " * 100), ("assistant", "Fine.")))
+        *(
+            pair
+            for n in range(40)
+            for pair in (("user", f"I own {n} red boats. " * 100), ("assistant", "Fine."))
+        )
     )
     sent: list[int] = []
 

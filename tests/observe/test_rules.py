@@ -37,7 +37,9 @@ def assert_from_source(document: Document) -> None:
             kind, _, told = text.partition(": ")
             if kind == "Listed":
                 assert all(head in source for head in told.split("; "))
-            elif kind not in ("Committed", "Searched the web for") and any(p.author == kind for p in passages):
+            elif kind not in ("Committed", "Searched the web for") and any(
+                p.author == kind for p in passages
+            ):
                 assert told in source
 
 
@@ -52,7 +54,10 @@ def test_what_a_person_says_of_themselves_is_a_fact_and_what_they_ask_for_the_ti
                 "Can you recommend a few wing sauces for the party?"
                 " By the way, I've got 1250 followers on Instagram now.",
             ),
-            ("assistant", "Sure! Buffalo sauce made with Frank's RedHot is the classic choice for wings."),
+            (
+                "assistant",
+                "Sure! Buffalo sauce made with Frank's RedHot is the classic choice for wings.",
+            ),
         )
     )
     assert found.title == "Recommend a few wing sauces for the party"
@@ -61,9 +66,19 @@ def test_what_a_person_says_of_themselves_is_a_fact_and_what_they_ask_for_the_ti
     assert found.type in TYPES
 
 
-@pytest.mark.parametrize("words", ["ok", "Thanks!", "continue", "Yes please", "hello", "weiter", "好的"])
+@pytest.mark.parametrize(
+    "words", ["ok", "Thanks!", "continue", "Yes please", "hello", "weiter", "好的"]
+)
 def test_what_holds_nothing_gives_nothing(words: str) -> None:
-    assert observe(talk(("user", words), ("assistant", "You're welcome! Let me know if you need anything else."))) == []
+    assert (
+        observe(
+            talk(
+                ("user", words),
+                ("assistant", "You're welcome! Let me know if you need anything else."),
+            )
+        )
+        == []
+    )
 
 
 def test_an_answer_after_a_mere_yes_is_remembered() -> None:
@@ -88,7 +103,10 @@ def test_the_heads_of_a_list_stand_for_it() -> None:
 @pytest.mark.parametrize(
     ("words", "type_"),
     [
-        ("We decided to use PostgreSQL instead of MySQL because of row level security.", "decision"),
+        (
+            "We decided to use PostgreSQL instead of MySQL because of row level security.",
+            "decision",
+        ),
         ("I prefer tabs over spaces in every Go project of mine.", "preference"),
         ("Our convention is that every module of the shop has one noun.", "pattern"),
         ("There is a SQL injection in the login form of the shop.", "security"),
@@ -97,7 +115,10 @@ def test_the_heads_of_a_list_stand_for_it() -> None:
     ],
 )
 def test_cue_phrases_tell_the_type_of_talk(words: str, type_: str) -> None:
-    assert only(talk(("user", words), ("assistant", "Understood, that is a clear statement."))).type == type_
+    assert (
+        only(talk(("user", words), ("assistant", "Understood, that is a clear statement."))).type
+        == type_
+    )
 
 
 def test_among_people_facts_say_who_speaks() -> None:
@@ -113,7 +134,12 @@ def test_among_people_facts_say_who_speaks() -> None:
 
 def test_a_pasted_log_is_no_fact() -> None:
     log = "\n".join(f"2026-03-01T09:00:{n:02} │ GET /api/{n} => 200;" for n in range(60))
-    found = only(talk(("user", f"Why is the checkout so slow?\n\n{log}"), ("assistant", "The database has no index.")))
+    found = only(
+        talk(
+            ("user", f"Why is the checkout so slow?\n\n{log}"),
+            ("assistant", "The database has no index."),
+        )
+    )
     assert not any("GET /api" in fact for fact in found.facts)
     assert found.title == "Why is the checkout so slow?"
 
@@ -125,9 +151,15 @@ def fixing() -> Document:
     return conversation(
         said("user", "The login fails for expired tokens, please fix it"),
         *called("Read", "file_path: /work/shop/auth.ts", "1→export function check() {}"),
-        *called("Bash", "command: npm test", "TypeError: token is undefined\n1 failed", is_error=True),
+        *called(
+            "Bash", "command: npm test", "TypeError: token is undefined\n1 failed", is_error=True
+        ),
         said("assistant", "The root cause is that check() never looks at the expiry of a token."),
-        *edited("/work/shop/auth.ts", "return true", "return token.expiry > now\n// expired tokens are refused"),
+        *edited(
+            "/work/shop/auth.ts",
+            "return true",
+            "return token.expiry > now\n// expired tokens are refused",
+        ),
         *called("Bash", "command: npm test", "12 passed"),
         said("assistant", "Expired tokens are refused now and all tests pass."),
     )
@@ -149,23 +181,47 @@ def test_work_is_told_by_its_structure() -> None:
 @pytest.mark.parametrize(
     ("request_", "calls", "type_"),
     [
-        ("Write a parser for dates", called("Write", "file_path: dates.py\ncontent:\nA = 1\nB = 2"), "feature"),
+        (
+            "Write a parser for dates",
+            called("Write", "file_path: dates.py\ncontent:\nA = 1\nB = 2"),
+            "feature",
+        ),
         ("More cases for dates", edited("tests/test_dates.py", "a", "b"), "test"),
         ("Use port 9000", edited("Dockerfile", "EXPOSE 80", "EXPOSE 9000"), "config"),
         ("Rename Shop to Store everywhere", edited("shop.py", "Shop", "Store"), "refactor"),
         ("Put the new logo there", edited("page.html", "a", "b"), "change"),
-        ("Where is the session kept?", called("Grep", "pattern: session", "auth.ts:3"), "discovery"),
-        ("Why is it slow?", called("Bash", "command: make run", "fatal: no such target", is_error=True), "debug"),
+        (
+            "Where is the session kept?",
+            called("Grep", "pattern: session", "auth.ts:3"),
+            "discovery",
+        ),
+        (
+            "Why is it slow?",
+            called("Bash", "command: make run", "fatal: no such target", is_error=True),
+            "debug",
+        ),
         (
             "Move it",
-            called("Bash", 'command: git mv a.py b.py && git commit -m "refactor: a is b now"', "1 file changed"),
+            called(
+                "Bash",
+                'command: git mv a.py b.py && git commit -m "refactor: a is b now"',
+                "1 file changed",
+            ),
             "refactor",
         ),
-        ("Patch it", called("shell", "command: apply_patch\n*** Begin Patch\n*** Add File: new.py\n+a\n"), "feature"),
+        (
+            "Patch it",
+            called("shell", "command: apply_patch\n*** Begin Patch\n*** Add File: new.py\n+a\n"),
+            "feature",
+        ),
     ],
 )
-def test_the_structure_tells_the_type_of_work(request_: str, calls: tuple[Passage, Passage], type_: str) -> None:
-    document = conversation(said("user", request_), *calls, said("assistant", "That is how it stands in the project."))
+def test_the_structure_tells_the_type_of_work(
+    request_: str, calls: tuple[Passage, Passage], type_: str
+) -> None:
+    document = conversation(
+        said("user", request_), *calls, said("assistant", "That is how it stands in the project.")
+    )
     assert observe(document)[0].type == type_
     assert_from_source(document)
 
@@ -199,8 +255,21 @@ def test_what_is_decided_on_the_way_is_remembered_by_itself() -> None:
 def test_an_edit_that_was_refused_changed_nothing() -> None:
     passages = (
         said("user", "Change it"),
-        Passage("x", "assistant", "file_path: a.py\nold_string: b\nnew_string: c", kind="tool_call", tool="Edit"),
-        Passage("y", "tool", "String not found", kind="tool_result", tool="Edit", metadata={"is_error": True}),
+        Passage(
+            "x",
+            "assistant",
+            "file_path: a.py\nold_string: b\nnew_string: c",
+            kind="tool_call",
+            tool="Edit",
+        ),
+        Passage(
+            "y",
+            "tool",
+            "String not found",
+            kind="tool_result",
+            tool="Edit",
+            metadata={"is_error": True},
+        ),
     )
     assert work(passages).modified == ()
 
@@ -222,7 +291,10 @@ def test_hidden_messages_and_those_for_people_never_enter() -> None:
         said("user", f"For people alone: {secret}", visibility="human_only"),
         said("user", f"I say it again: {secret}", metadata={"audience": "human"}),
         said("user", "I bought 20 pounds of organic scratch grains for my chickens."),
-        said("assistant", "Scratch grains are a treat, so ten percent of the feed is enough for chickens."),
+        said(
+            "assistant",
+            "Scratch grains are a treat, so ten percent of the feed is enough for chickens.",
+        ),
     )
     found = observe(document)
     assert len(found) == 1
@@ -232,7 +304,12 @@ def test_hidden_messages_and_those_for_people_never_enter() -> None:
 
 @pytest.mark.parametrize("end", ["</private>", ""])
 def test_a_private_span_is_not_told(end: str) -> None:
-    document = talk(("user", f"I bought a red boat in Lisbon. <private>My PIN is 4711, the boat's is 4712.{end}"))
+    document = talk(
+        (
+            "user",
+            f"I bought a red boat in Lisbon. <private>My PIN is 4711, the boat's is 4712.{end}",
+        )
+    )
     assert only(document).title == "I bought a red boat in Lisbon"
     assert "4711" not in str(observe(document))
 
@@ -251,7 +328,9 @@ def test_observations_are_bounded_and_point_to_their_lines() -> None:
 
 def test_the_same_words_give_the_same_ids_and_a_grown_conversation_keeps_them() -> None:
     document = fixing()
-    more = conversation(*document.passages, said("user", "I prefer short commit messages without a scope."))
+    more = conversation(
+        *document.passages, said("user", "I prefer short commit messages without a scope.")
+    )
     assert observe(document) == observe(document)
     assert observe(more)[0].id == only(document).id
     assert len(observe(more)) == 2
@@ -262,14 +341,22 @@ def test_they_are_stored_as_a_document_and_read_back() -> None:
     found = observe(document)
     stored = as_document(document, found)
     assert (stored.source, stored.origin, stored.origin_id) == ("observation", "observations", "c1")
-    assert {(p.kind, p.visibility, p.role) for p in stored.passages} == {("observation", "hidden", "bugfix")}
+    assert {(p.kind, p.visibility, p.role) for p in stored.passages} == {
+        ("observation", "hidden", "bugfix")
+    }
     assert json.loads(json.dumps(stored.passages[0].metadata)) == stored.passages[0].metadata
     assert [from_passage(p, stored.namespace) for p in stored.passages] == found
 
 
 @pytest.mark.parametrize(
     ("name", "type_"),
-    [("bug-fix", "bugfix"), ("Bug_Fix", "bugfix"), ("fix", "bugfix"), ("refactoring", "refactor"), ("TEST", "test")],
+    [
+        ("bug-fix", "bugfix"),
+        ("Bug_Fix", "bugfix"),
+        ("fix", "bugfix"),
+        ("refactoring", "refactor"),
+        ("TEST", "test"),
+    ],
 )
 def test_types_have_aliases(name: str, type_: str) -> None:
     assert type_of(name) == type_
@@ -285,9 +372,18 @@ KINDS = st.sampled_from(["message", "message", "tool_call", "tool_result", "thin
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.tuples(ROLES, KINDS, WORDS, st.sampled_from([None, "Edit", "Bash", "apply_patch"])), max_size=8))
-def test_any_conversation_is_observed_without_inventing(parts: list[tuple[str, str, str, str | None]]) -> None:
-    document = conversation(*(said(role, words, kind=kind, tool=tool) for role, kind, words, tool in parts))
+@given(
+    st.lists(
+        st.tuples(ROLES, KINDS, WORDS, st.sampled_from([None, "Edit", "Bash", "apply_patch"])),
+        max_size=8,
+    )
+)
+def test_any_conversation_is_observed_without_inventing(
+    parts: list[tuple[str, str, str, str | None]],
+) -> None:
+    document = conversation(
+        *(said(role, words, kind=kind, tool=tool) for role, kind, words, tool in parts)
+    )
     assert_from_source(document)
 
 

@@ -14,9 +14,12 @@ def test_a_session_of_work_is_summed_up() -> None:
         said("assistant", "The root cause is that every item is loaded by itself."),
         *edited("/work/shop/cart.py", "a", "b"),
         *called(
-            "TodoWrite", "todos:\ncontent: Load items at once\nstatus: completed\ncontent: Measure it\nstatus: pending"
+            "TodoWrite",
+            "todos:\ncontent: Load items at once\nstatus: completed\ncontent: Measure it\nstatus: pending",
         ),
-        *called("Bash", 'command: git commit -am "perf: items are loaded at once"', "1 file changed"),
+        *called(
+            "Bash", 'command: git commit -am "perf: items are loaded at once"', "1 file changed"
+        ),
         said("assistant", "The cart loads its items at once now."),
     )
     found = summary(document)

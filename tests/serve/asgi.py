@@ -25,9 +25,15 @@ class Answer:
 
 
 async def raw(
-    app: Any, method: str, path: str, host: str | None = "127.0.0.1:8765", headers: Sequence[tuple[str, str]] = (),
-    body: bytes | None = b"", peer: str = "127.0.0.1", query: str = "",
-) -> Answer:  # fmt: skip
+    app: Any,
+    method: str,
+    path: str,
+    host: str | None = "127.0.0.1:8765",
+    headers: Sequence[tuple[str, str]] = (),
+    body: bytes | None = b"",
+    peer: str = "127.0.0.1",
+    query: str = "",
+) -> Answer:
     """Call an app without a client between. Without a body (None) the request never ends."""
     answer = Answer()
     given = [(name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in headers]
@@ -45,14 +51,26 @@ async def raw(
     async def send(message: dict[str, Any]) -> None:
         if message["type"] == "http.response.start":
             answer.status = message["status"]
-            answer.headers = {name.decode().lower(): value.decode("latin-1") for name, value in message["headers"]}
+            answer.headers = {
+                name.decode().lower(): value.decode("latin-1") for name, value in message["headers"]
+            }
         else:
             answer.body += message.get("body", b"")
 
     scope = {
-        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": method,
-        "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": query.encode(), "root_path": "",
-        "headers": given, "client": (peer, 50_000), "server": ("127.0.0.1", 8765), "state": {},
-    }  # fmt: skip
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": given,
+        "client": (peer, 50_000),
+        "server": ("127.0.0.1", 8765),
+        "state": {},
+    }
     await app(scope, receive, send)
     return answer

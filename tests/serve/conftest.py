@@ -49,7 +49,9 @@ def key(service: Service) -> MakeKey:
     """`key(("read",), user="ann", agent=True)`: make an API key; gives the headers that carry it. On PostgreSQL all
     tests share a database: a user is best named after the fixture `user`."""
 
-    def make(scopes: Sequence[str] = ("read", "write"), user: str | None = None, **more: Any) -> dict[str, str]:
+    def make(
+        scopes: Sequence[str] = ("read", "write"), user: str | None = None, **more: Any
+    ) -> dict[str, str]:
         text, _ = new_key(service.keys, user or default_user(), "a test", scopes, **more)
         service.auth.keys_changed()
         return {"Authorization": f"Bearer {text}"}

@@ -46,7 +46,9 @@ class World:
         self.service.auth.keys_changed()
         return text
 
-    def client(self, user: str, scopes: Sequence[str] = ("read", "write"), **more: Any) -> TestClient:
+    def client(
+        self, user: str, scopes: Sequence[str] = ("read", "write"), **more: Any
+    ) -> TestClient:
         headers = {"Authorization": f"Bearer {self.key(user, scopes, **more)}"}
         return TestClient(self, ADDRESS, headers=headers, follow_redirects=False)
 
@@ -54,7 +56,11 @@ class World:
 @contextmanager
 def world(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> Iterator[World]:
     """A world on the store that a fixture's parameter names."""
-    home = request.getfixturevalue("database") if request.param == "postgres" else str(folders.mktemp("service"))
+    home = (
+        request.getfixturevalue("database")
+        if request.param == "postgres"
+        else str(folders.mktemp("service"))
+    )
     made = World(home)
     yield made
     made.service.drain()

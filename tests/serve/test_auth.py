@@ -61,13 +61,17 @@ def public_pem(key: Any) -> bytes:
 
 def jwk(key: Any, kid: str | None = "one", **more: Any) -> dict[str, Any]:
     algorithm = (
-        jwt.algorithms.ECAlgorithm if isinstance(key, ec.EllipticCurvePrivateKey) else jwt.algorithms.RSAAlgorithm
+        jwt.algorithms.ECAlgorithm
+        if isinstance(key, ec.EllipticCurvePrivateKey)
+        else jwt.algorithms.RSAAlgorithm
     )
     made = json.loads(algorithm.to_jwk(key.public_key()))
     return {**made, **({"kid": kid} if kid else {}), **more}
 
 
-def signed(claims: Any, header: dict[str, Any] | None = None, secret: bytes = SECRET.encode()) -> str:
+def signed(
+    claims: Any, header: dict[str, Any] | None = None, secret: bytes = SECRET.encode()
+) -> str:
     """A token by hand, so that it can say anything."""
     parts = [{"alg": "HS256", "typ": "JWT"} if header is None else header, claims]
     told = b".".join(encoded(p if isinstance(p, bytes) else json.dumps(p).encode()) for p in parts)
@@ -94,24 +98,38 @@ def add_whoami(app: FastAPI) -> None:
     @app.get("/whoami")
     def answer(access: AccessTo) -> dict[str, Any]:
         p = access.principal
-        return {"user": p.user, "scopes": sorted(p.scopes), "toolsets": p.toolsets and sorted(p.toolsets),
-                "agent": p.agent, "credential": p.credential}  # fmt: skip
+        return {
+            "user": p.user,
+            "scopes": sorted(p.scopes),
+            "toolsets": p.toolsets and sorted(p.toolsets),
+            "agent": p.agent,
+            "credential": p.credential,
+        }
 
 
 # -- whether a key is needed ---
 
 
-def test_nobody_needs_a_key_until_there_is_one(whoami: Any, key: MakeKey, user: str, place: str) -> None:
+def test_nobody_needs_a_key_until_there_is_one(
+    whoami: Any, key: MakeKey, user: str, place: str
+) -> None:
     mine = user if "://" in place else "default"
-    everything = {"user": mine, "scopes": ["admin", "read", "write"], "toolsets": None, "agent": False,
-                  "credential": "local"}  # fmt: skip
+    everything = {
+        "user": mine,
+        "scopes": ["admin", "read", "write"],
+        "toolsets": None,
+        "agent": False,
+        "credential": "local",
+    }
     assert whoami().json() == everything
     assert whoami({"Authorization": "Bearer sk-of-another-service"}).json() == everything
     key(user=user)
     assert whoami().status_code == 401
 
 
-def test_a_key_made_by_another_process_is_seen_soon(place: str, service: Service, user: str) -> None:
+def test_a_key_made_by_another_process_is_seen_soon(
+    place: str, service: Service, user: str
+) -> None:
     now = [0.0]
     service.auth._clock = lambda: now[0]
     app = make_app(service)
@@ -146,7 +164,13 @@ def test_elsewhere_than_on_this_computer_a_key_is_always_needed(place: str) -> N
 def test_a_key_is_the_same_in_every_header(whoami: Any, key: MakeKey, user: str) -> None:
     header = key(("read",), user=user, toolsets=("bus",), agent=True)["Authorization"]
     text = header.removeprefix("Bearer ")
-    expected = {"user": user, "scopes": ["read"], "toolsets": ["bus"], "agent": True, "credential": text[3:15]}
+    expected = {
+        "user": user,
+        "scopes": ["read"],
+        "toolsets": ["bus"],
+        "agent": True,
+        "credential": text[3:15],
+    }
     for headers in (
         {"Authorization": header},
         {"Authorization": f"bearer  {text} "},
@@ -183,7 +207,9 @@ def test_two_credentials_in_one_request_are_refused(whoami: Any, key: MakeKey, u
         assert whoami(headers).status_code == 401
 
 
-def test_a_revoked_key_opens_nothing_at_once(whoami: Any, service: Service, key: MakeKey, user: str) -> None:
+def test_a_revoked_key_opens_nothing_at_once(
+    whoami: Any, service: Service, key: MakeKey, user: str
+) -> None:
     headers = key(user=user)
     assert whoami(headers).status_code == 200
     revoke(service.keys, headers["Authorization"].removeprefix("Bearer "))
@@ -203,12 +229,25 @@ def test_an_expired_key_opens_nothing(
 
 @pytest.mark.parametrize(
     "extra",
-    [{"X-User": "ben"}, {"X-Forwarded-User": "ben"}, {"Remote-User": "ben"}, {"X-User-Id": "ben"},
-     {"Cookie": "user=ben; user_id=ben"}],
-)  # fmt: skip
-def test_nothing_but_the_credential_says_who_asks(whoami: Any, key: MakeKey, user: str, extra: dict[str, str]) -> None:
+    [
+        {"X-User": "ben"},
+        {"X-Forwarded-User": "ben"},
+        {"Remote-User": "ben"},
+        {"X-User-Id": "ben"},
+        {"Cookie": "user=ben; user_id=ben"},
+    ],
+)
+def test_nothing_but_the_credential_says_who_asks(
+    whoami: Any, key: MakeKey, user: str, extra: dict[str, str]
+) -> None:
     headers = key(user=user) | extra
-    asked = {"user": "ben", "user_id": "ben", "owner": "ben", "_context": '{"user":"ben"}', "db_paths": "/tmp"}
+    asked = {
+        "user": "ben",
+        "user_id": "ben",
+        "owner": "ben",
+        "_context": '{"user":"ben"}',
+        "db_paths": "/tmp",
+    }
     assert whoami(headers, params=asked).json()["user"] == user
 
 
@@ -216,9 +255,21 @@ def test_users_of_any_name_have_libraries_of_their_own_and_none_lies_elsewhere(
     service: Service, app: FastAPI, client: TestClient, key: MakeKey, user: str, tmp_path: Path
 ) -> None:
     before = {p for p in tmp_path.rglob("*") if "home" not in p.parts}
-    names = [f"../{user}", f"{user}/", f"{user}%2f", user.upper(), f"{user} b\u00f6b", f"{user} bo\u0308b", user,
-             f"{user}/../{user}", (user + "x" * 500)[:500], f"con-{user}", f"..{user}", f"{user}\n",
-             f" {user}"]  # fmt: skip
+    names = [
+        f"../{user}",
+        f"{user}/",
+        f"{user}%2f",
+        user.upper(),
+        f"{user} b\u00f6b",
+        f"{user} bo\u0308b",
+        user,
+        f"{user}/../{user}",
+        (user + "x" * 500)[:500],
+        f"con-{user}",
+        f"..{user}",
+        f"{user}\n",
+        f" {user}",
+    ]
     for n, name in enumerate(names):
         with service.libraries.borrow(name) as library:
             library.add_conversation(f"c{n}", messages=[{"role": "user", "content": f"of {n}"}])
@@ -236,7 +287,12 @@ def test_keys_are_listed_without_secrets_and_only_for_administrators(
 ) -> None:
     admin, plain = key(("read", "write", "admin"), user=user), key(("read", "write"), user=user)
     secret = admin["Authorization"].split("_", 2)[2]
-    for method, path in (("GET", "/api/keys"), ("POST", "/api/keys"), ("DELETE", "/api/keys/x"), ("GET", "/metrics")):
+    for method, path in (
+        ("GET", "/api/keys"),
+        ("POST", "/api/keys"),
+        ("DELETE", "/api/keys/x"),
+        ("GET", "/metrics"),
+    ):
         assert client.request(method, path, json={"user": user}).status_code == 401
         assert client.request(method, path, json={"user": user}, headers=plain).status_code == 403
     listed = client.get("/api/keys", headers=admin)
@@ -248,7 +304,13 @@ def test_keys_are_listed_without_secrets_and_only_for_administrators(
 
 def test_keys_are_made_and_revoked_over_http(client: TestClient, key: MakeKey, user: str) -> None:
     admin = key(("admin",), user=user)
-    wish = {"user": user, "name": "one", "scopes": ["read"], "expires_at": "2099-01-01T00:00:00Z", "agent": True}
+    wish = {
+        "user": user,
+        "name": "one",
+        "scopes": ["read"],
+        "expires_at": "2099-01-01T00:00:00Z",
+        "agent": True,
+    }
     made = client.post("/api/keys", json=wish, headers=admin)
     assert made.status_code == 201
     headers = {"X-API-Key": made.json()["key"]}
@@ -257,16 +319,26 @@ def test_keys_are_made_and_revoked_over_http(client: TestClient, key: MakeKey, u
     assert client.delete(f"/api/keys/{made.json()['id']}", headers=admin).json()["success"]
     assert client.get("/openapi.json", headers=headers).status_code == 401
     assert client.delete("/api/keys/ffffffffffff", headers=admin).status_code == 404
-    for wrong in ({"scopes": ["root"]}, {"scopes": []}, {"user": "\ud800"}, {"user": ""}, {"expires_at": "2001-01-01"},
-                  {"expires_at": "2001-01-01T00:00:00Z"}, {"agent": "yes"}, {"toolsets": ["../x"]},
-                  {"hash": "x"}):  # fmt: skip
+    for wrong in (
+        {"scopes": ["root"]},
+        {"scopes": []},
+        {"user": "\ud800"},
+        {"user": ""},
+        {"expires_at": "2001-01-01"},
+        {"expires_at": "2001-01-01T00:00:00Z"},
+        {"agent": "yes"},
+        {"toolsets": ["../x"]},
+        {"hash": "x"},
+    ):
         content = json.dumps(wish | wrong)
         headers = {**admin, "Content-Type": "application/json"}
         assert client.post("/api/keys", content=content, headers=headers).status_code == 400, wrong
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_without_a_credential_no_route_says_anything(app: FastAPI, client: TestClient, key: MakeKey, user: str) -> None:
+def test_without_a_credential_no_route_says_anything(
+    app: FastAPI, client: TestClient, key: MakeKey, user: str
+) -> None:
     key(user=user)
     public = {"/healthz", "/readyz", "/login", "/static/{version}/{name}"}
     asked = 0
@@ -276,7 +348,17 @@ def test_without_a_credential_no_route_says_anything(app: FastAPI, client: TestC
             assert (answer.status_code == 401) == (path not in public), (method, path)
             asked += 1
     assert asked > 5
-    for path in ("/docs", "/openapi.json", "/metrics", "/", "/nothing", "/debug", "/.env", "/keys.db", "/static"):
+    for path in (
+        "/docs",
+        "/openapi.json",
+        "/metrics",
+        "/",
+        "/nothing",
+        "/debug",
+        "/.env",
+        "/keys.db",
+        "/static",
+    ):
         assert client.get(path).status_code == 401
     said = client.get("/healthz").json()
     assert set(said) == {"status", "version", "engine", "limits"}
@@ -294,7 +376,12 @@ def test_pieces_of_headers_are_read_as_written() -> None:
 
 
 def test_a_stream_ends_when_its_key_is_revoked(
-    service: Service, app: FastAPI, client: TestClient, key: MakeKey, user: str, monkeypatch: pytest.MonkeyPatch
+    service: Service,
+    app: FastAPI,
+    client: TestClient,
+    key: MakeKey,
+    user: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(edge, "CHECKED_EVERY", 0.0)
     headers = key(user=user)
@@ -313,7 +400,9 @@ def test_a_stream_ends_when_its_key_is_revoked(
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_stream_ends_when_the_server_does(service: Service, app: FastAPI, client: TestClient) -> None:
+def test_a_stream_ends_when_the_server_does(
+    service: Service, app: FastAPI, client: TestClient
+) -> None:
     @app.get("/stream")
     async def stream() -> StreamingResponse:
         async def parts() -> Any:
@@ -334,15 +423,35 @@ def test_a_stream_ends_when_the_server_does(service: Service, app: FastAPI, clie
 
 def test_a_token_says_whose_it_is_and_what_for(tokens: Tokens) -> None:
     someone = tokens.principal(signed(GOOD))
-    assert (someone.user, someone.scopes, someone.toolsets, someone.agent) == ("ann", {"read", "write"}, None, False)
+    assert (someone.user, someone.scopes, someone.toolsets, someone.agent) == (
+        "ann",
+        {"read", "write"},
+        None,
+        False,
+    )
     assert someone.credential.startswith("jwt-")
-    claims = {**GOOD, "scope": "openid read", "agent": True, "toolsets": ["bus"], "nbf": NOW, "iat": NOW + 5.5}
+    claims = {
+        **GOOD,
+        "scope": "openid read",
+        "agent": True,
+        "toolsets": ["bus"],
+        "nbf": NOW,
+        "iat": NOW + 5.5,
+    }
     agent = tokens.principal(signed(claims))
     assert (agent.scopes, agent.toolsets, agent.agent) == ({"read"}, {"bus"}, True)
-    assert tokens.principal(signed({**GOOD, "scope": ["read", "admin"]})).scopes == {"read", "admin"}
+    assert tokens.principal(signed({**GOOD, "scope": ["read", "admin"]})).scopes == {
+        "read",
+        "admin",
+    }
     assert tokens.principal(signed({**GOOD, "scope": ""})).scopes == frozenset()
-    assert tokens.principal(signed({**GOOD, "agent": "no"})).agent, "in doubt it is an agent, which sees less"
-    assert tokens.principal(signed({**GOOD, "user": "ben", "user_id": "ben", "email": "ben"})).user == "ann"
+    assert tokens.principal(signed({**GOOD, "agent": "no"})).agent, (
+        "in doubt it is an agent, which sees less"
+    )
+    assert (
+        tokens.principal(signed({**GOOD, "user": "ben", "user_id": "ben", "email": "ben"})).user
+        == "ann"
+    )
 
 
 ATTACKS: dict[str, Callable[[], str]] = {
@@ -353,17 +462,25 @@ ATTACKS: dict[str, Callable[[], str]] = {
     "algorithm a number": lambda: signed(GOOD, {"alg": 256}),
     "another algorithm": lambda: jwt.encode(GOOD, SECRET * 2, "HS512"),
     "signed with the public key": lambda: signed(GOOD, secret=public_pem(rsa_key())),
-    "signed with the modulus": lambda: signed(GOOD, {"alg": "HS256", "kid": "one"}, jwk(rsa_key())["n"].encode()),
+    "signed with the modulus": lambda: signed(
+        GOOD, {"alg": "HS256", "kid": "one"}, jwk(rsa_key())["n"].encode()
+    ),
     "another secret": lambda: signed(GOOD, secret=b"x" * 32),
     "empty secret": lambda: signed(GOOD, secret=b""),
-    "another RSA key": lambda: jwt.encode(GOOD, rsa.generate_private_key(65_537, 2048), "RS256", {"kid": "one"}),
+    "another RSA key": lambda: jwt.encode(
+        GOOD, rsa.generate_private_key(65_537, 2048), "RS256", {"kid": "one"}
+    ),
     "PSS with the right key": lambda: jwt.encode(GOOD, rsa_key(), "PS256", {"kid": "one"}),
     "RS512 with the right key": lambda: jwt.encode(GOOD, rsa_key(), "RS512", {"kid": "one"}),
     "a kid that is a path": lambda: signed(GOOD, {"alg": "HS256", "kid": "../../dev/null"}, b""),
     "a kid that nobody knows": lambda: jwt.encode(GOOD, rsa_key(), "RS256", {"kid": "two"}),
     "a kid that is no text": lambda: signed(GOOD, {"alg": "RS256", "kid": {"a": 1}}),
-    "its own key": lambda: jwt.encode(GOOD, rsa_key(3072), "RS256", {"jwk": jwk(rsa_key(3072)), "kid": "one"}),
-    "a key elsewhere": lambda: jwt.encode(GOOD, rsa_key(3072), "RS256", {"jku": "http://127.0.0.1:9/", "x5u": "http://x"}),
+    "its own key": lambda: jwt.encode(
+        GOOD, rsa_key(3072), "RS256", {"jwk": jwk(rsa_key(3072)), "kid": "one"}
+    ),
+    "a key elsewhere": lambda: jwt.encode(
+        GOOD, rsa_key(3072), "RS256", {"jku": "http://127.0.0.1:9/", "x5u": "http://x"}
+    ),
     "unknown crit": lambda: signed(GOOD, {"alg": "HS256", "crit": ["exp", "other"], "other": 1}),
     "empty crit": lambda: signed(GOOD, {"alg": "HS256", "crit": []}),
     "a payload apart": lambda: signed(GOOD, {"alg": "HS256", "crit": ["b64"], "b64": False}),
@@ -401,9 +518,11 @@ ATTACKS: dict[str, Callable[[], str]] = {
     "no parts": lambda: "..",
     "no base64": lambda: "a.ü.c",
     "a header that is no object": lambda: signed(GOOD, [1]),  # type: ignore[arg-type]
-    "changed after signing": lambda: signed({**GOOD, "sub": "ben"}).rsplit(".", 1)[0] + signed(GOOD)[-44:],
+    "changed after signing": lambda: (
+        signed({**GOOD, "sub": "ben"}).rsplit(".", 1)[0] + signed(GOOD)[-44:]
+    ),
     "compressed": lambda: signed(GOOD, {"alg": "dir", "enc": "A128GCM", "zip": "DEF"}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -425,11 +544,20 @@ def test_a_public_key_is_never_taken_for_a_secret(tmp_path: Path) -> None:
 
 
 def test_audience_and_issuer_are_demanded_where_they_are_set() -> None:
-    tokens = Tokens(JwtSettings(secret=SECRET, audience="recollect", issuer="https://login.example"), lambda: NOW)
+    tokens = Tokens(
+        JwtSettings(secret=SECRET, audience="recollect", issuer="https://login.example"),
+        lambda: NOW,
+    )
     right = {**GOOD, "aud": ["other", "recollect"], "iss": "https://login.example"}
     assert tokens.principal(signed(right)).user == "ann"
-    for wrong in ({"aud": "other"}, {"aud": None}, {"aud": 5}, {"iss": "https://evil.example"}, {"iss": None},
-                  {"iss": ["https://login.example"]}):  # fmt: skip
+    for wrong in (
+        {"aud": "other"},
+        {"aud": None},
+        {"aud": 5},
+        {"iss": "https://evil.example"},
+        {"iss": None},
+        {"iss": ["https://login.example"]},
+    ):
         with pytest.raises(BadToken):
             tokens.principal(signed({**right, **wrong}))
     for missing in ("aud", "iss"):
@@ -442,12 +570,16 @@ def test_audience_and_issuer_are_demanded_where_they_are_set() -> None:
 def test_tokens_of_public_keys_are_read(kind: str, form: str, tmp_path: Path) -> None:
     key = rsa_key() if kind == "RS256" else ec_key()
     file = tmp_path / "keys"
-    file.write_bytes({
-        "jwks": json.dumps({"keys": [jwk(key, alg=kind, use="sig"), jwk(rsa_key(3072), "other")]}).encode(),
-        "jwk": json.dumps(jwk(key)).encode(),
-        "pem": public_pem(key),
-        "no kid": json.dumps({"keys": [jwk(rsa_key(3072), "other"), jwk(key, None)]}).encode(),
-    }[form])  # fmt: skip
+    file.write_bytes(
+        {
+            "jwks": json.dumps(
+                {"keys": [jwk(key, alg=kind, use="sig"), jwk(rsa_key(3072), "other")]}
+            ).encode(),
+            "jwk": json.dumps(jwk(key)).encode(),
+            "pem": public_pem(key),
+            "no kid": json.dumps({"keys": [jwk(rsa_key(3072), "other"), jwk(key, None)]}).encode(),
+        }[form]
+    )
     tokens = Tokens(JwtSettings(keys=str(file)), lambda: NOW)
     header = {} if form == "no kid" else {"kid": "one"}
     assert tokens.principal(jwt.encode(GOOD, key, kind, header)).user == "ann"
@@ -480,7 +612,9 @@ def test_a_key_is_used_for_nothing_but_what_it_is_for(tmp_path: Path) -> None:
         (lambda _: JwtSettings(keys="http://keys.example/jwks"), "https://"),
     ],
 )
-def test_settings_that_cannot_be_used_are_refused_at_the_start(settings: Any, complaint: str, tmp_path: Path) -> None:
+def test_settings_that_cannot_be_used_are_refused_at_the_start(
+    settings: Any, complaint: str, tmp_path: Path
+) -> None:
     with pytest.raises(InvalidInput, match=complaint):
         Tokens(settings(tmp_path))
 
@@ -508,7 +642,9 @@ class Keys:
         self.keys: list[dict[str, Any]] | None = [jwk(rsa_key(), "one")]
         self.fetched = 0
         self.now = 0.0
-        self.tokens = Tokens(JwtSettings(keys="https://keys.example"), lambda: NOW, lambda: self.now, self.fetch)
+        self.tokens = Tokens(
+            JwtSettings(keys="https://keys.example"), lambda: NOW, lambda: self.now, self.fetch
+        )
 
     def fetch(self, address: str) -> bytes:
         self.fetched += 1
@@ -589,7 +725,9 @@ def test_keys_come_over_http(tmp_path: Path) -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_address[1]}"
         token = jwt.encode(GOOD, rsa_key(), "RS256", {"kid": "one"})
-        assert Tokens(JwtSettings(keys=f"{address}/keys"), lambda: NOW).principal(token).user == "ann"
+        assert (
+            Tokens(JwtSettings(keys=f"{address}/keys"), lambda: NOW).principal(token).user == "ann"
+        )
         for path in ("/elsewhere", "/long"):
             with pytest.raises(StoreUnavailable):
                 Tokens(JwtSettings(keys=address + path), lambda: NOW).principal(token)
@@ -603,7 +741,9 @@ def test_keys_come_over_http(tmp_path: Path) -> None:
 def for_tokens(place: str) -> Iterator[Callable[..., Any]]:
     from recollect.settings import place as placed
 
-    service = Service(placed(place), ServiceConfig(rate_per_minute=0, jwt=JwtSettings(secret=SECRET)))
+    service = Service(
+        placed(place), ServiceConfig(rate_per_minute=0, jwt=JwtSettings(secret=SECRET))
+    )
     app = make_app(service)
     add_whoami(app)
     with TestClient(app, ADDRESS) as client:
@@ -614,7 +754,11 @@ def for_tokens(place: str) -> Iterator[Callable[..., Any]]:
 
 def test_a_token_opens_the_library_of_its_user_in_every_header(for_tokens: Any, user: str) -> None:
     token = signed({"sub": user, "exp": time.time() + 600, "scope": "read"})
-    for headers in ({"Authorization": f"Bearer {token}"}, {"X-API-Key": token}, {"Cookie": f"recollect_key={token}"}):
+    for headers in (
+        {"Authorization": f"Bearer {token}"},
+        {"X-API-Key": token},
+        {"Cookie": f"recollect_key={token}"},
+    ):
         said = for_tokens(headers=headers).json()
         assert (said["user"], said["scopes"]) == (user, ["read"])
     assert for_tokens("/metrics", {"X-API-Key": token}).status_code == 403

@@ -31,36 +31,77 @@ def detail(client: TestClient, conversation: str, **headers: str) -> Any:
     return client.get(f"/conversations/{conversation}", headers=headers).json()
 
 
-def test_a_message_is_answered_and_both_sides_are_saved(client: TestClient, upstream: StandIn) -> None:
-    response = client.post("/chat", data={"message": "What is a zebra?", "session_id": "s-1", "namespace": "zoo"})
+def test_a_message_is_answered_and_both_sides_are_saved(
+    client: TestClient, upstream: StandIn
+) -> None:
+    response = client.post(
+        "/chat", data={"message": "What is a zebra?", "session_id": "s-1", "namespace": "zoo"}
+    )
     assert response.status_code == 200
     found = response.json()
     assert found.keys() == {
-        "answer", "model", "tool_used", "tool_output", "context", "summary", "execution_time", "conversation_id",
-        "session_id", "message_ids",
-    }  # fmt: skip
-    assert (found["answer"], found["model"], found["session_id"]) == ("Answer 1 to What is a zebra?", MODEL, "s-1")
-    assert upstream.seen[0].json == {"model": MODEL, "messages": [{"role": "user", "content": "What is a zebra?"}]}
+        "answer",
+        "model",
+        "tool_used",
+        "tool_output",
+        "context",
+        "summary",
+        "execution_time",
+        "conversation_id",
+        "session_id",
+        "message_ids",
+    }
+    assert (found["answer"], found["model"], found["session_id"]) == (
+        "Answer 1 to What is a zebra?",
+        MODEL,
+        "s-1",
+    )
+    assert upstream.seen[0].json == {
+        "model": MODEL,
+        "messages": [{"role": "user", "content": "What is a zebra?"}],
+    }
     saved = detail(client, found["conversation_id"])
-    assert (saved["title"], saved["namespace"], saved["session_id"]) == ("What is a zebra?", "zoo", "s-1")
+    assert (saved["title"], saved["namespace"], saved["session_id"]) == (
+        "What is a zebra?",
+        "zoo",
+        "s-1",
+    )
     assert [m["id"] for m in saved["messages"]] == found["message_ids"]
     assert [(m["role"], m["content"], m["model"]) for m in saved["messages"]] == [
-        ("user", "What is a zebra?", None), ("assistant", "Answer 1 to What is a zebra?", MODEL),
-    ]  # fmt: skip
+        ("user", "What is a zebra?", None),
+        ("assistant", "Answer 1 to What is a zebra?", MODEL),
+    ]
 
 
 @pytest.mark.parametrize("kind", ["multipart", "urlencoded", "json"])
-def test_a_message_comes_in_any_of_three_forms(client: TestClient, upstream: StandIn, kind: str) -> None:
-    history = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "a"},
-               {"role": "assistant", "content": "b"}]  # fmt: skip
-    fields: dict[str, Any] = {"message": "c", "model": "other", "search_mode": "hybrid", "history": json.dumps(history)}
+def test_a_message_comes_in_any_of_three_forms(
+    client: TestClient, upstream: StandIn, kind: str
+) -> None:
+    history = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "b"},
+    ]
+    fields: dict[str, Any] = {
+        "message": "c",
+        "model": "other",
+        "search_mode": "hybrid",
+        "history": json.dumps(history),
+    }
     if kind == "json":
         response = client.post("/chat", json={**fields, "history": history})
     else:
-        response = client.post("/chat", data=fields, files=[("x", b"")] if kind == "multipart" else None)
+        response = client.post(
+            "/chat", data=fields, files=[("x", b"")] if kind == "multipart" else None
+        )
     assert response.status_code == 200, response.text
-    assert upstream.seen[0].json == {"model": "other", "messages": [*history, {"role": "user", "content": "c"}]}
-    assert [m["content"] for m in detail(client, response.json()["conversation_id"])["messages"]] == [
+    assert upstream.seen[0].json == {
+        "model": "other",
+        "messages": [*history, {"role": "user", "content": "c"}],
+    }
+    assert [
+        m["content"] for m in detail(client, response.json()["conversation_id"])["messages"]
+    ] == [
         "c",
         "Answer 1 to c",
     ]
@@ -69,7 +110,9 @@ def test_a_message_comes_in_any_of_three_forms(client: TestClient, upstream: Sta
 def test_a_session_goes_on_and_whoever_names_none_gets_a_new_one(client: TestClient) -> None:
     first = client.post("/chat", json={"message": "a"}).json()
     second = client.post("/chat", json={"message": "b"}).json()
-    again = client.post("/chat", json={"message": "c", "session_id": first["session_id"], "namespace": "other"}).json()
+    again = client.post(
+        "/chat", json={"message": "c", "session_id": first["session_id"], "namespace": "other"}
+    ).json()
     assert first["session_id"] != second["session_id"]
     assert first["conversation_id"] == again["conversation_id"] != second["conversation_id"]
     saved = detail(client, first["conversation_id"])
@@ -83,7 +126,11 @@ def test_the_model_is_told_what_was_said_in_the_session_unless_the_client_tells_
     for message in ("a", "b"):
         client.post("/chat", json={"message": message, "session_id": "s"})
     asked = upstream.seen[1].json["messages"]
-    assert [(m["role"], m["content"]) for m in asked] == [("user", "a"), ("assistant", "Answer 1 to a"), ("user", "b")]
+    assert [(m["role"], m["content"]) for m in asked] == [
+        ("user", "a"),
+        ("assistant", "Answer 1 to a"),
+        ("user", "b"),
+    ]
     told = [{"role": "user", "content": "told"}]
     client.post("/chat", json={"message": "c", "session_id": "s", "history": told})
     assert upstream.seen[2].json["messages"] == [*told, {"role": "user", "content": "c"}]
@@ -96,14 +143,18 @@ def test_a_session_that_another_call_made_goes_on(client: TestClient) -> None:
     assert detail(client, made["id"])["title"] == "Mine"
 
 
-def test_the_last_fifty_messages_of_the_history_count(client: TestClient, upstream: StandIn) -> None:
+def test_the_last_fifty_messages_of_the_history_count(
+    client: TestClient, upstream: StandIn
+) -> None:
     history = [{"role": "user", "content": str(n)} for n in range(60)]
     client.post("/chat", data={"message": "x", "history": json.dumps(history)})
     sent = upstream.seen[0].json["messages"]
     assert [m["content"] for m in sent] == [*(str(n) for n in range(10, 60)), "x"]
 
 
-def test_text_files_stand_before_the_message_and_are_kept_with_it(client: TestClient, upstream: StandIn) -> None:
+def test_text_files_stand_before_the_message_and_are_kept_with_it(
+    client: TestClient, upstream: StandIn
+) -> None:
     files = [
         ("files", ("notes.md", "# Zebras\nare striped", "text/markdown")),
         ("files", ("dot.png", b"\x89PNG\0\xff", "image/png")),
@@ -119,7 +170,9 @@ def test_text_files_stand_before_the_message_and_are_kept_with_it(client: TestCl
     assert (image["name"], image["bytes"], "text" in image) == ("dot.png", 6, False)
 
 
-def test_of_a_long_file_the_beginning_is_kept_and_sent(client: TestClient, upstream: StandIn) -> None:
+def test_of_a_long_file_the_beginning_is_kept_and_sent(
+    client: TestClient, upstream: StandIn
+) -> None:
     files = [("files", ("long.txt", "x" * 150_000, "text/plain"))]
     found = client.post("/chat", data={"message": "What?"}, files=files).json()
     kept = detail(client, found["conversation_id"])["messages"][0]["attachments"][0]
@@ -163,15 +216,23 @@ def test_what_cannot_be_is_refused_by_name_and_the_model_is_not_asked(
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_other_bodies_are_refused(client: TestClient, upstream: StandIn) -> None:
     def status(content: bytes, kind: str) -> int:
-        return int(client.post("/chat", content=content, headers={"Content-Type": kind}).status_code)
+        return int(
+            client.post("/chat", content=content, headers={"Content-Type": kind}).status_code
+        )
 
     assert status(b"hello", "text/plain") == 415
     assert status(b"{", "application/json") == status(b"[1]", "application/json") == 400
     assert status(b"\xff\xfe", "application/json") == 400
     assert status(b"--x\r\nnonsense", "multipart/form-data; boundary=x") == 400
     assert status(b"x", "multipart/form-data") == 400
-    assert client.post("/chat", data={"message": "a"}, files=[("files", ("f", b"1"))] * 11).status_code == 400
-    assert client.post("/chat", data={"message": "a", **{f"f{n}": "x" for n in range(30)}}).status_code == 400
+    assert (
+        client.post("/chat", data={"message": "a"}, files=[("files", ("f", b"1"))] * 11).status_code
+        == 400
+    )
+    assert (
+        client.post("/chat", data={"message": "a", **{f"f{n}": "x" for n in range(30)}}).status_code
+        == 400
+    )
     assert client.post("/chat", data={"message": "a", "x": "y" * 2_000_000}).status_code == 400
     assert upstream.seen == []
 
@@ -184,7 +245,9 @@ def test_without_any_model_one_must_be_named(
     assert client.post("/chat", json={"message": "a", "model": "m"}).status_code == 200
 
 
-def test_without_a_server_the_setting_is_named(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_server_the_setting_is_named(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("RECOLLECT_MODEL")
     response = client.post("/chat", json={"message": "a"})
     assert response.status_code == 503 and "RECOLLECT_MODEL" in response.json()["detail"]
@@ -202,14 +265,23 @@ FAILURES: list[tuple[Reply, int, str]] = [
     (LATER, 429, "RATE_LIMIT_EXCEEDED"),
     (plain({"hello": "world"}), 502, "UPSTREAM_ERROR"),
     (Reply(200, {"Content-Type": "text/html"}, [b"<html>"]), 502, "UPSTREAM_ERROR"),
-    (Reply(200, {"Content-Type": "application/json"}, [b'{"choices"'], cut=True), 502, "UPSTREAM_ERROR"),
+    (
+        Reply(200, {"Content-Type": "application/json"}, [b'{"choices"'], cut=True),
+        502,
+        "UPSTREAM_ERROR",
+    ),
     (Reply(302, {"Location": "http://127.0.0.1:9/"}, []), 502, "UPSTREAM_ERROR"),
 ]
 
 
 @pytest.mark.parametrize("reply, status, code", FAILURES)
 def test_a_failure_of_the_model_is_told_in_our_shape_and_the_message_is_saved(
-    client: TestClient, upstream: StandIn, monkeypatch: pytest.MonkeyPatch, reply: Reply, status: int, code: str
+    client: TestClient,
+    upstream: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+    reply: Reply,
+    status: int,
+    code: str,
 ) -> None:
     monkeypatch.setenv("RECOLLECT_MODEL_KEY", KEY)
     upstream.next.append(reply)
@@ -219,7 +291,9 @@ def test_a_failure_of_the_model_is_told_in_our_shape_and_the_message_is_saved(
     (found,) = client.get("/conversations").json()["conversations"]
     assert [m["content"] for m in detail(client, found["id"])["messages"]] == ["Are you there?"]
     if status == 429:
-        assert response.headers["Retry-After"] == "7" and response.json()["error"]["retry_after"] == 7
+        assert (
+            response.headers["Retry-After"] == "7" and response.json()["error"]["retry_after"] == 7
+        )
 
 
 def test_the_chat_goes_on_when_nothing_can_be_saved(
@@ -245,7 +319,9 @@ def test_a_packed_answer_is_understood(client: TestClient, upstream: StandIn) ->
 # -- who asks ------------------------------------------------------------------------
 
 
-def test_two_users_with_the_same_session_do_not_meet(client: TestClient, key: MakeKey, user: str) -> None:
+def test_two_users_with_the_same_session_do_not_meet(
+    client: TestClient, key: MakeKey, user: str
+) -> None:
     ann, ben = key(user=f"{user}-ann"), key(user=f"{user}-ben")
     first = client.post("/chat", json={"message": "a", "session_id": "s"}, headers=ann).json()
     second = client.post("/chat", json={"message": "b", "session_id": "s"}, headers=ben).json()
@@ -258,16 +334,26 @@ def test_two_users_with_the_same_session_do_not_meet(client: TestClient, key: Ma
 
 
 def test_our_key_never_goes_to_the_model(
-    client: TestClient, upstream: StandIn, key: MakeKey, user: str, service: Service, caplog: pytest.LogCaptureFixture
+    client: TestClient,
+    upstream: StandIn,
+    key: MakeKey,
+    user: str,
+    service: Service,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
     mine = key(user=user)
     assert client.post("/chat", json={"message": "a"}, headers=mine).status_code == 200
-    assert client.post("/chat", json={"message": "a"}, headers=key(("read",), user=user)).status_code == 403
+    assert (
+        client.post("/chat", json={"message": "a"}, headers=key(("read",), user=user)).status_code
+        == 403
+    )
     assert [seen.header("Authorization") for seen in upstream.seen] == [None]
     assert mine["Authorization"].removeprefix("Bearer ") not in caplog.text + str(upstream.seen)
 
 
-def test_a_clients_own_key_is_passed_on_where_nobody_needs_one_here(client: TestClient, upstream: StandIn) -> None:
+def test_a_clients_own_key_is_passed_on_where_nobody_needs_one_here(
+    client: TestClient, upstream: StandIn
+) -> None:
     client.post("/chat", json={"message": "a"}, headers={"Authorization": "Bearer sk-mine"})
     assert upstream.seen[0].header("Authorization") == "Bearer sk-mine"

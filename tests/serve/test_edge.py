@@ -54,19 +54,41 @@ def probed(app: FastAPI, client: TestClient) -> TestClient:
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "127.0.0.1.evil", "127.0.0.1.evil:8765", "localhost", "localhost:1", "[::1]", "127.0.0.1",
-     "localhost.:8765", "localhost:8765@evil", "evil:8765", "127.1:8765", "2130706433:8765", "[::1]:8765.evil", "",
-     "localhost:08765x", "0.0.0.0:8765", "[::ffff:127.0.0.1]:8765"],
-)  # fmt: skip
-@pytest.mark.parametrize("path", ["/healthz", "/conversations", "/static/x/y.css", "/api/events", "/nothing"])
+    [
+        "evil.example",
+        "127.0.0.1.evil",
+        "127.0.0.1.evil:8765",
+        "localhost",
+        "localhost:1",
+        "[::1]",
+        "127.0.0.1",
+        "localhost.:8765",
+        "localhost:8765@evil",
+        "evil:8765",
+        "127.1:8765",
+        "2130706433:8765",
+        "[::1]:8765.evil",
+        "",
+        "localhost:08765x",
+        "0.0.0.0:8765",
+        "[::ffff:127.0.0.1]:8765",
+    ],
+)
+@pytest.mark.parametrize(
+    "path", ["/healthz", "/conversations", "/static/x/y.css", "/api/events", "/nothing"]
+)
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_another_name_than_ours_is_refused_on_every_path(client: TestClient, host: str, path: str) -> None:
+def test_another_name_than_ours_is_refused_on_every_path(
+    client: TestClient, host: str, path: str
+) -> None:
     answer = client.get(path, headers={"Host": host})
     assert answer.status_code == 421
     assert answer.json()["error"]["code"] == "MISDIRECTED_REQUEST"
 
 
-@pytest.mark.parametrize("host", ["localhost:8765", "LOCALHOST:8765", "127.0.0.1:8765", "[::1]:8765"])
+@pytest.mark.parametrize(
+    "host", ["localhost:8765", "LOCALHOST:8765", "127.0.0.1:8765", "[::1]:8765"]
+)
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_names_of_this_computer_with_our_port_are_ours(client: TestClient, host: str) -> None:
     assert client.get("/healthz", headers={"Host": host}).status_code == 200
@@ -75,7 +97,12 @@ def test_names_of_this_computer_with_our_port_are_ours(client: TestClient, host:
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_two_hosts_are_refused_even_when_both_are_ours(client: TestClient) -> None:
     for other in ("evil.example", "localhost:8765"):
-        assert client.get("/healthz", headers=[("Host", "localhost:8765"), ("Host", other)]).status_code == 421
+        assert (
+            client.get(
+                "/healthz", headers=[("Host", "localhost:8765"), ("Host", other)]
+            ).status_code
+            == 421
+        )
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -107,9 +134,19 @@ def test_an_address_is_ours_where_the_connection_came_to_it() -> None:
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"])
 @pytest.mark.parametrize(
     "origin",
-    ["https://evil.example", "null", "http://localhost:3000", "http://localhost:8765", "http://127.0.0.1", "file://",
-     "http://127.0.0.1:8765.evil", "http://127.0.0.1:8765/", "chrome-extension://abc", ""],
-)  # fmt: skip
+    [
+        "https://evil.example",
+        "null",
+        "http://localhost:3000",
+        "http://localhost:8765",
+        "http://127.0.0.1",
+        "file://",
+        "http://127.0.0.1:8765.evil",
+        "http://127.0.0.1:8765/",
+        "chrome-extension://abc",
+        "",
+    ],
+)
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_pages_of_other_sites_are_refused(client: TestClient, method: str, origin: str) -> None:
     answer = client.request(method, "/healthz", headers={"Origin": origin})
@@ -126,34 +163,65 @@ def test_our_own_pages_may_ask(probed: TestClient) -> None:
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, 403),
+        (
+            {
+                "Sec-Fetch-Site": "cross-site",
+                "Sec-Fetch-Mode": "no-cors",
+                "Sec-Fetch-Dest": "image",
+            },
+            403,
+        ),
         ({"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}, 403),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
-        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, 403),
-        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, 200),
+        (
+            {
+                "Sec-Fetch-Site": "cross-site",
+                "Sec-Fetch-Mode": "navigate",
+                "Sec-Fetch-Dest": "iframe",
+            },
+            403,
+        ),
+        (
+            {
+                "Sec-Fetch-Site": "cross-site",
+                "Sec-Fetch-Mode": "navigate",
+                "Sec-Fetch-Dest": "document",
+            },
+            200,
+        ),
         ({"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, 200),
         ({"Sec-Fetch-Site": "same-origin"}, 200),
     ],
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_of_other_sites_only_links_lead_here(client: TestClient, headers: dict[str, str], status: int) -> None:
+def test_of_other_sites_only_links_lead_here(
+    client: TestClient, headers: dict[str, str], status: int
+) -> None:
     assert client.get("/healthz", headers=headers).status_code == status
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_a_form_of_another_site_cannot_post_by_navigating(probed: TestClient) -> None:
-    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    headers = {
+        "Sec-Fetch-Site": "cross-site",
+        "Sec-Fetch-Mode": "navigate",
+        "Sec-Fetch-Dest": "document",
+    }
     assert probed.post("/probe", content=b"", headers=headers).status_code == 403
 
 
-@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
+)
 def test_a_simple_request_with_a_cookie_must_say_where_it_comes_from(
     probed: TestClient, key: MakeKey, user: str, content_type: str
 ) -> None:
     text = key(user=user)["Authorization"].removeprefix("Bearer ")
     headers = {"Cookie": f"recollect_key={text}", "Content-Type": content_type}
     assert probed.post("/probe", content=b"{}", headers=headers).status_code == 403
-    assert probed.post("/probe", content=b"{}", headers={**headers, "Origin": HERE}).status_code == 200
+    assert (
+        probed.post("/probe", content=b"{}", headers={**headers, "Origin": HERE}).status_code == 200
+    )
     plain = {"Authorization": f"Bearer {text}", "Content-Type": content_type}
     assert probed.post("/probe", content=b"{}", headers=plain).status_code == 200
 
@@ -195,11 +263,19 @@ def test_a_listed_origin_may_ask_and_no_other(app_with_friends: TestClient) -> N
     assert answer.headers["access-control-allow-headers"] == "authorization, x-stainless-lang"
     assert "access-control-allow-credentials" not in answer.headers
     answer = app_with_friends.get(
-        "/healthz", headers={"Origin": "https://app.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}
+        "/healthz",
+        headers={
+            "Origin": "https://app.example",
+            "Sec-Fetch-Site": "cross-site",
+            "Sec-Fetch-Mode": "cors",
+        },
     )
     assert answer.headers["access-control-allow-origin"] == "https://app.example"
     assert "origin" in answer.headers["vary"].lower()
-    assert app_with_friends.get("/healthz", headers={"Origin": "https://app.example.evil"}).status_code == 403
+    assert (
+        app_with_friends.get("/healthz", headers={"Origin": "https://app.example.evil"}).status_code
+        == 403
+    )
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -245,7 +321,9 @@ def test_a_length_that_is_no_number_is_refused(app: FastAPI, length: str) -> Non
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_body_that_does_not_come_is_not_waited_for(probed: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_does_not_come_is_not_waited_for(
+    probed: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, body_seconds=0.01))
     answer = asyncio.run(raw(probed.app, "POST", "/probe", body=None))
     assert (answer.status, answer.json["error"]["code"]) == (408, "REQUEST_TIMEOUT")
@@ -267,14 +345,25 @@ def test_too_many_requests_at_once_are_sent_away_with_a_time(
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_refused_requests_leave_nothing_behind(app: FastAPI, key: MakeKey, user: str) -> None:
     key(user=user)
-    kinds = [("GET", "/x/{n}", "127.0.0.1:8765"), ("HEAD", "/{n}", "evil{n}"), ("OPTIONS", "/conversations/{n}", ""),
-             ("DELETE", "/conversations/{n}", "127.0.0.1:8765"), ("M{n}", "/healthz", "127.0.0.1:8765")]  # fmt: skip
+    kinds = [
+        ("GET", "/x/{n}", "127.0.0.1:8765"),
+        ("HEAD", "/{n}", "evil{n}"),
+        ("OPTIONS", "/conversations/{n}", ""),
+        ("DELETE", "/conversations/{n}", "127.0.0.1:8765"),
+        ("M{n}", "/healthz", "127.0.0.1:8765"),
+    ]
 
     async def many(times: int) -> None:
         for n in range(times):
             for method, path, host in kinds:
-                said = [("x-forwarded-for", f"10.0.{n % 256}.1"), ("x-request-id", f"{n}"), ("user-agent", "x" * 500)]
-                answer = await raw(app, method.format(n=n), path.format(n=n), host.format(n=n), said)
+                said = [
+                    ("x-forwarded-for", f"10.0.{n % 256}.1"),
+                    ("x-request-id", f"{n}"),
+                    ("user-agent", "x" * 500),
+                ]
+                answer = await raw(
+                    app, method.format(n=n), path.format(n=n), host.format(n=n), said
+                )
                 assert 400 <= answer.status < 500
 
     asyncio.run(many(200))
@@ -290,13 +379,19 @@ def test_refused_requests_leave_nothing_behind(app: FastAPI, key: MakeKey, user:
 
 @pytest.mark.parametrize("path", ["/healthz", "/nothing", "/docs", "/conversations", "/metrics"])
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_every_answer_has_the_headers_that_keep_browsers_safe(client: TestClient, path: str) -> None:
+def test_every_answer_has_the_headers_that_keep_browsers_safe(
+    client: TestClient, path: str
+) -> None:
     headers = client.get(path).headers
     assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
-    assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
+    assert (
+        headers["cross-origin-opener-policy"]
+        == headers["cross-origin-resource-policy"]
+        == "same-origin"
+    )
     assert headers["cache-control"] == "no-store"
     assert "server" not in headers
 
@@ -304,11 +399,16 @@ def test_every_answer_has_the_headers_that_keep_browsers_safe(client: TestClient
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_a_request_id_is_echoed_or_made(client: TestClient) -> None:
     assert client.get("/nothing", headers={"X-Request-ID": "abc 1"}).json()["request_id"] == "abc 1"
-    assert client.get("/healthz", headers={"X-Request-ID": "abc 1"}).headers["x-request-id"] == "abc 1"
+    assert (
+        client.get("/healthz", headers={"X-Request-ID": "abc 1"}).headers["x-request-id"] == "abc 1"
+    )
     for bad in ("x" * 129, "a\u00e9".encode(), ""):
         made = client.get("/healthz", headers=[("X-Request-ID", bad)]).headers["x-request-id"]
         assert len(made) == 16
-    assert client.get("/healthz").headers["x-request-id"] != client.get("/healthz").headers["x-request-id"]
+    assert (
+        client.get("/healthz").headers["x-request-id"]
+        != client.get("/healthz").headers["x-request-id"]
+    )
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -357,7 +457,9 @@ def test_a_websocket_is_refused(app: FastAPI) -> None:
 # -- pages and who may see them ---
 
 
-def test_a_browser_without_a_key_is_led_to_the_login(client: TestClient, key: MakeKey, user: str) -> None:
+def test_a_browser_without_a_key_is_led_to_the_login(
+    client: TestClient, key: MakeKey, user: str
+) -> None:
     key(user=user)
     answer = client.get("/openapi.json?a=1&b=%2F", headers=HTML)
     assert answer.status_code == 303
@@ -378,21 +480,38 @@ def test_the_login_never_leads_elsewhere(app: FastAPI, key: MakeKey, user: str, 
 
 @pytest.mark.parametrize(
     ("target", "local"),
-    [("/", True), ("/c/1?q=a%20b", True), ("//evil", False), ("/\\evil", False), ("https://evil", False), ("", False),
-     ("/a\nb", False), ("/a\\b", False), ("javascript:alert(1)", False)],
-)  # fmt: skip
+    [
+        ("/", True),
+        ("/c/1?q=a%20b", True),
+        ("//evil", False),
+        ("/\\evil", False),
+        ("https://evil", False),
+        ("", False),
+        ("/a\nb", False),
+        ("/a\\b", False),
+        ("javascript:alert(1)", False),
+    ],
+)
 def test_only_paths_of_this_server_are_local(target: str, local: bool) -> None:
     assert is_local(target) is local
 
 
 @pytest.mark.parametrize(
     ("method", "path", "group"),
-    [("GET", "/conversations", "read"), ("GET", "/conversations/search/messages", "search"),
-     ("GET", "/api/search", "search"), ("GET", "/api/v1/search", "search"),
-     ("POST", "/conversations", "write"), ("DELETE", "/conversations/1", "write"),
-     ("POST", "/chat", "chat"), ("POST", "/v1/chat/completions", "chat"), ("GET", "/v1/models", "read"),
-     ("POST", "/api/imports", "import"), ("GET", "/api/imports", "read")],
-)  # fmt: skip
+    [
+        ("GET", "/conversations", "read"),
+        ("GET", "/conversations/search/messages", "search"),
+        ("GET", "/api/search", "search"),
+        ("GET", "/api/v1/search", "search"),
+        ("POST", "/conversations", "write"),
+        ("DELETE", "/conversations/1", "write"),
+        ("POST", "/chat", "chat"),
+        ("POST", "/v1/chat/completions", "chat"),
+        ("GET", "/v1/models", "read"),
+        ("POST", "/api/imports", "import"),
+        ("GET", "/api/imports", "read"),
+    ],
+)
 def test_each_kind_of_request_has_its_limit(method: str, path: str, group: str) -> None:
     assert group_of(method, path) == group
 
@@ -407,7 +526,9 @@ def test_every_route_that_searches_takes_its_turn(app: FastAPI) -> None:
         assert asyncio.run(raw(app, "OPTIONS", path)).headers["allow"].startswith("GET, HEAD")
 
 
-def test_a_few_searches_run_at_once_and_the_others_wait(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_few_searches_run_at_once_and_the_others_wait(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now, most, lock = 0, 0, threading.Lock()
     search = Library.search
 
@@ -432,7 +553,9 @@ def test_a_few_searches_run_at_once_and_the_others_wait(app: FastAPI, monkeypatc
     assert 1 <= most <= LIMITS.searches_at_once
 
 
-def test_a_search_whose_turn_does_not_come_is_told_to_come_again(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_whose_turn_does_not_come_is_told_to_come_again(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, search_wait_seconds=0.01))
     begun, go_on = threading.Semaphore(0), threading.Event()
 
@@ -444,8 +567,10 @@ def test_a_search_whose_turn_does_not_come_is_told_to_come_again(app: FastAPI, m
     monkeypatch.setattr(Library, "search", slow)
 
     async def ask() -> tuple[int, str | None]:
-        first = [asyncio.ensure_future(raw(app, "GET", "/api/v1/search", query="q=walrus"))
-                 for _ in range(LIMITS.searches_at_once)]  # fmt: skip
+        first = [
+            asyncio.ensure_future(raw(app, "GET", "/api/v1/search", query="q=walrus"))
+            for _ in range(LIMITS.searches_at_once)
+        ]
         for _ in first:
             await asyncio.to_thread(begun.acquire, timeout=30)
         late = await raw(app, "GET", "/api/v1/search", query="q=walrus")

@@ -93,29 +93,44 @@ def test_what_callers_may_know_is_said(
     ],
 )
 def test_what_is_ours_alone_is_not_said(
-    app: FastAPI, client: TestClient, caplog: pytest.LogCaptureFixture, error: Exception, status: int, code: str
+    app: FastAPI,
+    client: TestClient,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    status: int,
+    code: str,
 ) -> None:
     failing(app, error)
     answer = client.get("/fails")
     body = is_the_shape(answer, status, code)
     assert CANARY not in answer.text
     assert (body["error"]["retry_after"] is not None) == (status == 503)
-    (record,) = [r for r in caplog.records if r.message == ("unavailable" if status == 503 else "failed")]
+    (record,) = [
+        r for r in caplog.records if r.message == ("unavailable" if status == 503 else "failed")
+    ]
     assert record.facts["request_id"] == body["request_id"]  # type: ignore[attr-defined]
     # Whoever runs the server must know what the store says; what other code says may quote contents.
     assert (CANARY in JsonLines().format(record)) == isinstance(error, errors.RecollectError)
 
 
-def test_a_search_that_timed_out_says_so_in_the_words_of_each_route(app: FastAPI, client: TestClient) -> None:
+def test_a_search_that_timed_out_says_so_in_the_words_of_each_route(
+    app: FastAPI, client: TestClient
+) -> None:
     failing(app, errors.SearchTimeout("The search took too long."))
-    assert is_the_shape(client.get("/fails"), 503, "UNAVAILABLE")["detail"] == "The search took too long."
+    assert (
+        is_the_shape(client.get("/fails"), 503, "UNAVAILABLE")["detail"]
+        == "The search took too long."
+    )
     app.router.routes.clear()
 
     @app.get("/api/search")
     def search() -> None:
         raise errors.SearchTimeout("The search took too long.")
 
-    assert is_the_shape(client.get("/api/search"), 503, "UNAVAILABLE")["detail"] == "Database operation timeout"
+    assert (
+        is_the_shape(client.get("/api/search"), 503, "UNAVAILABLE")["detail"]
+        == "Database operation timeout"
+    )
 
 
 def test_unknown_addresses_and_methods_have_the_shape(client: TestClient) -> None:
@@ -123,10 +138,14 @@ def test_unknown_addresses_and_methods_have_the_shape(client: TestClient) -> Non
     is_the_shape(client.patch("/healthz"), 405, "METHOD_NOT_ALLOWED")
     is_the_shape(client.request("BREW", "/healthz"), 405, "METHOD_NOT_ALLOWED")
     is_the_shape(client.get("/healthz", headers={"Host": "evil"}), 421, "MISDIRECTED_REQUEST")
-    is_the_shape(client.get("/healthz", headers={"Origin": "https://evil.example"}), 403, "FORBIDDEN")
+    is_the_shape(
+        client.get("/healthz", headers={"Origin": "https://evil.example"}), 403, "FORBIDDEN"
+    )
 
 
-def test_what_is_wrong_with_a_request_is_named_and_not_repeated(app: FastAPI, client: TestClient) -> None:
+def test_what_is_wrong_with_a_request_is_named_and_not_repeated(
+    app: FastAPI, client: TestClient
+) -> None:
     @app.post("/typed/{number}")
     def typed(number: int, body: dict[str, int], limit: int = 1) -> None: ...
 
@@ -139,9 +158,12 @@ def test_what_is_wrong_with_a_request_is_named_and_not_repeated(app: FastAPI, cl
 
 
 @pytest.mark.parametrize(
-    "content", [b"{", b"\xff\xfe", b'{"a": NaN}', b"[" * 100_000, b"", b"null", b'"text"', b"1" * 5000]
+    "content",
+    [b"{", b"\xff\xfe", b'{"a": NaN}', b"[" * 100_000, b"", b"null", b'"text"', b"1" * 5000],
 )
-def test_a_body_that_is_no_json_object_is_a_plain_mistake(client: TestClient, content: bytes) -> None:
+def test_a_body_that_is_no_json_object_is_a_plain_mistake(
+    client: TestClient, content: bytes
+) -> None:
     answer = client.post("/api/keys", content=content, headers={"Content-Type": "application/json"})
     is_the_shape(answer, 400, "VALIDATION_ERROR")
 
@@ -172,7 +194,9 @@ def test_openapi_describes_the_shape_for_every_operation(client: TestClient) -> 
     assert operations
     for operation in operations:
         assert "422" not in operation["responses"]
-        assert operation["responses"]["default"]["content"]["application/json"]["schema"]["$ref"].endswith("/Error")
+        assert operation["responses"]["default"]["content"]["application/json"]["schema"][
+            "$ref"
+        ].endswith("/Error")
 
 
 def test_every_status_has_a_code(place: str) -> None:

@@ -22,7 +22,9 @@ CONTENTS = (
 
 
 @pytest.fixture(scope="module", params=STORES)
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
     with people.world(request, tmp_path_factory) as made:
         yield made
 
@@ -31,22 +33,107 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def client(world: World) -> Iterator[TestClient]:
     """Somebody with a few messages, for all tests of this file."""
     with world.client(f"hostile-{uuid.uuid4()}") as made:
-        made.post("/conversations", json={"id": "c1", "messages": [{"role": "user", "content": c} for c in CONTENTS]})
+        made.post(
+            "/conversations",
+            json={"id": "c1", "messages": [{"role": "user", "content": c} for c in CONTENTS]},
+        )
         yield made
 
 
 # -- full-text syntax --------------------------------------------------------
 
 SYNTAX = [
-    "*", '"', "a-b", "a:b", "NEAR(", "AND", '"a', "a OR", "^", "-", "(((", "+", "{t}:a", "col:", "a'b", "x\0y", "20.04",
-    "C++", "c#", "a*", "NOT", "a NOT", "NOT a", ")", "()", '""', "a AND AND b", "NEAR(a b", "NEAR(a b, )",
-    "NEAR(a b, -1)", "NEAR(a b, 99999999999999999999)", "NEAR/5", "a NEAR/x b", "content:", "content:*", "{content}:a",
-    "-content:a", "a ^b", "a + b +", "\\", "\\\"", "'", ";", "--", "/*", "%", "_", "$$", "&", "|", "!", "a & b | !c",
-    "a:*", "a:*B", "<->", "a<->b", "\ud7ff", "\ufffe", "\u202e", "\x1b[31m", "e" + "\u0301" * 200, "🎉", "東京", "ﬁ",
-    "ß", "İ", "ı", " a ", "\ta\n", "role:", "role:admin", "before:", "before:never", "after:9999-99-99", "in:", "tag:",
-    "title:", "from:", "-role:user", "role:user (", "a before:2024", "title:*", 'title:"', "-" * 100, "a " * 60,
-    "(" * 100 + "a" + ")" * 100, "a OR " * 40 + "a", '"' + "a " * 200 + '"', "NOT " * 50 + "a", "x" * 1_000,
-]  # fmt: skip
+    "*",
+    '"',
+    "a-b",
+    "a:b",
+    "NEAR(",
+    "AND",
+    '"a',
+    "a OR",
+    "^",
+    "-",
+    "(((",
+    "+",
+    "{t}:a",
+    "col:",
+    "a'b",
+    "x\0y",
+    "20.04",
+    "C++",
+    "c#",
+    "a*",
+    "NOT",
+    "a NOT",
+    "NOT a",
+    ")",
+    "()",
+    '""',
+    "a AND AND b",
+    "NEAR(a b",
+    "NEAR(a b, )",
+    "NEAR(a b, -1)",
+    "NEAR(a b, 99999999999999999999)",
+    "NEAR/5",
+    "a NEAR/x b",
+    "content:",
+    "content:*",
+    "{content}:a",
+    "-content:a",
+    "a ^b",
+    "a + b +",
+    "\\",
+    '\\"',
+    "'",
+    ";",
+    "--",
+    "/*",
+    "%",
+    "_",
+    "$$",
+    "&",
+    "|",
+    "!",
+    "a & b | !c",
+    "a:*",
+    "a:*B",
+    "<->",
+    "a<->b",
+    "\ud7ff",
+    "\ufffe",
+    "\u202e",
+    "\x1b[31m",
+    "e" + "\u0301" * 200,
+    "🎉",
+    "東京",
+    "ﬁ",
+    "ß",
+    "İ",
+    "ı",
+    " a ",
+    "\ta\n",
+    "role:",
+    "role:admin",
+    "before:",
+    "before:never",
+    "after:9999-99-99",
+    "in:",
+    "tag:",
+    "title:",
+    "from:",
+    "-role:user",
+    "role:user (",
+    "a before:2024",
+    "title:*",
+    'title:"',
+    "-" * 100,
+    "a " * 60,
+    "(" * 100 + "a" + ")" * 100,
+    "a OR " * 40 + "a",
+    '"' + "a " * 200 + '"',
+    "NOT " * 50 + "a",
+    "x" * 1_000,
+]
 
 
 def ask(client: TestClient, path: str, **parameters: Any) -> Any:
@@ -55,7 +142,14 @@ def ask(client: TestClient, path: str, **parameters: Any) -> Any:
     told = answer.json()
     if answer.status_code == 400:
         assert told["error"]["code"] == "VALIDATION_ERROR"
-    for leak in ("no such column", "syntax error at", "fts5", "tsquery", "malformed MATCH", "Traceback"):
+    for leak in (
+        "no such column",
+        "syntax error at",
+        "fts5",
+        "tsquery",
+        "malformed MATCH",
+        "Traceback",
+    ):
         assert leak not in answer.text
     return told
 
@@ -78,10 +172,39 @@ def test_punctuation_is_found_where_it_is_not_syntax(client: TestClient) -> None
         assert ask(client, "/conversations/search/messages", query=text)["total"] == 1, text
 
 
-OPERATORS = st.sampled_from(["AND", "OR", "NOT", "NEAR", "NEAR(", "(", ")", '"', "*", "^", "-", "+", ":", ",", "a",
-                             "b*", "content:", "role:user", "before:2024", "{", "}", "5", "/", "\\", "'"])  # fmt: skip
+OPERATORS = st.sampled_from(
+    [
+        "AND",
+        "OR",
+        "NOT",
+        "NEAR",
+        "NEAR(",
+        "(",
+        ")",
+        '"',
+        "*",
+        "^",
+        "-",
+        "+",
+        ":",
+        ",",
+        "a",
+        "b*",
+        "content:",
+        "role:user",
+        "before:2024",
+        "{",
+        "}",
+        "5",
+        "/",
+        "\\",
+        "'",
+    ]
+)
 QUERIES = st.one_of(
-    st.text(max_size=80), st.lists(OPERATORS, max_size=12).map(" ".join), st.lists(OPERATORS).map("".join)
+    st.text(max_size=80),
+    st.lists(OPERATORS, max_size=12).map(" ".join),
+    st.lists(OPERATORS).map("".join),
 )
 
 
@@ -97,7 +220,9 @@ def test_no_text_at_all_makes_a_search_fail(client: TestClient, text: str) -> No
     ask(client, "/api/v1/search", q=text)
 
 
-@pytest.mark.parametrize("path", ["/api/search", "/api/v1/search", "/conversations/search/messages"])
+@pytest.mark.parametrize(
+    "path", ["/api/search", "/api/v1/search", "/conversations/search/messages"]
+)
 def test_a_query_that_is_too_large_is_refused(client: TestClient, path: str) -> None:
     name = "query" if path.startswith("/c") else "q"
     for text in ("a " * 20_000, "x" * 60_000, "(a+)+$" * 3_000, "é" * 600):
@@ -107,9 +232,25 @@ def test_a_query_that_is_too_large_is_refused(client: TestClient, path: str) -> 
 # -- other languages ---------------------------------------------------------
 
 INJECTIONS = [
-    "' OR 1=1--", "'; drop table document; --", '" OR ""="', "%", "\\", "1; select pg_sleep(5)", "$1", "?", "{{7*7}}",
-    "../../../etc/passwd", "\r\nX-Evil: 1", "\0", "null", "{}", "-1", "NaN", "9" * 400, "<script>alert(1)</script>",
-]  # fmt: skip
+    "' OR 1=1--",
+    "'; drop table document; --",
+    '" OR ""="',
+    "%",
+    "\\",
+    "1; select pg_sleep(5)",
+    "$1",
+    "?",
+    "{{7*7}}",
+    "../../../etc/passwd",
+    "\r\nX-Evil: 1",
+    "\0",
+    "null",
+    "{}",
+    "-1",
+    "NaN",
+    "9" * 400,
+    "<script>alert(1)</script>",
+]
 
 
 def test_no_parameter_of_any_route_is_more_than_text(world: World, client: TestClient) -> None:
@@ -120,10 +261,16 @@ def test_no_parameter_of_any_route_is_more_than_text(world: World, client: TestC
             continue
         for parameter in operations["get"].get("parameters", ()):
             for text in INJECTIONS:
-                url = path.replace(f"{{{parameter['name']}}}", quoted(text)).replace("{source}", "chats")
+                url = path.replace(f"{{{parameter['name']}}}", quoted(text)).replace(
+                    "{source}", "chats"
+                )
                 url = url.replace("{item_id}", "c1")
                 others = {"q": "a", "query": "a", "conversation": "c1", "message": "m"}
-                asked = {p["name"]: others[p["name"]] for p in operations["get"]["parameters"] if p["name"] in others}
+                asked = {
+                    p["name"]: others[p["name"]]
+                    for p in operations["get"]["parameters"]
+                    if p["name"] in others
+                }
                 query = {**asked, parameter["name"]: text} if parameter["in"] == "query" else asked
                 answer = client.get(url, params=query)
                 assert answer.status_code in (200, 400, 403, 404), (url, query, answer.text)
@@ -144,9 +291,15 @@ def test_a_text_that_looks_like_sql_finds_only_itself(client: TestClient) -> Non
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [("/api/v1/search", "mode"), ("/api/v1/search", "group"), ("/api/v1/search", "score"), ("/api/v1/search", "hidden"),
-     ("/api/v1/related", "mode"), ("/api/threads", "scope")],
-)  # fmt: skip
+    [
+        ("/api/v1/search", "mode"),
+        ("/api/v1/search", "group"),
+        ("/api/v1/search", "score"),
+        ("/api/v1/search", "hidden"),
+        ("/api/v1/related", "mode"),
+        ("/api/threads", "scope"),
+    ],
+)
 def test_a_choice_that_is_not_offered_is_refused(client: TestClient, path: str, name: str) -> None:
     asked = {"q": "a", "conversation": "c1", "message": "c1:0"}
     for wrong in ("", "name;drop", "BOTH", "text,vector"):
@@ -162,7 +315,13 @@ def test_names_may_be_as_long_as_is_said(client: TestClient) -> None:
     def name(length: int) -> str:
         return "".join(chr(signs.randrange(0x1F300, 0x1F5FF)) for _ in range(length))
 
-    message = {"id": name(500), "role": name(500), "content": name(5_000), "author": name(5_000), "model": name(5_000)}
+    message = {
+        "id": name(500),
+        "role": name(500),
+        "content": name(5_000),
+        "author": name(5_000),
+        "model": name(5_000),
+    }
     made = {
         "id": name(500),
         "session_id": name(500),
@@ -172,22 +331,49 @@ def test_names_may_be_as_long_as_is_said(client: TestClient) -> None:
     }
     assert client.post("/conversations", json=made).status_code == 201
     detail = client.get(f"/conversations/{quoted(made['id'])}").json()
-    assert (detail["session_id"], detail["messages"][0]["id"]) == (made["session_id"], message["id"])
+    assert (detail["session_id"], detail["messages"][0]["id"]) == (
+        made["session_id"],
+        message["id"],
+    )
     assert client.post("/api/threads", json={"topic": name(500)}).status_code == 201
-    export = {"id": name(3_000), "origin": name(100), "origin_id": name(3_000), "source": name(3_000),
-              "head": name(3_000), "namespace": name(3_000),
-              "messages": [{"id": name(3_000), "role": name(3_000), "content": "x"}]}  # fmt: skip
+    export = {
+        "id": name(3_000),
+        "origin": name(100),
+        "origin_id": name(3_000),
+        "source": name(3_000),
+        "head": name(3_000),
+        "namespace": name(3_000),
+        "messages": [{"id": name(3_000), "role": name(3_000), "content": "x"}],
+    }
     assert client.post("/conversations/restore", json=export).status_code == 201
-    assert client.post("/conversations/restore", json={**export, "origin": name(101)}).status_code == 400
+    assert (
+        client.post("/conversations/restore", json={**export, "origin": name(101)}).status_code
+        == 400
+    )
 
 
 # -- dates -------------------------------------------------------------------
 
 NO_DATES = [
-    "9999-12-31T23:59:60", "-0001", "1" * 60_000, "2024-13-45", "2024-02-30", "0000-00-00", "10000-01-01", "soon-ish",
-    "2024-01-01T00:00:00+99:99", "2024-01-01T25:00", "T", "2024-01-01T00:00:00 Europe/Berlin", "+" * 20_000, "NaN",
-    "\0", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "(a+)+$" * 3_000,
-]  # fmt: skip
+    "9999-12-31T23:59:60",
+    "-0001",
+    "1" * 60_000,
+    "2024-13-45",
+    "2024-02-30",
+    "0000-00-00",
+    "10000-01-01",
+    "soon-ish",
+    "2024-01-01T00:00:00+99:99",
+    "2024-01-01T25:00",
+    "T",
+    "2024-01-01T00:00:00 Europe/Berlin",
+    "+" * 20_000,
+    "NaN",
+    "\0",
+    "0001-01-01T00:00:00+23:59",
+    "9999-12-31T23:59:59-23:59",
+    "(a+)+$" * 3_000,
+]
 
 
 @pytest.mark.parametrize("name", ["after", "before"])
@@ -208,7 +394,9 @@ def test_dates_at_the_edge_of_time_are_dates(client: TestClient) -> None:
         "2024-01-01T00:00:00.123456789-12:00",
     ):
         for name in ("after", "before"):
-            assert client.get("/api/v1/search", params={"q": "version", name: text}).status_code == 200, text
+            assert (
+                client.get("/api/v1/search", params={"q": "version", name: text}).status_code == 200
+            ), text
 
 
 # -- headers and paths -------------------------------------------------------
@@ -222,7 +410,9 @@ def test_a_stored_text_never_becomes_a_header(client: TestClient) -> None:
     assert made.headers.keys() == plain.headers.keys()
     for tail in ("", "/export?format=json", "/export?format=txt", "/export?format=md"):
         method = "POST" if tail else "GET"
-        answers = [client.request(method, f"/conversations/{quoted(id_)}{tail}") for id_ in ("plain", evil)]
+        answers = [
+            client.request(method, f"/conversations/{quoted(id_)}{tail}") for id_ in ("plain", evil)
+        ]
         assert answers[0].headers.keys() == answers[1].headers.keys()
         assert answers[1].headers["content-type"] == "application/json"
         assert answers[1].status_code == 200
@@ -231,10 +421,19 @@ def test_a_stored_text_never_becomes_a_header(client: TestClient) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/conversations/..%2f..%2f..%2fetc%2fpasswd", "/static/..%2f..%2fpyproject.toml", "/static/%2e%2e/%2e%2e/x",
-     "/static//etc/passwd", "/static/..%5c..%5cx", "/users/default/library.db", "/library.db", "/keys.db",
-     "/uploads/conversations.db", "/%2e%2e%2fkeys.db"],
-)  # fmt: skip
+    [
+        "/conversations/..%2f..%2f..%2fetc%2fpasswd",
+        "/static/..%2f..%2fpyproject.toml",
+        "/static/%2e%2e/%2e%2e/x",
+        "/static//etc/passwd",
+        "/static/..%5c..%5cx",
+        "/users/default/library.db",
+        "/library.db",
+        "/keys.db",
+        "/uploads/conversations.db",
+        "/%2e%2e%2fkeys.db",
+    ],
+)
 def test_no_path_leads_to_a_file(client: TestClient, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 404

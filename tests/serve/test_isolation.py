@@ -37,7 +37,9 @@ ELSEWHERE = {"/v1/models/{model}"}  # what a model's own server has belongs to n
 
 
 @pytest.fixture(scope="module", params=STORES)
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
     with people.world(request, tmp_path_factory) as made:
         yield made
 
@@ -52,9 +54,17 @@ class Belongings:
 
     def state(self, alice: TestClient) -> str:
         """All of it, as she sees it."""
-        paths = ("/conversations", f"/conversations/by-session/{self.ids['session_id']}", "/api/threads?scope=all",
-                 f"/api/threads/{self.ids['thread_id']}/messages", "/api/receipts", "/api/imports",
-                 "/api/v1/facets", "/api/v1/activity", f"/api/knowledge/{KIND}")  # fmt: skip
+        paths = (
+            "/conversations",
+            f"/conversations/by-session/{self.ids['session_id']}",
+            "/api/threads?scope=all",
+            f"/api/threads/{self.ids['thread_id']}/messages",
+            "/api/receipts",
+            "/api/imports",
+            "/api/v1/facets",
+            "/api/v1/activity",
+            f"/api/knowledge/{KIND}",
+        )
         told = [alice.get(path).json() for path in paths]
         exported = alice.post(f"/conversations/{quoted(self.ids['conversation_id'])}/export").json()
         return json.dumps([*told, exported], sort_keys=True)
@@ -69,7 +79,10 @@ def alice(world: World, user: str) -> TestClient:
 def mallory(world: World) -> TestClient:
     """Somebody with a library of her own and every right in it."""
     client = world.client(f"mallory-{uuid.uuid4()}")
-    client.post("/conversations", json={"id": "mine", "messages": [{"role": "user", "content": "my own words"}]})
+    client.post(
+        "/conversations",
+        json={"id": "mine", "messages": [{"role": "user", "content": "my own words"}]},
+    )
     return client
 
 
@@ -77,21 +90,49 @@ def mallory(world: World) -> TestClient:
 def hers(world: World, alice: TestClient, user: str) -> Belongings:
     made = alice.post(
         "/conversations",
-        json={"id": f"a/{uuid.uuid4()}", "session_id": f"s-{uuid.uuid4()}", "title": f"{CANARY} title",
-              "namespace": f"{CANARY}-space", "metadata": {"tags": [f"{CANARY}-tag"]},
-              "messages": [{"id": "m1", "role": "user", "content": f"the {CANARY} word", "model": f"{CANARY}-model"}]},
-    ).json()  # fmt: skip
+        json={
+            "id": f"a/{uuid.uuid4()}",
+            "session_id": f"s-{uuid.uuid4()}",
+            "title": f"{CANARY} title",
+            "namespace": f"{CANARY}-space",
+            "metadata": {"tags": [f"{CANARY}-tag"]},
+            "messages": [
+                {
+                    "id": "m1",
+                    "role": "user",
+                    "content": f"the {CANARY} word",
+                    "model": f"{CANARY}-model",
+                }
+            ],
+        },
+    ).json()
     thread = alice.post("/api/threads", json={"topic": f"{CANARY} topic"}).json()["id"]
-    alice.post(f"/api/threads/{thread}/messages", json={"author": f"{CANARY}-bot", "content": f"{CANARY} news"})
-    export = {"id": f"i-{uuid.uuid4()}", "messages": [{"role": "user", "content": f"imported {CANARY}"}]}
+    alice.post(
+        f"/api/threads/{thread}/messages",
+        json={"author": f"{CANARY}-bot", "content": f"{CANARY} news"},
+    )
+    export = {
+        "id": f"i-{uuid.uuid4()}",
+        "messages": [{"role": "user", "content": f"imported {CANARY}"}],
+    }
     job = alice.post("/api/imports?name=chat.json", content=json.dumps(export)).json()["id"]
     while alice.get(f"/api/imports/{job}").json()["finished_at"] is None:
         pass
     numbers = [receipt["id"] for receipt in alice.get("/api/receipts").json()["receipts"]]
-    note = alice.post("/api/knowledge/notes", json={"title": f"{CANARY} note", "content": f"{CANARY} words"}).json()
+    note = alice.post(
+        "/api/knowledge/notes", json={"title": f"{CANARY} note", "content": f"{CANARY} words"}
+    ).json()
     key = next(k.id for k in world.service.keys.every() if k.user == user)
-    ids = {"conversation_id": made["id"], "session_id": made["session_id"], "thread_id": thread, "job": job,
-           "number": str(numbers[0]), "id": key, "source": KIND, "item_id": note["id"]}  # fmt: skip
+    ids = {
+        "conversation_id": made["id"],
+        "session_id": made["session_id"],
+        "thread_id": thread,
+        "job": job,
+        "number": str(numbers[0]),
+        "id": key,
+        "source": KIND,
+        "item_id": note["id"],
+    }
     return Belongings(user, ids, "m1")
 
 
@@ -146,8 +187,10 @@ def test_methods_that_a_route_does_not_take_tell_nothing_either(
         unknown = path.format(**others | {"source": KIND})
         for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
             body = {"role": "user", "content": "x", "author": "x"}
-            statuses = {mallory.request(method, p, json=None if method == "GET" else body).status_code
-                        for p in (known, unknown)}  # fmt: skip
+            statuses = {
+                mallory.request(method, p, json=None if method == "GET" else body).status_code
+                for p in (known, unknown)
+            }
             assert len(statuses) == 1, f"{method} {path}: {statuses}"
     assert hers.state(alice) == before
 
@@ -183,14 +226,23 @@ SEARCHES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_what_is_searched_or_counted_is_ones_own(alice: TestClient, mallory: TestClient, hers: Belongings) -> None:
+def test_what_is_searched_or_counted_is_ones_own(
+    alice: TestClient, mallory: TestClient, hers: Belongings
+) -> None:
     found = 0
     for path, parameters in SEARCHES:
 
-        def asked(who: TestClient, word: str, path: str = path, parameters: dict[str, Any] = parameters) -> str:
-            filled = {k: [v.replace("{}", word) for v in given] if isinstance(given, list)
-                      else given.replace("{}", word) if isinstance(given, str) else given
-                      for k, given in parameters.items()}  # fmt: skip
+        def asked(
+            who: TestClient, word: str, path: str = path, parameters: dict[str, Any] = parameters
+        ) -> str:
+            filled = {
+                k: [v.replace("{}", word) for v in given]
+                if isinstance(given, list)
+                else given.replace("{}", word)
+                if isinstance(given, str)
+                else given
+                for k, given in parameters.items()
+            }
             answer = who.get(path, params=filled)
             assert answer.status_code == 200, answer.text
             return answer.text.replace(word, "…")
@@ -202,10 +254,15 @@ def test_what_is_searched_or_counted_is_ones_own(alice: TestClient, mallory: Tes
     assert found == len(SEARCHES)  # what Mallory does not find is there
 
 
-def test_what_is_found_by_meaning_is_ones_own(world: World, alice: TestClient, hers: Belongings, user: str) -> None:
+def test_what_is_found_by_meaning_is_ones_own(
+    world: World, alice: TestClient, hers: Belongings, user: str
+) -> None:
     other = f"other-{user}"
     mallory = world.client(other)
-    mallory.post("/conversations", json={"id": "mine", "messages": [{"role": "user", "content": "my own words"}]})
+    mallory.post(
+        "/conversations",
+        json={"id": "mine", "messages": [{"role": "user", "content": "my own words"}]},
+    )
     for name in (user, other):
         with world.service.libraries.borrow(name) as library:
             library.index()
@@ -217,7 +274,9 @@ def test_what_is_found_by_meaning_is_ones_own(world: World, alice: TestClient, h
     assert CANARY in alice.get("/api/v1/search", params={"q": "word", "mode": "vector"}).text
 
 
-def test_ids_of_others_in_parameters_find_nothing(alice: TestClient, mallory: TestClient, hers: Belongings) -> None:
+def test_ids_of_others_in_parameters_find_nothing(
+    alice: TestClient, mallory: TestClient, hers: Belongings
+) -> None:
     conversation, thread = hers.ids["conversation_id"], hers.ids["thread_id"]
     for path, known in (
         ("/conversations/search/messages", {"query": "word", "conversation_id": conversation}),
@@ -226,7 +285,9 @@ def test_ids_of_others_in_parameters_find_nothing(alice: TestClient, mallory: Te
         ("/api/v1/search", {"q": "word", "conversation": conversation}),
         ("/api/v1/related", {"conversation": conversation, "message": hers.message}),
     ):
-        unknown = {k: str(uuid.uuid4()) if v in (conversation, thread) else v for k, v in known.items()}
+        unknown = {
+            k: str(uuid.uuid4()) if v in (conversation, thread) else v for k, v in known.items()
+        }
         told = [mallory.get(path, params=p) for p in (known, unknown)]
         assert told[0].status_code == told[1].status_code
         assert [r.json().get("total", 0) for r in told] == [0, 0]
@@ -234,9 +295,33 @@ def test_ids_of_others_in_parameters_find_nothing(alice: TestClient, mallory: Te
         assert alice.get(path, params=known).status_code == 200
 
 
-HEADERS = ["X-User", "X-User-Id", "X-User-ID", "X-Forwarded-User", "Remote-User", "X-Remote-User", "X-Owner", "From",
-           "X-Recollect-User", "X-Tenant", "X-Auth-Request-User", "X-WEBAUTH-USER"]  # fmt: skip
-PARAMETERS = ["user", "user_id", "owner", "tenant", "account", "library", "home", "place", "db", "db_path", "_context"]
+HEADERS = [
+    "X-User",
+    "X-User-Id",
+    "X-User-ID",
+    "X-Forwarded-User",
+    "Remote-User",
+    "X-Remote-User",
+    "X-Owner",
+    "From",
+    "X-Recollect-User",
+    "X-Tenant",
+    "X-Auth-Request-User",
+    "X-WEBAUTH-USER",
+]
+PARAMETERS = [
+    "user",
+    "user_id",
+    "owner",
+    "tenant",
+    "account",
+    "library",
+    "home",
+    "place",
+    "db",
+    "db_path",
+    "_context",
+]
 
 
 def test_nobody_can_say_who_they_are_but_by_their_credential(
@@ -244,15 +329,27 @@ def test_nobody_can_say_who_they_are_but_by_their_credential(
 ) -> None:
     name = hers.name
     before = hers.state(alice)
-    for given in ({"headers": {header: name for header in HEADERS}}, {"params": {p: name for p in PARAMETERS}},
-                  {"cookies": {"user": name, "user_id": name}}):  # fmt: skip
-        client = TestClient(world, people.ADDRESS, headers=mallory.headers, cookies=given.pop("cookies", None))
-        assert [c["id"] for c in client.get("/conversations", **given).json()["conversations"]] == ["mine"]
+    for given in (
+        {"headers": {header: name for header in HEADERS}},
+        {"params": {p: name for p in PARAMETERS}},
+        {"cookies": {"user": name, "user_id": name}},
+    ):
+        client = TestClient(
+            world, people.ADDRESS, headers=mallory.headers, cookies=given.pop("cookies", None)
+        )
+        assert [c["id"] for c in client.get("/conversations", **given).json()["conversations"]] == [
+            "mine"
+        ]
         path = f"/conversations/{quoted(hers.ids['conversation_id'])}"
         assert client.get(path, **given).status_code == 404
         assert client.delete(path, **given).status_code == 404
-        assert client.get("/conversations/search/messages", **{**given, "params": {
-            **given.get("params", {}), "query": CANARY}}).json()["total"] == 0  # fmt: skip
+        assert (
+            client.get(
+                "/conversations/search/messages",
+                **{**given, "params": {**given.get("params", {}), "query": CANARY}},
+            ).json()["total"]
+            == 0
+        )
     for body in BODIES.values():
         for field in (*PARAMETERS, "principal", "agent", "scopes"):
             for path in ("/conversations/mine/messages", "/api/threads/mine/messages"):
@@ -260,11 +357,23 @@ def test_nobody_can_say_who_they_are_but_by_their_credential(
                     answer = mallory.post(path, json={**body, field: name})
                     assert answer.status_code == 400, (path, field)
     for field in PARAMETERS:
-        for path, body in (("/conversations", {}), ("/api/threads", {"topic": "t"}),
-                           ("/conversations/messages", {"session_id": "s", "messages": [BODIES[
-                               "/conversations/{conversation_id}/messages"]]})):  # fmt: skip
+        for path, body in (
+            ("/conversations", {}),
+            ("/api/threads", {"topic": "t"}),
+            (
+                "/conversations/messages",
+                {
+                    "session_id": "s",
+                    "messages": [BODIES["/conversations/{conversation_id}/messages"]],
+                },
+            ),
+        ):
             assert mallory.post(path, json={**body, field: name}).status_code == 400
-    twice = b'{"session_id": "mine", "session_id": "' + hers.ids["session_id"].encode() + b'", "messages": []}'
+    twice = (
+        b'{"session_id": "mine", "session_id": "'
+        + hers.ids["session_id"].encode()
+        + b'", "messages": []}'
+    )
     assert mallory.post("/conversations/messages", content=twice, headers=JSON).status_code == 400
     assert hers.state(alice) == before
     assert len(mallory.get("/conversations").json()["conversations"]) == 1
@@ -274,7 +383,11 @@ def test_the_same_ids_are_different_things_to_different_people(world: World) -> 
     clients = [world.client(f"{name}-{uuid.uuid4()}") for name in ("ann", "bob")]
     for n, client in enumerate(clients):
         for body in (
-            {"id": "same", "session_id": "s", "messages": [{"id": "m", "role": "user", "content": f"I am {n}"}]},
+            {
+                "id": "same",
+                "session_id": "s",
+                "messages": [{"id": "m", "role": "user", "content": f"I am {n}"}],
+            },
         ):
             assert client.post("/conversations", json=body).status_code == 201
         assert client.post("/api/threads", json={"topic": "same topic"}).status_code == 201
@@ -284,10 +397,23 @@ def test_the_same_ids_are_different_things_to_different_people(world: World) -> 
     assert clients[1].get("/conversations/same").status_code == 404
 
 
-def test_nothing_is_deleted_without_saying_what(alice: TestClient, mallory: TestClient, hers: Belongings) -> None:
+def test_nothing_is_deleted_without_saying_what(
+    alice: TestClient, mallory: TestClient, hers: Belongings
+) -> None:
     before = hers.state(alice)
     own = mallory.get("/conversations").json()
-    for tail in ("", "/", "?search=", "/*", "/%25", "/null", "/%00", "/_", "/''", "/search/messages?query=a"):
+    for tail in (
+        "",
+        "/",
+        "?search=",
+        "/*",
+        "/%25",
+        "/null",
+        "/%00",
+        "/_",
+        "/''",
+        "/search/messages?query=a",
+    ):
         for body in (None, {}, [], {"ids": []}, {"all": True}):
             for path in ("/conversations", "/api/threads"):
                 answer = mallory.request("DELETE", path + tail, json=body)
@@ -296,8 +422,27 @@ def test_nothing_is_deleted_without_saying_what(alice: TestClient, mallory: Test
     assert hers.state(alice) == before
 
 
-NAMES = ["../bob", "bob/", "bob%2f", "BOB", "bob", "b\u00f6b", "bo\u0308b", "con", ".", "..", "bob\\..", "x" * 300,
-         "bob\n", " bob", "bob ", "postgres", "'; drop table document; --", "bob-0123456789abcdef", "🎉"]  # fmt: skip
+NAMES = [
+    "../bob",
+    "bob/",
+    "bob%2f",
+    "BOB",
+    "bob",
+    "b\u00f6b",
+    "bo\u0308b",
+    "con",
+    ".",
+    "..",
+    "bob\\..",
+    "x" * 300,
+    "bob\n",
+    " bob",
+    "bob ",
+    "postgres",
+    "'; drop table document; --",
+    "bob-0123456789abcdef",
+    "🎉",
+]
 
 
 def test_user_names_that_look_like_paths_are_just_names(world: World) -> None:
@@ -306,9 +451,14 @@ def test_user_names_that_look_like_paths_are_just_names(world: World) -> None:
     tail = "" if home else uuid.uuid4().hex[:8]  # on a server other tests have users too
     clients = {name: world.client(name + tail) for name in NAMES}
     for name, client in clients.items():
-        client.post("/conversations", json={"id": "c", "messages": [{"role": "user", "content": f"I am {name!r}"}]})
+        client.post(
+            "/conversations",
+            json={"id": "c", "messages": [{"role": "user", "content": f"I am {name!r}"}]},
+        )
     for name, client in clients.items():
-        assert [m["content"] for m in client.get("/conversations/c").json()["messages"]] == [f"I am {name!r}"]
+        assert [m["content"] for m in client.get("/conversations/c").json()["messages"]] == [
+            f"I am {name!r}"
+        ]
     if home:
         assert sorted(home.parent.iterdir()) == around
         assert {path.parent.parent for path in home.rglob("library.db")} == {home / "users"}
@@ -333,7 +483,10 @@ def test_answers_are_never_mixed_up_between_people(world: World) -> None:
         def ask(number: int) -> bool:
             key, told = keys[number % 2], []
             for path in ("/conversations/c", "/conversations/search/messages?query=canary") * 8:
-                told += [message["content"] for message in client.get(path, headers=key).json()["messages"]]
+                told += [
+                    message["content"]
+                    for message in client.get(path, headers=key).json()["messages"]
+                ]
             return told == [f"canary {names[number % 2]}"] * 16
 
         with ThreadPoolExecutor(8) as pool:

@@ -34,7 +34,12 @@ def test_a_key_is_made_shown_once_listed_and_revoked(run: Any, place: str, user:
     with closing(keys(place)) as kept:
         found = check(kept, text)
         assert found is not None
-        assert (found.user, found.name, found.scopes, found.agent) == (user, "my laptop", ("read", "write"), False)
+        assert (found.user, found.name, found.scopes, found.agent) == (
+            user,
+            "my laptop",
+            ("read", "write"),
+            False,
+        )
     for listing in (run("list"), run("list", "--json")):
         assert id in listing
         assert secret not in listing
@@ -47,9 +52,21 @@ def test_a_key_is_made_shown_once_listed_and_revoked(run: Any, place: str, user:
 
 def test_programs_get_json(run: Any, user: str) -> None:
     made = json.loads(
-        run("add", "agent", "--user", user, "--scope", "read", "--toolset", "bus", "--agent", "--expires", "2099-01-31",
-            "--json")
-    )  # fmt: skip
+        run(
+            "add",
+            "agent",
+            "--user",
+            user,
+            "--scope",
+            "read",
+            "--toolset",
+            "bus",
+            "--agent",
+            "--expires",
+            "2099-01-31",
+            "--json",
+        )
+    )
     assert made["key"].startswith(f"rk_{made['id']}_")
     assert (made["scopes"], made["toolsets"], made["agent"]) == (["read"], ["bus"], True)
     assert made["expires_at"].startswith("2099-01-31T23:59:59")

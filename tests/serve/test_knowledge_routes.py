@@ -24,7 +24,9 @@ SRT = (
 
 
 @pytest.fixture(scope="module", params=STORES)
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
     with people.world(request, tmp_path_factory) as made:
         yield made
 
@@ -53,18 +55,38 @@ def made(client: TestClient, source: str, **fields: Any) -> dict[str, Any]:
 @pytest.fixture
 def garden(client: TestClient) -> dict[str, str]:
     """One of every kind, all about tomatoes; gives their ids."""
-    talk = [{"id": "m1", "role": "user", "content": "How often do I water tomatoes?"},
-            {"id": "m2", "role": "assistant", "content": "Every second day.", "author": "Bot"}]  # fmt: skip
-    assert client.post("/conversations", json={"id": "talk", "title": "Watering", "messages": talk}).status_code == 201
+    talk = [
+        {"id": "m1", "role": "user", "content": "How often do I water tomatoes?"},
+        {"id": "m2", "role": "assistant", "content": "Every second day.", "author": "Bot"},
+    ]
+    assert (
+        client.post(
+            "/conversations", json={"id": "talk", "title": "Watering", "messages": talk}
+        ).status_code
+        == 201
+    )
     return {
-        "notes": made(client, "notes", title="Beds", content="The tomatoes stand in bed four.", keywords=["garden"])[
-            "id"
-        ],
-        "media": made(client, "media", title="A film", transcript=SRT, media_type="video", url="https://example/v")[
-            "id"
-        ],
-        "characters": made(client, "characters", name="Rosa", description="She grows tomatoes.", tags=["farm"])["id"],
-        "prompts": made(client, "prompts", name="Planner", user_prompt="Plan the tomatoes.", keywords=["plan"])["id"],
+        "notes": made(
+            client,
+            "notes",
+            title="Beds",
+            content="The tomatoes stand in bed four.",
+            keywords=["garden"],
+        )["id"],
+        "media": made(
+            client,
+            "media",
+            title="A film",
+            transcript=SRT,
+            media_type="video",
+            url="https://example/v",
+        )["id"],
+        "characters": made(
+            client, "characters", name="Rosa", description="She grows tomatoes.", tags=["farm"]
+        )["id"],
+        "prompts": made(
+            client, "prompts", name="Planner", user_prompt="Plan the tomatoes.", keywords=["plan"]
+        )["id"],
         "chats": "talk",
     }
 
@@ -90,7 +112,9 @@ def test_q_and_the_body_ask_the_same(client: TestClient, garden: dict[str, str])
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_every_kind_can_be_searched_alone(client: TestClient, garden: dict[str, str], source: str) -> None:
+def test_every_kind_can_be_searched_alone(
+    client: TestClient, garden: dict[str, str], source: str
+) -> None:
     results = get(client, f"/{source}/search", query="tomatoes")["results"]
     assert [r["id"] for r in results] == [garden[source]]
     assert results[0]["uri"].startswith(f"{source}://")
@@ -105,19 +129,41 @@ def test_pages_follow_one_another(client: TestClient, garden: dict[str, str]) ->
     assert len(seen) == len(set(seen)) == 5
 
 
-def test_filters_hold_for_the_kind_that_they_are_of(client: TestClient, garden: dict[str, str]) -> None:
+def test_filters_hold_for_the_kind_that_they_are_of(
+    client: TestClient, garden: dict[str, str]
+) -> None:
     made(client, "notes", title="Other", content="More tomatoes.")
-    made(client, "media", title="A page", content="Tomatoes on paper.", media_type="article", created_at="2020-01-02")
+    made(
+        client,
+        "media",
+        title="A page",
+        content="Tomatoes on paper.",
+        media_type="article",
+        created_at="2020-01-02",
+    )
 
     def sources(**query: Any) -> list[str]:
-        return sorted(r["source"] for r in get(client, "/search", query="tomatoes", **query)["results"])
+        return sorted(
+            r["source"] for r in get(client, "/search", query="tomatoes", **query)["results"]
+        )
 
     everything = ["characters", "chats", "media", "media", "notes", "notes", "prompts"]
     assert sources() == everything
-    assert sources(keywords="garden") == ["characters", "chats", "media", "media", "notes", "prompts"]
+    assert sources(keywords="garden") == [
+        "characters",
+        "chats",
+        "media",
+        "media",
+        "notes",
+        "prompts",
+    ]
     assert sources(media_types="article", sources="media") == ["media"]
     assert sources(date_to="2020-12-31", sources="media") == ["media"]
-    assert sources(date_from="2020-01-03", sources=["media", "notes"]) == ["media", "notes", "notes"]
+    assert sources(date_from="2020-01-03", sources=["media", "notes"]) == [
+        "media",
+        "notes",
+        "notes",
+    ]
     assert sources(fields="name", sources="prompts") == []
     assert sources(fields="user_prompt", sources="prompts") == ["prompts"]
     assert sources(sender="BOT", sources="chats") == []
@@ -129,9 +175,21 @@ def test_filters_hold_for_the_kind_that_they_are_of(client: TestClient, garden: 
 
 
 def test_a_filter_of_another_kind_is_refused(client: TestClient) -> None:
-    assert "media_types is for media" in get(client, "/notes/search", 400, query="x", media_types="pdf")["detail"]
-    assert "keywords is for notes" in get(client, "/search", 400, query="x", sources="chats", keywords="a")["detail"]
-    asked(client, "POST", "/search", 400, json={"query": "x", "filters": {"notes": {"media_types": ["pdf"]}}})
+    assert (
+        "media_types is for media"
+        in get(client, "/notes/search", 400, query="x", media_types="pdf")["detail"]
+    )
+    assert (
+        "keywords is for notes"
+        in get(client, "/search", 400, query="x", sources="chats", keywords="a")["detail"]
+    )
+    asked(
+        client,
+        "POST",
+        "/search",
+        400,
+        json={"query": "x", "filters": {"notes": {"media_types": ["pdf"]}}},
+    )
 
 
 def test_newest_first_where_that_is_asked(client: TestClient) -> None:
@@ -144,7 +202,11 @@ def test_newest_first_where_that_is_asked(client: TestClient) -> None:
 
 def test_snippets_are_as_long_as_is_asked(client: TestClient) -> None:
     made(client, "notes", title="Long", content="word " * 300 + "tomatoes " + "word " * 300)
-    for given, most in (({"snippet_length": 50}, 50), ({"snippet_length": 10_000}, 1_000), ({}, 300)):
+    for given, most in (
+        ({"snippet_length": 50}, 50),
+        ({"snippet_length": 10_000}, 1_000),
+        ({}, 300),
+    ):
         (result,) = get(client, "/notes/search", query="tomatoes", **given)["results"]
         assert len(result["snippet"]) <= most
         assert "tomatoes" in result["snippet"]
@@ -153,33 +215,55 @@ def test_snippets_are_as_long_as_is_asked(client: TestClient) -> None:
 # -- reading -----------------------------------------------------------------------
 
 
-def test_everything_is_read_whole_unless_less_is_asked(client: TestClient, garden: dict[str, str]) -> None:
+def test_everything_is_read_whole_unless_less_is_asked(
+    client: TestClient, garden: dict[str, str]
+) -> None:
     assert get(client, f"/notes/{garden['notes']}")["content"] == "The tomatoes stand in bed four."
     assert "Never at noon." in get(client, f"/media/{garden['media']}")["content"]
-    assert get(client, f"/characters/{garden['characters']}")["content"]["description"] == "She grows tomatoes."
-    assert get(client, f"/prompts/{garden['prompts']}")["content"]["user_prompt"] == "Plan the tomatoes."
+    assert (
+        get(client, f"/characters/{garden['characters']}")["content"]["description"]
+        == "She grows tomatoes."
+    )
+    assert (
+        get(client, f"/prompts/{garden['prompts']}")["content"]["user_prompt"]
+        == "Plan the tomatoes."
+    )
     assert get(client, "/chats/talk")["content"].splitlines()[1] == "Bot: Every second day."
 
 
-def test_prompts_and_characters_are_read_by_name_too(client: TestClient, garden: dict[str, str]) -> None:
+def test_prompts_and_characters_are_read_by_name_too(
+    client: TestClient, garden: dict[str, str]
+) -> None:
     assert get(client, "/prompts/planner")["meta"]["id"] == garden["prompts"]
     assert get(client, "/characters/Rosa")["meta"]["id"] == garden["characters"]
 
 
 def test_the_place_that_a_result_names_is_shown(client: TestClient) -> None:
-    text = " ".join(f"Sentence number {n} is about nothing." for n in range(400)) + " Here grow the tomatoes."
+    text = (
+        " ".join(f"Sentence number {n} is about nothing." for n in range(400))
+        + " Here grow the tomatoes."
+    )
     note = made(client, "notes", title="Long", content=text)["id"]
     (result,) = get(client, "/notes/search", query="tomatoes")["results"]
     body = {"source": "notes", "id": note, "retrieval": {"mode": "chunk", "loc": result["loc"]}}
     there = asked(client, "POST", "/get", json=body)
     assert "tomatoes" in there["content"]
     index = result["loc"]["chunk_index"]
-    assert get(client, f"/notes/{note}", mode="chunk", chunk_index=index)["content"] == there["content"]
-    assert get(client, f"/notes/{note}", mode="chunk", query="tomatoes")["content"] == there["content"]
-    wider = get(client, f"/notes/{note}", mode="chunk_with_siblings", max_tokens=900, query="tomatoes")
+    assert (
+        get(client, f"/notes/{note}", mode="chunk", chunk_index=index)["content"]
+        == there["content"]
+    )
+    assert (
+        get(client, f"/notes/{note}", mode="chunk", query="tomatoes")["content"] == there["content"]
+    )
+    wider = get(
+        client, f"/notes/{note}", mode="chunk_with_siblings", max_tokens=900, query="tomatoes"
+    )
     assert there["content"] in wider["content"]
     assert len(there["content"]) < len(wider["content"]) <= 900 * 4
-    snippet = get(client, f"/notes/{note}", mode="snippet", snippet_length=40, query="tomatoes")["content"]
+    snippet = get(client, f"/notes/{note}", mode="snippet", snippet_length=40, query="tomatoes")[
+        "content"
+    ]
     assert "tomatoes" in snippet
     assert len(snippet) <= 40
 
@@ -208,16 +292,26 @@ def test_a_transcript_in_every_format(client: TestClient, garden: dict[str, str]
     assert "00:00:04" in get(client, path, include_timestamps=True)["content"]
     assert get(client, path, format="srt") == {"content": SRT}
     assert get(client, path, format="vtt")["content"].startswith("WEBVTT")
-    assert get(client, path, format="json", include_timestamps=True)["content"]["segments"][1]["start"] == 4.5
+    assert (
+        get(client, path, format="json", include_timestamps=True)["content"]["segments"][1]["start"]
+        == 4.5
+    )
     text = made(client, "media", title="Paper", content="No times.")["id"]
     assert get(client, f"/media/{text}/transcript") == {"content": "No times."}
     assert "no times" in get(client, f"/media/{text}/transcript", 400, format="srt")["detail"]
     get(client, f"/media/{text}/transcript", 400, format="mp3")
 
 
-def test_what_is_not_there_is_said_in_the_words_of_its_kind(client: TestClient, garden: dict[str, str]) -> None:
-    for source, name in (("notes", "Note"), ("media", "Media"), ("chats", "Conversation"), ("characters", "Character"),
-                         ("prompts", "Prompt")):  # fmt: skip
+def test_what_is_not_there_is_said_in_the_words_of_its_kind(
+    client: TestClient, garden: dict[str, str]
+) -> None:
+    for source, name in (
+        ("notes", "Note"),
+        ("media", "Media"),
+        ("chats", "Conversation"),
+        ("characters", "Character"),
+        ("prompts", "Prompt"),
+    ):
         assert get(client, f"/{source}/nowhere", 404)["detail"] == f"{name} not found: nowhere"
     get(client, f"/notes/{garden['media']}", 404)
     get(client, "/media/nowhere/transcript", 404)
@@ -229,14 +323,22 @@ def test_what_is_not_there_is_said_in_the_words_of_its_kind(client: TestClient, 
 
 def test_an_id_may_be_any_text(world: World, client: TestClient, user: str) -> None:
     for name in ("a/b c.md", "what?#1", "x/export", "x/transcript", "ends/", "é", "..", "search"):
-        document = {"id": name, "origin": "notes", "source": "note", "title": name,
-                    "messages": [{"id": "1", "content": f"This is {name}.", "kind": "chunk"}]}  # fmt: skip
+        document = {
+            "id": name,
+            "origin": "notes",
+            "source": "note",
+            "title": name,
+            "messages": [{"id": "1", "content": f"This is {name}.", "kind": "chunk"}],
+        }
         assert asked(client, "POST", "/restore", 201, json=document)["id"] == name
         body = {"source": "notes", "id": name, "retrieval": {"mode": "full"}}
         assert asked(client, "POST", "/get", json=body)["content"] == f"This is {name}."
         if name not in ("search", ".."):
             assert get(client, f"/notes/{quoted(name)}")["content"] == f"This is {name}."
-            assert client.get(f"{ADDRESS}/notes/{quoted(name)}/export?format=txt").text == f"This is {name}."
+            assert (
+                client.get(f"{ADDRESS}/notes/{quoted(name)}/export?format=txt").text
+                == f"This is {name}."
+            )
         if name != "..":
             changed = asked(client, "PATCH", f"/notes/{quoted(name)}", json={"content": "New."})
             assert changed["version"] == 2
@@ -253,7 +355,9 @@ def test_lists_have_true_totals_and_filters(client: TestClient, garden: dict[str
     assert get(client, "/notes", limit=1, offset=1)["items"] == listed["items"][1:]
     assert [i["title"] for i in get(client, "/notes", search="tool")["items"]] == ["Tools"]
     assert [i["title"] for i in get(client, "/notes", tags="shed")["items"]] == ["Tools"]
-    assert [i["media_type"] for i in get(client, "/media", media_types="VIDEO")["items"]] == ["video"]
+    assert [i["media_type"] for i in get(client, "/media", media_types="VIDEO")["items"]] == [
+        "video"
+    ]
     assert get(client, "/media", media_types="pdf")["total"] == 0
     assert [i["id"] for i in get(client, "/chats")["items"]] == ["talk"]
     assert [i["tags"] for i in get(client, "/characters")["items"]] == [["farm"]]
@@ -264,7 +368,10 @@ def test_media_types_are_counted(client: TestClient, garden: dict[str, str]) -> 
     made(client, "media", title="B", content="b", media_type="video")
     made(client, "media", title="C", content="c", media_type="zine")
     told = get(client, "/media-types")
-    assert told["types"] == [{"media_type": "video", "count": 2}, {"media_type": "zine", "count": 1}]
+    assert told["types"] == [
+        {"media_type": "video", "count": 2},
+        {"media_type": "zine", "count": 1},
+    ]
     assert {"video", "podcast", "pdf", "article"} <= set(told["suggested"])
 
 
@@ -294,7 +401,9 @@ def test_a_card_is_taken_whole_or_by_its_data(client: TestClient) -> None:
         asked(client, "DELETE", f"/characters/{ivo['id']}")
 
 
-def test_a_change_changes_what_is_given_and_nothing_else(client: TestClient, garden: dict[str, str]) -> None:
+def test_a_change_changes_what_is_given_and_nothing_else(
+    client: TestClient, garden: dict[str, str]
+) -> None:
     path = f"/notes/{garden['notes']}"
     changed = asked(client, "PATCH", path, json={"keywords": ["soil"]})
     assert (changed["version"], changed["tags"], changed["title"]) == (2, ["soil"], "Beds")
@@ -302,7 +411,12 @@ def test_a_change_changes_what_is_given_and_nothing_else(client: TestClient, gar
     asked(client, "PATCH", path, json={"content": "Now peppers."})
     assert get(client, "/notes/search", query="tomatoes")["results"] == []
     assert get(client, "/notes/search", query="peppers")["results"][0]["version"] == 3
-    film = asked(client, "PATCH", f"/media/{garden['media']}", json={"url": "https://example/w", "media_type": "audio"})
+    film = asked(
+        client,
+        "PATCH",
+        f"/media/{garden['media']}",
+        json={"url": "https://example/w", "media_type": "audio"},
+    )
     assert (film["url"], film["media_type"]) == ("https://example/w", "audio")
     assert get(client, f"/media/{garden['media']}/transcript", format="srt")["content"] == SRT
     asked(client, "PATCH", f"/characters/{garden['characters']}", json={"personality": "Kind."})
@@ -312,7 +426,9 @@ def test_a_change_changes_what_is_given_and_nothing_else(client: TestClient, gar
     assert get(client, "/prompts/gardener")["content"]["user_prompt"] == "Plan the tomatoes."
 
 
-def test_a_change_of_an_older_version_is_a_conflict(client: TestClient, garden: dict[str, str]) -> None:
+def test_a_change_of_an_older_version_is_a_conflict(
+    client: TestClient, garden: dict[str, str]
+) -> None:
     path = f"/notes/{garden['notes']}"
     assert asked(client, "PATCH", path, json={"content": "Mine.", "version": 1})["version"] == 2
     told = asked(client, "PATCH", path, 409, json={"content": "Yours.", "version": 1})
@@ -349,7 +465,9 @@ def test_what_cannot_be_written_is_refused(client: TestClient, garden: dict[str,
 
 
 @pytest.mark.parametrize("source", ["notes", "media", "characters", "prompts"])
-def test_what_was_deleted_can_be_put_back(client: TestClient, garden: dict[str, str], source: str) -> None:
+def test_what_was_deleted_can_be_put_back(
+    client: TestClient, garden: dict[str, str], source: str
+) -> None:
     path = f"/{source}/{quoted(garden[source])}"
     before, listed = get(client, path), get(client, f"/{source}")["items"]
     deleted = asked(client, "DELETE", f"{path}?undo=true")
@@ -374,11 +492,21 @@ def test_putting_back_does_not_undo_a_change(client: TestClient, garden: dict[st
 
 
 def test_a_conversation_is_not_put_back_here(client: TestClient) -> None:
-    asked(client, "POST", "/restore", 400, json={"id": "c", "source": "conversation", "messages": []})
-    asked(client, "POST", "/restore", 400, json={"id": "c", "source": "note", "messages": [{"id": "x"}]})
+    asked(
+        client, "POST", "/restore", 400, json={"id": "c", "source": "conversation", "messages": []}
+    )
+    asked(
+        client,
+        "POST",
+        "/restore",
+        400,
+        json={"id": "c", "source": "note", "messages": [{"id": "x"}]},
+    )
 
 
-def test_deleting_without_undo_gives_nothing_out(client: TestClient, garden: dict[str, str]) -> None:
+def test_deleting_without_undo_gives_nothing_out(
+    client: TestClient, garden: dict[str, str]
+) -> None:
     answer = asked(client, "DELETE", f"/notes/{garden['notes']}")
     assert answer == {"success": True, "source": "notes", "id": garden["notes"]}
 
@@ -397,15 +525,39 @@ def test_deleting_without_undo_gives_nothing_out(client: TestClient, garden: dic
         {"page": {"x": 1}},
     ],
 )
-def test_places_and_times_that_are_none_break_nothing(client: TestClient, metadata: dict[str, Any]) -> None:
-    for source, kind in (("notes", "note"), ("media", "media"), ("characters", "character"), ("prompts", "prompt")):
-        messages = [{"id": "1", "role": "name", "content": "a zebra", "metadata": metadata,
-                     "attachments": [{"media_type": "image/png", "data": "x"}]}]  # fmt: skip
-        document = {"id": source, "source": kind, "messages": messages, "metadata": {"card": "x", "tags": 7}}
+def test_places_and_times_that_are_none_break_nothing(
+    client: TestClient, metadata: dict[str, Any]
+) -> None:
+    for source, kind in (
+        ("notes", "note"),
+        ("media", "media"),
+        ("characters", "character"),
+        ("prompts", "prompt"),
+    ):
+        messages = [
+            {
+                "id": "1",
+                "role": "name",
+                "content": "a zebra",
+                "metadata": metadata,
+                "attachments": [{"media_type": "image/png", "data": "x"}],
+            }
+        ]
+        document = {
+            "id": source,
+            "source": kind,
+            "messages": messages,
+            "metadata": {"card": "x", "tags": 7},
+        }
         asked(client, "POST", "/restore", 201, json=document)
         get(client, f"/{source}/search", query="zebra")
-        for query in ({}, {"mode": "chunk", "query": "zebra"}, {"mode": "chunk", "seconds": 1},
-                      {"mode": "chunk", "approx_offset": 1}, {"mode": "chunk", "chunk_size_tokens": 20}):  # fmt: skip
+        for query in (
+            {},
+            {"mode": "chunk", "query": "zebra"},
+            {"mode": "chunk", "seconds": 1},
+            {"mode": "chunk", "approx_offset": 1},
+            {"mode": "chunk", "chunk_size_tokens": 20},
+        ):
             assert "zebra" in json.dumps(get(client, f"/{source}/{source}", **query)["content"])
         for format in ("md", "txt", "json", "png", "srt"):
             answer = client.get(f"{ADDRESS}/{source}/{source}/export", params={"format": format})
@@ -436,7 +588,12 @@ def test_places_and_times_that_are_none_break_nothing(client: TestClient, metada
     ],
 )
 def test_files_of_every_kind(
-    client: TestClient, garden: dict[str, str], source: str, format: str, media_type: str, has: bytes
+    client: TestClient,
+    garden: dict[str, str],
+    source: str,
+    format: str,
+    media_type: str,
+    has: bytes,
 ) -> None:
     answer = client.get(f"{ADDRESS}/{source}/{garden[source]}/export", params={"format": format})
     assert answer.status_code == 200
@@ -456,16 +613,28 @@ def test_the_name_of_a_file_is_no_more_than_a_name(client: TestClient) -> None:
 
 
 def test_a_text_that_utf_8_cannot_hold_is_exported(client: TestClient) -> None:
-    document = {"id": "x", "source": "note", "title": "A \ud800 b", "messages": [{"id": "1", "content": "c \ud800 d"}]}
+    document = {
+        "id": "x",
+        "source": "note",
+        "title": "A \ud800 b",
+        "messages": [{"id": "1", "content": "c \ud800 d"}],
+    }
     body = json.dumps(document).encode()
-    asked(client, "POST", "/restore", 201, content=body, headers={"content-type": "application/json"})
+    asked(
+        client, "POST", "/restore", 201, content=body, headers={"content-type": "application/json"}
+    )
     for format in ("md", "txt", "json"):
         assert client.get(f"{ADDRESS}/notes/x/export", params={"format": format}).status_code == 200
     assert get(client, "/notes/x")["content"] == "c \ud800 d"
 
 
-def test_a_format_that_a_kind_does_not_have_is_refused(client: TestClient, garden: dict[str, str]) -> None:
-    assert "md, txt, json" in get(client, f"/notes/{garden['notes']}/export", 400, format="png")["detail"]
+def test_a_format_that_a_kind_does_not_have_is_refused(
+    client: TestClient, garden: dict[str, str]
+) -> None:
+    assert (
+        "md, txt, json"
+        in get(client, f"/notes/{garden['notes']}/export", 400, format="png")["detail"]
+    )
     get(client, "/chats/talk/export", 400)
 
 
@@ -495,7 +664,9 @@ def test_scopes_and_the_toolset_are_demanded(world: World, client: TestClient, u
         assert ours.request(method, ADDRESS + path, json=body).status_code < 300
 
 
-def test_somebody_else_finds_nothing(world: World, client: TestClient, garden: dict[str, str], user: str) -> None:
+def test_somebody_else_finds_nothing(
+    world: World, client: TestClient, garden: dict[str, str], user: str
+) -> None:
     other = world.client(f"{user}-other")
     assert get(other, "/search", query="tomatoes")["results"] == []
     for source, item in garden.items():
@@ -503,28 +674,50 @@ def test_somebody_else_finds_nothing(world: World, client: TestClient, garden: d
         assert get(other, f"/{source}")["total"] == 0
 
 
-def test_an_agent_learns_nothing_of_what_only_people_may_see(world: World, client: TestClient, user: str) -> None:
+def test_an_agent_learns_nothing_of_what_only_people_may_see(
+    world: World, client: TestClient, user: str
+) -> None:
     secret = "quaggasecret"
-    messages = [{"id": "h", "role": "user", "content": f"zebra {secret}", "visibility": "human_only"},
-                {"id": "o", "role": "user", "content": "zebra for all"}]  # fmt: skip
+    messages = [
+        {"id": "h", "role": "user", "content": f"zebra {secret}", "visibility": "human_only"},
+        {"id": "o", "role": "user", "content": "zebra for all"},
+    ]
     client.post("/conversations", json={"id": "c", "title": "C", "messages": messages})
-    note = {"id": "n", "origin": "notes", "source": "note", "title": "N", "messages": [
-        {"id": "1", "content": "zebra for all. ", "kind": "chunk"},
-        {"id": "2", "content": f"zebra {secret}", "kind": "chunk", "visibility": "human_only"},
-    ]}  # fmt: skip
+    note = {
+        "id": "n",
+        "origin": "notes",
+        "source": "note",
+        "title": "N",
+        "messages": [
+            {"id": "1", "content": "zebra for all. ", "kind": "chunk"},
+            {"id": "2", "content": f"zebra {secret}", "kind": "chunk", "visibility": "human_only"},
+        ],
+    }
     asked(client, "POST", "/restore", 201, json=note)
     film = {**note, "id": "f", "origin": "media", "source": "media"}
     asked(client, "POST", "/restore", 201, json=film)
     agent = world.client(user, agent=True)
     for path in (
-        "/search?query=zebra", "/search?query=quaggasecret", "/chats/search?query=zebra", "/chats/c", "/notes/n",
-        "/chats/c?mode=chunk&message_id=h", "/notes/n?mode=chunk&chunk_index=1", "/notes/n?mode=full&offset=3",
-        "/notes/n?mode=chunk&chunk_size_tokens=50", "/notes/n?mode=chunk_with_siblings&max_tokens=500&query=zebra",
-        "/notes/n?mode=snippet&chunk_index=1", "/notes/n/export?format=txt", "/notes/n/export?format=json",
-        "/media/f/transcript", "/media/f",
-    ):  # fmt: skip
+        "/search?query=zebra",
+        "/search?query=quaggasecret",
+        "/chats/search?query=zebra",
+        "/chats/c",
+        "/notes/n",
+        "/chats/c?mode=chunk&message_id=h",
+        "/notes/n?mode=chunk&chunk_index=1",
+        "/notes/n?mode=full&offset=3",
+        "/notes/n?mode=chunk&chunk_size_tokens=50",
+        "/notes/n?mode=chunk_with_siblings&max_tokens=500&query=zebra",
+        "/notes/n?mode=snippet&chunk_index=1",
+        "/notes/n/export?format=txt",
+        "/notes/n/export?format=json",
+        "/media/f/transcript",
+        "/media/f",
+    ):
         assert secret not in agent.get(ADDRESS + path).text, path
-        assert secret in client.get(ADDRESS + path).text or "chunk_size" in path or "offset=3" in path, path
+        assert (
+            secret in client.get(ADDRESS + path).text or "chunk_size" in path or "offset=3" in path
+        ), path
     assert agent.delete(f"{ADDRESS}/notes/n?undo=true").status_code == 403
     masked = get(agent, "/chats/c")["content"]
     assert MASK in masked
@@ -534,7 +727,9 @@ def test_an_agent_learns_nothing_of_what_only_people_may_see(world: World, clien
 # -- the description -----------------------------------------------------------------
 
 
-def test_answers_are_what_is_described(world: World, client: TestClient, garden: dict[str, str]) -> None:
+def test_answers_are_what_is_described(
+    world: World, client: TestClient, garden: dict[str, str]
+) -> None:
     told = world.app.openapi()
     note, item = f"/notes/{garden['notes']}", "/{source}/{item_id}"
     for method, path, body, described in (
@@ -546,12 +741,21 @@ def test_answers_are_what_is_described(world: World, client: TestClient, garden:
         *(("GET", f"/{source}/{garden[source]}", None, item) for source in SOURCES),
         *(("GET", f"/{source}/{garden[source]}?mode=chunk", None, item) for source in SOURCES),
         ("POST", "/get", {"source": "chats", "id": "talk"}, "/get"),
-        ("GET", f"/media/{garden['media']}/transcript?format=json", None, "/media/{item_id}/transcript"),
+        (
+            "GET",
+            f"/media/{garden['media']}/transcript?format=json",
+            None,
+            "/media/{item_id}/transcript",
+        ),
         ("POST", "/notes", {"title": "x"}, "/notes"),
         ("PATCH", note, {"title": "x"}, "/notes/{item_id}"),
         ("DELETE", f"{note}?undo=true", None, item),
     ):
         answer = client.request(method, ADDRESS + path, json=body)
         operation = told["paths"][ADDRESS + described][method.lower()]
-        schema = operation["responses"][str(answer.status_code)]["content"]["application/json"]["schema"]
-        jsonschema.Draft202012Validator({**schema, "components": told["components"]}).validate(json.loads(answer.text))
+        schema = operation["responses"][str(answer.status_code)]["content"]["application/json"][
+            "schema"
+        ]
+        jsonschema.Draft202012Validator({**schema, "components": told["components"]}).validate(
+            json.loads(answer.text)
+        )

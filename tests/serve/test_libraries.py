@@ -67,7 +67,9 @@ def test_a_library_is_opened_once_and_kept(pool: Libraries, shelf: Opened) -> No
     assert (shelf.opened, shelf.closed, len(pool)) == (["ann", "ben"], [], 2)
 
 
-def test_beyond_the_cap_the_one_used_least_recently_is_closed(pool: Libraries, shelf: Opened) -> None:
+def test_beyond_the_cap_the_one_used_least_recently_is_closed(
+    pool: Libraries, shelf: Opened
+) -> None:
     use(pool, "a", "b", "c", "a", "d")
     assert shelf.closed == ["b"]
     use(pool, "b")
@@ -136,7 +138,9 @@ def test_an_error_of_a_borrower_gives_the_library_back(pool: Libraries, shelf: O
     assert shelf.closed == ["ann"]
 
 
-def test_closing_closes_all_and_what_is_borrowed_when_it_comes_back(pool: Libraries, shelf: Opened) -> None:
+def test_closing_closes_all_and_what_is_borrowed_when_it_comes_back(
+    pool: Libraries, shelf: Opened
+) -> None:
     use(pool, "ann")
     with pool.borrow("ben"):
         pool.close()
@@ -154,7 +158,9 @@ def test_many_users_at_once_each_have_their_own(place: str, user: str) -> None:
     def work(turn: int) -> None:
         name = names[turn % len(names)]
         with pool.borrow(name) as library:
-            library.add_conversation(f"{name} {turn}", messages=[{"role": "user", "content": f"of {name}"}])
+            library.add_conversation(
+                f"{name} {turn}", messages=[{"role": "user", "content": f"of {name}"}]
+            )
 
     with ThreadPoolExecutor(8) as threads:
         for future in [threads.submit(work, turn) for turn in range(48)]:

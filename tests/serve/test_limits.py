@@ -94,7 +94,9 @@ def test_over_the_limit_there_is_a_time_to_wait(client: TestClient) -> None:
     assert client.get("/healthz").status_code == 200
 
 
-def test_a_user_is_limited_over_all_keys_and_not_for_others(client: TestClient, key: MakeKey, user: str) -> None:
+def test_a_user_is_limited_over_all_keys_and_not_for_others(
+    client: TestClient, key: MakeKey, user: str
+) -> None:
     first, second, other = key(user=user), key(user=user), key(user=f"{user}-other")
     for n in range(5):
         assert client.get("/openapi.json", headers=(first, second)[n % 2]).status_code == 200
@@ -108,16 +110,24 @@ def test_wrong_keys_are_limited_by_where_they_come_from_and_nothing_they_say(
     good = key(user=user)["Authorization"]
 
     def told(n: int) -> list[tuple[str, str]]:
-        return [("x-forwarded-for", f"10.1.{n}.1"), ("forwarded", f"for=10.2.{n}.1"), ("x-real-ip", f"10.3.{n}.1")]
+        return [
+            ("x-forwarded-for", f"10.1.{n}.1"),
+            ("forwarded", f"for=10.2.{n}.1"),
+            ("x-real-ip", f"10.3.{n}.1"),
+        ]
 
     async def run() -> list[int]:
         statuses = []
         for n in range(FAILURES_A_MINUTE + 20):
             wrong = f"Bearer rk_{n:012x}_{'A' * 43}"
-            answer = await raw(app, "GET", "/openapi.json", headers=[("authorization", wrong), *told(n)])
+            answer = await raw(
+                app, "GET", "/openapi.json", headers=[("authorization", wrong), *told(n)]
+            )
             statuses.append(answer.status)
         late = await raw(app, "GET", "/openapi.json", headers=[("authorization", good)])
-        elsewhere = await raw(app, "GET", "/openapi.json", headers=[("authorization", good)], peer="192.0.2.1")
+        elsewhere = await raw(
+            app, "GET", "/openapi.json", headers=[("authorization", good)], peer="192.0.2.1"
+        )
         known = await raw(app, "GET", "/openapi.json", headers=[("authorization", good)])
         return [*statuses, late.status, elsewhere.status, known.status]
 
@@ -145,7 +155,9 @@ def test_addresses_of_one_ipv6_network_are_one_peer(app: FastAPI, key: MakeKey, 
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_many_strangers_cost_little_memory(app: FastAPI, service: Service, key: MakeKey, user: str) -> None:
+def test_many_strangers_cost_little_memory(
+    app: FastAPI, service: Service, key: MakeKey, user: str
+) -> None:
     key(user=user)
 
     async def run() -> None:

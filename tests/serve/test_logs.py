@@ -81,7 +81,9 @@ def test_threads_beside_a_loop_write_their_lines(stream: Stream) -> None:
     assert {line["event"] for line in lines(stream)} == {"of the loop", "of a thread"}
 
 
-@pytest.mark.parametrize("value", ["a\nb", "\x1b[31m", "\x9b31m", "\u2028", "é", "\ud800", 2**70, {1: 2}, object])
+@pytest.mark.parametrize(
+    "value", ["a\nb", "\x1b[31m", "\x9b31m", "\u2028", "é", "\ud800", 2**70, {1: 2}, object]
+)
 def test_whatever_a_fact_is_it_is_one_line_of_ascii(stream: Stream, value: object) -> None:
     logs.event("request", fact=value)
     assert stream.getvalue().isascii()

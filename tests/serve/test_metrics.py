@@ -39,9 +39,11 @@ def number(service: Service) -> Callable[..., float | None]:
 def test_health_says_the_version_and_the_limits(client: TestClient, place: str) -> None:
     said = client.get("/healthz").json()
     assert said == {
-        "status": "ok", "version": recollect.__version__, "limits": LIMITS.table(),
+        "status": "ok",
+        "version": recollect.__version__,
+        "limits": LIMITS.table(),
         "engine": "postgresql" if "://" in place else "sqlite",
-    }  # fmt: skip
+    }
 
 
 def test_readiness_depends_on_the_store_and_on_the_end(
@@ -49,7 +51,11 @@ def test_readiness_depends_on_the_store_and_on_the_end(
 ) -> None:
     assert client.get("/readyz").json() == {"status": "ready"}
     with monkeypatch.context() as patched:
-        patched.setattr(service.keys, "any", lambda: (_ for _ in ()).throw(StoreUnavailable(f"{CANARY} is down")))
+        patched.setattr(
+            service.keys,
+            "any",
+            lambda: (_ for _ in ()).throw(StoreUnavailable(f"{CANARY} is down")),
+        )
         answer = client.get("/readyz")
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "UNAVAILABLE")
         assert CANARY not in answer.text
@@ -63,7 +69,9 @@ def test_readiness_depends_on_the_store_and_on_the_end(
 def test_nobody_comes_in_while_it_is_not_known_whether_there_are_keys(
     client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service.keys, "any", lambda: (_ for _ in ()).throw(StoreUnavailable(f"{CANARY} is down")))
+    monkeypatch.setattr(
+        service.keys, "any", lambda: (_ for _ in ()).throw(StoreUnavailable(f"{CANARY} is down"))
+    )
     answer = client.get("/openapi.json")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
     assert CANARY not in answer.text
@@ -79,7 +87,10 @@ def test_requests_are_counted_by_route_and_never_by_what_was_asked(
         client.request(f"M{n}", f"/healthz?{CANARY}")
     client.get("/healthz")
     assert number("recollect_requests_total", route="-", method="GET", status="404") == 20
-    assert number("recollect_requests_total", route="/api/keys/{id}", method="DELETE", status="404") == 20
+    assert (
+        number("recollect_requests_total", route="/api/keys/{id}", method="DELETE", status="404")
+        == 20
+    )
     assert number("recollect_requests_total", route="/healthz", method="OTHER", status="405") == 20
     assert number("recollect_request_seconds_count", route="/healthz", method="GET") == 1
     assert number("recollect_requests_in_flight") == 0
@@ -111,7 +122,9 @@ def test_numbers_are_for_administrators(client: TestClient, key: MakeKey, user: 
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_each_service_counts_for_itself(client: TestClient, service: Service, tmp_path: Any) -> None:
+def test_each_service_counts_for_itself(
+    client: TestClient, service: Service, tmp_path: Any
+) -> None:
     other = Service(tmp_path / "other")
     client.get("/healthz")
     assert "/healthz" in service.metrics.text().decode()
@@ -120,7 +133,9 @@ def test_each_service_counts_for_itself(client: TestClient, service: Service, tm
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_the_page_of_operations_has_them_all_and_no_script(app: FastAPI, client: TestClient) -> None:
+def test_the_page_of_operations_has_them_all_and_no_script(
+    app: FastAPI, client: TestClient
+) -> None:
     page = client.get("/docs")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     for path, methods in app.openapi()["paths"].items():

@@ -30,12 +30,19 @@ from recollect.serve.app import make_app
 from recollect.serve.service import Service
 from recollect.settings import LIMITS
 
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
 ENDLESS = {"GET /api/events"}  # a stream, which has tests of its own
 DESCRIPTION = make_app(cast(Service, None)).openapi()
 SCHEMA = schemathesis.openapi.from_dict(DESCRIPTION)
 OPERATIONS = sorted(
-    f"{method.upper()} {path}" for path, operations in DESCRIPTION["paths"].items() for method in operations
+    f"{method.upper()} {path}"
+    for path, operations in DESCRIPTION["paths"].items()
+    for method in operations
 )
 EXAMPLES = settings(
     max_examples=6,
@@ -48,7 +55,9 @@ EXAMPLES = settings(
 
 
 @pytest.fixture(scope="module", params=STORES)
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
     with upstream.running() as model, people.world(request, tmp_path_factory) as made:
         made.service.__dict__["upstream"] = Upstream(model.address, upstream.MODEL)
         yield made
@@ -73,10 +82,18 @@ def keys_of(world: World, user: str) -> dict[str, str]:
 def seeded(world: World, user: str) -> dict[str, str]:
     """Somebody's conversation and thread: what the ids in paths may be."""
     client = world.client(user)
-    messages = [{"id": "m1", "role": "user", "content": "Hello"}, {"id": "m2", "role": "assistant", "content": "Hi"}]
-    conversation = client.post("/conversations", json={"session_id": "s", "title": "T", "messages": messages}).json()
+    messages = [
+        {"id": "m1", "role": "user", "content": "Hello"},
+        {"id": "m2", "role": "assistant", "content": "Hi"},
+    ]
+    conversation = client.post(
+        "/conversations", json={"session_id": "s", "title": "T", "messages": messages}
+    ).json()
     thread = client.post("/api/threads", json={"topic": "t"}).json()["id"]
-    client.post(f"/api/threads/{thread}/messages", json={"author": "a", "content": "Hello", "human_only": True})
+    client.post(
+        f"/api/threads/{thread}/messages",
+        json={"author": "a", "content": "Hello", "human_only": True},
+    )
     note = client.post("/api/knowledge/notes", json={"title": "N", "content": "Hello"}).json()["id"]
     ids = {"conversation_id": conversation["id"], "session_id": "s", "thread_id": thread}
     return ids | {"source": "notes", "item_id": note}
@@ -102,7 +119,9 @@ def test_no_request_makes_the_server_fail_or_break_its_description(
         def ask(case: Any) -> None:
             answer = case.call(base_url=address, session=session, headers=headers)
             case.validate_response(answer, checks=CHECKS, headers=headers)
-            if answer.status_code >= 400 and not path.startswith("/v1/"):  # there a model's own errors are passed on
+            if answer.status_code >= 400 and not path.startswith(
+                "/v1/"
+            ):  # there a model's own errors are passed on
                 demand_one_shape(answer.json(), answer.status_code)
 
         ask()
@@ -111,7 +130,9 @@ def test_no_request_makes_the_server_fail_or_break_its_description(
 def can_be_wrong(operation: dict[str, Any]) -> bool:
     """Whether there is anything that must be more than a text."""
     schemas = [parameter["schema"] for parameter in operation.get("parameters", ())]
-    return "requestBody" in operation or any(schema != {**schema, "type": "string"} for schema in schemas)
+    return "requestBody" in operation or any(
+        schema != {**schema, "type": "string"} for schema in schemas
+    )
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -120,7 +141,11 @@ def test_every_route_is_described(operation: str) -> None:
     told = DESCRIPTION["paths"][path][method.lower()]
     assert told["summary"]
     assert told["tags"]
-    assert all(parameter.get("description") for parameter in told.get("parameters", ()) if parameter["in"] == "query")
+    assert all(
+        parameter.get("description")
+        for parameter in told.get("parameters", ())
+        if parameter["in"] == "query"
+    )
     answers = [answer for status, answer in told["responses"].items() if status.startswith("2")]
     assert answers
     assert all(answer["content"] for answer in answers)
@@ -131,24 +156,46 @@ def test_every_route_is_described(operation: str) -> None:
 
 def test_answers_of_the_contracts_are_what_is_described(world: World, user: str) -> None:
     client, ids = world.client(user), seeded(world, user)
-    conversation, thread = f"/conversations/{ids['conversation_id']}", f"/api/threads/{ids['thread_id']}"
+    conversation, thread = (
+        f"/conversations/{ids['conversation_id']}",
+        f"/api/threads/{ids['thread_id']}",
+    )
     message = {"id": "m3", "role": "user", "content": "More"}
     posted = {"id": "p", "author": "a", "content": "More"}
     exported = client.post(f"{conversation}/export").json()
     for method, path, body, described in (
         ("GET", "/conversations", None, "/conversations"),
-        ("GET", "/conversations/search/messages?query=hello", None, "/conversations/search/messages"),
+        (
+            "GET",
+            "/conversations/search/messages?query=hello",
+            None,
+            "/conversations/search/messages",
+        ),
         ("GET", "/conversations/by-session/s", None, "/conversations/by-session/{session_id}"),
         ("GET", conversation, None, "/conversations/{conversation_id}"),
         ("PUT", f"{conversation}?title=New", None, "/conversations/{conversation_id}"),
-        ("POST", f"{conversation}/export?format=json", None, "/conversations/{conversation_id}/export"),
-        ("POST", f"{conversation}/export?format=txt", None, "/conversations/{conversation_id}/export"),
+        (
+            "POST",
+            f"{conversation}/export?format=json",
+            None,
+            "/conversations/{conversation_id}/export",
+        ),
+        (
+            "POST",
+            f"{conversation}/export?format=txt",
+            None,
+            "/conversations/{conversation_id}/export",
+        ),
         ("POST", f"{conversation}/messages", message, "/conversations/{conversation_id}/messages"),
         ("POST", f"{conversation}/messages", message, "/conversations/{conversation_id}/messages"),
         ("POST", "/conversations", {"id": "c2"}, "/conversations"),
         ("POST", "/conversations", {"id": "c2"}, "/conversations"),
-        ("POST", "/conversations/messages", {"session_id": "s", "messages": [{**message, "id": "m4"}]},
-         "/conversations/messages"),
+        (
+            "POST",
+            "/conversations/messages",
+            {"session_id": "s", "messages": [{**message, "id": "m4"}]},
+            "/conversations/messages",
+        ),
         ("GET", "/api/search?q=hello", None, "/api/search"),
         ("GET", "/api/search?q=*", None, "/api/search"),
         ("POST", "/api/threads", {"topic": "t"}, "/api/threads"),
@@ -158,7 +205,12 @@ def test_answers_of_the_contracts_are_what_is_described(world: World, user: str)
         ("GET", f"{thread}/messages", None, "/api/threads/{thread_id}/messages"),
         ("POST", f"{thread}/messages", posted, "/api/threads/{thread_id}/messages"),
         ("GET", "/api/v1/search?q=hello&group=conversation", None, "/api/v1/search"),
-        ("GET", f"/api/v1/related?conversation={ids['conversation_id']}&message=m1", None, "/api/v1/related"),
+        (
+            "GET",
+            f"/api/v1/related?conversation={ids['conversation_id']}&message=m1",
+            None,
+            "/api/v1/related",
+        ),
         ("GET", "/api/v1/stats", None, "/api/v1/stats"),
         ("GET", "/api/v1/facets", None, "/api/v1/facets"),
         ("GET", "/api/v1/activity", None, "/api/v1/activity"),
@@ -166,13 +218,15 @@ def test_answers_of_the_contracts_are_what_is_described(world: World, user: str)
         ("DELETE", f"{conversation}?undo=true", None, "/conversations/{conversation_id}"),
         ("POST", "/conversations/restore", exported, "/conversations/restore"),
         ("DELETE", "/conversations/c2", None, "/conversations/{conversation_id}"),
-    ):  # fmt: skip
+    ):
         answer = client.request(method, path, json=body)
         assert answer.status_code in (200, 201), answer.text
         assert answer.headers["content-type"] == "application/json"
         told = DESCRIPTION["paths"][described][method.lower()]["responses"][str(answer.status_code)]
         schema = told["content"]["application/json"]["schema"]
-        jsonschema.Draft202012Validator({**schema, "components": DESCRIPTION["components"]}).validate(answer.json())
+        jsonschema.Draft202012Validator(
+            {**schema, "components": DESCRIPTION["components"]}
+        ).validate(answer.json())
 
 
 # -- the one shape of errors --------------------------------------------------
@@ -188,7 +242,15 @@ def demand_one_shape(body: Any, status: int) -> None:
     assert error["details"].keys() <= {"status_code", "path", "fields"}
     jsonschema.validate(body, DESCRIPTION["components"]["schemas"]["Error"])
     told = json.dumps(body)
-    for leak in ("Traceback", 'File \\"', "sqlite3", "psycopg", "apsw.", "no such column", "syntax error at"):
+    for leak in (
+        "Traceback",
+        'File \\"',
+        "sqlite3",
+        "psycopg",
+        "apsw.",
+        "no such column",
+        "syntax error at",
+    ):
         assert leak not in told
 
 
@@ -234,8 +296,12 @@ def test_what_is_no_route_is_refused_in_the_one_shape(world: World, user: str) -
         demand_one_shape(answer.json(), status)
 
 
-@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.startswith(("POST", "PUT")) and "imports" not in o])
-def test_a_body_that_is_too_large_is_refused_unread(world: World, user: str, operation: str) -> None:
+@pytest.mark.parametrize(
+    "operation", [o for o in OPERATIONS if o.startswith(("POST", "PUT")) and "imports" not in o]
+)
+def test_a_body_that_is_too_large_is_refused_unread(
+    world: World, user: str, operation: str
+) -> None:
     method, path = operation.split(" ")
     headers = {"content-type": "application/json", "content-length": str(LIMITS.request_bytes + 1)}
     answer = world.client(user).request(method, filled(path), content=b"{}", headers=headers)

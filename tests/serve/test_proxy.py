@@ -15,7 +15,18 @@ import httpx
 import openai
 import pytest
 from asgi import MakeKey
-from upstream import MODEL, Reply, StandIn, completion, compressed, events, plain, running, stream, streamed
+from upstream import (
+    MODEL,
+    Reply,
+    StandIn,
+    completion,
+    compressed,
+    events,
+    plain,
+    running,
+    stream,
+    streamed,
+)
 
 from recollect.library import Library
 from recollect.model import Document
@@ -104,7 +115,9 @@ def user_says(content: str) -> dict[str, Any]:
 def raw(http: httpx.Client, body: Any, **headers: str) -> tuple[int, httpx.Headers, list[bytes]]:
     """The bytes of an answer as they come from the socket."""
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
-    with http.stream("POST", CHAT, content=sent, headers={"Content-Type": "application/json", **headers}) as answer:
+    with http.stream(
+        "POST", CHAT, content=sent, headers={"Content-Type": "application/json", **headers}
+    ) as answer:
         return answer.status_code, answer.headers, list(answer.iter_raw())
 
 
@@ -142,7 +155,11 @@ def test_an_answer_comes_through_byte_for_byte(
 
 def test_a_request_goes_through_byte_for_byte(http: httpx.Client, upstream: StandIn) -> None:
     body = b'{"messages" : [{"content":"Hello","role":"user"}],\n "model":"m", "seed":1e2, "unknown":[1.0,{}]} '
-    raw(http, body, **{"X-Custom": "yes", "OpenAI-Organization": "org-1", "User-Agent": "somebody/1"})
+    raw(
+        http,
+        body,
+        **{"X-Custom": "yes", "OpenAI-Organization": "org-1", "User-Agent": "somebody/1"},
+    )
     (seen,) = upstream.seen
     assert (seen.method, seen.path, seen.body) == ("POST", CHAT, body)
     assert seen.header("Content-Type") == "application/json"
@@ -153,7 +170,9 @@ def test_a_request_goes_through_byte_for_byte(http: httpx.Client, upstream: Stan
     assert seen.header("Host") in upstream.address
 
 
-def test_pieces_of_a_stream_are_passed_on_as_they_come(http: httpx.Client, upstream: StandIn) -> None:
+def test_pieces_of_a_stream_are_passed_on_as_they_come(
+    http: httpx.Client, upstream: StandIn
+) -> None:
     reply = stream("Once upon a time")
     gates = [threading.Event() for _ in reply.pieces]
     reply.gates = gates
@@ -170,26 +189,48 @@ def test_pieces_of_a_stream_are_passed_on_as_they_come(http: httpx.Client, upstr
 def test_headers_of_the_answer_come_through_but_for_those_of_a_connection_or_a_site(
     http: httpx.Client, upstream: StandIn
 ) -> None:
-    upstream.next.append(plain(
-        {"choices": []}, openai_processing_ms="12", x_ratelimit_remaining_requests="9", retry_after="3",
-        Set_Cookie="a=b", Access_Control_Allow_Origin="*", Content_Security_Policy="default-src *", Alt_Svc="h3",
-        Keep_Alive="timeout=5", Connection="X-Hop, keep-alive", X_Hop="1", Strict_Transport_Security="max-age=1",
-    ))  # fmt: skip
+    upstream.next.append(
+        plain(
+            {"choices": []},
+            openai_processing_ms="12",
+            x_ratelimit_remaining_requests="9",
+            retry_after="3",
+            Set_Cookie="a=b",
+            Access_Control_Allow_Origin="*",
+            Content_Security_Policy="default-src *",
+            Alt_Svc="h3",
+            Keep_Alive="timeout=5",
+            Connection="X-Hop, keep-alive",
+            X_Hop="1",
+            Strict_Transport_Security="max-age=1",
+        )
+    )
     _, headers, _ = raw(http, HELLO)
     assert headers["openai-processing-ms"] == "12"
     assert headers["x-ratelimit-remaining-requests"] == "9"
     assert headers["retry-after"] == "3"
     assert headers["x-request-id"] == "req_upstream"
-    assert not {"set-cookie", "access-control-allow-origin", "alt-svc", "keep-alive", "x-hop"} & set(headers)
+    assert not {
+        "set-cookie",
+        "access-control-allow-origin",
+        "alt-svc",
+        "keep-alive",
+        "x-hop",
+    } & set(headers)
     assert "strict-transport-security" not in headers
     assert headers["content-security-policy"].startswith("default-src 'none'")
     assert headers["x-content-type-options"] == "nosniff"
 
 
-@pytest.mark.parametrize("accepted, sent", [
-    ("gzip, br;q=0.9, zstd", "gzip"), ("br", "identity"), ("deflate;q=0.5, gzip", "deflate;q=0.5, gzip"),
-    ("", "identity"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "accepted, sent",
+    [
+        ("gzip, br;q=0.9, zstd", "gzip"),
+        ("br", "identity"),
+        ("deflate;q=0.5, gzip", "deflate;q=0.5, gzip"),
+        ("", "identity"),
+    ],
+)
 def test_only_such_encodings_are_asked_for_as_can_be_recorded(
     http: httpx.Client, upstream: StandIn, accepted: str, sent: str
 ) -> None:
@@ -200,15 +241,22 @@ def test_only_such_encodings_are_asked_for_as_can_be_recorded(
 # -- what was said is kept ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["plain", "packed", "stream", "packed stream", "stream cut anywhere"])
-def test_both_sides_are_kept(http: httpx.Client, upstream: StandIn, service: Service, kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind", ["plain", "packed", "stream", "packed stream", "stream cut anywhere"]
+)
+def test_both_sides_are_kept(
+    http: httpx.Client, upstream: StandIn, service: Service, kind: str
+) -> None:
     upstream.next.append(PLAIN[kind]())
     _, headers, _ = raw(http, HELLO)
     document = only(service)
     asked, answered = document.passages
     assert (asked.role, asked.content, asked.created_at is not None) == ("user", "Hello", True)
     assert answered.role == "assistant" and "👋" in answered.content and answered.model == MODEL
-    assert answered.metadata["usage"]["total_tokens"] == 8 and answered.metadata["finish_reason"] == "stop"
+    assert (
+        answered.metadata["usage"]["total_tokens"] == 8
+        and answered.metadata["finish_reason"] == "stop"
+    )
     assert "interrupted" not in answered.metadata
     assert headers["x-recollect-conversation"] == document.id
     assert (document.origin, document.title, document.namespace) == ("proxy", "Hello", "default")
@@ -216,13 +264,18 @@ def test_both_sides_are_kept(http: httpx.Client, upstream: StandIn, service: Ser
 
 def test_openais_own_client_talks_and_is_recorded(client: openai.OpenAI, service: Service) -> None:
     messages: list[Any] = [user_says("Hello")]
-    first = client.chat.completions.create(model=MODEL, messages=messages).choices[0].message.content
+    first = (
+        client.chat.completions.create(model=MODEL, messages=messages).choices[0].message.content
+    )
     messages += [{"role": "assistant", "content": first}, user_says("And?")]
     parts = client.chat.completions.create(model=MODEL, messages=messages, stream=True)
     second = "".join(part.choices[0].delta.content or "" for part in parts if part.choices)
     assert told(only(service)) == [
-        ("user", "Hello"), ("assistant", "Answer 1 to Hello"), ("user", "And?"), ("assistant", "Answer 2 to And?"),
-    ]  # fmt: skip
+        ("user", "Hello"),
+        ("assistant", "Answer 1 to Hello"),
+        ("user", "And?"),
+        ("assistant", "Answer 2 to And?"),
+    ]
     assert second == "Answer 2 to And?"
 
 
@@ -244,21 +297,34 @@ def test_openais_own_client_sends_again_what_failed_and_it_is_kept_once(
     address: str, upstream: StandIn, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
-    upstream.next.extend([plain({"error": {"message": "later"}}, 500), plain({"error": {"message": "later"}}, 503)])
+    upstream.next.extend(
+        [plain({"error": {"message": "later"}}, 500), plain({"error": {"message": "later"}}, 503)]
+    )
     with openai.OpenAI(base_url=f"{address}/v1", api_key="x", max_retries=2) as client:
         client.chat.completions.create(model=MODEL, messages=[user_says("Hello")])  # type: ignore[list-item]
     assert len(upstream.seen) == 3
     assert told(only(service)) == [("user", "Hello"), ("assistant", "Answer 1 to Hello")]
 
 
-def test_tools_make_the_round_trip(client: openai.OpenAI, upstream: StandIn, service: Service) -> None:
-    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "weather", "arguments": ""}}
-    upstream.next.append(streamed(events(
-        {"role": "assistant", "tool_calls": [call]},
-        {"tool_calls": [{"index": 0, "function": {"arguments": '{"city":'}}]},
-        {"tool_calls": [{"index": 0, "function": {"arguments": ' "Rome"}'}}]},
-        finish="tool_calls",
-    )))  # fmt: skip
+def test_tools_make_the_round_trip(
+    client: openai.OpenAI, upstream: StandIn, service: Service
+) -> None:
+    call = {
+        "index": 0,
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "weather", "arguments": ""},
+    }
+    upstream.next.append(
+        streamed(
+            events(
+                {"role": "assistant", "tool_calls": [call]},
+                {"tool_calls": [{"index": 0, "function": {"arguments": '{"city":'}}]},
+                {"tool_calls": [{"index": 0, "function": {"arguments": ' "Rome"}'}}]},
+                finish="tool_calls",
+            )
+        )
+    )
     with client.chat.completions.stream(model=MODEL, messages=[user_says("Weather?")]) as answer:  # type: ignore[list-item]
         message = answer.get_final_completion().choices[0].message
     assert message.tool_calls is not None
@@ -276,7 +342,9 @@ def test_tools_make_the_round_trip(client: openai.OpenAI, upstream: StandIn, ser
     ]
 
 
-def test_several_choices_are_branches(http: httpx.Client, upstream: StandIn, service: Service) -> None:
+def test_several_choices_are_branches(
+    http: httpx.Client, upstream: StandIn, service: Service
+) -> None:
     upstream.next.append(streamed(events([{"content": "Ada"}, {"content": "Bea"}])))
     raw(http, {**HELLO, "n": 2, "stream": True})
     document = only(service)
@@ -293,10 +361,14 @@ def test_a_session_named_in_a_header_or_in_the_metadata_is_one_conversation(
     assert canonical(document) == ["Hello", "Answer 1 to Hello", "Other", "Answer 2 to Other"]
     assert (document.namespace, document.origin_id) == ("work", "s-1")
     assert upstream.seen[1].json["metadata"] == {"session_id": "s-1"}
-    assert not any(name.lower().startswith("x-recollect") for seen in upstream.seen for name, _ in seen.headers)
+    assert not any(
+        name.lower().startswith("x-recollect") for seen in upstream.seen for name, _ in seen.headers
+    )
 
 
-def test_a_conversation_goes_on_after_a_restart(place: str, upstream: StandIn, service: Service) -> None:
+def test_a_conversation_goes_on_after_a_restart(
+    place: str, upstream: StandIn, service: Service
+) -> None:
     with serving(service) as address:
         httpx.post(address + CHAT, json=HELLO, trust_env=False)
     service.close()
@@ -317,7 +389,9 @@ def test_what_was_recorded_is_found(http: httpx.Client, service: Service) -> Non
     assert found["total"] == 2
 
 
-def test_a_packed_request_is_recorded_too(http: httpx.Client, service: Service, upstream: StandIn) -> None:
+def test_a_packed_request_is_recorded_too(
+    http: httpx.Client, service: Service, upstream: StandIn
+) -> None:
     body = gzip.compress(json.dumps(HELLO).encode())
     upstream.next.append(completion("Hi."))
     raw(http, body, **{"Content-Encoding": "gzip"})
@@ -325,7 +399,9 @@ def test_a_packed_request_is_recorded_too(http: httpx.Client, service: Service, 
     assert told(only(service)) == [("user", "Hello"), ("assistant", "Hi.")]
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"messages": 3}', b'{"messages": []}', b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"messages": 3}', b'{"messages": []}', b"\xff", b"[" * 100_000]
+)
 def test_what_is_no_chat_is_passed_on_for_the_model_to_refuse(
     http: httpx.Client, service: Service, upstream: StandIn, body: bytes
 ) -> None:
@@ -367,7 +443,10 @@ def test_a_model_that_cannot_be_reached_is_an_error_in_our_shape(
     monkeypatch.setenv("RECOLLECT_MODEL", f"http://127.0.0.1:{port}/v1")
     with serving(service) as address:
         answer = httpx.post(address + CHAT, json=HELLO, trust_env=False)
-    assert (answer.status_code, answer.json()["detail"]) == (502, "The model's server could not be reached.")
+    assert (answer.status_code, answer.json()["detail"]) == (
+        502,
+        "The model's server could not be reached.",
+    )
     assert told(only(service)) == [("user", "Hello")]
 
 
@@ -489,14 +568,19 @@ def test_an_answer_is_not_touched_when_only_its_end_cannot_be_saved(
     assert metric(http, "recollect_not_recorded_total") == 2
 
 
-def test_a_stream_that_goes_on_while_the_server_stops_comes_to_its_end(upstream: StandIn, service: Service) -> None:
+def test_a_stream_that_goes_on_while_the_server_stops_comes_to_its_end(
+    upstream: StandIn, service: Service
+) -> None:
     reply = stream("Once upon a time")
     reply.gates = [threading.Event() for _ in reply.pieces]
     reply.gates[0].set()
     upstream.next.append(reply)
-    with serving(service) as address, httpx.stream(
-        "POST", address + CHAT, json={**HELLO, "stream": True}, timeout=60, trust_env=False
-    ) as answer:  # fmt: skip
+    with (
+        serving(service) as address,
+        httpx.stream(
+            "POST", address + CHAT, json={**HELLO, "stream": True}, timeout=60, trust_env=False
+        ) as answer,
+    ):
         pieces = answer.iter_raw()
         got = next(pieces)
         service.draining.set()
@@ -507,15 +591,22 @@ def test_a_stream_that_goes_on_while_the_server_stops_comes_to_its_end(upstream:
     assert canonical(only(service)) == ["Hello", "Once upon a time"]
 
 
-def test_without_a_model_the_setting_is_named(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_model_the_setting_is_named(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("RECOLLECT_MODEL", raising=False)
     with serving(service) as address:
         answer = httpx.post(address + CHAT, json=HELLO, trust_env=False)
     assert answer.status_code == 503
-    assert "RECOLLECT_MODEL" in answer.json()["detail"] and answer.json()["error"]["code"] == "UNAVAILABLE"
+    assert (
+        "RECOLLECT_MODEL" in answer.json()["detail"]
+        and answer.json()["error"]["code"] == "UNAVAILABLE"
+    )
 
 
-@pytest.mark.parametrize("said", ["ftp://x", "https://me:hunter2@example.com/v1", "http://example.com/v1"])
+@pytest.mark.parametrize(
+    "said", ["ftp://x", "https://me:hunter2@example.com/v1", "http://example.com/v1"]
+)
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_a_setting_that_cannot_be_used_is_the_servers_fault(
     service: Service, monkeypatch: pytest.MonkeyPatch, said: str
@@ -536,12 +627,20 @@ def test_models_and_vectors_are_passed_on_and_not_recorded(
 ) -> None:
     assert [m.id for m in client.models.list()] == [MODEL]
     assert client.models.retrieve("org/model a").object == "model"
-    assert client.embeddings.create(model="m", input="x", encoding_format="float").data[0].embedding == [0.5, 0.25]
-    assert [seen.path for seen in upstream.seen] == ["/v1/models", "/v1/models/org/model%20a", "/v1/embeddings"]
+    assert client.embeddings.create(model="m", input="x", encoding_format="float").data[
+        0
+    ].embedding == [0.5, 0.25]
+    assert [seen.path for seen in upstream.seen] == [
+        "/v1/models",
+        "/v1/models/org/model%20a",
+        "/v1/embeddings",
+    ]
     assert kept(service) == []
 
 
-@pytest.mark.parametrize("path", ["..", "../files", "a/../../files", "%2e%2e/files", "a//b", ".", "x/%2E%2E/%2E%2E/f"])
+@pytest.mark.parametrize(
+    "path", ["..", "../files", "a/../../files", "%2e%2e/files", "a//b", ".", "x/%2E%2E/%2E%2E/f"]
+)
 def test_the_name_of_a_model_leads_nowhere_else(address: str, upstream: StandIn, path: str) -> None:
     host, port = address.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port))) as connection:
@@ -552,10 +651,16 @@ def test_the_name_of_a_model_leads_nowhere_else(address: str, upstream: StandIn,
     assert answer.startswith(b"HTTP/1.1 404") and upstream.seen == []
 
 
-@pytest.mark.parametrize("method, path", [
-    ("POST", "/v1/responses"), ("GET", "/v1/files"), ("POST", "/v1/completions"), ("GET", CHAT),
-    ("DELETE", "/v1/models/x"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "method, path",
+    [
+        ("POST", "/v1/responses"),
+        ("GET", "/v1/files"),
+        ("POST", "/v1/completions"),
+        ("GET", CHAT),
+        ("DELETE", "/v1/models/x"),
+    ],
+)
 def test_what_is_not_recorded_is_not_passed_on_and_says_so(
     http: httpx.Client, upstream: StandIn, method: str, path: str
 ) -> None:
@@ -568,7 +673,9 @@ def test_what_is_not_recorded_is_not_passed_on_and_says_so(
 # -- whose key goes where ------------------------------------------------------------
 
 
-def test_a_clients_own_key_is_passed_on_where_nobody_needs_one_here(client: openai.OpenAI, upstream: StandIn) -> None:
+def test_a_clients_own_key_is_passed_on_where_nobody_needs_one_here(
+    client: openai.OpenAI, upstream: StandIn
+) -> None:
     client.chat.completions.create(model=MODEL, messages=[user_says("Hello")])  # type: ignore[list-item]
     assert upstream.seen[0].header("Authorization") == f"Bearer {CLIENTS_KEY}"
 
@@ -585,14 +692,23 @@ def test_the_configured_key_is_sent_instead(
 
 @pytest.mark.parametrize("configured", [True, False])
 def test_a_key_of_this_server_never_goes_to_the_model(
-    service: Service, upstream: StandIn, key: MakeKey, user: str, monkeypatch: pytest.MonkeyPatch, configured: bool
+    service: Service,
+    upstream: StandIn,
+    key: MakeKey,
+    user: str,
+    monkeypatch: pytest.MonkeyPatch,
+    configured: bool,
 ) -> None:
     if configured:
         monkeypatch.setenv("RECOLLECT_MODEL_KEY", OPERATORS_KEY)
     bearer = key(user=user)["Authorization"]
     secret = bearer.removeprefix("Bearer ")
     with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
-        for headers in ({"Authorization": bearer}, {"X-API-Key": secret}, {"Cookie": f"recollect_key={secret}"}):
+        for headers in (
+            {"Authorization": bearer},
+            {"X-API-Key": secret},
+            {"Cookie": f"recollect_key={secret}"},
+        ):
             assert raw(http, HELLO, **headers)[0] == 200
             assert http.get("/v1/models", headers=headers).status_code == 200
         assert raw(http, HELLO)[0] == 401
@@ -603,30 +719,47 @@ def test_a_key_of_this_server_never_goes_to_the_model(
         assert seen.header("Cookie") is None
 
 
-def test_a_key_of_this_server_is_not_passed_on_even_where_none_is_needed(http: httpx.Client, upstream: StandIn) -> None:
-    raw(http, HELLO, Authorization="Bearer rk_0123456789ab_secret", Cookie="recollect_key=rk_x", Referer="http://x/")
+def test_a_key_of_this_server_is_not_passed_on_even_where_none_is_needed(
+    http: httpx.Client, upstream: StandIn
+) -> None:
+    raw(
+        http,
+        HELLO,
+        Authorization="Bearer rk_0123456789ab_secret",
+        Cookie="recollect_key=rk_x",
+        Referer="http://x/",
+    )
     seen = upstream.seen[0]
     assert not {"authorization", "cookie", "referer"} & {name.lower() for name, _ in seen.headers}
 
 
 def test_no_key_is_written_down(
-    service: Service, upstream: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    service: Service,
+    upstream: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("RECOLLECT_MODEL_KEY", OPERATORS_KEY)
-    upstream.next.extend([completion("Hi."), Reply(silent=True), plain({"error": f"bad key {OPERATORS_KEY}"}, 401)])
+    upstream.next.extend(
+        [completion("Hi."), Reply(silent=True), plain({"error": f"bad key {OPERATORS_KEY}"}, 401)]
+    )
     with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
         for _ in range(3):
             raw(http, HELLO, Authorization=f"Bearer {CLIENTS_KEY}")
     stored = str([(d.metadata, d.passages) for d in kept(service)])
-    logged = caplog.text + str([record.__dict__ for record in caplog.records if record.name.startswith("recollect")])
+    logged = caplog.text + str(
+        [record.__dict__ for record in caplog.records if record.name.startswith("recollect")]
+    )
     for secret in (OPERATORS_KEY, CLIENTS_KEY):
         assert secret not in stored and secret not in logged
     assert "Hello" not in logged
     assert OPERATORS_KEY not in repr(service.upstream)
 
 
-def test_two_users_have_their_own_conversations(service: Service, upstream: StandIn, key: MakeKey, user: str) -> None:
+def test_two_users_have_their_own_conversations(
+    service: Service, upstream: StandIn, key: MakeKey, user: str
+) -> None:
     ann, ben = f"{user}-ann", f"{user}-ben"
     upstream.next.extend(completion("Hi.") for _ in range(2))
     anns, bens = key(user=ann), key(user=ben)
@@ -642,7 +775,12 @@ def test_two_users_have_their_own_conversations(service: Service, upstream: Stan
 
 @pytest.mark.parametrize("scopes, toolsets", [(("read",), None), (("read", "write"), ("bus",))])
 def test_a_key_that_may_not_save_may_not_ask(
-    service: Service, upstream: StandIn, key: MakeKey, user: str, scopes: tuple[str, ...], toolsets: Any
+    service: Service,
+    upstream: StandIn,
+    key: MakeKey,
+    user: str,
+    scopes: tuple[str, ...],
+    toolsets: Any,
 ) -> None:
     headers = key(scopes, user=user, toolsets=toolsets)
     with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
@@ -651,10 +789,15 @@ def test_a_key_that_may_not_save_may_not_ask(
     assert upstream.seen == []
 
 
-@pytest.mark.parametrize("headers", [
-    {"X-Recollect-Session": "x" * 300}, {"X-Recollect-Session": ""}, {"X-Recollect-Namespace": "a b"},
-    {"X-Recollect-Namespace": "x" * 65},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-Recollect-Session": "x" * 300},
+        {"X-Recollect-Session": ""},
+        {"X-Recollect-Namespace": "a b"},
+        {"X-Recollect-Namespace": "x" * 65},
+    ],
+)
 def test_a_session_or_namespace_that_cannot_be_is_refused(
     http: httpx.Client, upstream: StandIn, headers: dict[str, str]
 ) -> None:
@@ -667,7 +810,11 @@ def test_a_session_or_namespace_that_cannot_be_is_refused(
 
 def metric(http: httpx.Client, name: str) -> float:
     lines = http.get("/metrics").text.splitlines()
-    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))
+    return sum(
+        float(line.rsplit(" ", 1)[1])
+        for line in lines
+        if line.startswith((f"{name} ", f"{name}{{"))
+    )
 
 
 def eventually(true: Callable[[], bool]) -> None:

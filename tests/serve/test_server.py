@@ -42,21 +42,39 @@ class Process:
         self.log = log
         with log.open("wb") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "recollect", "serve", "--home", place, "--port", "0", "--json", *arguments],
-                stdout=subprocess.PIPE, stderr=errors, env={**os.environ, **settings},
-            )  # fmt: skip
+                [
+                    sys.executable,
+                    "-m",
+                    "recollect",
+                    "serve",
+                    "--home",
+                    place,
+                    "--port",
+                    "0",
+                    "--json",
+                    *arguments,
+                ],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, **settings},
+            )
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
         line = self.process.stdout.readline() if ready else b""
         assert line, log.read_text()
         self.address: str = json.loads(line)["address"]
-        self.host, self.port = str(urlsplit(self.address).hostname), int(urlsplit(self.address).port or 0)
+        self.host, self.port = (
+            str(urlsplit(self.address).hostname),
+            int(urlsplit(self.address).port or 0),
+        )
 
     def connect(self) -> socket.socket:
         return socket.create_connection((self.host, self.port), timeout=PATIENCE)
 
     def head(self, method: str, path: str, *headers: str) -> bytes:
-        return "\r\n".join([f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", *headers, "", ""]).encode()
+        return "\r\n".join(
+            [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", *headers, "", ""]
+        ).encode()
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
@@ -122,7 +140,9 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_on_a_signal_what_was_begun_is_answered_and_kept(start: Start, place: str, user: str, number: int) -> None:
+def test_on_a_signal_what_was_begun_is_answered_and_kept(
+    start: Start, place: str, user: str, number: int
+) -> None:
     server = start()
     body = json.dumps({"user": user, "name": "the last one", "scopes": ["read"]}).encode()
     with server.connect() as connection:
@@ -152,9 +172,11 @@ def test_an_import_that_was_accepted_is_done_by_this_run_or_by_the_next(start: S
     server = start()
     export = Path(__file__).parents[2] / "examples" / "chatgpt" / "conversations.json"
     accepted = httpx.post(
-        f"{server.address}/api/imports", params={"name": "conversations.json"}, content=export.read_bytes(),
+        f"{server.address}/api/imports",
+        params={"name": "conversations.json"},
+        content=export.read_bytes(),
         timeout=PATIENCE,
-    )  # fmt: skip
+    )
     assert accepted.status_code == 202
     assert server.stop() == 0
     again = start()
@@ -211,7 +233,9 @@ def test_others_are_not_let_in_before_there_is_a_key(
     assert "recollect keys add" in capsys.readouterr().err
 
 
-def test_others_are_let_in_with_a_key_and_no_longer_than_it_is_good(place: str, user: str, start: Start) -> None:
+def test_others_are_let_in_with_a_key_and_no_longer_than_it_is_good(
+    place: str, user: str, start: Start
+) -> None:
     with closing(keys(place)) as kept:
         text, made = new_key(kept, user)
         begun = start("--host", "0.0.0.0")
@@ -248,9 +272,14 @@ def test_settings_for_tokens_are_as_good_as_a_key(place: str) -> None:
     ],
 )
 def test_what_cannot_be_served_is_refused_with_a_sentence(
-    place: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, not_served: None,
-    arguments: list[str], settings: dict[str, str], complaint: str,
-) -> None:  # fmt: skip
+    place: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    not_served: None,
+    arguments: list[str],
+    settings: dict[str, str],
+    complaint: str,
+) -> None:
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     assert main(["serve", "--home", place, *arguments]) == 1
@@ -258,7 +287,9 @@ def test_what_cannot_be_served_is_refused_with_a_sentence(
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_port_that_is_taken_is_said_to_be(place: str, capsys: pytest.CaptureFixture[str], not_served: None) -> None:
+def test_a_port_that_is_taken_is_said_to_be(
+    place: str, capsys: pytest.CaptureFixture[str], not_served: None
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["serve", "--home", place, "--port", str(taken.getsockname()[1])]) == 1
     assert "say --port" in capsys.readouterr().err
@@ -266,17 +297,29 @@ def test_a_port_that_is_taken_is_said_to_be(place: str, capsys: pytest.CaptureFi
 
 def test_settings_come_from_the_environment_and_flags_win(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
-        "HOST": "::1", "PORT": "9000", "ALLOWED_HOSTS": "a.example, B.example:1 ,", "RATE_LIMIT": "7",
-        "CORS_ORIGINS": "https://app.example/", "BASE_URL": "https://Notes.example/", "JWT_ISSUER": "x",
-    }.items():  # fmt: skip
+        "HOST": "::1",
+        "PORT": "9000",
+        "ALLOWED_HOSTS": "a.example, B.example:1 ,",
+        "RATE_LIMIT": "7",
+        "CORS_ORIGINS": "https://app.example/",
+        "BASE_URL": "https://Notes.example/",
+        "JWT_ISSUER": "x",
+    }.items():
         monkeypatch.setenv(f"RECOLLECT_{name}", value)
     config = ServiceConfig.configured()
     assert (config.host, config.port, config.rate_per_minute) == ("::1", 9000, 7)
     assert config.public_hosts == ("a.example", "b.example:1", "notes.example")
     assert (config.cors_origins, config.secure_cookies) == (("https://app.example",), True)
     assert (config.jwt.issuer, bool(config.jwt)) == ("x", False)
-    said = ServiceConfig.configured(host="127.0.0.1", port=0, rate_per_minute=0, public_hosts=("c",), base_url="")
-    assert (said.host, said.port, said.rate_per_minute, said.public_hosts) == ("127.0.0.1", 0, 0, ("c",))
+    said = ServiceConfig.configured(
+        host="127.0.0.1", port=0, rate_per_minute=0, public_hosts=("c",), base_url=""
+    )
+    assert (said.host, said.port, said.rate_per_minute, said.public_hosts) == (
+        "127.0.0.1",
+        0,
+        0,
+        ("c",),
+    )
 
 
 def test_the_address_that_is_shown_can_be_opened() -> None:
@@ -294,15 +337,26 @@ def test_hostile_connections_are_ended_and_others_are_answered(start: Start) -> 
     good = f"Host: 127.0.0.1:{server.port}\r\n".encode()
     cases = {
         b"GET http://evil.example/healthz HTTP/1.1\r\n" + good + b"\r\n": b"400",
-        b"GET /healthz HTTP/1.1\r\n" + good + b"Host: evil.example\r\nConnection: close\r\n\r\n": b"421",
+        b"GET /healthz HTTP/1.1\r\n"
+        + good
+        + b"Host: evil.example\r\nConnection: close\r\n\r\n": b"421",
         b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n": b"421",
-        b"GET /healthz HTTP/1.1\r\n" + good + b"X-Long: " + b"x" * (LIMITS.header_bytes + 10) + b"\r\n\r\n": b"431",
-        b"GET /healthz HTTP/1.1\r\n" + good + b"X-Long: " + b"x" * (4 * LIMITS.header_bytes): b"431",
+        b"GET /healthz HTTP/1.1\r\n"
+        + good
+        + b"X-Long: "
+        + b"x" * (LIMITS.header_bytes + 10)
+        + b"\r\n\r\n": b"431",
+        b"GET /healthz HTTP/1.1\r\n"
+        + good
+        + b"X-Long: "
+        + b"x" * (4 * LIMITS.header_bytes): b"431",
         b"POST /api/keys HTTP/1.1\r\n" + good + b"Content-Length: 99999999\r\n\r\n": b"413",
         b"POST /api/keys HTTP/1.1\r\n"
         + good
         + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n": b"400",
-        b"POST /api/keys HTTP/1.1\r\n" + good + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello": b"400",
+        b"POST /api/keys HTTP/1.1\r\n"
+        + good
+        + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello": b"400",
         b"\x16\x03\x01\x02\x00\x01\x00\x01": b"400",
         b"GET /healthz HTTP/1.1\r\n" + good + b"Bad Header\r\n\r\n": b"400",
     }
@@ -319,7 +373,9 @@ def test_hostile_connections_are_ended_and_others_are_answered(start: Start) -> 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_a_large_body_beside_a_small_head_is_no_large_head(start: Start) -> None:
     server = start()
-    answer = httpx.post(f"{server.address}/api/keys", json={"user": "x" * 300_000}, timeout=PATIENCE)
+    answer = httpx.post(
+        f"{server.address}/api/keys", json={"user": "x" * 300_000}, timeout=PATIENCE
+    )
     assert answer.status_code == 400
     assert server.stop() == 0
 
@@ -345,8 +401,12 @@ def in_this_process(place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tup
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("said", [b"", b"GET /healthz HTT", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "])
-def test_who_does_not_finish_asking_is_not_waited_for(in_this_process: tuple[str, int], said: bytes) -> None:
+@pytest.mark.parametrize(
+    "said", [b"", b"GET /healthz HTT", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "]
+)
+def test_who_does_not_finish_asking_is_not_waited_for(
+    in_this_process: tuple[str, int], said: bytes
+) -> None:
     with socket.create_connection(in_this_process, timeout=PATIENCE) as connection:
         connection.sendall(said)
         assert read_all(connection) == b""
@@ -358,7 +418,10 @@ def test_too_many_connections_are_told_to_come_back(
 ) -> None:
     monkeypatch.setattr(module, "LIMITS", replace(LIMITS, connections=2))
     with ExitStack() as stack:
-        held = [stack.enter_context(socket.create_connection(in_this_process, timeout=PATIENCE)) for _ in range(2)]
+        held = [
+            stack.enter_context(socket.create_connection(in_this_process, timeout=PATIENCE))
+            for _ in range(2)
+        ]
         host = f"Host: 127.0.0.1:{in_this_process[1]}".encode()
         for connection in held:  # that they are answered shows that they were counted
             connection.sendall(b"GET /healthz HTTP/1.1\r\n" + host + b"\r\n\r\n")
@@ -382,17 +445,29 @@ def test_the_log_has_a_line_a_request_and_nothing_of_what_was_said(
     secret = text.split("_", 2)[2]
     nasty = f"{CANARY}\\u001b[31m"
     client = httpx.Client(base_url=server.address, timeout=PATIENCE, headers={"X-API-Key": text})
-    client.get("/healthz", params={"q": f"{CANARY}\n\x1b[31m"}, headers={"User-Agent": CANARY * 1000})
+    client.get(
+        "/healthz", params={"q": f"{CANARY}\n\x1b[31m"}, headers={"User-Agent": CANARY * 1000}
+    )
     client.get(f"/conversations/{CANARY}%0a%1b%5b31m")
     client.get("/conversations/search/messages", params={"query": CANARY})
     client.get("/api/search", params={"q": CANARY, "query": CANARY})
-    client.post("/conversations", json={"id": f"{user}-{CANARY}", "title": CANARY, "session_id": CANARY,
-                                        "messages": [{"role": "user", "content": nasty}]})  # fmt: skip
+    client.post(
+        "/conversations",
+        json={
+            "id": f"{user}-{CANARY}",
+            "title": CANARY,
+            "session_id": CANARY,
+            "messages": [{"role": "user", "content": nasty}],
+        },
+    )
     client.post("/api/keys", json={"user": CANARY, "name": CANARY})
     client.get("/healthz", headers={"X-API-Key": "", "Authorization": f"Bearer {CANARY}"})
     client.get("/metrics", headers={"X-API-Key": f"rk_000000000000_{CANARY}"})
     client.get("/nothing", headers={"X-Request-ID": "x status=200"})
-    client.get("/nothing", headers={"Referer": CANARY, "Cookie": f"a={CANARY}", "Origin": f"http://{CANARY}"})
+    client.get(
+        "/nothing",
+        headers={"Referer": CANARY, "Cookie": f"a={CANARY}", "Origin": f"http://{CANARY}"},
+    )
     last = client.get("/api/keys", headers={"X-Request-ID": "the last one"})
     assert last.status_code == 200
     client.close()
@@ -409,6 +484,14 @@ def test_the_log_has_a_line_a_request_and_nothing_of_what_was_said(
     requests = [line for line in server.lines() if line["event"] == "request"]
     assert len(requests) == 11
     assert requests[-1] | {"time": "", "ms": 0} == {
-        "time": "", "level": "info", "event": "request", "method": "GET", "route": "/api/keys", "status": 200, "ms": 0,
-        "user": user, "credential": made.id, "request_id": "the last one",
-    }  # fmt: skip
+        "time": "",
+        "level": "info",
+        "event": "request",
+        "method": "GET",
+        "route": "/api/keys",
+        "status": 200,
+        "ms": 0,
+        "user": user,
+        "credential": made.id,
+        "request_id": "the last one",
+    }

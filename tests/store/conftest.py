@@ -11,7 +11,9 @@ from recollect.store.base import Store
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def reopen(request: pytest.FixtureRequest, tmp_path: Path, user: str) -> Iterator[Callable[[], Store]]:
+def reopen(
+    request: pytest.FixtureRequest, tmp_path: Path, user: str
+) -> Iterator[Callable[[], Store]]:
     """Opens the same store again, as another process would."""
     opened: list[Store] = []
     address: str = request.getfixturevalue("database") if request.param == "postgres" else ""

@@ -34,7 +34,9 @@ def own_database(server: str, owner: str = "") -> Iterator[str]:
     """A fresh database of the server, as its owner sees it; without one, as whoever runs the tests."""
     name = f"recollect_test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server, autocommit=True) as db:
-        db.execute(f"create database {name} encoding 'UTF8' template template0 {f'owner {owner}' if owner else ''}")
+        db.execute(
+            f"create database {name} encoding 'UTF8' template template0 {f'owner {owner}' if owner else ''}"
+        )
     try:
         yield of(server, owner, name)
     finally:

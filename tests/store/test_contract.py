@@ -31,7 +31,10 @@ def said(id: str, content: str, role: str = "user", minutes: int = 0, **fields: 
 
 
 def conversation(*passages: Passage, id: str = "c1", **fields: Any) -> Document:
-    chained = [p._replace(parent=p.parent or (passages[n - 1].id if n else None)) for n, p in enumerate(passages)]
+    chained = [
+        p._replace(parent=p.parent or (passages[n - 1].id if n else None))
+        for n, p in enumerate(passages)
+    ]
     defaults = {"title": "A talk", "created_at": NOON, "updated_at": NOON}
     return Document("test", id, passages=tuple(chained), **(defaults | fields))
 
@@ -48,8 +51,23 @@ def found(store: Store, query: str, filter: Filter = EVERYTHING) -> list[str]:
 
 def test_a_document_comes_back_as_it_was_saved(store: Store) -> None:
     given_ = conversation(
-        said("a", "hello", author="Ann", attachments=({"name": "x.png"},), metadata={"k": [1, None, "ü"]}),
-        said("b", "hi", "assistant", 1, model="gpt", tool="web", citations=({"url": "u"},), visibility="hidden"),
+        said(
+            "a",
+            "hello",
+            author="Ann",
+            attachments=({"name": "x.png"},),
+            metadata={"k": [1, None, "ü"]},
+        ),
+        said(
+            "b",
+            "hi",
+            "assistant",
+            1,
+            model="gpt",
+            tool="web",
+            citations=({"url": "u"},),
+            visibility="hidden",
+        ),
         metadata={"pinned": True},
         namespace="work",
     )
@@ -66,13 +84,21 @@ def test_saving_the_same_again_changes_nothing(store: Store) -> None:
     store.save([document])
     before = store.document("c1")
     (again,) = store.save([document])
-    assert (again.created, again.new, again.same, again.changed, again.altered) == (False, 0, 2, 0, False)
+    assert (again.created, again.new, again.same, again.changed, again.altered) == (
+        False,
+        0,
+        2,
+        0,
+        False,
+    )
     assert store.document("c1") == before
 
 
 def test_a_grown_document_adds_only_what_is_new(store: Store) -> None:
     store.save([conversation(said("a", "hello"))])
-    (saved,) = store.save([conversation(said("a", "hello"), said("b", "later words", "assistant", 1))])
+    (saved,) = store.save(
+        [conversation(said("a", "hello"), said("b", "later words", "assistant", 1))]
+    )
     assert (saved.new, saved.same, saved.changed) == (1, 1, 0)
     assert [p.id for p in store.document("c1").passages] == ["a", "b"]
     assert found(store, "later") == ["b"]
@@ -87,7 +113,9 @@ def test_a_changed_message_is_replaced_and_found_by_its_new_words_only(store: St
 
 def test_an_older_export_does_not_replace_what_is_newer(store: Store) -> None:
     store.save([conversation(said("a", "new words"), updated_at=NOON)])
-    (saved,) = store.save([conversation(said("a", "old words"), updated_at=NOON - timedelta(days=1))])
+    (saved,) = store.save(
+        [conversation(said("a", "old words"), updated_at=NOON - timedelta(days=1))]
+    )
     assert (saved.changed, saved.kept) == (0, 1)
     assert store.document("c1").passages[0].content == "new words"
 
@@ -103,7 +131,10 @@ def test_a_copy_of_a_partial_copy_is_partial_too(store: Store) -> None:
     store.save([conversation(said("a", "half"), partial=True, shared_ids=True)])
     assert (store.document("c1").partial, store.document("c1").shared_ids) == (True, True)
     store.save([conversation(said("a", "whole"), shared_ids=True)])
-    assert (store.document("c1").partial, store.document("c1").passages[0].content) == (False, "whole")
+    assert (store.document("c1").partial, store.document("c1").passages[0].content) == (
+        False,
+        "whole",
+    )
 
 
 def test_messages_that_the_origin_dropped_are_kept(store: Store) -> None:
@@ -113,19 +144,30 @@ def test_messages_that_the_origin_dropped_are_kept(store: Store) -> None:
 
 
 def test_two_origins_may_use_the_same_id(store: Store) -> None:
-    store.save([conversation(said("a", "one")), replace(conversation(said("a", "two")), origin="other")])
+    store.save(
+        [conversation(said("a", "one")), replace(conversation(said("a", "two")), origin="other")]
+    )
     assert store.document("c1").passages[0].content == "one"
     assert store.document("other:c1").passages[0].content == "two"
     store.save(
-        [conversation(said("a", "three"), id="third:c1"), replace(conversation(said("a", "four")), origin="third")]
+        [
+            conversation(said("a", "three"), id="third:c1"),
+            replace(conversation(said("a", "four")), origin="third"),
+        ]
     )
     assert store.document("third:c1#2").passages[0].content == "four"
 
 
-def test_a_copy_of_a_message_in_another_document_is_left_out_where_ids_are_shared(store: Store) -> None:
+def test_a_copy_of_a_message_in_another_document_is_left_out_where_ids_are_shared(
+    store: Store,
+) -> None:
     store.save([conversation(said("a", "prompt"), said("b", "answer", minutes=1), shared_ids=True)])
     resumed = conversation(
-        said("a", "prompt"), said("b", "answer", minutes=1), said("c", "go on", minutes=2), id="c2", shared_ids=True
+        said("a", "prompt"),
+        said("b", "answer", minutes=1),
+        said("c", "go on", minutes=2),
+        id="c2",
+        shared_ids=True,
     )
     (saved,) = store.save([resumed])
     assert (saved.new, saved.copies) == (1, 2)
@@ -148,20 +190,35 @@ def test_every_branch_is_kept_and_the_canonical_path_is_marked(store: Store) -> 
     )
     store.save([Document("test", "c1", head="t", passages=branches)])
     stored = store.document("c1")
-    assert [(p.id, p.canonical) for p in stored.passages] == [("q", True), ("a1", True), ("t", True), ("a2", False)]
+    assert [(p.id, p.canonical) for p in stored.passages] == [
+        ("q", True),
+        ("a1", True),
+        ("t", True),
+        ("a2", False),
+    ]
     assert found(store, "second") == ["a2"]
     store.save([Document("test", "c1", head="a2", passages=branches)])
     assert [p.id for p in store.document("c1").canonical] == ["q", "a2"]
 
 
 @pytest.mark.parametrize(
-    "text", ["lone \ud800 surrogate", "a\0b", "", " ", "e\u0301", "\U0001f600", "\u202e\u0007\x1b[31m"]
+    "text",
+    ["lone \ud800 surrogate", "a\0b", "", " ", "e\u0301", "\U0001f600", "\u202e\u0007\x1b[31m"],
 )
 def test_any_text_is_stored_without_loss(store: Store, text: str) -> None:
     document = conversation(
-        said("a" + text, text, author=text, model=text, metadata={"k": text}, attachments=({"t": text},)),
-        title=text, namespace=text or "default", metadata={"m": text},
-    )  # fmt: skip
+        said(
+            "a" + text,
+            text,
+            author=text,
+            model=text,
+            metadata={"k": text},
+            attachments=({"t": text},),
+        ),
+        title=text,
+        namespace=text or "default",
+        metadata={"m": text},
+    )
     store.save([document])
     (stored,) = store.every(EVERYTHING)
     assert stored == arrange(replace(document, id="c1"))
@@ -172,12 +229,16 @@ def test_any_text_is_stored_without_loss(store: Store, text: str) -> None:
 def test_names_of_any_length_are_kept_and_told_apart(store: Store) -> None:
     rng = random.Random(7)
     long = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=6_000))
-    document = conversation(said("m" + long, "one"), said("n" + long, "two", minutes=1), id=long + "x", head="n" + long)
+    document = conversation(
+        said("m" + long, "one"), said("n" + long, "two", minutes=1), id=long + "x", head="n" + long
+    )
     store.save([document, conversation(said("a", "other"), id=long + "y")])
     stored = store.document(long + "x")
     assert (stored.origin_id, stored.head, [p.id for p in stored.passages]) == (
-        long + "x", "n" + long, ["m" + long, "n" + long],
-    )  # fmt: skip
+        long + "x",
+        "n" + long,
+        ["m" + long, "n" + long],
+    )
     assert stored.passages[1].parent == "m" + long
     assert store.document(long + "y").passages[0].content == "other"
     (again,) = store.save([document])
@@ -200,15 +261,23 @@ def test_a_message_of_fifty_megabytes_is_stored_and_found_by_its_beginning(store
 
 
 def test_a_message_without_a_time_is_stored_and_comes_last(store: Store) -> None:
-    store.save([conversation(Passage("a", "user", "no time here"), said("b", "a time here", minutes=1))])
+    store.save(
+        [conversation(Passage("a", "user", "no time here"), said("b", "a time here", minutes=1))]
+    )
     assert [c.id for c in store.recent("here", EVERYTHING, 10)] == ["b", "a"]
 
 
 @settings(max_examples=60)
 @given(
-    st.lists(st.tuples(st.text(max_size=30), st.sampled_from(["user", "assistant", "tool"])), min_size=1, max_size=6)
+    st.lists(
+        st.tuples(st.text(max_size=30), st.sampled_from(["user", "assistant", "tool"])),
+        min_size=1,
+        max_size=6,
+    )
 )
-def test_whatever_is_said_is_read_back_unchanged(store: Store, turns: list[tuple[str, str]]) -> None:
+def test_whatever_is_said_is_read_back_unchanged(
+    store: Store, turns: list[tuple[str, str]]
+) -> None:
     passages = [said(f"m{n}", text, role, n) for n, (text, role) in enumerate(turns)]
     document = conversation(*passages, id=repr(turns))
     (saved,) = store.save([document])
@@ -218,7 +287,9 @@ def test_whatever_is_said_is_read_back_unchanged(store: Store, turns: list[tuple
 # -- one message at a time ----------------------------------------------------------
 
 
-def test_an_appended_message_follows_the_head_and_is_found_at_once(store: Store, reopen: Callable[[], Store]) -> None:
+def test_an_appended_message_follows_the_head_and_is_found_at_once(
+    store: Store, reopen: Callable[[], Store]
+) -> None:
     store.save([conversation(said("a", "hello"))])
     assert store.append("c1", said("b", "freshly appended", minutes=5))
     other = reopen()
@@ -246,7 +317,11 @@ def test_appending_another_message_under_a_used_id_is_refused(store: Store) -> N
 def test_appending_to_an_earlier_message_makes_a_branch(store: Store) -> None:
     store.save([conversation(said("a", "one"), said("b", "two", minutes=1))])
     store.append("c1", said("c", "instead of two", minutes=2, parent="a"))
-    assert [(p.id, p.canonical) for p in store.document("c1").passages] == [("a", True), ("b", False), ("c", True)]
+    assert [(p.id, p.canonical) for p in store.document("c1").passages] == [
+        ("a", True),
+        ("b", False),
+        ("c", True),
+    ]
 
 
 def test_appending_where_nothing_is_says_so(store: Store) -> None:
@@ -260,7 +335,11 @@ def test_appending_where_nothing_is_says_so(store: Store) -> None:
 def test_writers_in_many_threads_lose_nothing(store: Store) -> None:
     store.save([conversation(said("a", "start"))])
     threads = [
-        threading.Thread(target=lambda n=n: [store.append("c1", said(f"{n}-{k}", f"word{n}x{k}")) for k in range(20)])
+        threading.Thread(
+            target=lambda n=n: [
+                store.append("c1", said(f"{n}-{k}", f"word{n}x{k}")) for k in range(20)
+            ]
+        )
         for n in range(8)
     ]
     for thread in threads:
@@ -320,7 +399,9 @@ def test_the_title_is_found_when_messages_arrive_later(store: Store) -> None:
 
 
 def test_what_was_deleted_is_nowhere(store: Store) -> None:
-    store.save([conversation(said("a", "secretword one")), conversation(said("b", "other two"), id="c2")])
+    store.save(
+        [conversation(said("a", "secretword one")), conversation(said("b", "other two"), id="c2")]
+    )
     store.delete("c1")
     assert (found(store, "secretword"), found(store, "other")) == ([], ["b"])
     assert store.recent("cretwor", EVERYTHING, 10) == []
@@ -333,7 +414,12 @@ def test_what_was_deleted_is_nowhere(store: Store) -> None:
 
 def test_documents_are_listed_last_changed_first_with_a_true_total(store: Store) -> None:
     store.save(
-        [conversation(said("a", "x"), id=f"c{n}", updated_at=NOON + timedelta(days=n), title=f"T{n}") for n in range(5)]
+        [
+            conversation(
+                said("a", "x"), id=f"c{n}", updated_at=NOON + timedelta(days=n), title=f"T{n}"
+            )
+            for n in range(5)
+        ]
     )
     page, total = store.documents(EVERYTHING, "", 2, 1)
     assert ([s.id for s in page], total) == (["c3", "c2"], 5)
@@ -347,20 +433,26 @@ def test_documents_are_listed_last_changed_first_with_a_true_total(store: Store)
 
 @pytest.fixture
 def talk(store: Store) -> Store:
-    store.save([
-        conversation(
-            said("m1", "How do I run coroutines with asyncio?", "user", 0, author="Ann"),
-            said("m2", "Use asyncio.gather() or a TaskGroup.", "assistant", 1),
-            said("m3", "exit code 0x80070057 in C:\\Temp\\build-log.txt", "tool", 2),
-            title="Concurrency", namespace="work",
-        ),
-        conversation(
-            said("n1", "非同期処理について教えてください", "user", 60),
-            said("n2", "Ein Spaziergang über die Straße, ganz naïve", "assistant", 61),
-            said("n3", "internal instructions about asyncio", "system", 62, visibility="hidden"),
-            id="c2", title="日本語",
-        ),
-    ])  # fmt: skip
+    store.save(
+        [
+            conversation(
+                said("m1", "How do I run coroutines with asyncio?", "user", 0, author="Ann"),
+                said("m2", "Use asyncio.gather() or a TaskGroup.", "assistant", 1),
+                said("m3", "exit code 0x80070057 in C:\\Temp\\build-log.txt", "tool", 2),
+                title="Concurrency",
+                namespace="work",
+            ),
+            conversation(
+                said("n1", "非同期処理について教えてください", "user", 60),
+                said("n2", "Ein Spaziergang über die Straße, ganz naïve", "assistant", 61),
+                said(
+                    "n3", "internal instructions about asyncio", "system", 62, visibility="hidden"
+                ),
+                id="c2",
+                title="日本語",
+            ),
+        ]
+    )
     return store
 
 
@@ -432,7 +524,10 @@ def test_every_script_is_found(store: Store, content: str, query: str) -> None:
         (Filter(after=NOON + timedelta(minutes=1)), {"m2"}),
         (Filter(before=NOON), {"m1"}),
         (Filter(sources=("note",)), set()),
-        (Filter(roles=("user", "assistant"), after=NOON, before=NOON + timedelta(minutes=1)), {"m1", "m2"}),
+        (
+            Filter(roles=("user", "assistant"), after=NOON, before=NOON + timedelta(minutes=1)),
+            {"m1", "m2"},
+        ),
     ],
 )
 def test_filters_hold_inside_the_search(talk: Store, filter: Filter, expected: set[str]) -> None:
@@ -441,7 +536,10 @@ def test_filters_hold_inside_the_search(talk: Store, filter: Filter, expected: s
 
 def test_the_total_counts_every_match_whatever_the_page(store: Store) -> None:
     store.save([conversation(*(said(f"m{n}", f"common text {n}", minutes=n) for n in range(30)))])
-    pages = [search(store, Meaning(store), "common", EVERYTHING, Wish(limit=7, offset=n)) for n in range(0, 35, 7)]
+    pages = [
+        search(store, Meaning(store), "common", EVERYTHING, Wish(limit=7, offset=n))
+        for n in range(0, 35, 7)
+    ]
     assert {page.total for page in pages} == {30}
     seen = [hit.message_id for page in pages for hit in page.hits]
     assert sorted(seen) == sorted(f"m{n}" for n in range(30))
@@ -482,7 +580,9 @@ def test_recent_takes_an_accent_for_what_it_is_inside_a_word(store: Store) -> No
     store.save(
         [
             conversation(
-                said("m1", "the cafeteria"), said("m2", "un café", minutes=1), said("m3", "cafétéria", minutes=2)
+                said("m1", "the cafeteria"),
+                said("m2", "un café", minutes=1),
+                said("m3", "cafétéria", minutes=2),
             )
         ]
     )
@@ -528,7 +628,8 @@ def test_recent_agrees_with_reading_everything(talk: Store, data: st.DataObject)
     expected = {
         p.id
         for p in everything
-        if fold(piece) in fold(p.content) or (wanted and wanted <= set(re.findall(r"[^\W_]+", fold(p.content))))
+        if fold(piece) in fold(p.content)
+        or (wanted and wanted <= set(re.findall(r"[^\W_]+", fold(p.content))))
     }
     assert expected <= {c.id for c in talk.recent(piece, EVERYTHING, 50)}
 
@@ -554,13 +655,21 @@ def test_undo_restores_what_an_import_changed(store: Store) -> None:
     store.save([conversation(said("a", "first version"), title="Old title")])
     before = store.document("c1")
     receipt = store.begin("p")
-    grown = conversation(said("a", "second version"), said("b", "and more", minutes=1), title="New title",
-                         updated_at=NOON + timedelta(days=1))  # fmt: skip
+    grown = conversation(
+        said("a", "second version"),
+        said("b", "and more", minutes=1),
+        title="New title",
+        updated_at=NOON + timedelta(days=1),
+    )
     store.save([grown], receipt.id)
     assert found(store, "second") == ["a"]
     store.undo(receipt.id)
     assert store.document("c1") == before
-    assert (found(store, "second"), found(store, "first"), found(store, "old")) == ([], ["a"], ["a"])
+    assert (found(store, "second"), found(store, "first"), found(store, "old")) == (
+        [],
+        ["a"],
+        ["a"],
+    )
 
 
 def test_undo_keeps_what_a_later_import_also_contained(store: Store) -> None:
@@ -600,7 +709,10 @@ def test_stats_count_what_is_there(talk: Store) -> None:
     stats = talk.stats()
     assert (stats["conversations"], stats["messages"]) == (2, 6)
     assert stats["roles"] == {"assistant": 2, "user": 2, "system": 1, "tool": 1}
-    assert (stats["first"], stats["last"]) == ("2025-05-01T12:00:00+00:00", "2025-05-01T13:02:00+00:00")
+    assert (stats["first"], stats["last"]) == (
+        "2025-05-01T12:00:00+00:00",
+        "2025-05-01T13:02:00+00:00",
+    )
 
 
 def test_a_rebuilt_index_finds_the_same(talk: Store) -> None:
@@ -623,18 +735,29 @@ def test_a_closed_store_says_so(store: Store) -> None:
 
 
 @given(st.data())
-def test_undoing_any_imports_leaves_what_the_others_brought(reopen: Callable[[], Store], data: st.DataObject) -> None:
+def test_undoing_any_imports_leaves_what_the_others_brought(
+    reopen: Callable[[], Store], data: st.DataObject
+) -> None:
     store = reopen()
     for document in list(store.every(EVERYTHING)):
         store.delete(document.id)
     words = st.sampled_from(["red", "green", "blue"])
-    imports = data.draw(st.lists(st.dictionaries(st.sampled_from("abcd"), words, min_size=1), min_size=1, max_size=5))
+    imports = data.draw(
+        st.lists(
+            st.dictionaries(st.sampled_from("abcd"), words, min_size=1), min_size=1, max_size=5
+        )
+    )
     receipts = []
     for contents in imports:
         receipt = store.begin("x")
-        store.save([Document("test", "c1", passages=tuple(said(i, c) for i, c in contents.items()))], receipt.id)
+        store.save(
+            [Document("test", "c1", passages=tuple(said(i, c) for i, c in contents.items()))],
+            receipt.id,
+        )
         receipts.append(receipt.id)
-    undone = data.draw(st.permutations(range(len(imports))))[: data.draw(st.integers(0, len(imports)))]
+    undone = data.draw(st.permutations(range(len(imports))))[
+        : data.draw(st.integers(0, len(imports)))
+    ]
     for number in undone:
         store.undo(receipts[number])
     expected: dict[str, str] = {}
@@ -657,12 +780,18 @@ def test_however_a_conversation_grows_its_order_and_path_are_whole(
         store.delete(document.id)
     names = "abcdef"
     links = data.draw(st.lists(st.sampled_from([None, *names]), min_size=6, max_size=6))
-    passages = {n: Passage(n, "user", f"word{n}", parent=p) for n, p in zip(names, links, strict=True)}
+    passages = {
+        n: Passage(n, "user", f"word{n}", parent=p) for n, p in zip(names, links, strict=True)
+    }
     told: set[str] = set()
-    for part in data.draw(st.lists(st.sets(st.sampled_from(names), min_size=1), min_size=1, max_size=4)):
+    for part in data.draw(
+        st.lists(st.sets(st.sampled_from(names), min_size=1), min_size=1, max_size=4)
+    ):
         told |= part
         head = data.draw(st.sampled_from([None, *sorted(part)]))
-        store.save([Document("test", "c1", head=head, passages=tuple(passages[n] for n in sorted(part)))])
+        store.save(
+            [Document("test", "c1", head=head, passages=tuple(passages[n] for n in sorted(part)))]
+        )
     stored = store.document("c1")
     assert sorted(p.id for p in stored.passages) == sorted(told)
     assert [p.position for p in stored.passages] == list(range(len(told)))

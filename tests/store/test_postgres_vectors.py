@@ -23,7 +23,15 @@ def store(database: str, user: str) -> Iterator[PostgresStore]:
 
 
 def filled(store: PostgresStore, count: int) -> tuple[Space, NDArray[np.float32], list[int]]:
-    store.save([Document("test", "c", passages=tuple(Passage(f"m{n}", "user", f"text {n}") for n in range(count)))])
+    store.save(
+        [
+            Document(
+                "test",
+                "c",
+                passages=tuple(Passage(f"m{n}", "user", f"text {n}") for n in range(count)),
+            )
+        ]
+    )
     space = store.add_space("test", "1", 256, None)
     rng = np.random.default_rng(1)
     given = rng.normal(size=(count, 256)).astype(np.float32)
@@ -39,7 +47,10 @@ def test_a_large_library_gets_a_graph_that_finds_nearly_all_of_the_nearest(
 ) -> None:
     monkeypatch.setattr(vectors, "GRAPH_FROM", 500)
     space, given, _ = filled(store, 600)
-    exact = [[key for key, _ in store.nearest(space, query, Filter(roles=("user",)), 20)] for query in given[:20]]
+    exact = [
+        [key for key, _ in store.nearest(space, query, Filter(roles=("user",)), 20)]
+        for query in given[:20]
+    ]
     store.refresh()
     assert store._read(lambda db: vectors.has_graph(db, space))
     found = [[key for key, _ in store.nearest(space, query, Filter(), 20)] for query in given[:20]]
@@ -50,7 +61,9 @@ def test_a_large_library_gets_a_graph_that_finds_nearly_all_of_the_nearest(
     store.refresh()  # and a second time there is nothing to do
 
 
-def _plan(database: str, store: PostgresStore, space: Space, query: NDArray[np.float32]) -> list[str]:
+def _plan(
+    database: str, store: PostgresStore, space: Space, query: NDArray[np.float32]
+) -> list[str]:
     """How the server walks, as the application's role."""
     seen: list[str] = []
 
@@ -80,14 +93,14 @@ def test_others_in_the_graph_are_never_found(
     space, given, keys = filled(store, 60)
     store.refresh()
     with psycopg.connect(database, autocommit=True) as db:
-        partition = (
-            "select satisfies_hash_partition('recollect.vector'::regclass, 16, r, {}) from generate_series(0, 15) r"
-        )
+        partition = "select satisfies_hash_partition('recollect.vector'::regclass, 16, r, {}) from generate_series(0, 15) r"
         mine = db.execute(partition.format(store._connections.owner)).fetchall()
         for number in count():  # one in sixteen is in the same partition
             neighbour = f"{store._connections.user}-other-{number}"
             PostgresStore(database, neighbour).close()
-            ((id_,),) = db.execute("select id from recollect.account where name = %s", [neighbour]).fetchall()
+            ((id_,),) = db.execute(
+                "select id from recollect.account where name = %s", [neighbour]
+            ).fetchall()
             if db.execute(partition.format(id_)).fetchall() == mine:
                 break
     other = PostgresStore(database, neighbour)

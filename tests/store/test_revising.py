@@ -15,13 +15,16 @@ from recollect.store.base import Store
 
 def talk(*contents: str, id: str = "c", title: str = "A talk") -> Document:
     passages = tuple(
-        Passage(f"m{n}", "user", text, parent=f"m{n - 1}" if n else None) for n, text in enumerate(contents)
+        Passage(f"m{n}", "user", text, parent=f"m{n - 1}" if n else None)
+        for n, text in enumerate(contents)
     )
     return Document("test", id, title, passages=passages)
 
 
 def shouting(document: Document) -> Document:
-    passages = tuple(p._replace(content=p.content.replace("walrus", "WHALE")) for p in document.passages)
+    passages = tuple(
+        p._replace(content=p.content.replace("walrus", "WHALE")) for p in document.passages
+    )
     return replace(document, title=document.title.replace("walrus", "WHALE"), passages=passages)
 
 
@@ -40,7 +43,11 @@ def test_a_revision_changes_words_and_titles_and_nothing_else(store: Store) -> N
     assert store.revise("c", shouting) == 2
     after = store.document("c")
     assert after == shouting(before) and after.version == before.version + 1
-    assert found(store, "walrus") == [] and found(store, "whale") == ["m0", "m2"] and found(store, "seal") == ["m1"]
+    assert (
+        found(store, "walrus") == []
+        and found(store, "whale") == ["m0", "m2"]
+        and found(store, "seal") == ["m1"]
+    )
     assert store.verify().healthy
 
 
@@ -55,7 +62,11 @@ def test_a_revision_that_changes_nothing_is_none(store: Store) -> None:
 def test_a_revision_forgets_what_was_observed(store: Store) -> None:
     store.save([talk("a walrus")])
     seen = Document(
-        OBSERVATIONS, "c", source=OBSERVATION, id="observations:c", passages=(Passage("o", "fact", "walrus"),)
+        OBSERVATIONS,
+        "c",
+        source=OBSERVATION,
+        id="observations:c",
+        passages=(Passage("o", "fact", "walrus"),),
     )
     store.observe("c", 1, seen)
     assert store.unobserved(10) == ([], 0)
@@ -77,7 +88,12 @@ def test_what_was_revised_does_not_come_back_with_an_undo(store: Store) -> None:
 
 def note(text: str) -> Document:
     return Document(
-        "notes", "n", "Note", source="note", id="n", passages=(Passage(f"n-{text}", None, text, kind="chunk"),)
+        "notes",
+        "n",
+        "Note",
+        source="note",
+        id="n",
+        passages=(Passage(f"n-{text}", None, text, kind="chunk"),),
     )
 
 
@@ -109,7 +125,10 @@ def test_a_passage_is_cut_off(store: Store, reopen: Callable[[], Store]) -> None
     store.save([talk("one", "two", "walrus")])
     assert store.cut("c", "m2").content == "walrus"
     after = reopen().document("c")
-    assert [(p.id, p.position, p.canonical) for p in after.passages] == [("m0", 0, True), ("m1", 1, True)]
+    assert [(p.id, p.position, p.canonical) for p in after.passages] == [
+        ("m0", 0, True),
+        ("m1", 1, True),
+    ]
     assert (after.head, after.version) == ("m1", 2)
     assert found(store, "walrus") == []
     store.append("c", Passage("m3", "user", "three"))

@@ -27,7 +27,11 @@ def note(*paragraphs: str, id: str = "n1", minutes: int = 0, **fields: Any) -> D
         Passage(f"{id}-{text}", None, text, kind="chunk", created_at=NOON, metadata={"start": n})
         for n, text in enumerate(paragraphs)
     )
-    defaults: dict[str, Any] = {"title": "A note", "created_at": NOON, "updated_at": NOON + timedelta(minutes=minutes)}
+    defaults: dict[str, Any] = {
+        "title": "A note",
+        "created_at": NOON,
+        "updated_at": NOON + timedelta(minutes=minutes),
+    }
     return Document("notes", id, source=NOTE, id=id, passages=passages, **(defaults | fields))
 
 
@@ -55,10 +59,22 @@ def found(store: Store, query: str, filter: Filter = EVERYTHING) -> list[str]:
 def test_a_newer_note_replaces_what_the_stored_one_said(store: Store) -> None:
     store.save([note("walrus", "seal", "otter")])
     (saved,) = store.save([note("otter", "heron", "walrus", minutes=1, title="Birds")])
-    assert (saved.new, saved.same, saved.changed, saved.removed, saved.altered) == (1, 0, 2, 1, True)
+    assert (saved.new, saved.same, saved.changed, saved.removed, saved.altered) == (
+        1,
+        0,
+        2,
+        1,
+        True,
+    )
     assert texts(store) == ["otter", "heron", "walrus"]
-    assert (found(store, "seal"), found(store, "heron"), found(store, "birds")) == ([], ["heron"], ["otter"])
-    assert store.document("n1") == arrange(note("otter", "heron", "walrus", minutes=1, title="Birds"))
+    assert (found(store, "seal"), found(store, "heron"), found(store, "birds")) == (
+        [],
+        ["heron"],
+        ["otter"],
+    )
+    assert store.document("n1") == arrange(
+        note("otter", "heron", "walrus", minutes=1, title="Birds")
+    )
     assert store.verify().healthy
 
 
@@ -69,7 +85,9 @@ def test_a_note_that_says_the_same_is_left_alone(store: Store) -> None:
     assert store.document("n1").version == 1
 
 
-@pytest.mark.parametrize("given_", [note("heron", minutes=-5), note("heron", partial=True, minutes=5)])
+@pytest.mark.parametrize(
+    "given_", [note("heron", minutes=-5), note("heron", partial=True, minutes=5)]
+)
 def test_an_older_or_partial_note_changes_nothing(store: Store, given_: Document) -> None:
     store.save([note("walrus", "seal")])
     (saved,) = store.save([given_])
@@ -86,7 +104,13 @@ def test_tags_that_a_note_no_longer_has_are_gone(store: Store) -> None:
 def test_a_conversation_still_only_grows(store: Store) -> None:
     talk = Document("test", "c1", passages=(Passage("a", "user", "walrus"),), updated_at=NOON)
     store.save([talk])
-    store.save([replace(talk, passages=(Passage("b", "user", "seal"),), updated_at=NOON + timedelta(days=1))])
+    store.save(
+        [
+            replace(
+                talk, passages=(Passage("b", "user", "seal"),), updated_at=NOON + timedelta(days=1)
+            )
+        ]
+    )
     assert sorted(texts(store, "c1")) == ["seal", "walrus"]
 
 
@@ -99,10 +123,17 @@ def test_long_texts_and_fields_come_back_as_they_were_rewritten(store: Store) ->
     assert text_of(store.document("n1").passages) == edited
     assert saved.new <= 2 and saved.removed <= 2
     prompt = Document("prompts", "p1", source=PROMPT)
-    store.save([with_fields(prompt, {"name": "Poet", "user_prompt": "Write of seals", "author": "Ann"})])
+    store.save(
+        [with_fields(prompt, {"name": "Poet", "user_prompt": "Write of seals", "author": "Ann"})]
+    )
     store.rewrite("p1", with_fields(prompt, {"name": "Poet", "user_prompt": "Write of herons"}))
-    assert fields_of(store.document("p1").passages) == {"name": "Poet", "user_prompt": "Write of herons"}
-    assert [c.role for c in store.passages(store.match(parse("herons"), EVERYTHING, 9), EVERYTHING)] == ["user_prompt"]
+    assert fields_of(store.document("p1").passages) == {
+        "name": "Poet",
+        "user_prompt": "Write of herons",
+    }
+    assert [
+        c.role for c in store.passages(store.match(parse("herons"), EVERYTHING, 9), EVERYTHING)
+    ] == ["user_prompt"]
 
 
 # -- by a person ----------------------------------------------------------------------
@@ -155,7 +186,9 @@ def test_every_change_counts_a_version(store: Store) -> None:
     store.retitle("n1", "New")
     assert versions() == (4, 2)
     receipt = imported(
-        store, note("seal", minutes=10**9 // 60), Document("test", "c1", passages=(Passage("e", "user", "w"),))
+        store,
+        note("seal", minutes=10**9 // 60),
+        Document("test", "c1", passages=(Passage("e", "user", "w"),)),
     )
     assert versions() == (5, 3)
     store.undo(receipt)
@@ -167,7 +200,9 @@ def test_every_change_counts_a_version(store: Store) -> None:
 
 
 def test_imports_of_a_note_are_taken_back_in_any_order(store: Store) -> None:
-    first, second, third = (imported(store, note(word, minutes=n)) for n, word in enumerate(["one", "two", "three"]))
+    first, second, third = (
+        imported(store, note(word, minutes=n)) for n, word in enumerate(["one", "two", "three"])
+    )
     store.undo(second)
     assert texts(store) == ["three"]
     store.undo(third)
@@ -211,13 +246,17 @@ def forget_states(store: Store) -> None:
 
 states = st.lists(st.sampled_from(["red", "green", "blue"]), unique=True, min_size=1)
 moves = st.one_of(
-    st.tuples(st.just("import"), states), st.tuples(st.just("import"), states), st.tuples(st.just("write"), states),
+    st.tuples(st.just("import"), states),
+    st.tuples(st.just("import"), states),
+    st.tuples(st.just("write"), states),
     st.tuples(st.just("undo"), st.integers(0, 5)),
-)  # fmt: skip
+)
 
 
 @given(st.lists(moves, max_size=9))
-def test_a_note_is_what_the_last_import_or_person_made_it(reopen: Callable[[], Store], life: list[Any]) -> None:
+def test_a_note_is_what_the_last_import_or_person_made_it(
+    reopen: Callable[[], Store], life: list[Any]
+) -> None:
     store = reopen()
     for document in list(store.every(EVERYTHING)):
         store.delete(document.id)
@@ -235,7 +274,9 @@ def test_a_note_is_what_the_last_import_or_person_made_it(reopen: Callable[[], S
         elif what == "undo" and value < len(receipts):
             store.undo(gone := receipts.pop(value))
             made = [(by, state) for by, state in made if by != gone]
-        assert [texts(store, d.id) for d in store.every(EVERYTHING)] == [state for _, state in made[-1:]]
+        assert [texts(store, d.id) for d in store.every(EVERYTHING)] == [
+            state for _, state in made[-1:]
+        ]
     for word in ("red", "green", "blue"):
         assert found(store, word) == [w for _, state in made[-1:] for w in state if w == word]
     assert store.verify().healthy
@@ -246,23 +287,63 @@ def test_a_note_is_what_the_last_import_or_person_made_it(reopen: Callable[[], S
 
 @pytest.fixture
 def mixed(store: Store) -> Store:
-    store.save([
-        note("a walrus"),
-        Document("test", "c1", "Talk", created_at=NOON, updated_at=NOON, metadata={"character_id": 7}, passages=(
-            Passage("b", "user", "b walrus", author="Ann", created_at=NOON),
-            Passage("c", "Assistant", "c walrus", created_at=NOON),
-        )),
-        Document("test", "c2", "Talk", created_at=NOON, updated_at=NOON, metadata={"character_id": "seven"}, passages=(
-            Passage("d", "assistant", "d walrus", author="ÄRA", created_at=NOON),
-            Passage("e", "user", "e walrus", author="ann", created_at=NOON),
-        )),
-        Document("media", "m1", "Film", MEDIA, created_at=NOON, metadata={"media_type": "Video"}, passages=(
-            Passage("f", None, "f walrus", kind="chunk", author="Ann", created_at=NOON),)),
-        Document("media", "m2", "Book", MEDIA, created_at=NOON, metadata={"media_type": "pdf"}, passages=(
-            Passage("g", None, "g walrus", kind="chunk", created_at=NOON),)),
-        Document("characters", "x", "Bo", CHARACTER, created_at=NOON, passages=(
-            Passage("h", "name", "h walrus", kind="field", created_at=NOON),)),
-    ])  # fmt: skip
+    store.save(
+        [
+            note("a walrus"),
+            Document(
+                "test",
+                "c1",
+                "Talk",
+                created_at=NOON,
+                updated_at=NOON,
+                metadata={"character_id": 7},
+                passages=(
+                    Passage("b", "user", "b walrus", author="Ann", created_at=NOON),
+                    Passage("c", "Assistant", "c walrus", created_at=NOON),
+                ),
+            ),
+            Document(
+                "test",
+                "c2",
+                "Talk",
+                created_at=NOON,
+                updated_at=NOON,
+                metadata={"character_id": "seven"},
+                passages=(
+                    Passage("d", "assistant", "d walrus", author="ÄRA", created_at=NOON),
+                    Passage("e", "user", "e walrus", author="ann", created_at=NOON),
+                ),
+            ),
+            Document(
+                "media",
+                "m1",
+                "Film",
+                MEDIA,
+                created_at=NOON,
+                metadata={"media_type": "Video"},
+                passages=(
+                    Passage("f", None, "f walrus", kind="chunk", author="Ann", created_at=NOON),
+                ),
+            ),
+            Document(
+                "media",
+                "m2",
+                "Book",
+                MEDIA,
+                created_at=NOON,
+                metadata={"media_type": "pdf"},
+                passages=(Passage("g", None, "g walrus", kind="chunk", created_at=NOON),),
+            ),
+            Document(
+                "characters",
+                "x",
+                "Bo",
+                CHARACTER,
+                created_at=NOON,
+                passages=(Passage("h", "name", "h walrus", kind="field", created_at=NOON),),
+            ),
+        ]
+    )
     space = store.add_space("test", "1", 4, None)
     waiting, _ = store.unembedded(space, 100)
     store.embed(space, {passage: [_unit(n)] for n, passage in enumerate(waiting)})
@@ -308,7 +389,11 @@ def test_a_filter_holds_on_every_way(
         seal(mixed, monkeypatch)
     assert "".join(sorted(c[0] for c in found(mixed, "walrus", filter))) == expected
     assert (
-        "".join(sorted(c[0] for c in found(mixed, 'a OR b OR c OR d OR "e walrus" OR f* OR g OR h', filter)))
+        "".join(
+            sorted(
+                c[0] for c in found(mixed, 'a OR b OR c OR d OR "e walrus" OR f* OR g OR h', filter)
+            )
+        )
         == expected
     )
     (space,) = mixed.spaces()
@@ -367,7 +452,9 @@ def test_only_where_the_few_are_is_looked() -> None:
     ]
     spread = list(range(1, 10**6, 2_000))
     parts = narrowed((1, 10**6), spread)
-    assert len(parts) <= 40 and all(any(first <= key <= last for first, last in parts) for key in spread)
+    assert len(parts) <= 40 and all(
+        any(first <= key <= last for first, last in parts) for key in spread
+    )
 
 
 def test_a_filter_follows_what_is_said_of_a_document(mixed: Store) -> None:
@@ -386,16 +473,31 @@ def test_each_source_is_counted(mixed: Store) -> None:
     names = ("conversations", "notes", "media", "characters", "prompts", "messages")
     assert [stats[name] for name in names] == [2, 2, 2, 1, 0, 4]
     assert mixed.media_types() == [("pdf", 1), ("video", 1)]
-    assert mixed.facets("note") == {"namespaces": [("default", 2)], "origins": [("notes", 2)], "tags": [("sea", 1)]}
+    assert mixed.facets("note") == {
+        "namespaces": [("default", 2)],
+        "origins": [("notes", 2)],
+        "tags": [("sea", 1)],
+    }
     assert mixed.facets()["origins"] == [("test", 2)]
 
 
 def test_a_file_that_was_only_touched_changes_nothing(store: Store) -> None:
     first, later = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
-    note = with_text(Document("notes", "touched", "A note", NOTE, created_at=first, updated_at=first), "One. Two.")
+    note = with_text(
+        Document("notes", "touched", "A note", NOTE, created_at=first, updated_at=first),
+        "One. Two.",
+    )
     (saved,) = store.save([note])
-    again = with_text(Document("notes", "touched", "A note", NOTE, created_at=later, updated_at=later), "One. Two.")
+    again = with_text(
+        Document("notes", "touched", "A note", NOTE, created_at=later, updated_at=later),
+        "One. Two.",
+    )
     (unchanged,) = store.save([again])
-    assert (unchanged.changed, unchanged.new, unchanged.removed, unchanged.altered) == (0, 0, 0, False)
+    assert (unchanged.changed, unchanged.new, unchanged.removed, unchanged.altered) == (
+        0,
+        0,
+        0,
+        False,
+    )
     assert store.head(saved.id).created_at == first
     assert store.head(saved.id).version == 1

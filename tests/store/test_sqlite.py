@@ -34,7 +34,9 @@ def store(path: Path) -> Iterator[SqliteStore]:
 
 
 def talk(*texts: str, id: str = "c1") -> Document:
-    return Document("test", id, passages=tuple(Passage(f"m{n}", "user", t) for n, t in enumerate(texts)))
+    return Document(
+        "test", id, passages=tuple(Passage(f"m{n}", "user", t) for n, t in enumerate(texts))
+    )
 
 
 def total(store: SqliteStore, query: str) -> int:
@@ -51,8 +53,16 @@ def test_nobody_else_can_read_the_file(store: SqliteStore, path: Path) -> None:
 
 def test_the_file_is_durable_and_strict(store: SqliteStore) -> None:
     with store._connections.read() as db:
-        settings = {n: db.pragma(n) for n in ("journal_mode", "synchronous", "foreign_keys", "secure_delete")}
-    assert settings == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "secure_delete": 1}
+        settings = {
+            n: db.pragma(n)
+            for n in ("journal_mode", "synchronous", "foreign_keys", "secure_delete")
+        }
+    assert settings == {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "foreign_keys": 1,
+        "secure_delete": 1,
+    }
 
 
 def test_sqlite_is_free_of_the_wal_reset_bug() -> None:
@@ -60,8 +70,12 @@ def test_sqlite_is_free_of_the_wal_reset_bug() -> None:
 
 
 @pytest.mark.parametrize("others", [1, 2_000], ids=["wholly rewritten", "wiped off"])
-def test_deleted_text_is_not_in_the_bytes_of_any_file(store: SqliteStore, path: Path, others: int) -> None:
-    store.save([talk("quicksilverword and more", "other text"), talk(*["kept words"] * others, id="c2")])
+def test_deleted_text_is_not_in_the_bytes_of_any_file(
+    store: SqliteStore, path: Path, others: int
+) -> None:
+    store.save(
+        [talk("quicksilverword and more", "other text"), talk(*["kept words"] * others, id="c2")]
+    )
     store.delete("c1")
     store.close()
     remains = b"".join(f.read_bytes() for f in path.parent.iterdir())
@@ -73,7 +87,11 @@ def test_deleted_text_is_not_in_the_bytes_of_any_file(store: SqliteStore, path: 
 def test_nothing_but_sqlite_opens_the_database_file() -> None:
     """A plain open() of the file drops SQLite's locks on it, and with them acknowledged writes."""
     source = Path(__file__).parents[2] / "recollect"
-    beside = {"volume.py", "vectors.py", "sealed.py"}  # these write files of their own, beside the database
+    beside = {
+        "volume.py",
+        "vectors.py",
+        "sealed.py",
+    }  # these write files of their own, beside the database
     for file in (source / "store").rglob("*.py"):
         if file.name in beside or file.parent.name == "postgres":
             continue
@@ -84,7 +102,9 @@ def test_nothing_but_sqlite_opens_the_database_file() -> None:
 # -- migrations -------------------------------------------------------------------
 
 
-def test_a_library_of_a_newer_version_is_refused_and_left_alone(store: SqliteStore, path: Path) -> None:
+def test_a_library_of_a_newer_version_is_refused_and_left_alone(
+    store: SqliteStore, path: Path
+) -> None:
     store.close()
     db = apsw.Connection(str(path))
     db.pragma("user_version", VERSION + 1)
@@ -136,10 +156,14 @@ def test_what_was_stored_before_there_were_versions_is_version_one(path: Path) -
     store.close()
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_fails_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from recollect.store.sqlite import migrations
 
-    monkeypatch.setattr(migrations, "MIGRATIONS", (("m001_broken", "create table a (x); create nonsense;"),))
+    monkeypatch.setattr(
+        migrations, "MIGRATIONS", (("m001_broken", "create table a (x); create nonsense;"),)
+    )
     db = apsw.Connection(str(tmp_path / "x.db"))
     with pytest.raises(apsw.SQLError):
         migrate(db, tmp_path)
@@ -179,19 +203,29 @@ def test_an_index_of_another_version_is_rebuilt_on_open(store: SqliteStore, path
     again.close()
 
 
-@pytest.mark.parametrize("query", ["alpha", "gamma alpha", "lph", "beta, gam", "alpha missing", "->", "talk words"])
-def test_texts_are_found_alike_while_the_list_of_words_is_behind(store: SqliteStore, query: str) -> None:
+@pytest.mark.parametrize(
+    "query", ["alpha", "gamma alpha", "lph", "beta, gam", "alpha missing", "->", "talk words"]
+)
+def test_texts_are_found_alike_while_the_list_of_words_is_behind(
+    store: SqliteStore, query: str
+) -> None:
     document = talk("alpha beta, gamma", "gamma without alp", "alphabet -> soup")
     store.save([replace(document, title="Words of a talk"), talk("alpha and gamma apart", id="c2")])
     before = [c.key for c in store.recent(query, Filter(), 10)]
-    store._connections.write(lambda db: db.execute("update derived set version = 0 where name = 'words'").fetchall())
+    store._connections.write(
+        lambda db: db.execute("update derived set version = 0 where name = 'words'").fetchall()
+    )
     assert [c.key for c in store.recent(query, Filter(), 10)] == before
 
 
-def test_verify_sees_what_is_missing_and_repair_brings_it_back(store: SqliteStore, path: Path) -> None:
+def test_verify_sees_what_is_missing_and_repair_brings_it_back(
+    store: SqliteStore, path: Path
+) -> None:
     store.save([talk("alpha one"), talk("beta two", id="c2")])
     db = apsw.Connection(str(path))
-    db.execute("insert into passage_text (passage_text, rowid, title, content) values ('delete', 1, '', 'alpha one')")
+    db.execute(
+        "insert into passage_text (passage_text, rowid, title, content) values ('delete', 1, '', 'alpha one')"
+    )
     db.close()
     assert store.verify().unindexed == 1
     store.repair()
@@ -223,12 +257,16 @@ def test_a_damaged_truth_is_not_rebuilt_over(store: SqliteStore, path: Path) -> 
 # -- locks and deadlines ------------------------------------------------------------------
 
 
-def test_a_writer_waits_for_another_process_instead_of_failing(store: SqliteStore, path: Path) -> None:
+def test_a_writer_waits_for_another_process_instead_of_failing(
+    store: SqliteStore, path: Path
+) -> None:
     store.save([talk("start")])
     other = apsw.Connection(str(path))
     other.execute("begin immediate")
     done = threading.Event()
-    writer = threading.Thread(target=lambda: (store.append("c1", Passage("w", "user", "waited")), done.set()))
+    writer = threading.Thread(
+        target=lambda: (store.append("c1", Passage("w", "user", "waited")), done.set())
+    )
     writer.start()
     assert not done.wait(0.2)
     other.execute("commit")
@@ -276,5 +314,7 @@ def test_a_full_disk_is_refused_clearly_and_reading_goes_on(store: SqliteStore) 
     with pytest.raises(RecollectError, match="disk is full"):
         store.save([talk("x" * 1_000_000, id="big")])
     assert total(store, "start") == 1
-    store.save([talk("space again", id="c2")])  # a fresh connection: the limit was that connection's
+    store.save(
+        [talk("space again", id="c2")]
+    )  # a fresh connection: the limit was that connection's
     assert total(store, "space") == 1

@@ -63,11 +63,16 @@ def conversation(id: str, *passages: Passage, **fields: Any) -> Document:
 
 def fill(store: SqliteStore, count: int = 45) -> None:
     """Conversations of five messages; each message has a word of its own, and one that all have."""
-    store.save([
-        conversation(f"c{start}", *(said(f"m{n}", f"walrus only{n}x", minutes=n) for n in range(start, start + 5)),
-                     title=f"title{start}x")
-        for start in range(0, count, 5)
-    ])  # fmt: skip
+    store.save(
+        [
+            conversation(
+                f"c{start}",
+                *(said(f"m{n}", f"walrus only{n}x", minutes=n) for n in range(start, start + 5)),
+                title=f"title{start}x",
+            )
+            for start in range(0, count, 5)
+        ]
+    )
 
 
 def found(store: SqliteStore, query: str, filter: Filter = EVERYTHING) -> list[str]:
@@ -92,12 +97,29 @@ def volumes(store: SqliteStore) -> list[Path]:
 
 def listed(store: SqliteStore) -> dict[str, tuple[int, int, int]]:
     with store._connections.read() as db:
-        return {name: (first, last, ready) for name, first, last, ready in db.execute("select * from volume")}
+        return {
+            name: (first, last, ready)
+            for name, first, last, ready in db.execute("select * from volume")
+        }
 
 
 # -- sealed as unsealed ------------------------------------------------------------
 
-WORDS = ["walrus", "Tusk", "tusks", "café", "cafe", "naïve", "日本", "本日", "a.b", "x_y", "0x80", "ภาษา", "over"]
+WORDS = [
+    "walrus",
+    "Tusk",
+    "tusks",
+    "café",
+    "cafe",
+    "naïve",
+    "日本",
+    "本日",
+    "a.b",
+    "x_y",
+    "0x80",
+    "ภาษา",
+    "over",
+]
 
 
 def random_documents(rng: random.Random, count: int) -> list[Document]:
@@ -111,22 +133,32 @@ def random_documents(rng: random.Random, count: int) -> list[Document]:
                 rng.randrange(1_000),
                 author=rng.choice([None, "Ann", "Bob"]),
                 visibility=rng.choice(["all", "all", "all", "hidden"]),
-            )._replace(created_at=rng.choice([NOON + timedelta(minutes=rng.randrange(1_000))] * 5 + [None]))
+            )._replace(
+                created_at=rng.choice([NOON + timedelta(minutes=rng.randrange(1_000))] * 5 + [None])
+            )
             for n in range(rng.randrange(1, 7))
         ]
         made.append(
             conversation(
-                f"d{d}", *passages, title=" ".join(rng.choices(WORDS, k=2)), namespace=rng.choice(["work", "home"]),
-                metadata={"tags": rng.sample(["idea", "todo"], k=rng.randrange(3)), "character_id": rng.randrange(3),
-                          "media_type": rng.choice(["pdf", "Video"])},
+                f"d{d}",
+                *passages,
+                title=" ".join(rng.choices(WORDS, k=2)),
+                namespace=rng.choice(["work", "home"]),
+                metadata={
+                    "tags": rng.sample(["idea", "todo"], k=rng.randrange(3)),
+                    "character_id": rng.randrange(3),
+                    "media_type": rng.choice(["pdf", "Video"]),
+                },
                 source=rng.choice(["conversation"] * 3 + ["note"]),
             )
-        )  # fmt: skip
+        )
     return made
 
 
 def random_tree(rng: random.Random, depth: int = 0) -> Node:
-    kind = rng.choice(["word", "word", "phrase", "prefix", "near", *(["and", "or", "not"] if depth < 2 else [])])
+    kind = rng.choice(
+        ["word", "word", "phrase", "prefix", "near", *(["and", "or", "not"] if depth < 2 else [])]
+    )
     match kind:
         case "phrase":
             return Word(" ".join(rng.choices(WORDS, k=2)))
@@ -148,16 +180,28 @@ def random_filter(rng: random.Random) -> Filter:
         return tuple(rng.sample(values, k=rng.choice([0, 0, 0, 1, 2])))
 
     return Filter(
-        roles=some("user", "assistant", "tool"), authors=some("Ann", "Bob", "Eve"), not_roles=some("tool", "user"),
-        not_authors=some("Ann", "Eve"), namespaces=some("work", "play"), not_namespaces=some("home", "play"),
-        tags=some("idea", "todo"), not_tags=some("idea", "none"), titles=some("walrus", "tusk")[:1],
-        not_titles=some("cafe", "over")[:1], conversations=tuple(f"d{rng.randrange(40)}" for _ in range(9))
-        if rng.random() < 0.2 else (), senders=some("USER", "ann", "tool"), media_types=some("PDF", "video"),
-        characters=some("1", "2"), origins=some("test", "other"), sources=some("conversation", "note"),
+        roles=some("user", "assistant", "tool"),
+        authors=some("Ann", "Bob", "Eve"),
+        not_roles=some("tool", "user"),
+        not_authors=some("Ann", "Eve"),
+        namespaces=some("work", "play"),
+        not_namespaces=some("home", "play"),
+        tags=some("idea", "todo"),
+        not_tags=some("idea", "none"),
+        titles=some("walrus", "tusk")[:1],
+        not_titles=some("cafe", "over")[:1],
+        conversations=tuple(f"d{rng.randrange(40)}" for _ in range(9))
+        if rng.random() < 0.2
+        else (),
+        senders=some("USER", "ann", "tool"),
+        media_types=some("PDF", "video"),
+        characters=some("1", "2"),
+        origins=some("test", "other"),
+        sources=some("conversation", "note"),
         after=rng.choice([None, None, NOON + timedelta(minutes=rng.randrange(600))]),
         before=rng.choice([None, None, NOON + timedelta(minutes=rng.randrange(400, 1_000))]),
         hidden=rng.random() < 0.4,
-    )  # fmt: skip
+    )
 
 
 def change_much(store: SqliteStore, rng: random.Random) -> None:
@@ -172,7 +216,9 @@ def change_much(store: SqliteStore, rng: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_sealed_and_changed_since_it_finds_and_counts_what_it_would_unsealed(tmp_path: Path, seed: int) -> None:
+def test_sealed_and_changed_since_it_finds_and_counts_what_it_would_unsealed(
+    tmp_path: Path, seed: int
+) -> None:
     stores = [SqliteStore(tmp_path / name / "library.db") for name in ("sealed", "open")]
     for number, store in enumerate(stores):
         rng = random.Random(seed)
@@ -191,25 +237,34 @@ def test_sealed_and_changed_since_it_finds_and_counts_what_it_would_unsealed(tmp
             filter = EVERYTHING
         expected = set(second.match(node, filter, MANY))
         assert set(first.match(node, filter, MANY)) == expected, (node, filter)
-        assert first.count(node, filter) == second.count(node, filter) == (len(expected), True), (node, filter)
+        assert first.count(node, filter) == second.count(node, filter) == (len(expected), True), (
+            node,
+            filter,
+        )
         some += bool(expected)
     assert some > 10
     for store in stores:
         store.close()
 
 
-def test_what_changed_in_a_volume_is_counted_once_after_the_volume_is_dropped(store: SqliteStore) -> None:
+def test_what_changed_in_a_volume_is_counted_once_after_the_volume_is_dropped(
+    store: SqliteStore,
+) -> None:
     fill(store)
     store.refresh()
     assert len(listed(store)) > 1
-    store.save([conversation("c0", said("m0", "walrus changed"), said("m1", "walrus only1x", minutes=1))])
+    store.save(
+        [conversation("c0", said("m0", "walrus changed"), said("m1", "walrus only1x", minutes=1))]
+    )
     assert found(store, "changed") == ["m0"]
     store.delete("c5")  # of the same volume, which is dropped with it
     assert found(store, "changed") == ["m0"]
     assert len(found(store, "walrus")) == 40
 
 
-def test_what_changed_in_a_volume_is_counted_once_while_the_volume_cannot_be_read(store: SqliteStore) -> None:
+def test_what_changed_in_a_volume_is_counted_once_while_the_volume_cannot_be_read(
+    store: SqliteStore,
+) -> None:
     fill(store)
     store.refresh()
     store.save([conversation("c0", said("m0", "walrus changed"))])
@@ -240,7 +295,9 @@ def test_what_changed_in_a_volume_is_counted_once_where_the_volume_must_ask_fts5
     assert len(found(store, '"walrus only"*')) == 45
 
 
-def test_a_filter_holds_inside_also_where_very_many_match(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_filter_holds_inside_also_where_very_many_match(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(text, "_LOOKED_AT", 20)
     fill(store)
     old = Filter(before=NOON + timedelta(minutes=3))
@@ -256,7 +313,14 @@ def test_what_comes_together_is_sealed_and_small_volumes_become_one(
 ) -> None:
     monkeypatch.setattr(sealed, "LARGEST", 1_000)
     for start in range(0, 40, 10):
-        store.save([conversation(f"c{start}", *(said(f"m{n}", f"walrus only{n}x") for n in range(start, start + 10)))])
+        store.save(
+            [
+                conversation(
+                    f"c{start}",
+                    *(said(f"m{n}", f"walrus only{n}x") for n in range(start, start + 10)),
+                )
+            ]
+        )
         store.refresh()
     assert sorted(listed(store).values()) == [(1, 10, 1), (11, 20, 1), (21, 30, 1), (31, 40, 1)]
     store.refresh()
@@ -265,7 +329,9 @@ def test_what_comes_together_is_sealed_and_small_volumes_become_one(
     everything_is_found(store, 40)
 
 
-def test_a_volume_with_many_changes_is_made_again(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_volume_with_many_changes_is_made_again(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sealed, "_STALE", 2)
     fill(store, 20)
     store.refresh()
@@ -419,17 +485,30 @@ def _zeros(pattern: str) -> Callable[[Path], None]:
 
 @pytest.mark.parametrize(
     "damage",
-    [_without, _cut_short, _no_description, _zeros("shown/meta.json"), _zeros("hidden/meta.json"), _zeros("*/*.term"),
-     _zeros("*/*.idx"), _zeros("*/*.fast")],
-)  # fmt: skip
+    [
+        _without,
+        _cut_short,
+        _no_description,
+        _zeros("shown/meta.json"),
+        _zeros("hidden/meta.json"),
+        _zeros("*/*.term"),
+        _zeros("*/*.idx"),
+        _zeros("*/*.fast"),
+    ],
+)
 def test_a_volume_that_is_gone_or_damaged_costs_no_answer(
     store: SqliteStore, path: Path, damage: Callable[[Path], None]
 ) -> None:
     fill(store)
-    store.save([
-        conversation("secret", *(said(f"h{n}", f"hidden{n}x", visibility="hidden") for n in range(4)),
-                     *(said(f"v{n}", f"shown{n}x") for n in range(12)))
-    ])  # fmt: skip
+    store.save(
+        [
+            conversation(
+                "secret",
+                *(said(f"h{n}", f"hidden{n}x", visibility="hidden") for n in range(4)),
+                *(said(f"v{n}", f"shown{n}x") for n in range(12)),
+            )
+        ]
+    )
     store.refresh()
     before = set(listed(store))
     store.close()
@@ -443,9 +522,18 @@ def test_a_volume_that_is_gone_or_damaged_costs_no_answer(
         everything_is_found(again)
         assert found(again, '"walrus only7x"') == ["m7"]
         assert found(again, "only7*") == ["m7"]
-        assert [found(again, f"hidden{n}x", hidden) for n in range(4)] == [["h0"], ["h1"], ["h2"], ["h3"]]
+        assert [found(again, f"hidden{n}x", hidden) for n in range(4)] == [
+            ["h0"],
+            ["h1"],
+            ["h2"],
+            ["h3"],
+        ]
         assert found(again, "hidden2x") == []
-        assert again.frequencies([Word("walrus"), Word("hidden1x"), Word("nothing")])[0] == [45, 1, 0]
+        assert again.frequencies([Word("walrus"), Word("hidden1x"), Word("nothing")])[0] == [
+            45,
+            1,
+            0,
+        ]
         again.refresh()
     assert len(listed(again)) >= len(before)
     assert all(isinstance(Volume(folder), Volume) for folder in volumes(again))
@@ -509,7 +597,9 @@ def kill_sealing(path: Path, point: str) -> None:
 
 
 @pytest.mark.parametrize("point", ["13", "flushed", "renamed", "second"])
-def test_sealing_that_is_killed_loses_nothing_and_the_next_finishes(store: SqliteStore, path: Path, point: str) -> None:
+def test_sealing_that_is_killed_loses_nothing_and_the_next_finishes(
+    store: SqliteStore, path: Path, point: str
+) -> None:
     fill(store)
     store.close()
     kill_sealing(path, point)
@@ -564,13 +654,26 @@ def files_with(folder: Path, words: bytes) -> list[Path]:
 def volumes_with(store: SqliteStore, word: str) -> list[Path]:
     """Tantivy folds words into a graph, so that a volume must be asked."""
     every = volume.Wanted(hidden=True)
-    return [folder for folder in volumes(store) if "." in folder.name or Volume(folder).count(Word(word), every)]
+    return [
+        folder
+        for folder in volumes(store)
+        if "." in folder.name or Volume(folder).count(Word(word), every)
+    ]
 
 
 def test_deleted_words_and_vectors_are_in_no_file(store: SqliteStore, path: Path) -> None:
     fill(store)
-    store.save([conversation("gone", said("g1", "quixotic"), said("g2", "zugzwang", visibility="hidden"),
-                             title="obfuscated", metadata={"m": "metaword"})])  # fmt: skip
+    store.save(
+        [
+            conversation(
+                "gone",
+                said("g1", "quixotic"),
+                said("g2", "zugzwang", visibility="hidden"),
+                title="obfuscated",
+                metadata={"m": "metaword"},
+            )
+        ]
+    )
     for n in range(45, 70):
         store.append("c0", said(f"m{n}", f"walrus only{n}x"))
     refresh(store, STATIC)
@@ -585,13 +688,17 @@ def test_deleted_words_and_vectors_are_in_no_file(store: SqliteStore, path: Path
     for known in (*words, *packed):
         assert files_with(path.parent, known) == []
     assert volumes_with(store, "quixotic") == volumes_with(store, "zugzwang") == []
-    assert store.nearest(space, np.ones(space.dimensions, np.float32) / 16, Filter(hidden=True), 1_000)
+    assert store.nearest(
+        space, np.ones(space.dimensions, np.float32) / 16, Filter(hidden=True), 1_000
+    )
     refresh(store, STATIC)
     for known in (*words, *packed):
         assert files_with(path.parent, known) == []
 
 
-def test_an_import_that_is_taken_back_leaves_no_word_or_vector_in_a_file(store: SqliteStore, path: Path) -> None:
+def test_an_import_that_is_taken_back_leaves_no_word_or_vector_in_a_file(
+    store: SqliteStore, path: Path
+) -> None:
     fill(store)
     receipt = store.begin("p")
     store.save([conversation("gone", said("g1", "quixotic zugzwang"))], receipt.id)
@@ -607,24 +714,37 @@ def test_an_import_that_is_taken_back_leaves_no_word_or_vector_in_a_file(store: 
 
 
 def note(*texts: str, **fields: Any) -> Document:
-    passages = tuple(Passage(f"n-{text}", None, text, kind="chunk", created_at=NOON) for text in texts)
+    passages = tuple(
+        Passage(f"n-{text}", None, text, kind="chunk", created_at=NOON) for text in texts
+    )
     return Document("notes", "n", source="note", id="n", passages=passages, **fields)
 
 
 def test_what_a_person_takes_out_of_a_note_is_in_no_file(store: SqliteStore, path: Path) -> None:
     fill(store)
     receipt = store.begin("p")
-    store.save([note("quixotic", "walrus seal", title="obfuscated", metadata={"m": "metaword"})], receipt.id)
+    store.save(
+        [note("quixotic", "walrus seal", title="obfuscated", metadata={"m": "metaword"})],
+        receipt.id,
+    )
     store.finish(receipt)
     again = store.begin("p")
-    store.save([note("quixotic", "zugzwang", title="obfuscated", metadata={"m": "metaword"})], again.id)
+    store.save(
+        [note("quixotic", "zugzwang", title="obfuscated", metadata={"m": "metaword"})], again.id
+    )
     store.finish(again)
     for n in range(45, 70):
         store.append("c0", said(f"m{n}", f"walrus only{n}x"))
     refresh(store, STATIC)
     (space,) = store.spaces()
     (vector,) = store.vectors(space, store.key("n", "n-quixotic"))
-    gone = [b"quixotic", b"obfuscated", b"metaword", b"walrus seal", vectors.packed([vector])[0][4:]]
+    gone = [
+        b"quixotic",
+        b"obfuscated",
+        b"metaword",
+        b"walrus seal",
+        vectors.packed([vector])[0][4:],
+    ]
     for known in gone:
         assert files_with(path.parent, known)
     assert volumes_with(store, "quixotic") and volumes_with(store, "obfuscated")
@@ -661,7 +781,9 @@ def changed(store: SqliteStore, document: Document) -> int:
 
 
 @pytest.mark.parametrize("point", ["19", "flushed", "renamed"])
-def test_what_a_killed_sealing_left_is_gone_with_what_is_deleted(store: SqliteStore, path: Path, point: str) -> None:
+def test_what_a_killed_sealing_left_is_gone_with_what_is_deleted(
+    store: SqliteStore, path: Path, point: str
+) -> None:
     fill(store)
     store.close()
     kill_sealing(path, point)
@@ -676,7 +798,9 @@ def test_what_a_killed_sealing_left_is_gone_with_what_is_deleted(store: SqliteSt
 DIMENSIONS = 8
 
 
-def unit(rng: np.random.Generator, count: int, dimensions: int = DIMENSIONS) -> np.ndarray[Any, np.dtype[np.float32]]:
+def unit(
+    rng: np.random.Generator, count: int, dimensions: int = DIMENSIONS
+) -> np.ndarray[Any, np.dtype[np.float32]]:
     made = rng.standard_normal((count, dimensions)).astype(np.float32)
     return made / np.linalg.norm(made, axis=1, keepdims=True)
 
@@ -700,7 +824,9 @@ def files_of(store: SqliteStore, space: Space) -> tuple[Path, Path]:
     return folder / f"space-{space.id}.rows", folder / f"space-{space.id}.vectors"
 
 
-def nearest_to_all(store: SqliteStore, space: Space, filter: Filter = EVERYTHING) -> list[list[tuple[int, float]]]:
+def nearest_to_all(
+    store: SqliteStore, space: Space, filter: Filter = EVERYTHING
+) -> list[list[tuple[int, float]]]:
     asked = unit(np.random.default_rng(9), 10)
     return [[(k, round(c, 5)) for k, c in store.nearest(space, v, filter, 7)] for v in asked]
 
@@ -729,7 +855,9 @@ def test_a_copy_that_was_cut_while_numbers_were_written_goes_on_right(
 ) -> None:
     rows, numbers = files_of(store, space)
     store.close()
-    numbers.write_bytes(numbers.read_bytes() + b"\x7f" * 21)  # what a kill left before the rows that count them
+    numbers.write_bytes(
+        numbers.read_bytes() + b"\x7f" * 21
+    )  # what a kill left before the rows that count them
     again = SqliteStore(path)
     before = nearest_to_all(again, space)
     again.append("c0", said("new", "walrus"))
@@ -754,7 +882,9 @@ def test_the_copy_grows_by_what_is_new_only(store: SqliteStore, space: Space) ->
     assert numbers.read_bytes().startswith(before[1])
 
 
-def test_vectors_of_what_was_deleted_are_zeros_in_the_file(store: SqliteStore, space: Space) -> None:
+def test_vectors_of_what_was_deleted_are_zeros_in_the_file(
+    store: SqliteStore, space: Space
+) -> None:
     _, numbers = files_of(store, space)
     gone = {store.key("c5", f"m{n}") for n in range(5, 10)}
     store.delete("c5")
@@ -765,7 +895,9 @@ def test_vectors_of_what_was_deleted_are_zeros_in_the_file(store: SqliteStore, s
         assert db.execute("select count(*) from wiped").get == 0
 
 
-def test_what_was_deleted_before_a_kill_is_wiped_later_and_never_found(store: SqliteStore, space: Space) -> None:
+def test_what_was_deleted_before_a_kill_is_wiped_later_and_never_found(
+    store: SqliteStore, space: Space
+) -> None:
     gone = {store.key("c5", f"m{n}") for n in range(5, 10)}
     documents = sys.modules["recollect.store.documents"]
     store._write(
@@ -778,7 +910,9 @@ def test_what_was_deleted_before_a_kill_is_wiped_later_and_never_found(store: Sq
     assert (~matrix.any(axis=1)).sum() == 10
 
 
-def test_a_changed_message_is_not_found_by_the_vector_of_what_it_said(store: SqliteStore, space: Space) -> None:
+def test_a_changed_message_is_not_found_by_the_vector_of_what_it_said(
+    store: SqliteStore, space: Space
+) -> None:
     key = store.key("c5", "m7")
     old = store.vectors(space, key)[0]
     assert store.nearest(space, old, EVERYTHING, 1)[0][0] == key
@@ -814,7 +948,9 @@ def test_rows_are_scanned_in_parts_without_a_difference(
     assert nearest_to_all(store, space) == before
 
 
-def test_a_space_that_was_dropped_has_no_file_and_no_vector(store: SqliteStore, space: Space) -> None:
+def test_a_space_that_was_dropped_has_no_file_and_no_vector(
+    store: SqliteStore, space: Space
+) -> None:
     other = store.add_space("other", "1", DIMENSIONS, None)
     store.drop_space(space)
     assert not any(f.exists() for f in files_of(store, space))
@@ -835,7 +971,9 @@ def test_dropping_that_was_killed_is_finished_later(
     assert not any(f.exists() for f in files_of(store, space))
 
 
-def test_two_stores_that_copy_at_once_make_one_copy(store: SqliteStore, space: Space, path: Path) -> None:
+def test_two_stores_that_copy_at_once_make_one_copy(
+    store: SqliteStore, space: Space, path: Path
+) -> None:
     others = [SqliteStore(path) for _ in range(3)]
     store.append("c0", said("new", "walrus"))
     embed_all(store, space, np.random.default_rng(6))
@@ -853,12 +991,20 @@ def test_two_stores_that_copy_at_once_make_one_copy(store: SqliteStore, space: S
         other.close()
 
 
-def test_what_a_revision_takes_out_of_a_conversation_is_in_no_file(store: SqliteStore, path: Path) -> None:
+def test_what_a_revision_takes_out_of_a_conversation_is_in_no_file(
+    store: SqliteStore, path: Path
+) -> None:
     fill(store)
     receipt = store.begin("p")
-    store.save([conversation("gone", said("g1", "quixotic"), said("g2", "zugzwang"), title="obfuscated")], receipt.id)
+    store.save(
+        [conversation("gone", said("g1", "quixotic"), said("g2", "zugzwang"), title="obfuscated")],
+        receipt.id,
+    )
     store.finish(receipt)
-    changed(store, conversation("gone", said("g1", "quixotic"), said("g2", "walrus"), title="obfuscated"))
+    changed(
+        store,
+        conversation("gone", said("g1", "quixotic"), said("g2", "walrus"), title="obfuscated"),
+    )
     for n in range(45, 70):
         store.append("c0", said(f"m{n}", f"walrus only{n}x"))
     refresh(store, STATIC)
@@ -871,8 +1017,12 @@ def test_what_a_revision_takes_out_of_a_conversation_is_in_no_file(store: Sqlite
     store.revise("gone", lambda document: replace(document, title="plain"))
     assert volumes_with(store, "obfuscated") == [] and files_with(path.parent, b"obfuscated") == []
     refresh(store, STATIC)
-    store.revise("gone", lambda document: replace(
-        document, passages=tuple(p._replace(content="plain") for p in document.passages)))  # fmt: skip
+    store.revise(
+        "gone",
+        lambda document: replace(
+            document, passages=tuple(p._replace(content="plain") for p in document.passages)
+        ),
+    )
     assert volumes_with(store, "quixotic") == []
     for known in gone:
         assert files_with(path.parent, known) == []

@@ -20,12 +20,16 @@ NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 EVERYTHING = Filter()
 
 
-def said(id: str, content: str, role: str | None = "user", minutes: int = 0, **fields: Any) -> Passage:
+def said(
+    id: str, content: str, role: str | None = "user", minutes: int = 0, **fields: Any
+) -> Passage:
     return Passage(id, role, content, created_at=NOON + timedelta(minutes=minutes), **fields)
 
 
 def conversation(id: str, *passages: Passage, **fields: Any) -> Document:
-    return Document("test", id, passages=passages, **({"created_at": NOON, "updated_at": NOON} | fields))
+    return Document(
+        "test", id, passages=passages, **({"created_at": NOON, "updated_at": NOON} | fields)
+    )
 
 
 def unit(seed: int, count: int, dimensions: int) -> NDArray[np.float32]:
@@ -34,7 +38,9 @@ def unit(seed: int, count: int, dimensions: int) -> NDArray[np.float32]:
     return unit_
 
 
-def embed_all(store: Store, space: Space, made: NDArray[np.float32]) -> dict[int, NDArray[np.float32]]:
+def embed_all(
+    store: Store, space: Space, made: NDArray[np.float32]
+) -> dict[int, NDArray[np.float32]]:
     """Give each passage that waits the next of these vectors."""
     given_: dict[int, NDArray[np.float32]] = {}
     while batch := store.unembedded(space, 1_000)[0]:
@@ -52,7 +58,9 @@ def keys(hits: list[tuple[int, float]]) -> list[int]:
 
 
 def test_the_nearest_are_those_of_comparing_with_every_vector(store: Store) -> None:
-    store.save([conversation(f"c{c}", *(said(f"m{n}", "x") for n in range(500))) for c in range(10)])
+    store.save(
+        [conversation(f"c{c}", *(said(f"m{n}", "x") for n in range(500))) for c in range(10)]
+    )
     space = store.add_space("test", "1", 256, None)
     vectors = unit(1, 5_000, 256)
     by_key = embed_all(store, space, vectors)
@@ -72,7 +80,9 @@ def test_the_nearest_are_those_of_comparing_with_every_vector(store: Store) -> N
     assert right >= 0.98 * 500
 
 
-def test_a_passage_with_several_vectors_is_as_near_as_its_nearest_and_comes_once(store: Store) -> None:
+def test_a_passage_with_several_vectors_is_as_near_as_its_nearest_and_comes_once(
+    store: Store,
+) -> None:
     store.save([conversation("c1", *(said(f"m{n}", "x") for n in range(6)))])
     space = store.add_space("test", "1", 16, None)
     vectors = unit(3, 60, 16)
@@ -80,7 +90,9 @@ def test_a_passage_with_several_vectors_is_as_near_as_its_nearest_and_comes_once
     store.embed(space, {p: list(vectors[10 * n : 10 * n + 10]) for n, p in enumerate(batch)})
     for query in unit(4, 5, 16):
         hits = store.nearest(space, query, EVERYTHING, 4)
-        truth = {p.key: float((vectors[10 * n : 10 * n + 10] @ query).max()) for n, p in enumerate(batch)}
+        truth = {
+            p.key: float((vectors[10 * n : 10 * n + 10] @ query).max()) for n, p in enumerate(batch)
+        }
         assert len(set(keys(hits))) == 4
         assert min(truth[k] for k in keys(hits)) > sorted(truth.values())[-4] - 0.03
         cosines = store.cosines(space, query, [p.key for p in batch])
@@ -105,13 +117,27 @@ def test_the_vectors_of_a_passage_come_back_about_as_they_went_in(store: Store) 
 
 @pytest.fixture
 def varied(store: Store) -> Store:
-    store.save([
-        conversation("c1", said("a", "x", author="Ann"), said("b", "x", "assistant", 10), title="Big Walrus",
-                     namespace="work", metadata={"tags": ["Idea"]}),
-        conversation("c2", said("c", "x", None, 20, author="Bob"), Passage("d", "tool", "no time"),
-                     said("e", "x", "system", 30, visibility="hidden"), title="Small", metadata={"tags": ["todo"]}),
-        Document("other", "c3", "Walrus note", "note", passages=(said("f", "x", minutes=40),)),
-    ])  # fmt: skip
+    store.save(
+        [
+            conversation(
+                "c1",
+                said("a", "x", author="Ann"),
+                said("b", "x", "assistant", 10),
+                title="Big Walrus",
+                namespace="work",
+                metadata={"tags": ["Idea"]},
+            ),
+            conversation(
+                "c2",
+                said("c", "x", None, 20, author="Bob"),
+                Passage("d", "tool", "no time"),
+                said("e", "x", "system", 30, visibility="hidden"),
+                title="Small",
+                metadata={"tags": ["todo"]},
+            ),
+            Document("other", "c3", "Walrus note", "note", passages=(said("f", "x", minutes=40),)),
+        ]
+    )
     space = store.add_space("test", "1", 8, None)
     embed_all(store, space, unit(6, 6, 8))
     return store
@@ -146,7 +172,9 @@ def varied(store: Store) -> Store:
         (Filter(titles=("walrus",), roles=("user",), after=NOON + timedelta(minutes=1)), "f"),
     ],
 )
-def test_a_filter_holds_inside_the_search(varied: Store, filter: Filter, expected: str, copied: bool) -> None:
+def test_a_filter_holds_inside_the_search(
+    varied: Store, filter: Filter, expected: str, copied: bool
+) -> None:
     if copied:
         varied.refresh()
     (space,) = varied.spaces()
@@ -163,12 +191,17 @@ def test_everything_waits_once_and_what_is_new_or_changed_waits_again(store: Sto
     store.save([conversation("c1", said("a", "one", author="Ann"), said("b", "two"), title="Talk")])
     space = store.add_space("test", "1", 8, None)
     batch, waiting = store.unembedded(space, 10)
-    assert [(p.title, p.author, p.content) for p in batch] == [("Talk", "Ann", "one"), ("", None, "two")]
+    assert [(p.title, p.author, p.content) for p in batch] == [
+        ("Talk", "Ann", "one"),
+        ("", None, "two"),
+    ]
     assert waiting == 2
     store.embed(space, {p: [unit(8, 1, 8)[0]] for p in batch})
     assert store.unembedded(space, 10) == ([], 0)
     store.append("c1", said("c", "three"))
-    store.save([conversation("c1", said("a", "changed", author="Ann"), said("b", "two"), title="Talk")])
+    store.save(
+        [conversation("c1", said("a", "changed", author="Ann"), said("b", "two"), title="Talk")]
+    )
     batch, waiting = store.unembedded(space, 10)
     assert (sorted(p.content for p in batch), waiting) == (["changed", "three"], 2)
     assert len(store.unembedded(space, 1)[0]) == 1
@@ -215,7 +248,12 @@ def test_a_vector_of_what_was_changed_meanwhile_is_left_out_and_it_waits_on(stor
 
 @pytest.mark.parametrize("copied", [False, True])
 def test_what_was_deleted_or_changed_is_not_near_anything(store: Store, copied: bool) -> None:
-    store.save([conversation("c1", said("a", "one")), conversation("c2", said("b", "two"), said("c", "three"))])
+    store.save(
+        [
+            conversation("c1", said("a", "one")),
+            conversation("c2", said("b", "two"), said("c", "three")),
+        ]
+    )
     space = store.add_space("test", "1", 8, None)
     given_ = embed_all(store, space, unit(13, 3, 8))
     if copied:
@@ -240,7 +278,10 @@ def test_undoing_an_import_takes_its_vectors_back(store: Store) -> None:
 
 
 @settings(max_examples=12)
-@given(st.lists(st.sampled_from(["append", "change", "delete", "embed", "refresh"]), max_size=12), st.integers(0, 99))
+@given(
+    st.lists(st.sampled_from(["append", "change", "delete", "embed", "refresh"]), max_size=12),
+    st.integers(0, 99),
+)
 def test_after_any_changes_each_passage_has_its_own_vector_or_waits(
     reopen: Callable[[], Store], steps: list[str], seed: int
 ) -> None:
@@ -257,7 +298,13 @@ def test_after_any_changes_each_passage_has_its_own_vector_or_waits(
         ids = [d.id for d in store.every(EVERYTHING)]
         some = ids[int(rng.integers(len(ids)))] if ids else ""
         if step == "append" or not ids:
-            store.save([conversation(f"{seed}-{number}", said("a", f"text {number}"), said("b", f"more {number}"))])
+            store.save(
+                [
+                    conversation(
+                        f"{seed}-{number}", said("a", f"text {number}"), said("b", f"more {number}")
+                    )
+                ]
+            )
         elif step == "change":
             store.save([conversation(some, said("a", f"changed {number}"))])
         elif step == "delete":
@@ -277,14 +324,21 @@ def test_after_any_changes_each_passage_has_its_own_vector_or_waits(
 # -- spaces --------------------------------------------------------------------------------
 
 
-def test_a_space_is_known_by_its_model_and_version(store: Store, reopen: Callable[[], Store]) -> None:
+def test_a_space_is_known_by_its_model_and_version(
+    store: Store, reopen: Callable[[], Store]
+) -> None:
     first = store.add_space("test", "1", 8, b"state")
     assert store.add_space("test", "1", 8, b"state") == first
     second = store.add_space("test", "2", 16, None)
     assert first.id != second.id
     assert (first.name, first.version, first.dimensions, first.state, first.done, first.ready) == (
-        "test", "1", 8, b"state", 0, False,
-    )  # fmt: skip
+        "test",
+        "1",
+        8,
+        b"state",
+        0,
+        False,
+    )
     assert reopen().spaces() == [first, second]
 
 
@@ -293,7 +347,9 @@ def test_vectors_of_two_spaces_are_never_mixed(store: Store) -> None:
     first, second = store.add_space("test", "1", 8, None), store.add_space("test", "2", 4, None)
     embed_all(store, first, unit(15, 2, 8))
     a, b = store.key("c1", "a"), store.key("c1", "b")
-    store.embed(second, {p: [unit(16, 1, 4)[0]] for p in store.unembedded(second, 2)[0] if p.key == a})
+    store.embed(
+        second, {p: [unit(16, 1, 4)[0]] for p in store.unembedded(second, 2)[0] if p.key == a}
+    )
     for _ in range(2):
         assert keys(store.nearest(second, unit(16, 1, 4)[0], EVERYTHING, 10)) == [a]
         assert sorted(keys(store.nearest(first, unit(15, 1, 8)[0], EVERYTHING, 10))) == [a, b]

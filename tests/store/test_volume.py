@@ -25,7 +25,16 @@ from recollect.query import And, Node, Not, Or, Word
 from recollect.store.sqlite import volume
 from recollect.store.sqlite.migrations import migrate
 from recollect.store.sqlite.text import compiled, indexed
-from recollect.store.sqlite.volume import ANYTHING, NotAVolume, Row, Stopped, Unsupported, Volume, Wanted, write
+from recollect.store.sqlite.volume import (
+    ANYTHING,
+    NotAVolume,
+    Row,
+    Stopped,
+    Unsupported,
+    Volume,
+    Wanted,
+    write,
+)
 
 # -- both engines over the same rows -------------------------------------------
 
@@ -53,7 +62,10 @@ def fts5(rows: list[Row]) -> apsw.Connection:
 
 def matching(db: apsw.Connection, node: Node) -> set[int]:
     return {
-        key for (key,) in db.execute("select rowid from passage_text where passage_text match ?", (compiled(node),))
+        key
+        for (key,) in db.execute(
+            "select rowid from passage_text where passage_text match ?", (compiled(node),)
+        )
     }
 
 
@@ -86,7 +98,9 @@ PIECE = st.sampled_from(PIECES) | st.text(CHARACTERS, max_size=4)
 
 
 def joined(most: int) -> st.SearchStrategy[str]:
-    return st.lists(st.tuples(PIECE, JOINTS), max_size=most).map(lambda parts: "".join(map("".join, parts)))
+    return st.lists(st.tuples(PIECE, JOINTS), max_size=most).map(
+        lambda parts: "".join(map("".join, parts))
+    )
 
 
 ROLES = st.sampled_from([None, "user", "assistant", ""])
@@ -99,14 +113,22 @@ def all_rows(draw: st.DrawFn) -> list[Row]:
     keys = draw(st.lists(st.integers(1, 40), unique=True, max_size=10).map(sorted))
     return [
         Row(
-            key, draw(st.integers(1, 4)), draw(st.just("") | joined(3)), draw(joined(8)),
-            draw(ROLES), draw(AUTHORS), draw(TIMES), draw(st.booleans()),
+            key,
+            draw(st.integers(1, 4)),
+            draw(st.just("") | joined(3)),
+            draw(joined(8)),
+            draw(ROLES),
+            draw(AUTHORS),
+            draw(TIMES),
+            draw(st.booleans()),
         )
         for key in keys
-    ]  # fmt: skip
+    ]
 
 
-WORDS = st.builds(Word, joined(3), st.booleans()) | st.builds(Word, PIECE.map(lambda p: p[:2]), st.just(True))
+WORDS = st.builds(Word, joined(3), st.booleans()) | st.builds(
+    Word, PIECE.map(lambda p: p[:2]), st.just(True)
+)
 
 
 def branches(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
@@ -121,11 +143,14 @@ ALL_WANTED = st.builds(
     Wanted,
     roles=st.just(()) | st.lists(ROLES.filter(lambda r: r is not None), max_size=2).map(tuple),
     authors=st.just(()) | st.lists(AUTHORS.filter(lambda a: a is not None), max_size=3).map(tuple),
-    senders=st.just(()) | st.lists((ROLES | AUTHORS).filter(lambda a: a is not None), max_size=3).map(tuple),
+    senders=st.just(())
+    | st.lists((ROLES | AUTHORS).filter(lambda a: a is not None), max_size=3).map(tuple),
     after=TIMES,
     before=TIMES,
     not_documents=st.just(()) | st.frozensets(st.integers(0, 6), max_size=3),
-    documents=st.none() | st.frozensets(st.integers(0, 6), max_size=4) | st.lists(st.integers(0, 6), max_size=4),
+    documents=st.none()
+    | st.frozensets(st.integers(0, 6), max_size=4)
+    | st.lists(st.integers(0, 6), max_size=4),
     hidden=st.booleans(),
     without=st.just(()) | st.frozensets(st.integers(0, 45), max_size=6),
 )
@@ -151,7 +176,9 @@ thorough = settings(max_examples=20, deadline=None, suppress_health_check=[Healt
 
 @thorough
 @given(all_rows(), st.lists(TREES, min_size=5, max_size=15))
-def test_a_volume_finds_exactly_the_passages_that_fts5_finds(rows: list[Row], trees: list[Node]) -> None:
+def test_a_volume_finds_exactly_the_passages_that_fts5_finds(
+    rows: list[Row], trees: list[Node]
+) -> None:
     db, everything = fts5(rows), Wanted(hidden=True)
     with made(rows) as volume:
         for tree in trees:
@@ -162,8 +189,13 @@ def test_a_volume_finds_exactly_the_passages_that_fts5_finds(rows: list[Row], tr
 
 
 @thorough
-@given(all_rows(), st.lists(st.tuples(TREES | st.just(Word("foo")), ALL_WANTED), min_size=5, max_size=15))
-def test_filters_leave_out_exactly_what_is_not_wanted(rows: list[Row], asked: list[tuple[Node, Wanted]]) -> None:
+@given(
+    all_rows(),
+    st.lists(st.tuples(TREES | st.just(Word("foo")), ALL_WANTED), min_size=5, max_size=15),
+)
+def test_filters_leave_out_exactly_what_is_not_wanted(
+    rows: list[Row], asked: list[tuple[Node, Wanted]]
+) -> None:
     db = fts5(rows)
     with made(rows) as volume:
         for tree, wanted in asked:
@@ -176,7 +208,9 @@ def test_filters_leave_out_exactly_what_is_not_wanted(rows: list[Row], asked: li
 
 def test_every_character_is_cut_as_fts5_cuts_it() -> None:
     every = [chr(n) for n in range(1, 0x110000, 19) if not 0xD800 <= n < 0xE000]
-    rows = contents(*("".join(f"x{c}y {c}" for c in every[at : at + 500]) for at in range(0, len(every), 500)))
+    rows = contents(
+        *("".join(f"x{c}y {c}" for c in every[at : at + 500]) for at in range(0, len(every), 500))
+    )
     db = fts5(rows)
     db.execute("create virtual table terms using fts5vocab(passage_text, row)")
     terms = dict(db.execute("select term, doc from terms"))
@@ -189,7 +223,11 @@ def test_every_character_is_cut_as_fts5_cuts_it() -> None:
 
 def test_a_phrase_does_not_run_from_the_title_into_the_content() -> None:
     with made([Row(1, 1, "out of", "memory again")]) as volume:
-        assert found(volume, Word("out of")) == found(volume, And((Word("out"), Word("memory")))) == [1]
+        assert (
+            found(volume, Word("out of"))
+            == found(volume, And((Word("out"), Word("memory"))))
+            == [1]
+        )
         assert found(volume, Word("of memory")) == []
 
 
@@ -197,7 +235,11 @@ def test_a_word_without_a_token_matches_nothing() -> None:
     with made(contents("foo", "---")) as volume:
         assert found(volume, Word("---")) == found(volume, Word("-", prefix=True)) == []
         assert found(volume, And((Word("foo"), Word("--")))) == []
-        assert found(volume, Or((Word("foo"), Word("--")))) == found(volume, And((Word("foo"), Not(Word("-"))))) == [1]
+        assert (
+            found(volume, Or((Word("foo"), Word("--"))))
+            == found(volume, And((Word("foo"), Not(Word("-")))))
+            == [1]
+        )
 
 
 def test_a_prefix_finds_all_its_words_however_many_there_are() -> None:
@@ -213,7 +255,9 @@ def test_a_prefix_finds_all_its_words_however_many_there_are() -> None:
 
 
 def test_the_words_of_a_prefix_weigh_the_same_however_rare_they_are() -> None:
-    with made(contents(*["config here"] * 20, "configuration here", "config and config here")) as volume:
+    with made(
+        contents(*["config here"] * 20, "configuration here", "config and config here")
+    ) as volume:
         assert found(volume, Word("config", prefix=True), limit=1) == [22]
 
 
@@ -238,12 +282,29 @@ def test_a_long_prefix_of_many_words_is_left_to_fts5() -> None:
 
 
 def test_words_longer_than_any_engine_takes_are_cut_where_fts5_cuts_them() -> None:
-    rows = contents("x" * 70_000 + " tail", "日ж" + "ж" * 40_000 + " tail", "short tail", "y" * 32_769, "y" * 32_768)
+    rows = contents(
+        "x" * 70_000 + " tail",
+        "日ж" + "ж" * 40_000 + " tail",
+        "short tail",
+        "y" * 32_769,
+        "y" * 32_768,
+    )
     db = fts5(rows)
     with made(rows) as volume:
-        for tree in (Word("tail"), Word("x" * 1_000, True), Word("ж" * 500, True), Word("short tail")):
+        for tree in (
+            Word("tail"),
+            Word("x" * 1_000, True),
+            Word("ж" * 500, True),
+            Word("short tail"),
+        ):
             assert set(found(volume, tree)) == matching(db, tree)
-        for text in ("x" * 70_000, "x" * 32_768, "x" * 32_767, "y" * 32_768, "x" * 40_000 + " tail"):
+        for text in (
+            "x" * 70_000,
+            "x" * 32_768,
+            "x" * 32_767,
+            "y" * 32_768,
+            "x" * 40_000 + " tail",
+        ):
             assert set(found(volume, Word(text))) == matching(db, Word(text))
 
 
@@ -257,7 +318,12 @@ def test_only_the_beginning_of_an_endless_text_is_indexed_as_in_fts5() -> None:
 def test_nearness_is_left_to_fts5() -> None:
     near = query.parse("NEAR(foo bar, 3)")
     with made(contents("foo bar")) as volume:
-        for tree in (near, And((Word("foo"), near)), Or((Word("foo"), near)), And((Word("foo"), Not(near)))):
+        for tree in (
+            near,
+            And((Word("foo"), near)),
+            Or((Word("foo"), near)),
+            And((Word("foo"), Not(near))),
+        ):
             assert not volume_supports(tree)
             with pytest.raises(Unsupported):
                 volume.best(tree, ANYTHING, 10)
@@ -314,7 +380,11 @@ def test_many_documents_are_as_good_as_few() -> None:
 
 
 def test_the_frequency_of_a_word_counts_passages() -> None:
-    rows = [Row(1, 1, "Foo", "foo foo"), Row(2, 1, "", "foo bar"), Row(3, 1, "", "bar", hidden=True)]
+    rows = [
+        Row(1, 1, "Foo", "foo foo"),
+        Row(2, 1, "", "foo bar"),
+        Row(3, 1, "", "bar", hidden=True),
+    ]
     with made(rows) as volume:
         assert volume.frequency(["foo", "bar", "baz"], hidden=False) == [2, 1, 0]
         assert volume.frequency(["foo", "bar", "baz"], hidden=True) == [2, 2, 0]
@@ -326,7 +396,10 @@ def test_a_volume_may_be_hidden_altogether_or_have_no_times_and_names() -> None:
         assert found(volume, Word("word")) == []
         assert found(volume, Word("word"), Wanted(hidden=True)) == [1]
         assert found(volume, Word("word"), Wanted(hidden=True, after=0)) == []
-        assert found(volume, Word("word"), Wanted(hidden=True, roles=("user",), authors=("Ada",))) == []
+        assert (
+            found(volume, Word("word"), Wanted(hidden=True, roles=("user",), authors=("Ada",)))
+            == []
+        )
 
 
 # -- made once, whole or not there ------------------------------------------------

@@ -41,7 +41,9 @@ class Said(NamedTuple):
 class Session:
     """The items of one session, in their order. Its methods block, and may be called from any thread."""
 
-    def __init__(self, library: Library, origin: str, session_id: str, namespace: str = "default") -> None:
+    def __init__(
+        self, library: Library, origin: str, session_id: str, namespace: str = "default"
+    ) -> None:
         self._library = library
         self._origin = origin
         self._session_id = session_id
@@ -81,8 +83,16 @@ class Session:
         if not given:
             return
         conversation = self._conversation(given)
-        known = {p.id: p.metadata.get(ITEM) for p in self.passages()} if any(said.id for said in given) else {}
-        new = [said for said in given if said.id is None or not is_same(known.get(said.id, self), said.item)]
+        known = (
+            {p.id: p.metadata.get(ITEM) for p in self.passages()}
+            if any(said.id for said in given)
+            else {}
+        )
+        new = [
+            said
+            for said in given
+            if said.id is None or not is_same(known.get(said.id, self), said.item)
+        ]
         self._library.record(conversation, [passage_of(said, known) for said in new])
 
     def pop(self) -> Passage | None:
@@ -101,9 +111,14 @@ class Session:
     def _conversation(self, items: Sequence[Said]) -> str:
         there = self.conversation_id
         if there is None:
-            asked = next((said.text for said in items if said.role == "user" and said.text.strip()), "")
+            asked = next(
+                (said.text for said in items if said.role == "user" and said.text.strip()), ""
+            )
             made = self._library.create_conversation(
-                session_id=self._session_id, title=title_of(asked), namespace=self._namespace, origin=self._origin
+                session_id=self._session_id,
+                title=title_of(asked),
+                namespace=self._namespace,
+                origin=self._origin,
             )
             there = str(made["id"])
         return there
@@ -122,9 +137,15 @@ def passage_of(said: Said, known: Mapping[str, Json]) -> Passage:
     """An item as it is stored: under its own id, unless that is known."""
     id_ = said.id if said.id is not None and said.id not in known else str(uuid.uuid4())
     return Passage(
-        id_, said.role, said.text, kind=said.kind, tool=said.tool, model=said.model,
-        visibility="hidden" if said.role == "system" else "all", metadata={ITEM: said.item},
-    )  # fmt: skip
+        id_,
+        said.role,
+        said.text,
+        kind=said.kind,
+        tool=said.tool,
+        model=said.model,
+        visibility="hidden" if said.role == "system" else "all",
+        metadata={ITEM: said.item},
+    )
 
 
 def text_of(content: Json) -> str:

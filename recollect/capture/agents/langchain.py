@@ -58,16 +58,23 @@ class RecollectChatMessageHistory(BaseChatMessageHistory):
 
 def _said(message: BaseMessage) -> Said:
     item: Any = json.loads(json.dumps(message_to_dict(message), default=str))
-    role = _ROLES.get(message.type.removesuffix("MessageChunk").lower(), str(getattr(message, "role", "user")))
+    role = _ROLES.get(
+        message.type.removesuffix("MessageChunk").lower(), str(getattr(message, "role", "user"))
+    )
     text, kind, tool = text_of(message.content), "message", None
     if isinstance(message, AIMessage) and message.tool_calls:
-        calls = [f"{call['name']} {json.dumps(call['args'], ensure_ascii=False)}" for call in message.tool_calls]
+        calls = [
+            f"{call['name']} {json.dumps(call['args'], ensure_ascii=False)}"
+            for call in message.tool_calls
+        ]
         text, tool = "\n".join(filter(None, [text, *calls])), message.tool_calls[0]["name"]
         kind = "message" if text_of(message.content) else "tool_call"
     elif isinstance(message, ToolMessage):
         kind, tool = "tool_result", message.name
     model = message.response_metadata.get("model_name") if isinstance(message, AIMessage) else None
-    return Said(item, role, text, kind, tool, model if isinstance(model, str) else None, message.id or None)
+    return Said(
+        item, role, text, kind, tool, model if isinstance(model, str) else None, message.id or None
+    )
 
 
 def _message(passage: Passage) -> BaseMessage:

@@ -8,7 +8,13 @@ import json
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+)
 
 from recollect.capture.agents import ITEM, Said, Session, is_same, text_of
 from recollect.library import Library
@@ -49,7 +55,10 @@ class RecollectHistory:
         items = items_of(given)
         stored = [passage.metadata.get(ITEM) for passage in self._session.passages()]
         pairs = enumerate(zip(stored, items, strict=False))
-        same = next((n for n, (one, other) in pairs if not is_same(one, other)), min(len(stored), len(items)))
+        same = next(
+            (n for n, (one, other) in pairs if not is_same(one, other)),
+            min(len(stored), len(items)),
+        )
         for _ in stored[same:]:
             self._session.pop()
         self._session.add(map(said_of, given[same:], items[same:]))
@@ -78,7 +87,9 @@ def said_of(message: ModelMessage, item: Any) -> Said:
     tool = next((part["tool_name"] for part in parts if part.get("tool_name")), None)
     if isinstance(message, ModelResponse):
         called = bool(kinds) and all(kind.endswith("tool-call") for kind in kinds)
-        return Said(item, "assistant", text, "tool_call" if called else "message", tool, message.model_name)
+        return Said(
+            item, "assistant", text, "tool_call" if called else "message", tool, message.model_name
+        )
     answers = bool(kinds) and "user-prompt" not in kinds and tool is not None
     role = "tool" if answers else "user" if kinds else "system"
     return Said(item, role, text, "tool_result" if answers else "message", tool)
@@ -90,7 +101,11 @@ def _text(part: dict[str, Any]) -> str:
         args = part.get("args") or ""
         return f"{part.get('tool_name')} {args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)}"
     said = text_of(content)
-    return said if said or not content or isinstance(content, list) else json.dumps(content, ensure_ascii=False)
+    return (
+        said
+        if said or not content or isinstance(content, list)
+        else json.dumps(content, ensure_ascii=False)
+    )
 
 
 def message_of(passage: Passage) -> ModelMessage:

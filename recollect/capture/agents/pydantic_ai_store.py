@@ -44,13 +44,18 @@ class RecollectConversationStore(ConversationStore):
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
         return await asyncio.to_thread(self._record, conversation_id)
 
-    async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
+    async def read_records(
+        self, *, scope: str | None = None, limit: int | None = None
+    ) -> Sequence[ConversationRecord]:
         return (await asyncio.to_thread(self._every, scope))[:limit]
 
     async def write_record(
-        self, record: ConversationRecord, *, new_entries: Sequence[ConversationEntry] = (),
+        self,
+        record: ConversationRecord,
+        *,
+        new_entries: Sequence[ConversationEntry] = (),
         expected_revision: str | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         await asyncio.to_thread(self._write, record, new_entries, expected_revision)
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
@@ -59,7 +64,9 @@ class RecollectConversationStore(ConversationStore):
     async def read_entry(self, entry_id: str) -> ConversationEntry:
         return (await self.read_history(entry_id, limit=1))[0]
 
-    async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
+    async def read_history(
+        self, head_id: str | None, *, limit: int | None = None
+    ) -> list[ConversationEntry]:
         return await asyncio.to_thread(self._history, head_id, limit)
 
     # -- without waiting ---
@@ -77,12 +84,16 @@ class RecollectConversationStore(ConversationStore):
         filter_, at, total = Filter(origins=(ORIGIN,)), 0, 1
         while at < total:
             some, total = self._store.documents(filter_, "", _PAGE, at)
-            found += [record for summary in some if (record := _record_of(summary.metadata)) is not None]
+            found += [
+                record for summary in some if (record := _record_of(summary.metadata)) is not None
+            ]
             at += _PAGE
         mine = [record for record in found if scope is None or record.scope == scope]
         return sorted(mine, key=lambda record: record.updated_at, reverse=True)
 
-    def _write(self, record: ConversationRecord, new: Sequence[ConversationEntry], expected: str | None) -> None:
+    def _write(
+        self, record: ConversationRecord, new: Sequence[ConversationEntry], expected: str | None
+    ) -> None:
         stored = self._record(record.conversation_id)
         if (stored.revision if stored is not None else None) != expected:
             raise ConversationConflict(record.conversation_id)
@@ -94,15 +105,21 @@ class RecollectConversationStore(ConversationStore):
         try:
             self._store.revise(conversation, lambda document: _with(document, record, expected))
         except ConversationConflict:
-            for passage in reversed(added):  # another wrote it meanwhile, and these belong to nothing
+            for passage in reversed(
+                added
+            ):  # another wrote it meanwhile, and these belong to nothing
                 with suppress(RecollectError):
                     self._store.cut(conversation, passage.id)
             raise
 
-    def _missing(self, record: ConversationRecord, new: Sequence[ConversationEntry]) -> list[ConversationEntry]:
+    def _missing(
+        self, record: ConversationRecord, new: Sequence[ConversationEntry]
+    ) -> list[ConversationEntry]:
         """What lies in another conversation and this one needs: a fork has what was before it."""
         before = new[0].parent_id if new else record.head_id
-        holding = {document for document, _ in self._store.holding(ORIGIN, [before] if before else [])}
+        holding = {
+            document for document, _ in self._store.holding(ORIGIN, [before] if before else [])
+        }
         if before is None or self._store.find(ORIGIN, record.conversation_id) in holding:
             return []
         try:
@@ -113,11 +130,22 @@ class RecollectConversationStore(ConversationStore):
     def _made(self, conversation_id: str, passages: Sequence[Passage]) -> str:
         there = self._store.find(ORIGIN, conversation_id)
         if there is None:
-            asked = next((p.content for p in passages if p.role == "user" and p.content.strip()), "")
+            asked = next(
+                (p.content for p in passages if p.role == "user" and p.content.strip()), ""
+            )
             now = datetime.now(UTC)
-            made = Document(ORIGIN, conversation_id, title_of(asked), namespace=self._namespace, created_at=now,
-                            updated_at=now, partial=True)  # fmt: skip
-            (saved,) = self._store.save([made])  # partial: if another made it meanwhile, that one stays
+            made = Document(
+                ORIGIN,
+                conversation_id,
+                title_of(asked),
+                namespace=self._namespace,
+                created_at=now,
+                updated_at=now,
+                partial=True,
+            )
+            (saved,) = self._store.save(
+                [made]
+            )  # partial: if another made it meanwhile, that one stays
             there = saved.id
         return there
 
@@ -143,7 +171,9 @@ def _chain(there: dict[str, Passage], head: str, limit: int | None) -> list[Conv
     while at is not None and (limit is None or len(entries) < limit):
         passage = there[at]
         parent = passage.metadata.get(_PARENT)
-        entries.append(ConversationEntry(id=passage.id, parent_id=parent, message=message_of(passage)))
+        entries.append(
+            ConversationEntry(id=passage.id, parent_id=parent, message=message_of(passage))
+        )
         at = parent
     return entries[::-1]
 
@@ -151,7 +181,9 @@ def _chain(there: dict[str, Passage], head: str, limit: int | None) -> list[Conv
 def _passage(entry: ConversationEntry) -> Passage:
     (item,) = items_of([entry.message])
     passage = passage_of(said_of(entry.message, item)._replace(id=entry.id), {})
-    return passage._replace(parent=entry.parent_id, metadata={**passage.metadata, _PARENT: entry.parent_id})
+    return passage._replace(
+        parent=entry.parent_id, metadata={**passage.metadata, _PARENT: entry.parent_id}
+    )
 
 
 def _record_of(metadata: Any) -> ConversationRecord | None:
@@ -163,4 +195,6 @@ def _with(document: Document, record: ConversationRecord, expected: str | None) 
     stored = document.metadata.get(_RECORD)
     if (stored["revision"] if stored else None) != expected:
         raise ConversationConflict(record.conversation_id)
-    return replace(document, metadata={**document.metadata, _RECORD: _records.dump_python(record, mode="json")})
+    return replace(
+        document, metadata={**document.metadata, _RECORD: _records.dump_python(record, mode="json")}
+    )

@@ -24,7 +24,15 @@ class Wanted:
     @property
     def chosen(self) -> int:
         """How many filters are set, without the one by title, which is always in sight."""
-        given = (self.namespaces, self.origins, self.tags, self.roles, self.after, self.before, self.types)
+        given = (
+            self.namespaces,
+            self.origins,
+            self.tags,
+            self.roles,
+            self.after,
+            self.before,
+            self.types,
+        )
         return sum(bool(x) for x in given)
 
     @property
@@ -33,9 +41,13 @@ class Wanted:
 
     def of_messages(self) -> dict[str, Any]:
         return {
-            "namespaces": self.namespaces, "origins": self.origins, "tags": self.tags, "roles": self.roles,
-            "after": self.after, "before": self.before,
-        }  # fmt: skip
+            "namespaces": self.namespaces,
+            "origins": self.origins,
+            "tags": self.tags,
+            "roles": self.roles,
+            "after": self.after,
+            "before": self.before,
+        }
 
     @property
     def sentence(self) -> str:
@@ -63,9 +75,15 @@ def _filters(
     type: Annotated[list[str] | None, Query()] = None,
 ) -> Wanted:
     return Wanted(
-        _given(namespace), _given(origin), _given(tag), _given(role), after or None, before or None, title,
+        _given(namespace),
+        _given(origin),
+        _given(tag),
+        _given(role),
+        after or None,
+        before or None,
+        title,
         _given(type),
-    )  # fmt: skip
+    )
 
 
 def _given(values: list[str] | None) -> tuple[str, ...]:
@@ -89,9 +107,12 @@ class Question:
 
 
 def _asked(
-    q: str = "", mode: str = "both", group: str = "message", offset: Annotated[int, Query(ge=0)] = 0,
+    q: str = "",
+    mode: str = "both",
+    group: str = "message",
+    offset: Annotated[int, Query(ge=0)] = 0,
     within: Annotated[str, Query(alias="in")] = "",
-) -> Question:  # fmt: skip
+) -> Question:
     return Question(q, mode or "both", group or "message", offset, within)
 
 

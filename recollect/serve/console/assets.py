@@ -17,8 +17,12 @@ _TYPES = {
     ".svg": "image/svg+xml",
     ".webmanifest": "application/manifest+json",
 }
-_FILES = {p.name: p.read_bytes() for p in sorted((FOLDER / "static").iterdir()) if p.suffix in _TYPES}
-VERSION = hashlib.blake2b(b"".join(n.encode() + d for n, d in _FILES.items()), digest_size=8).hexdigest()
+_FILES = {
+    p.name: p.read_bytes() for p in sorted((FOLDER / "static").iterdir()) if p.suffix in _TYPES
+}
+VERSION = hashlib.blake2b(
+    b"".join(n.encode() + d for n, d in _FILES.items()), digest_size=8
+).hexdigest()
 
 
 def url(name: str) -> str:

@@ -58,14 +58,22 @@ def columns(title: str, pairs: Pairs, head: str = "When", *, broad: bool = False
                 )
             )
         if index % every == 0:
-            parts.append(Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
-                _n(x + step / 2), _HEIGHT - 6, name))  # fmt: skip
+            parts.append(
+                Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
+                    _n(x + step / 2), _HEIGHT - 6, name
+                )
+            )
     return Chart(title, _svg(title, width, _HEIGHT, parts), (head, "Messages"), rows)
 
 
 def bars(title: str, pairs: Pairs, head: str) -> Chart:
     """Lying bars, the longest first; what does not fit is put together."""
-    rows = tuple(sorted(((str(name) or "(none)", int(n)) for name, n in pairs), key=lambda row: (-row[1], row[0])))
+    rows = tuple(
+        sorted(
+            ((str(name) or "(none)", int(n)) for name, n in pairs),
+            key=lambda row: (-row[1], row[0]),
+        )
+    )
     shown, rest = rows[:_BARS], rows[_BARS:]
     top = max((n for _, n in rows), default=0) or 1
     parts: list[Markup] = []
@@ -88,7 +96,13 @@ def bars(title: str, pairs: Pairs, head: str) -> Chart:
             )
         )
     note = f"and {len(rest):,} more with {sum(n for _, n in rest):,} messages" if rest else ""
-    return Chart(title, _svg(title, _NARROW, max(1, len(shown)) * 26 + 4, parts), (head, "Messages"), rows, note)
+    return Chart(
+        title,
+        _svg(title, _NARROW, max(1, len(shown)) * 26 + 4, parts),
+        (head, "Messages"),
+        rows,
+        note,
+    )
 
 
 def months(pairs: Pairs) -> list[tuple[str, int]]:
@@ -142,9 +156,9 @@ def _grid(top: int, height: float, width: int) -> Markup:
 
 
 def _svg(title: str, width: int, height: int, parts: Sequence[Markup]) -> Markup:
-    return Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
-        width, height, title, Markup("").join(parts)
-    )
+    return Markup(
+        '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
+    ).format(width, height, title, Markup("").join(parts))
 
 
 def _short(name: str) -> str:

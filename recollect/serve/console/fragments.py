@@ -47,9 +47,13 @@ _MATCHES = 200
 
 @router.get("/rows")
 def list_rows(
-    access: AccessTo, filters: Filters, offset: Annotated[int, Query(ge=0)] = 0,
-    limit: Annotated[int, Query(ge=1, le=200)] = ROWS, current: str = "", source: str = CONVERSATIONS,
-) -> Response:  # fmt: skip
+    access: AccessTo,
+    filters: Filters,
+    offset: Annotated[int, Query(ge=0)] = 0,
+    limit: Annotated[int, Query(ge=1, le=200)] = ROWS,
+    current: str = "",
+    source: str = CONVERSATIONS,
+) -> Response:
     with access.read(toolset_of(source)) as library:
         shown = rows(library, filters, offset, limit, current, kind_of(source).name)
     return fragment("_rows.html", rows=shown, filters=filters)
@@ -59,7 +63,10 @@ def list_rows(
 def sidebar(access: AccessTo, filters: Filters, source: str) -> Response:
     """What stands beside the pages of another kind."""
     with access.read(toolset_of(source)) as library:
-        known, shown = facets(library, kind_of(source).name), rows(library, filters, 0, ROWS, source=source)
+        known, shown = (
+            facets(library, kind_of(source).name),
+            rows(library, filters, 0, ROWS, source=source),
+        )
     return fragment("_sidebar.html", rows=shown, filters=filters, facets=known, source=source)
 
 
@@ -86,51 +93,94 @@ def searched(access: Access, library: Library, asked: Question, filters: Wanted)
     others = amounts(access, library)
     unsaid = CONVERSATIONS if filters.chosen or not others else EVERYTHING
     within = asked.within if asked.within in (*KINDS, EVERYTHING) else unsaid
-    about = {"more": asked.offset > 0, "within": within, "kinds": [KINDS[name] for name in (CONVERSATIONS, *others)]}
+    about = {
+        "more": asked.offset > 0,
+        "within": within,
+        "kinds": [KINDS[name] for name in (CONVERSATIONS, *others)],
+    }
     if within != CONVERSATIONS:
         access.demand(READ, KNOWLEDGE)
-        return about | {"page_of_hits": _of_everything(access, library, asked, filters, within), "searched_in": 0}
+        return about | {
+            "page_of_hits": _of_everything(access, library, asked, filters, within),
+            "searched_in": 0,
+        }
     found = library.search(
-        asked.q, mode=asked.mode, group=asked.group, limit=_HITS, offset=asked.offset, sources=(CONVERSATION,),
+        asked.q,
+        mode=asked.mode,
+        group=asked.group,
+        limit=_HITS,
+        offset=asked.offset,
+        sources=(CONVERSATION,),
         **filters.of_messages(),
-    )  # fmt: skip
+    )
     following = found.offset + len(found.hits)
     shown = {
-        "hits": [shown_hit(access.principal, hit) for hit in found.hits], "total": found.total, "offset": found.offset,
-        "exact": found.exact, "matched": found.matched, "mode": found.mode, "note": found.note, "next": following,
+        "hits": [shown_hit(access.principal, hit) for hit in found.hits],
+        "total": found.total,
+        "offset": found.offset,
+        "exact": found.exact,
+        "matched": found.matched,
+        "mode": found.mode,
+        "note": found.note,
+        "next": following,
         "has_more": following < found.total,
-    }  # fmt: skip
+    }
     searched_in = 0 if found.total else conversations_in(facets(library))
     return about | {"page_of_hits": shown, "searched_in": searched_in}
 
 
-def _of_everything(access: Access, library: Library, asked: Question, filters: Wanted, within: str) -> dict[str, Any]:
+def _of_everything(
+    access: Access, library: Library, asked: Question, filters: Wanted, within: str
+) -> dict[str, Any]:
     chosen: dict[str, dict[str, Any]] = {}
     if within == "notes" and filters.tags:
         chosen = {"notes": {"keywords": list(filters.tags)}}
     if within == "media" and filters.types:
         chosen = {"media": {"media_types": list(filters.types)}}
     answer = library.knowledge.search(
-        asked.q, sources=items.sources_of(within), limit=_HITS, offset=asked.offset, mode=asked.mode, filters=chosen,
+        asked.q,
+        sources=items.sources_of(within),
+        limit=_HITS,
+        offset=asked.offset,
+        mode=asked.mode,
+        filters=chosen,
         sight="mask" if access.principal.agent else "show",
-    )  # fmt: skip
+    )
     results, more = answer["results"], answer["has_more"]
     total = answer["total_estimated"] if more else asked.offset + len(results)
     return {
-        "hits": [items.found(result, asked.q) for result in results], "total": total, "offset": asked.offset,
-        "exact": not more, "matched": "all", "mode": asked.mode, "note": answer.get("note", ""),
-        "next": answer["next_offset"], "has_more": more, "narrowed": bool(chosen),
-    }  # fmt: skip
+        "hits": [items.found(result, asked.q) for result in results],
+        "total": total,
+        "offset": asked.offset,
+        "exact": not more,
+        "matched": "all",
+        "mode": asked.mode,
+        "note": answer.get("note", ""),
+        "next": answer["next_offset"],
+        "has_more": more,
+        "narrowed": bool(chosen),
+    }
 
 
 @router.get("/messages")
 def messages(
-    access: AccessTo, id: str, through: str = "", around: str = "", q: str = "",
-    start: Annotated[int | None, Query(ge=0)] = None, limit: Annotated[int, Query(ge=1, le=200)] = WINDOW,
-) -> Response:  # fmt: skip
+    access: AccessTo,
+    id: str,
+    through: str = "",
+    around: str = "",
+    q: str = "",
+    start: Annotated[int | None, Query(ge=0)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = WINDOW,
+) -> Response:
     with access.read() as library:
         window = opened(
-            library, access.principal, id, through=through or around, around=around, start=start, limit=limit
+            library,
+            access.principal,
+            id,
+            through=through or around,
+            around=around,
+            start=start,
+            limit=limit,
         )
     return fragment("_messages.html", q=q, **window)
 
@@ -174,11 +224,21 @@ def matches(access: AccessTo, id: str, q: str, m: str = "") -> Response:
     ids = [hit.message_id for hit in places]
     at = ids.index(m) if m in ids else None
     before = ids[at - 1] if at else None
-    after = (ids[at + 1] if at + 1 < len(ids) else None) if at is not None else (ids[0] if ids else None)
+    after = (
+        (ids[at + 1] if at + 1 < len(ids) else None)
+        if at is not None
+        else (ids[0] if ids else None)
+    )
     return fragment(
-        "_matches.html", id=id, q=q, matches=ids, at=None if at is None else at + 1, before=before, after=after,
+        "_matches.html",
+        id=id,
+        q=q,
+        matches=ids,
+        at=None if at is None else at + 1,
+        before=before,
+        after=after,
         more=found.total > len(ids),
-    )  # fmt: skip
+    )
 
 
 @router.get("/receipts/{number}")

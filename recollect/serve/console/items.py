@@ -40,19 +40,34 @@ _LISTED = 200  # notes that are looked at for a link
 _ALIASED = 2_000  # and for the other names that notes have
 _LORE = 500
 _HEADING = re.compile(r"\s*#[ \t]+([^\n]*?)[ \t]*#*[ \t]*(?:\n|\Z)")
-PICTURES = frozenset(("image/png", "image/apng", "image/jpeg", "image/webp", "image/gif", "image/avif"))
+PICTURES = frozenset(
+    ("image/png", "image/apng", "image/jpeg", "image/webp", "image/gif", "image/avif")
+)
 _LABELS = {
-    "description": "Description", "personality": "Personality", "scenario": "Scenario",
-    "first_message": "First message", "message_example": "Examples of messages",
-"system_prompt": "System prompt", "user_prompt": "User prompt",
-    "post_history_instructions": "Instructions after the history", "creator_notes": "Creator's notes",
-    "alternate_greetings": "Other greetings", "character_book": "Lorebook", "details": "Details",
-}  # fmt: skip
-_AS_WRITTEN = frozenset(("system_prompt", "user_prompt", "message_example", "post_history_instructions"))
+    "description": "Description",
+    "personality": "Personality",
+    "scenario": "Scenario",
+    "first_message": "First message",
+    "message_example": "Examples of messages",
+    "system_prompt": "System prompt",
+    "user_prompt": "User prompt",
+    "post_history_instructions": "Instructions after the history",
+    "creator_notes": "Creator's notes",
+    "alternate_greetings": "Other greetings",
+    "character_book": "Lorebook",
+    "details": "Details",
+}
+_AS_WRITTEN = frozenset(
+    ("system_prompt", "user_prompt", "message_example", "post_history_instructions")
+)
 _FORMATS = {
-    "md": "Markdown", "txt": "Plain text", "json": "JSON, everything", "srt": "Subtitles, SRT", "vtt": "Subtitles, VTT",
+    "md": "Markdown",
+    "txt": "Plain text",
+    "json": "JSON, everything",
+    "srt": "Subtitles, SRT",
+    "vtt": "Subtitles, VTT",
     "png": "Picture with the card in it",
-}  # fmt: skip
+}
 
 
 # -- a document ---
@@ -132,10 +147,13 @@ def opened(library: Library, principal: Principal, source: str, id: str, positio
     """A document to read; of a long one the part that the position is in. Raises NotFound."""
     about = library.knowledge.find(source, id)
     made: dict[str, Any] = {
-        "about": about, "kind": kind_of(source), "tags": tags_of(about.metadata),
-        "url": links.item_url(source, about.id), "web": links.web(about.metadata.get("url")),
+        "about": about,
+        "kind": kind_of(source),
+        "tags": tags_of(about.metadata),
+        "url": links.item_url(source, about.id),
+        "web": links.web(about.metadata.get("url")),
         "others": _others(about.metadata),
-    }  # fmt: skip
+    }
     if source in ("characters", "prompts"):
         passages, _ = _read(library, principal, about, 0, about.message_count)
         fields = fields_of(passages)
@@ -145,9 +163,12 @@ def opened(library: Library, principal: Principal, source: str, id: str, positio
     timed = bool(shown.paragraphs)
     body = _body(library, principal, about) if not timed and about.message_count <= _WHOLE else None
     return Item(
-        **made, facts=_facts(about, {}), formats=_formats(about, timed), body=body,
+        **made,
+        facts=_facts(about, {}),
+        formats=_formats(about, timed),
+        body=body,
         window=None if body is not None else shown,
-    )  # fmt: skip
+    )
 
 
 def window(library: Library, principal: Principal, about: Summary, position: int) -> Window:
@@ -160,11 +181,15 @@ def window(library: Library, principal: Principal, about: Summary, position: int
     return Window(start, end, total, pieces=tuple(_pieces(passages)))
 
 
-def _read(library: Library, principal: Principal, about: Summary, start: int, limit: int) -> tuple[list[Passage], int]:
+def _read(
+    library: Library, principal: Principal, about: Summary, start: int, limit: int
+) -> tuple[list[Passage], int]:
     passages: list[Passage] = []
     total = about.message_count
     while len(passages) < limit:
-        found, total = library.store.part(about.id, start + len(passages), min(PARTS, limit - len(passages)))
+        found, total = library.store.part(
+            about.id, start + len(passages), min(PARTS, limit - len(passages))
+        )
         if not found:
             break
         passages += found
@@ -173,7 +198,11 @@ def _read(library: Library, principal: Principal, about: Summary, start: int, li
 
 def _body(library: Library, principal: Principal, about: Summary) -> Markup | None:
     """A text that is short enough as Markdown, if it is that."""
-    if about.source != "note" and about.metadata.get("media_type") not in ("markdown", "article", "html"):
+    if about.source != "note" and about.metadata.get("media_type") not in (
+        "markdown",
+        "article",
+        "html",
+    ):
         return None
     text = text_of(_read(library, principal, about, 0, about.message_count)[0])
     if len(text) > rendering.MARKDOWN:
@@ -182,7 +211,9 @@ def _body(library: Library, principal: Principal, about: Summary) -> Markup | No
         return rendering.markdown(text)
     heading = _HEADING.match(text)
     repeats = heading is not None and heading[1].casefold() == about.title.casefold()
-    return rendering.note(text[heading.end() :] if heading is not None and repeats else text, about.id)
+    return rendering.note(
+        text[heading.end() :] if heading is not None and repeats else text, about.id
+    )
 
 
 def _pieces(passages: Sequence[Passage]) -> Iterator[Piece]:
@@ -200,7 +231,11 @@ def _paragraphs(cues: Iterator[Cue], about: Summary) -> Iterator[Paragraph]:
     begun: Cue | None = None
     before: Cue | None = None
     for cue in cues:
-        if begun is not None and before is not None and _breaks(before, cue, sum(len(part.text) for part in said)):
+        if (
+            begun is not None
+            and before is not None
+            and _breaks(before, cue, sum(len(part.text) for part in said))
+        ):
             yield _paragraph(begun, said, address)
             said, begun = [], None
         second = int(cue.start)
@@ -215,7 +250,11 @@ def _breaks(before: Cue, cue: Cue, length: int) -> bool:
     if cue.speaker != before.speaker:
         return True
     ended = before.text.rstrip().endswith((".", "?", "!", "…", "。", "？", "！"))
-    return (ended and length > _PARAGRAPH) or length > 3 * _PARAGRAPH or cue.start - before.end > _SILENCE
+    return (
+        (ended and length > _PARAGRAPH)
+        or length > 3 * _PARAGRAPH
+        or cue.start - before.end > _SILENCE
+    )
 
 
 def _paragraph(cue: Cue, said: Sequence[Said], address: str) -> Paragraph:
@@ -232,7 +271,10 @@ def clock(seconds: float) -> str:
 
 def _formats(about: Summary, timed: bool = False) -> list[tuple[str, str]]:
     known = [name for name in FORMATS[about.source] if timed or name not in ("srt", "vtt")]
-    return [(name, _FORMATS[name] if about.source != CHARACTER or name != "json" else "Card, JSON") for name in known]
+    return [
+        (name, _FORMATS[name] if about.source != CHARACTER or name != "json" else "Card, JSON")
+        for name in known
+    ]
 
 
 # -- what is known of it ---
@@ -240,7 +282,12 @@ def _formats(about: Summary, timed: bool = False) -> list[tuple[str, str]]:
 
 def _facts(about: Summary, fields: Mapping[str, str]) -> list[str]:
     said = about.metadata
-    facts = [fields.get("author") or fields.get("creator") or _text(said, "author") or _text(said, "creator")]
+    facts = [
+        fields.get("author")
+        or fields.get("creator")
+        or _text(said, "author")
+        or _text(said, "creator")
+    ]
     facts = [f"by {name}" for name in facts if name]
     if version := _text(said, "character_version"):
         facts.append(f"version {version}")
@@ -258,9 +305,16 @@ def _facts(about: Summary, fields: Mapping[str, str]) -> list[str]:
 
 def _others(said: Mapping[str, Json]) -> list[tuple[str, str]]:
     kept = said.get("front_matter")
-    others: list[tuple[str, Any]] = [("File", said.get("file")), ("Also called", said.get("aliases"))]
-    others += [(str(name), value) for name, value in kept.items()] if isinstance(kept, Mapping) else []
-    return [(truncate(name, 100), truncate(_in_words(value), 1_000)) for name, value in others if value][:50]
+    others: list[tuple[str, Any]] = [
+        ("File", said.get("file")),
+        ("Also called", said.get("aliases")),
+    ]
+    others += (
+        [(str(name), value) for name, value in kept.items()] if isinstance(kept, Mapping) else []
+    )
+    return [
+        (truncate(name, 100), truncate(_in_words(value), 1_000)) for name, value in others if value
+    ][:50]
 
 
 def _in_words(value: Json) -> str:
@@ -300,7 +354,11 @@ def _sections(about: Summary, fields: Mapping[str, str]) -> Iterator[Section]:
 
 def _greetings(card: Mapping[str, Json]) -> list[tuple[str, Markup]]:
     given = card.get("alternate_greetings")
-    greetings = [one for one in given if isinstance(one, str) and one.strip()] if isinstance(given, list) else []
+    greetings = (
+        [one for one in given if isinstance(one, str) and one.strip()]
+        if isinstance(given, list)
+        else []
+    )
     return [(_peek(text), rendering.markdown(text)) for text in greetings[:_LORE]]
 
 
@@ -314,7 +372,11 @@ def _lore(card: Mapping[str, Json]) -> list[tuple[str, Markup]]:
         if isinstance(content, str) and content.strip():
             keys = entry.get("keys")
             name = _text(entry, "name") or _text(entry, "comment")
-            label = name or ", ".join(map(str, keys if isinstance(keys, list) else [])) or _peek(content)
+            label = (
+                name
+                or ", ".join(map(str, keys if isinstance(keys, list) else []))
+                or _peek(content)
+            )
             folded.append((truncate(label, 120), rendering.markdown(content)))
     return folded
 
@@ -346,7 +408,9 @@ def picture(library: Library, principal: Principal, id: str) -> tuple[str, bytes
         for attachment in shown_passage(principal, passage).attachments:
             if isinstance(attachment, Mapping) and attachment.get("media_type") in PICTURES:
                 try:
-                    return str(attachment["media_type"]), base64.b64decode(str(attachment.get("data")), validate=True)
+                    return str(attachment["media_type"]), base64.b64decode(
+                        str(attachment.get("data")), validate=True
+                    )
                 except (binascii.Error, ValueError):
                     continue
     return "image/svg+xml", _letter(about.title)
@@ -392,7 +456,9 @@ def _also_called(library: Library, wanted: str) -> Summary | None:
         listed, total = library.knowledge.list("notes", limit=_LISTED, offset=start)
         for note in listed:
             aliases = note.metadata.get("aliases")
-            if isinstance(aliases, list) and any(str(alias).casefold() == wanted for alias in aliases):
+            if isinstance(aliases, list) and any(
+                str(alias).casefold() == wanted for alias in aliases
+            ):
                 return note
         if start + _LISTED >= total:
             break
@@ -458,7 +524,9 @@ def _place(source: str, result: Mapping[str, Json], where: Mapping[str, Json], q
     if source == CONVERSATIONS:
         return links.conversation_url(result["id"], m=result["message_id"], q=query)
     index = where.get("chunk_index")
-    part = str(index) if isinstance(index, int) and index >= PARTS and "field" not in where else None
+    part = (
+        str(index) if isinstance(index, int) and index >= PARTS and "field" not in where else None
+    )
     address = links.item_url(source, result["id"], q=query, p=part)
     if (seconds := where.get("seconds")) is not None:
         return f"{address}#t={int(seconds)}"

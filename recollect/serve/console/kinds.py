@@ -36,24 +36,36 @@ KINDS: Mapping[str, Kind] = {
     for kind in (
         Kind(CONVERSATIONS, "Conversations", "conversation", "conversations", ""),
         Kind(
-            "notes", "Notes", "note", "notes",
+            "notes",
+            "Notes",
+            "note",
+            "notes",
             f"Write one here, drop Markdown files anywhere on this page, {_FOLDER} recollect import --as notes FOLDER.",
         ),
         Kind(
-            "media", "Media", "media item", "media items",
+            "media",
+            "Media",
+            "media item",
+            "media items",
             "Drop a PDF, an e-book, an article, a document or a transcript (SRT, VTT) anywhere on this page, "
             f"{_FOLDER} recollect import --as media FOLDER.",
         ),
         Kind(
-            "characters", "Characters", "character", "characters",
+            "characters",
+            "Characters",
+            "character",
+            "characters",
             "Drop character cards (PNG, JSON, CHARX) anywhere on this page, or write one here.",
         ),
         Kind(
-            "prompts", "Prompts", "prompt", "prompts",
+            "prompts",
+            "Prompts",
+            "prompt",
+            "prompts",
             "Write one here, or drop prompts (JSON, CSV, Markdown) anywhere on this page.",
         ),
     )
-}  # fmt: skip
+}
 OTHERS = tuple(name for name in KINDS if name != CONVERSATIONS)
 EVERYTHING = "all"
 

@@ -46,7 +46,12 @@ Position = Annotated[int, Query(ge=0, le=2**31)]
 
 def frame(library: Library, filters: Wanted, source: str, current: str = "") -> dict[str, Any]:
     """What stands around a page of this kind."""
-    values: dict[str, Any] = {"q": "", "filters": filters, "facets": facets(library, source), "source": source}
+    values: dict[str, Any] = {
+        "q": "",
+        "filters": filters,
+        "facets": facets(library, source),
+        "source": source,
+    }
     return values | {"rows": rows(library, filters, 0, ROWS, current, source)}
 
 
@@ -55,8 +60,14 @@ def frame(library: Library, filters: Wanted, source: str, current: str = "") -> 
 
 @router.get("/knowledge/{source}")
 def listed(
-    access: AccessTo, filters: Filters, source: str, new: bool = False, link: str = "", of: str = "", name: str = "",
-) -> Response:  # fmt: skip
+    access: AccessTo,
+    filters: Filters,
+    source: str,
+    new: bool = False,
+    link: str = "",
+    of: str = "",
+    name: str = "",
+) -> Response:
     """What there is of a kind; with `new` a form for another one; with `link` the note that is called so."""
     if (elsewhere := _elsewhere(source)) is not None:
         return elsewhere
@@ -67,22 +78,36 @@ def listed(
     if new:
         access.demand(WRITE, KNOWLEDGE)
         fields = writing.empty(source, {"name": name, "title": name})
-        return page(access.request, "writing.html", kind=kind_of(source), fields=fields, **_form(), **values)
+        return page(
+            access.request, "writing.html", kind=kind_of(source), fields=fields, **_form(), **values
+        )
     return page(access.request, "items.html", kind=kind_of(source), **values)
 
 
 @router.get("/knowledge/{source}/")
 def item_by_query(
-    access: AccessTo, filters: Filters, source: str, id: str = "", edit: bool = False, q: str = "", p: Position = 0,
-) -> Response:  # fmt: skip
+    access: AccessTo,
+    filters: Filters,
+    source: str,
+    id: str = "",
+    edit: bool = False,
+    q: str = "",
+    p: Position = 0,
+) -> Response:
     """One whose id cannot stand in a path."""
     return item(access, filters, source, id, edit, q, p)
 
 
 @router.get("/knowledge/{source}/{item_id:id}")
 def item(
-    access: AccessTo, filters: Filters, source: str, item_id: str, edit: bool = False, q: str = "", p: Position = 0,
-) -> Response:  # fmt: skip
+    access: AccessTo,
+    filters: Filters,
+    source: str,
+    item_id: str,
+    edit: bool = False,
+    q: str = "",
+    p: Position = 0,
+) -> Response:
     """One to read: a long text from its start, or from the part that the passage `p` is in."""
     if (elsewhere := _elsewhere(source, item_id)) is not None:
         return elsewhere
@@ -97,7 +122,9 @@ def item(
     values["q"] = q
     if edit:
         fields, form = writing.filled(document), _form(about.id, about.title, document.version)
-        return page(access.request, "writing.html", kind=kind_of(source), fields=fields, **form, **values)
+        return page(
+            access.request, "writing.html", kind=kind_of(source), fields=fields, **form, **values
+        )
     return page(access.request, "item.html", item=shown, words=rendering.sought(q), **values)
 
 
@@ -133,12 +160,22 @@ def make(access: AccessTo, filters: Filters, source: str, form: Form) -> Respons
         try:
             made = library.knowledge.create(source, fields)
         except InvalidInput as error:
-            return _again(access, library, filters, source, writing.refilled(source, given), 400, problem=str(error))
+            return _again(
+                access,
+                library,
+                filters,
+                source,
+                writing.refilled(source, given),
+                400,
+                problem=str(error),
+            )
     return RedirectResponse(links.item_url(source, made.id), 303)
 
 
 @router.post("/knowledge/{source}/")
-def save_by_query(access: AccessTo, filters: Filters, source: str, form: Form, id: str = "") -> Response:
+def save_by_query(
+    access: AccessTo, filters: Filters, source: str, form: Form, id: str = ""
+) -> Response:
     return save(access, filters, source, id, form)
 
 
@@ -162,36 +199,75 @@ def save(access: AccessTo, filters: Filters, source: str, item_id: str, form: Fo
             return _collided(access, library, filters, source, about.id, given)
         except InvalidInput as error:
             return _again(
-                access, library, filters, source, writing.refilled(source, given), 400, id=about.id, title=about.title,
-                version=given.version, problem=str(error),
-            )  # fmt: skip
+                access,
+                library,
+                filters,
+                source,
+                writing.refilled(source, given),
+                400,
+                id=about.id,
+                title=about.title,
+                version=given.version,
+                problem=str(error),
+            )
     return RedirectResponse(links.item_url(source, about.id), 303)
 
 
-def _collided(access: Access, library: Library, filters: Wanted, source: str, id: str, given: writing.Sent) -> Response:
+def _collided(
+    access: Access, library: Library, filters: Wanted, source: str, id: str, given: writing.Sent
+) -> Response:
     document = library.store.document(id)
     fields = writing.compared(shown_document(access.principal, document), given)
     return _again(
-        access, library, filters, source, fields, 409, id=id, title=document.title, version=document.version,
+        access,
+        library,
+        filters,
+        source,
+        fields,
+        409,
+        id=id,
+        title=document.title,
+        version=document.version,
         changed_at=document.updated_at,
-    )  # fmt: skip
+    )
 
 
 def _again(
-    access: Access, library: Library, filters: Wanted, source: str, fields: list[writing.Filled], status: int,
+    access: Access,
+    library: Library,
+    filters: Wanted,
+    source: str,
+    fields: list[writing.Filled],
+    status: int,
     **form: Any,
-) -> Response:  # fmt: skip
+) -> Response:
     """The form once more, with what was written in it."""
     values = frame(library, filters, source, form.get("id", ""))
     return page(
-        access.request, "writing.html", status, kind=kind_of(source), fields=fields, **_form(**form), **values
-    )  # fmt: skip
+        access.request,
+        "writing.html",
+        status,
+        kind=kind_of(source),
+        fields=fields,
+        **_form(**form),
+        **values,
+    )
 
 
 def _form(
-    id: str = "", title: str = "", version: int | None = None, problem: str = "", changed_at: Any = None
+    id: str = "",
+    title: str = "",
+    version: int | None = None,
+    problem: str = "",
+    changed_at: Any = None,
 ) -> dict[str, Any]:
-    return {"id": id, "title": title, "version": version, "problem": problem, "changed_at": changed_at}
+    return {
+        "id": id,
+        "title": title,
+        "version": version,
+        "problem": problem,
+        "changed_at": changed_at,
+    }
 
 
 def _demand_written(access: Access, source: str) -> None:

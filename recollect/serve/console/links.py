@@ -22,14 +22,26 @@ _TERMINAL = {
     "codex": ("Codex", "codex resume {}"),
 }
 _NAMES = {
-    "chatgpt": "ChatGPT", "chatgpt_browser": "ChatGPT Browser", "claude": "Claude", "claude_code": "Claude Code",
-    "codex": "Codex", "recollect": "Recollect", "bus": "Bus", "proxy": "Proxy", "chat": "Chat", "notes": "Notes",
-    "media": "Media", "characters": "Characters", "prompts": "Prompts",
-}  # fmt: skip
+    "chatgpt": "ChatGPT",
+    "chatgpt_browser": "ChatGPT Browser",
+    "claude": "Claude",
+    "claude_code": "Claude Code",
+    "codex": "Codex",
+    "recollect": "Recollect",
+    "bus": "Bus",
+    "proxy": "Proxy",
+    "chat": "Chat",
+    "notes": "Notes",
+    "media": "Media",
+    "characters": "Characters",
+    "prompts": "Prompts",
+}
 _YOUTUBE = re.compile(r"(?:www\.|m\.|music\.)?youtube(?:-nocookie)?\.com")
 _VIMEO = re.compile(r"(?:www\.|player\.)?vimeo\.com")
 _TWITCH = re.compile(r"(?:www\.|m\.)?twitch\.tv")
-_PLAYED = re.compile(r"\.(?:mp3|m4a|m4b|ogg|oga|opus|wav|flac|aac|mp4|m4v|webm|ogv|mov)", re.IGNORECASE)
+_PLAYED = re.compile(
+    r"\.(?:mp3|m4a|m4b|ogg|oga|opus|wav|flac|aac|mp4|m4v|webm|ogv|mov)", re.IGNORECASE
+)
 
 
 LINKED = "/knowledge/notes?link="
@@ -86,7 +98,11 @@ def linked(target: str, of: str) -> str:
 
 def web(address: object) -> str:
     """The address if a browser may go there, else nothing."""
-    return address if isinstance(address, str) and re.match(r"https?://[^\s/]", address, re.IGNORECASE) else ""
+    return (
+        address
+        if isinstance(address, str) and re.match(r"https?://[^\s/]", address, re.IGNORECASE)
+        else ""
+    )
 
 
 def host(address: str) -> str:
@@ -106,8 +122,14 @@ def at_second(address: str, seconds: float) -> str:
     except ValueError:
         return ""
     if host == "youtu.be" or _YOUTUBE.fullmatch(host):
-        kept = [(name, value) for name, value in parse_qsl(parts.query) if name not in ("t", "start", "time_continue")]
-        return urlunsplit(parts._replace(query=urlencode([*kept, ("t", f"{second}s")]), fragment=""))
+        kept = [
+            (name, value)
+            for name, value in parse_qsl(parts.query)
+            if name not in ("t", "start", "time_continue")
+        ]
+        return urlunsplit(
+            parts._replace(query=urlencode([*kept, ("t", f"{second}s")]), fragment="")
+        )
     if _TWITCH.fullmatch(host) and parts.path.startswith("/videos/"):
         said = f"{second // 3600}h{second // 60 % 60}m{second % 60}s"
         return urlunsplit(parts._replace(query=urlencode({"t": said}), fragment=""))
@@ -121,7 +143,8 @@ def at_second(address: str, seconds: float) -> str:
 def query(parameters: Mapping[str, Any]) -> str:
     """The part of an address after the question mark; lists are repeated."""
     given = {
-        n: [storable(x) for x in v] if isinstance(v, (list, tuple)) else storable(str(v)) for n, v in parameters.items()
+        n: [storable(x) for x in v] if isinstance(v, (list, tuple)) else storable(str(v))
+        for n, v in parameters.items()
     }
     return urlencode(given, doseq=True, quote_via=quote, safe="")
 

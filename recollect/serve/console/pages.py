@@ -38,21 +38,31 @@ def start(access: AccessTo, asked: Asked, filters: Filters) -> Response:
     """The start page, or what a search finds."""
     with access.read() as library:
         found = fragments.searched(access, library, asked, filters) if asked.q.strip() else None
-        beside = found["within"] if found is not None and found["within"] in OTHERS else CONVERSATIONS
+        beside = (
+            found["within"] if found is not None and found["within"] in OTHERS else CONVERSATIONS
+        )
         values = knowledge.frame(library, filters, beside) | asked.values()
-        others = [(KINDS[name], count) for name, count in amounts(access, library).items()] if found is None else []
+        others = (
+            [(KINDS[name], count) for name, count in amounts(access, library).items()]
+            if found is None
+            else []
+        )
     values |= found or {"conversations": conversations_in(values["facets"]), "others": others}
     return page(access.request, "start.html", **values)
 
 
 @router.get("/c/")
-def conversation_by_query(access: AccessTo, filters: Filters, id: str, m: str = "", q: str = "") -> Response:
+def conversation_by_query(
+    access: AccessTo, filters: Filters, id: str, m: str = "", q: str = ""
+) -> Response:
     """A conversation whose id cannot stand in a path."""
     return conversation(access, filters, id, m, q)
 
 
 @router.get("/c/{conversation_id:id}")
-def conversation(access: AccessTo, filters: Filters, conversation_id: str, m: str = "", q: str = "") -> Response:
+def conversation(
+    access: AccessTo, filters: Filters, conversation_id: str, m: str = "", q: str = ""
+) -> Response:
     """A conversation: from its start, or around the message `m`."""
     with access.read() as library:
         window = opened(library, access.principal, conversation_id, through=m, around=m)
@@ -70,12 +80,18 @@ def activity(access: AccessTo, filters: Filters) -> Response:
     months = charts.months(numbers["months"])
     drawn = [
         charts.columns("Messages over time", months, "Month", broad=True),
-        charts.bars("By origin", [(links.origin_name(name), n) for name, n in numbers["origins"]], "Origin"),
+        charts.bars(
+            "By origin", [(links.origin_name(name), n) for name, n in numbers["origins"]], "Origin"
+        ),
         charts.bars("By model", numbers["models"], "Model"),
         charts.bars("By tool", numbers["tools"], "Tool"),
         charts.bars("Busiest projects", numbers["namespaces"], "Project"),
-        charts.columns("By weekday", list(zip(charts.WEEKDAYS, numbers["weekdays"], strict=True)), "Weekday"),
-        charts.columns("By hour (UTC)", [(f"{hour:02}", n) for hour, n in enumerate(numbers["hours"])], "Hour"),
+        charts.columns(
+            "By weekday", list(zip(charts.WEEKDAYS, numbers["weekdays"], strict=True)), "Weekday"
+        ),
+        charts.columns(
+            "By hour (UTC)", [(f"{hour:02}", n) for hour, n in enumerate(numbers["hours"])], "Hour"
+        ),
     ]
     shown = [chart for chart in drawn if any(number for _, number in chart.rows)]
     total = sum(number for _, number in numbers["origins"])
@@ -119,7 +135,13 @@ async def login(request: Request) -> Response:
         return html(render("login.html", next=next, problem=problem.detail), problem.status_code)
     answer = RedirectResponse(next, 303)
     answer.set_cookie(
-        COOKIE, key, max_age=_YEAR, path="/", httponly=True, samesite="strict", secure=service.config.secure_cookies
+        COOKIE,
+        key,
+        max_age=_YEAR,
+        path="/",
+        httponly=True,
+        samesite="strict",
+        secure=service.config.secure_cookies,
     )
     return answer
 

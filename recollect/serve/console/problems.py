@@ -37,14 +37,23 @@ class PageRoute(APIRoute):
                 if unexpected(error) or not _wants_page(request):
                     raise
                 problem = problem_of(error, request.scope)
-                return error_page(problem.status_code, problem.detail, request.scope["state"].get("request_id", ""))
+                return error_page(
+                    problem.status_code,
+                    problem.detail,
+                    request.scope["state"].get("request_id", ""),
+                )
 
         return shown
 
 
 def error_page(status: int, sentence: str, request_id: str = "") -> Response:
     heading = _HEADINGS.get(status, "Something went wrong")
-    return html(render("error.html", heading=heading, sentence=sentence, status=status, request_id=request_id), status)
+    return html(
+        render(
+            "error.html", heading=heading, sentence=sentence, status=status, request_id=request_id
+        ),
+        status,
+    )
 
 
 def _wants_page(request: Request) -> bool:

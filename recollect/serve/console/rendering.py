@@ -49,13 +49,42 @@ _FILE = re.compile(
 _GOES_ON = re.compile(r"[ \t]*(?![-*+>|#=~`]|\d+[.)]\s)\S")
 _MARGINS = (55, 140)  # characters
 _TAGS = {
-    "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s",
-    "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
-}  # fmt: skip
+    "a",
+    "blockquote",
+    "br",
+    "code",
+    "del",
+    "em",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "s",
+    "span",
+    "strong",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "ul",
+}
 _ATTRIBUTES = {
-    "a": {"href", "title", "class"}, "span": {"class"}, "code": {"class"}, "ol": {"start"}, "th": {"class"},
+    "a": {"href", "title", "class"},
+    "span": {"class"},
+    "code": {"class"},
+    "ol": {"start"},
+    "th": {"class"},
     "td": {"class"},
-}  # fmt: skip
+}
 _CLEANER = nh3.Cleaner(
     tags=_TAGS,
     attributes=_ATTRIBUTES,
@@ -72,7 +101,9 @@ _OF_NOTES = nh3.Cleaner(
     attributes=_ATTRIBUTES,
     tag_attribute_values={"a": {"target": {"_blank"}}},
     url_schemes={"http", "https", "mailto"},
-    attribute_filter=lambda tag, name, value: value if name != "href" or _LINK.match(value) or _ours(value) else None,
+    attribute_filter=lambda tag, name, value: (
+        value if name != "href" or _LINK.match(value) or _ours(value) else None
+    ),
     link_rel="noopener noreferrer nofollow",
 )
 
@@ -120,7 +151,9 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
     if not inner.strip() or "[" in inner or "\n" in inner:
         return False
     if not silent:
-        target, _, label = inner.replace("\\|", "|").partition("|")  # in a table the line is escaped
+        target, _, label = inner.replace("\\|", "|").partition(
+            "|"
+        )  # in a table the line is escaped
         token = state.push("wiki_link", "a", 0)
         token.content = label.strip() or target.strip()
         token.meta = {"target": target.strip()}
@@ -128,7 +161,9 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _show_wiki_link(self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+def _show_wiki_link(
+    self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any
+) -> str:
     token = tokens[idx]
     address = links.linked(token.meta["target"], env.get("of", ""))
     return f'<a class="wiki" href="{escape(address)}">{escape(token.content)}</a>'
@@ -146,7 +181,9 @@ def _show_link(self: Any, tokens: Sequence[Token], idx: int, options: OptionsDic
 
 def _markdown() -> MarkdownIt:
     parser = MarkdownIt(
-        "commonmark", {"html": False, "linkify": False, "breaks": True, "maxNesting": _NESTING}, renderer_cls=_Renderer
+        "commonmark",
+        {"html": False, "linkify": False, "breaks": True, "maxNesting": _NESTING},
+        renderer_cls=_Renderer,
     )
     parser.enable(["table", "strikethrough"])
     parser.validateLink = lambda url: bool(_LINK.match(url))  # type: ignore[method-assign]
@@ -188,17 +225,25 @@ def note(text: str, id: str) -> Markup:
 def _wrapped(text: str) -> bool:
     """Whether most lines that go on in the next one end at a margin."""
     lines = text[:MARKDOWN].split("\n")
-    going_on = [len(line) for line, after in pairwise(lines) if line.strip() and _GOES_ON.match(after)]
-    return len(going_on) > 2 and sum(_MARGINS[0] <= length <= _MARGINS[1] for length in going_on) > 0.7 * len(going_on)
+    going_on = [
+        len(line) for line, after in pairwise(lines) if line.strip() and _GOES_ON.match(after)
+    ]
+    return len(going_on) > 2 and sum(
+        _MARGINS[0] <= length <= _MARGINS[1] for length in going_on
+    ) > 0.7 * len(going_on)
 
 
-def _shown(text: str, parser: MarkdownIt, cleaner: nh3.Cleaner, environment: dict[str, Any]) -> Markup:
+def _shown(
+    text: str, parser: MarkdownIt, cleaner: nh3.Cleaner, environment: dict[str, Any]
+) -> Markup:
     clean = storable(text)
     if len(clean) > MARKDOWN or clean.count("[") > _BRACKETS:
         return plain(clean)
     try:
         parsed = parser.parse(clean, environment)
-        if any(token.level >= _NESTING - 1 for token in parsed):  # the parser drops what is nested deeper
+        if any(
+            token.level >= _NESTING - 1 for token in parsed
+        ):  # the parser drops what is nested deeper
             return plain(clean)
         made = str(parser.renderer.render(parsed, parser.options, environment))
     except (RecursionError, IndexError, ValueError):
@@ -259,5 +304,7 @@ def sought(query: str) -> list[str]:
         node = read(storable(query)).node
     except InvalidInput:
         return []
-    words = {token for word in content_words(node) for token in tokens(word.text)} if node else set()
+    words = (
+        {token for word in content_words(node) for token in tokens(word.text)} if node else set()
+    )
     return sorted(words | {stem(word) for word in words})

@@ -25,8 +25,13 @@ from recollect.text import truncate
 
 ROWS = 50
 WINDOW = 40
-_COLLAPSED = {"thinking": "Thinking", "tool_call": "Tool call", "tool_result": "Tool result", "context": "Context",
-              "summary": "Summary"}  # fmt: skip
+_COLLAPSED = {
+    "thinking": "Thinking",
+    "tool_call": "Tool call",
+    "tool_result": "Tool result",
+    "context": "Context",
+    "summary": "Summary",
+}
 _AS_WRITTEN = ("tool_call", "tool_result")
 _BUDGET = 120_000  # characters of Markdown in one window; what comes after is folded earlier
 _FOLDED_EARLY = 1_500
@@ -62,31 +67,61 @@ class Rows:
 
 
 def rows(
-    library: Library, filters: Wanted, offset: int, limit: int, current: str = "", source: str = CONVERSATIONS
+    library: Library,
+    filters: Wanted,
+    offset: int,
+    limit: int,
+    current: str = "",
+    source: str = CONVERSATIONS,
 ) -> Rows:
     """A piece of the list of a kind."""
     if source == CONVERSATIONS:
-        found, total = library.conversations(limit=limit, offset=offset, search=filters.title, **filters.of_messages())
+        found, total = library.conversations(
+            limit=limit, offset=offset, search=filters.title, **filters.of_messages()
+        )
     else:
         found, total = library.knowledge.list(
-            source, search=filters.title, tags=filters.tags, media_types=filters.types, limit=limit, offset=offset
+            source,
+            search=filters.title,
+            tags=filters.tags,
+            media_types=filters.types,
+            limit=limit,
+            offset=offset,
         )
     return Rows([_row(item, source) for item in found], offset, total, current, kind_of(source))
 
 
 def _row(item: Summary, source: str) -> Row:
     when = item.updated_at or item.created_at
-    url = links.conversation_url(item.id) if source == CONVERSATIONS else links.item_url(source, item.id)
+    url = (
+        links.conversation_url(item.id)
+        if source == CONVERSATIONS
+        else links.item_url(source, item.id)
+    )
     return Row(
-        item.id, item.title, item.origin, item.namespace, when, item.message_count, tags_of(item.metadata)[:3], url,
-        item.version, _about(item),
-    )  # fmt: skip
+        item.id,
+        item.title,
+        item.origin,
+        item.namespace,
+        when,
+        item.message_count,
+        tags_of(item.metadata)[:3],
+        url,
+        item.version,
+        _about(item),
+    )
 
 
 def _about(item: Summary) -> str:
     said = [item.metadata.get(name) for name in ("media_type", "author", "creator")]
-    folder = str(item.metadata.get("file") or "").replace("\\", "/").rpartition("/")[0] if item.source == NOTE else ""
-    return truncate(" · ".join(word for word in [*said, folder] if isinstance(word, str) and word), 100)
+    folder = (
+        str(item.metadata.get("file") or "").replace("\\", "/").rpartition("/")[0]
+        if item.source == NOTE
+        else ""
+    )
+    return truncate(
+        " · ".join(word for word in [*said, folder] if isinstance(word, str) and word), 100
+    )
 
 
 def tags_of(metadata: Mapping[str, Json]) -> tuple[str, ...]:
@@ -98,7 +133,8 @@ def facets(library: Library, source: str = CONVERSATIONS) -> dict[str, list[tupl
     """What a list can be filtered by, with how many have each; most first."""
     known = library.facets() if source == CONVERSATIONS else library.store.facets(SOURCES[source])
     found = {
-        name: [(str(value), int(count)) for value, count in known[name]] for name in ("namespaces", "origins", "tags")
+        name: [(str(value), int(count)) for value, count in known[name]]
+        for name in ("namespaces", "origins", "tags")
     }
     return found | {"types": library.knowledge.media_types() if source == "media" else []}
 
@@ -139,7 +175,13 @@ class Message:
 
     @property
     def style(self) -> str:
-        return "is-hidden" if self.passage.visibility == "hidden" else "is-aside" if self.collapsed else ""
+        return (
+            "is-hidden"
+            if self.passage.visibility == "hidden"
+            else "is-aside"
+            if self.collapsed
+            else ""
+        )
 
     @property
     def peek(self) -> str:
@@ -155,12 +197,24 @@ class Message:
 
 
 def opened(
-    library: Library, principal: Principal, conversation_id: str, *, through: str = "", around: str = "",
-    start: int | None = None, limit: int = WINDOW,
-) -> dict[str, Any]:  # fmt: skip
+    library: Library,
+    principal: Principal,
+    conversation_id: str,
+    *,
+    through: str = "",
+    around: str = "",
+    start: int | None = None,
+    limit: int = WINDOW,
+) -> dict[str, Any]:
     """A window of a conversation, as templates want it. A message that is not there any more is not insisted on."""
     try:
-        view = library.view(conversation_id, through=through or None, around=around or None, start=start, limit=limit)
+        view = library.view(
+            conversation_id,
+            through=through or None,
+            around=around or None,
+            start=start,
+            limit=limit,
+        )
     except NotFound:
         if not through and not around:
             raise
@@ -174,25 +228,42 @@ def opened(
         body, left = body_of(passage, length, as_written=time.monotonic() > until)
         budget -= len(passage.content) - left
         messages.append(Message(passage, index, tuple(shown.siblings), shown.index, body, left))
-    return {"document": view.document, "view": view, "messages": messages, "through": through, "target": around}
+    return {
+        "document": view.document,
+        "view": view,
+        "messages": messages,
+        "through": through,
+        "target": around,
+    }
 
 
 def body_of(passage: Passage, length: int, *, as_written: bool = False) -> tuple[Markup, int]:
     """A message's text as HTML, and how many characters of it are left out."""
     text = passage.content
     shown = rendering.beginning(text, length)
-    made = rendering.plain(shown) if as_written or passage.kind in _AS_WRITTEN else rendering.markdown(shown)
+    made = (
+        rendering.plain(shown)
+        if as_written or passage.kind in _AS_WRITTEN
+        else rendering.markdown(shown)
+    )
     return made, len(text) - len(shown)
 
 
 def _described(item: Json) -> str:
     """An attachment or citation in a few words: its name and its address, wherever the origin put them."""
     if isinstance(item, Mapping):
-        name = _first(item, ("name", "title", "file_name", "filename")) or _first(item, ("text", "id"))
+        name = _first(item, ("name", "title", "file_name", "filename")) or _first(
+            item, ("text", "id")
+        )
         address = _first(item, ("url", "uri"))
         if name or address:
-            return truncate(f"{name} ({address})" if name and address and name != address else name or address, 300)
-    return truncate(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, default=str), 300)
+            return truncate(
+                f"{name} ({address})" if name and address and name != address else name or address,
+                300,
+            )
+    return truncate(
+        item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, default=str), 300
+    )
 
 
 def _first(item: Mapping[str, Json], names: Sequence[str]) -> str:
@@ -234,13 +305,23 @@ class ReceiptShown:
 
 def receipt_shown(receipt: Receipt, name: str) -> ReceiptShown:
     return ReceiptShown(
-        receipt.id, name, receipt.started_at, receipt.finished_at, receipt.undone_at, receipt.files, receipt.left_out,
-        receipt.units, _summed([f.conversations for f in receipt.files]), _summed([f.messages for f in receipt.files]),
-    )  # fmt: skip
+        receipt.id,
+        name,
+        receipt.started_at,
+        receipt.finished_at,
+        receipt.undone_at,
+        receipt.files,
+        receipt.left_out,
+        receipt.units,
+        _summed([f.conversations for f in receipt.files]),
+        _summed([f.messages for f in receipt.files]),
+    )
 
 
 def _summed(parts: Sequence[Counts]) -> Counts:
-    total = Counts(sum(p.new for p in parts), sum(p.same for p in parts), sum(p.changed for p in parts))
+    total = Counts(
+        sum(p.new for p in parts), sum(p.same for p in parts), sum(p.changed for p in parts)
+    )
     for part in parts:
         for mine, theirs in ((total.skipped, part.skipped), (total.failed, part.failed)):
             for reason, count in theirs.items():

@@ -31,13 +31,27 @@ def _environment() -> Environment:
         keep_trailing_newline=False,
     )
     made.filters.update(
-        iso=iso, ago=ago, exact=exact, number=lambda value: f"{value:,}", plural=plural, origin=links.origin_name,
-        size=size, project=project, quoted=links.quoted, host=links.host,
-    )  # fmt: skip
+        iso=iso,
+        ago=ago,
+        exact=exact,
+        number=lambda value: f"{value:,}",
+        plural=plural,
+        origin=links.origin_name,
+        size=size,
+        project=project,
+        quoted=links.quoted,
+        host=links.host,
+    )
     made.globals.update(
-        static=assets.url, conversation_url=links.conversation_url, open_in=links.open_in, marked=rendering.marked,
-        query=links.query, item_url=links.item_url, ROLES=ROLES, KINDS=KINDS,
-    )  # fmt: skip
+        static=assets.url,
+        conversation_url=links.conversation_url,
+        open_in=links.open_in,
+        marked=rendering.marked,
+        query=links.query,
+        item_url=links.item_url,
+        ROLES=ROLES,
+        KINDS=KINDS,
+    )
     return made
 
 
@@ -46,7 +60,11 @@ def render(name: str, **values: Any) -> str:
 
 
 def page(
-    request: Request, name: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
+    request: Request,
+    name: str,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    **values: Any,
 ) -> Response:
     """A whole page; to the page's own script only its main part."""
     bare = request.headers.get(FRAGMENT) == "main"
@@ -54,9 +72,13 @@ def page(
     values.setdefault("signed_in", principal is not None and principal.credential != "local")
     values.setdefault("reader", principal is not None and WRITE not in principal.scopes)
     allowed = principal.toolsets if principal is not None else None
-    values.setdefault("tabs", list(KINDS.values()) if allowed is None or KNOWLEDGE in allowed else [])
+    values.setdefault(
+        "tabs", list(KINDS.values()) if allowed is None or KNOWLEDGE in allowed else []
+    )
     values.setdefault("source", CONVERSATIONS)
-    return html(render(name, layout="_bare.html" if bare else "_layout.html", **values), status, headers)
+    return html(
+        render(name, layout="_bare.html" if bare else "_layout.html", **values), status, headers
+    )
 
 
 def fragment(name: str, headers: Mapping[str, str] | None = None, **values: Any) -> Response:

@@ -56,7 +56,13 @@ FORMS: Mapping[str, tuple[Field, ...]] = {
         Field("author", "Author or channel"),
         Field("language", "Language", hint="Such as en."),
         Field("keywords", "Tags", hint=_TAGS),
-        Field("content", "Text or transcript", TEXT, "A transcript with times may be SRT, VTT, SBV or JSON.", 18),
+        Field(
+            "content",
+            "Text or transcript",
+            TEXT,
+            "A transcript with times may be SRT, VTT, SBV or JSON.",
+            18,
+        ),
     ),
     "characters": (
         Field("name", "Name", required=True),
@@ -106,7 +112,9 @@ class Sent:
     def changes(self, source: str) -> dict[str, Any]:
         """The fields that are not as they were, as `Knowledge.edit` takes them."""
         changed: dict[str, Any] = {
-            name: value for name, value in self.values.items() if digest(value) != self.digests.get(name)
+            name: value
+            for name, value in self.values.items()
+            if digest(value) != self.digests.get(name)
         }
         if source == "media" and transcript.parse(str(changed.get("content", ""))).cues:
             changed["transcript"] = changed.pop("content")
@@ -116,22 +124,34 @@ class Sent:
 def sent(source: str, body: bytes) -> Sent:
     """What a form sent. Raises InvalidInput."""
     try:
-        given = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=_FIELDS_AT_MOST, errors="replace")
+        given = parse_qs(
+            body.decode("ascii"),
+            keep_blank_values=True,
+            max_num_fields=_FIELDS_AT_MOST,
+            errors="replace",
+        )
     except ValueError as error:
         raise InvalidInput("The form cannot be read.") from error
     values: dict[str, Value] = {}
     for field in FORMS[source]:
         if field.name in given:
             texts = [_lines(storable(text)) for text in given[field.name]]
-            values[field.name] = [text for text in texts if text.strip()] if field.kind == LIST else texts[0]
-    digests = {name.removeprefix(WAS): texts[0] for name, texts in given.items() if name.startswith(WAS)}
+            values[field.name] = (
+                [text for text in texts if text.strip()] if field.kind == LIST else texts[0]
+            )
+    digests = {
+        name.removeprefix(WAS): texts[0] for name, texts in given.items() if name.startswith(WAS)
+    }
     version = given.get("version", [""])[0]
     return Sent(values, digests, int(version) if re.fullmatch(r"[0-9]{1,9}", version) else None)
 
 
 def empty(source: str, given: Mapping[str, str]) -> list[Filled]:
     """A form to make a new one, with what is known already."""
-    return [Filled(f, [] if f.kind == LIST else given.get(f.name, ""), digest("")) for f in FORMS[source]]
+    return [
+        Filled(f, [] if f.kind == LIST else given.get(f.name, ""), digest(""))
+        for f in FORMS[source]
+    ]
 
 
 def filled(document: Document) -> list[Filled]:
@@ -143,7 +163,11 @@ def filled(document: Document) -> list[Filled]:
 def refilled(source: str, given: Sent) -> list[Filled]:
     """A form as it was sent, because something is wrong with it."""
     return [
-        Filled(f, given.values.get(f.name, [] if f.kind == LIST else ""), given.digests.get(f.name, digest("")))
+        Filled(
+            f,
+            given.values.get(f.name, [] if f.kind == LIST else ""),
+            given.digests.get(f.name, digest("")),
+        )
         for f in FORMS[source]
     ]
 
@@ -176,13 +200,19 @@ def stored(document: Document) -> dict[str, Value]:
         return said | {"tags": tags, "alternate_greetings": _greetings(about.get("card"))}
     cues = list(cues_of(document.passages))
     text = str(transcript.write(cues, "vtt")) if cues else text_of(document.passages)
-    said = {name: str(about.get(name) or "") for name in ("media_type", "url", "author", "language")}
+    said = {
+        name: str(about.get(name) or "") for name in ("media_type", "url", "author", "language")
+    }
     return said | {"title": document.title, "content": text, "keywords": tags}
 
 
 def _greetings(card: Any) -> list[str]:
     given = card.get("alternate_greetings") if isinstance(card, Mapping) else None
-    return [text for text in given if isinstance(text, str) and text.strip()] if isinstance(given, list) else []
+    return (
+        [text for text in given if isinstance(text, str) and text.strip()]
+        if isinstance(given, list)
+        else []
+    )
 
 
 def digest(value: Value) -> str:
@@ -198,8 +228,12 @@ def _lines(text: str) -> str:
 
 def difference(theirs: Value, mine: Value) -> list[tuple[str, str]]:
     """What saving mine would take away and add, line by line."""
-    before, after = (_lines(v if isinstance(v, str) else "\n\n".join(v)).split("\n") for v in (theirs, mine))
+    before, after = (
+        _lines(v if isinstance(v, str) else "\n\n".join(v)).split("\n") for v in (theirs, mine)
+    )
     if max(len(before), len(after)) > _COMPARED:
         return [("-", line) for line in before[:50]] + [(" ", "…")]
-    shown = list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]  # without the names of files
+    shown = list(difflib.unified_diff(before, after, lineterm="", n=1))[
+        2:
+    ]  # without the names of files
     return [(" ", "…") if line.startswith("@@") else (line[:1], line[1:]) for line in shown[1:]]

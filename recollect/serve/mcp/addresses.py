@@ -37,7 +37,9 @@ def read_address(uri: str) -> Address | None:
     start = _start(query)
     if not separator or source not in KINDS or not id_ or start is None:
         return None
-    return Address(source, identifier(unquote(id_)), identifier(unquote(message)) if message else "", start)
+    return Address(
+        source, identifier(unquote(id_)), identifier(unquote(message)) if message else "", start
+    )
 
 
 def _start(query: str) -> int | None:

@@ -58,7 +58,9 @@ class Arguments:
         self._tool = tool.name
         known = tool.input_schema["properties"]
         if unknown := [name for name in given if name not in known]:
-            raise self.wrong(f"Unknown argument: {quoted(unknown[0])}. Allowed: {', '.join(known)}.")
+            raise self.wrong(
+                f"Unknown argument: {quoted(unknown[0])}. Allowed: {', '.join(known)}."
+            )
         self._given = {name: value for name, value in given.items() if value is not None}
         self._known = known
 
@@ -100,7 +102,9 @@ class Arguments:
                 value = float(value)
             except ValueError:
                 value = None
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or value != value:  # NaN is not itself
+        if (
+            not isinstance(value, (int, float)) or isinstance(value, bool) or value != value
+        ):  # NaN is not itself
             raise self.wrong(f"Invalid {name}: expected a number.")
         return min(max(value, lowest), highest)
 

@@ -32,7 +32,13 @@ from recollect.serve.mcp.bus_tools import (
 )
 from recollect.serve.mcp.context import Answer, Context
 from recollect.serve.rest.masking import masks
-from recollect.serve.threads import NO_THREAD, message_shape, result_shape, thread_shape, thread_status
+from recollect.serve.threads import (
+    NO_THREAD,
+    message_shape,
+    result_shape,
+    thread_shape,
+    thread_status,
+)
 from recollect.settings import LIMITS
 from recollect.text import iso
 
@@ -69,7 +75,10 @@ class Toolset:
         with told(), context.library() as library:
             try:
                 page = library.exact(
-                    query, conversations=(within,) if within else (), limit=limit, human_only=not _leaves_out(context)
+                    query,
+                    conversations=(within,) if within else (),
+                    limit=limit,
+                    human_only=not _leaves_out(context),
                 )
             except MalformedQuery:
                 return answered(found)
@@ -91,15 +100,30 @@ class Toolset:
             thread = _thread(library, thread_id)
             part = _Part(context, library, thread_id, after, DEFAULT_MESSAGES)
         agent = {"agent_id": str(uuid.uuid5(_NAMES, name)), "name": name, "registered": True}
-        joined = {"thread_id": thread.id, "topic": thread.title, "status": thread_status(thread), "created": created}
+        joined = {
+            "thread_id": thread.id,
+            "topic": thread.title,
+            "status": thread_status(thread),
+            "created": created,
+        }
         messages = [{key: message[key] for key in _CONNECTED} for message in part.messages]
-        return answered(harmless({
-            "agent": agent, "thread": joined, "messages": messages, "current_seq": part.last,
-        }))  # fmt: skip
+        return answered(
+            harmless(
+                {
+                    "agent": agent,
+                    "thread": joined,
+                    "messages": messages,
+                    "current_seq": part.last,
+                }
+            )
+        )
 
     def thread_list(self, context: Context, arguments: dict[str, Any]) -> Answer:
         given = Arguments(THREAD_LIST, arguments)
-        limit, offset = given.number("limit", 1, MOST), given.number("offset", 0, LIMITS.page_offset)
+        limit, offset = (
+            given.number("limit", 1, MOST),
+            given.number("offset", 0, LIMITS.page_offset),
+        )
         origins = (BUS,) if given.choice("scope") == BUS else ()
         with told(), context.library() as library:
             found, total = library.conversations(limit=limit, offset=offset, origins=origins)
@@ -110,7 +134,11 @@ class Toolset:
 
     def msg_post(self, context: Context, arguments: dict[str, Any]) -> Answer:
         given = Arguments(MSG_POST, arguments)
-        thread_id, author, content = given.name("thread_id"), given.name("author"), given.text("content")
+        thread_id, author, content = (
+            given.name("thread_id"),
+            given.name("author"),
+            given.text("content"),
+        )
         if "content" not in given:
             raise failed("content must be given")
         id_, metadata = given.text("id"), given.object("metadata")
@@ -118,17 +146,29 @@ class Toolset:
             metadata["reply_to"] = given.text("reply_to")
         human_only = given.flag("human_only") or for_people(metadata)
         role = given.choice("role")
-        expected = given.number("expected_last_seq", 0, LATEST) if "expected_last_seq" in given else None
+        expected = (
+            given.number("expected_last_seq", 0, LATEST) if "expected_last_seq" in given else None
+        )
         with told(), context.library() as library, self._alone(context.user, thread_id, expected):
             if expected is not None:
                 _check_nobody_wrote(context, library, thread_id, expected, id_)
             try:
                 posted, _ = library.post(
-                    thread_id, author, content, role=role, id=id_ or None, metadata=metadata, human_only=human_only
+                    thread_id,
+                    author,
+                    content,
+                    role=role,
+                    id=id_ or None,
+                    metadata=metadata,
+                    human_only=human_only,
                 )
             except NotFound:
                 raise failed(NO_THREAD) from None
-        said = {"msg_id": posted.id, "seq": posted.position + 1, "created_at": iso(posted.created_at)}
+        said = {
+            "msg_id": posted.id,
+            "seq": posted.position + 1,
+            "created_at": iso(posted.created_at),
+        }
         return answered(harmless(said))
 
     def msg_list(self, context: Context, arguments: dict[str, Any]) -> Answer:
@@ -145,7 +185,10 @@ class Toolset:
         with self._waits.one_more(context.user):
             known: object = None
             while True:
-                with told(), context.library() as library:  # given back while waiting: others may need the room
+                with (
+                    told(),
+                    context.library() as library,
+                ):  # given back while waiting: others may need the room
                     version = library.version()
                     if known is None or version != known:
                         known = version
@@ -171,7 +214,9 @@ class Toolset:
 class _Part:
     """The messages of a thread after one, as far as they fit into an answer."""
 
-    def __init__(self, context: Context, library: Library, thread_id: str, after: int, limit: int) -> None:
+    def __init__(
+        self, context: Context, library: Library, thread_id: str, after: int, limit: int
+    ) -> None:
         self.messages: list[dict[str, Any]] = []
         room = ANSWER_LENGTH
         while True:
@@ -192,9 +237,15 @@ class _Part:
                 return
 
     def answer(self) -> Answer:
-        return answered(harmless({
-            "messages": self.messages, "current_seq": self.last, "has_more": self.more,
-        }))  # fmt: skip
+        return answered(
+            harmless(
+                {
+                    "messages": self.messages,
+                    "current_seq": self.last,
+                    "has_more": self.more,
+                }
+            )
+        )
 
 
 def _leaves_out(context: Context) -> bool:
@@ -221,10 +272,16 @@ def _thread(library: Library, thread_id: str) -> Summary:
 def _name(given: Arguments, context: Context) -> str:
     """How an agent is called: as it says, or by its program and model."""
     said, program, model = (given.text(each).strip() for each in ("display_name", "ide", "model"))
-    return said or (f"{program} ({model})" if program and model else program or model or context.client or "agent")
+    return said or (
+        f"{program} ({model})"
+        if program and model
+        else program or model or context.client or "agent"
+    )
 
 
-def _check_nobody_wrote(context: Context, library: Library, thread_id: str, expected: int, id_: str) -> None:
+def _check_nobody_wrote(
+    context: Context, library: Library, thread_id: str, expected: int, id_: str
+) -> None:
     """Raise ToolError, with what was written, where a thread has gone on since the caller read it; unless the
     message itself is there, from a call whose answer was lost."""
     part = _Part(context, library, thread_id, expected, MOST)
@@ -232,8 +289,11 @@ def _check_nobody_wrote(context: Context, library: Library, thread_id: str, expe
         return
     raise failed(
         f"expected_last_seq is {expected}, but the thread is at {part.last}: read new_messages, then post again.",
-        expected_last_seq=expected, current_seq=part.last, new_messages=harmless(part.messages), has_more=part.more,
-    )  # fmt: skip
+        expected_last_seq=expected,
+        current_seq=part.last,
+        new_messages=harmless(part.messages),
+        has_more=part.more,
+    )
 
 
 def _has(library: Library, thread_id: str, message: str) -> bool:
@@ -256,7 +316,9 @@ class _Waits:
         with self._lock:
             mine = self._of.get(user, 0)
             if mine >= WAITS_EACH or sum(self._of.values()) >= WAITS:
-                raise failed("Too many calls wait for messages already. Read with msg_list instead.")
+                raise failed(
+                    "Too many calls wait for messages already. Read with msg_list instead."
+                )
             self._of[user] = mine + 1
         try:
             yield

@@ -27,7 +27,15 @@ from recollect.serve.edge import Headers
 from recollect.serve.errors import Problem
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Context, Notify, TooManyCalls
-from recollect.serve.mcp.protocol import INTERNAL_ERROR, TAKE_LONG, TOO_BUSY, Dispatcher, RpcError, failure, is_id
+from recollect.serve.mcp.protocol import (
+    INTERNAL_ERROR,
+    TAKE_LONG,
+    TOO_BUSY,
+    Dispatcher,
+    RpcError,
+    failure,
+    is_id,
+)
 from recollect.serve.mcp.sessions import Session, Sessions, is_key
 from recollect.serve.mcp.streams import KeptStreams
 from recollect.settings import LIMITS
@@ -81,7 +89,9 @@ class Caller:
         self.principal: Principal = state["principal"]
         self.turn: AbstractAsyncContextManager[None] = state["turn"]
         self.catalog = self.server.catalog_for(scope["path_params"].get("profile"), self.principal)
-        query: Mapping[str, str] = QueryParams(scope["query_string"]) if scope["query_string"] else {}
+        query: Mapping[str, str] = (
+            QueryParams(scope["query_string"]) if scope["query_string"] else {}
+        )
         self.config = preferences(query.get("config") or self.headers.get(CONFIG))
         self.session: Session | None = None
         key = self.headers.get(SESSION) or query.get(SESSION)
@@ -94,12 +104,20 @@ class Caller:
         return self.principal.user
 
     def context(self, notify: Notify | None = None) -> ServiceContext:
-        config: Mapping[str, Any] = self.config if self.session is None else self.session.config(self.config)
-        return ServiceContext(self.service, self.principal, session=self.session, config=config, notify=notify)
+        config: Mapping[str, Any] = (
+            self.config if self.session is None else self.session.config(self.config)
+        )
+        return ServiceContext(
+            self.service, self.principal, session=self.session, config=config, notify=notify
+        )
 
     def take_key_argument(self, message: Any) -> None:
         """Take `session_id` out of a call's arguments: whoever has no other key may name the session there."""
-        params = message.get("params") if isinstance(message, dict) and message.get("method") == "tools/call" else None
+        params = (
+            message.get("params")
+            if isinstance(message, dict) and message.get("method") == "tools/call"
+            else None
+        )
         arguments = params.get("arguments") if isinstance(params, dict) else None
         if isinstance(arguments, dict) and is_key(arguments.get("session_id")):
             key = arguments.pop("session_id")
@@ -120,7 +138,11 @@ class Done(NamedTuple):
             return cls()
         error = answer.get("error", {}) if isinstance(answer, dict) else {}
         data = error.get("data")
-        return cls(encoded(answer), error.get("code"), data.get("retryAfter") if isinstance(data, dict) else None)
+        return cls(
+            encoded(answer),
+            error.get("code"),
+            data.get("retryAfter") if isinstance(data, dict) else None,
+        )
 
 
 class Calls:
@@ -157,7 +179,9 @@ class Calls:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def work(self, caller: Caller, dispatcher: Dispatcher, message: Any, context: Context) -> Done:
+    async def work(
+        self, caller: Caller, dispatcher: Dispatcher, message: Any, context: Context
+    ) -> Done:
         """The answer to a message that takes long. Nothing is raised."""
         request_id = message.get("id") if isinstance(message, dict) else None
         self._contexts.add(context)
@@ -176,7 +200,9 @@ class Calls:
             refusal = RpcError(TOO_BUSY, problem.detail, data={"retryAfter": problem.retry_after})
         except Exception:
             logger.exception("An MCP request failed")
-            refusal = RpcError(INTERNAL_ERROR, "Something went wrong here. The server's log says more.")
+            refusal = RpcError(
+                INTERNAL_ERROR, "Something went wrong here. The server's log says more."
+            )
         finally:
             self._contexts.discard(context)
         return Done.of(failure(request_id, refusal))
@@ -228,7 +254,9 @@ class Calls:
         """Count a connection that stays open. Raises Problem where there are too many."""
         most, each = LIMITS.mcp_connections, LIMITS.mcp_connections_each_user
         if self._connections.total() >= most or self._connections[user] >= each:
-            raise Problem(429, "Too many MCP connections are open at once; close some.", retry_after=30)
+            raise Problem(
+                429, "Too many MCP connections are open at once; close some.", retry_after=30
+            )
         return _Counted(self._connections, user)
 
 

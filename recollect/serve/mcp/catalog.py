@@ -55,9 +55,17 @@ class Catalog:
         self.profile = profile if toolsets is None and tools is None else ""
         """Which tools these are; empty where they were chosen one by one."""
         self._chosen: dict[str, Any] = {
-            "toolsets": toolsets, "tools": tools, "names": names, "prefix": prefix, "rename": rename,
-        }  # fmt: skip
-        self._narrowed: Narrowed = (profile, read_only, None if allowed is None else frozenset(allowed))
+            "toolsets": toolsets,
+            "tools": tools,
+            "names": names,
+            "prefix": prefix,
+            "rename": rename,
+        }
+        self._narrowed: Narrowed = (
+            profile,
+            read_only,
+            None if allowed is None else frozenset(allowed),
+        )
         chosen = [
             tool
             for tool in _chosen(profile, toolsets, tools)
@@ -96,7 +104,9 @@ class Catalog:
             raise ToolError(f"Error: This key may not {scope}: it has the scopes {may}.")
         context.admit(tool.name, writes=not tool.reads_only)
         try:
-            answer: str | Answer = getattr(self._shared.toolset(tool.toolset), tool.name)(context, arguments)
+            answer: str | Answer = getattr(self._shared.toolset(tool.toolset), tool.name)(
+                context, arguments
+            )
         except RecollectError as error:
             import logging
 
@@ -105,7 +115,11 @@ class Catalog:
         return answer
 
     def variant(
-        self, *, profile: str | None = None, read_only: bool | None = None, allowed: Collection[str] | None = None
+        self,
+        *,
+        profile: str | None = None,
+        read_only: bool | None = None,
+        allowed: Collection[str] | None = None,
     ) -> Catalog:
         """The same tools as another client sees them: those of another profile, or only some of them.
 
@@ -115,7 +129,11 @@ class Catalog:
         both = own_allowed
         if allowed is not None:
             both = frozenset(allowed) if own_allowed is None else own_allowed.intersection(allowed)
-        wanted = (own_profile if profile is None else profile, own_read_only or bool(read_only), both)
+        wanted = (
+            own_profile if profile is None else profile,
+            own_read_only or bool(read_only),
+            both,
+        )
         return self if wanted == self._narrowed else self._shared.variant(wanted)
 
     def close(self) -> None:
@@ -127,7 +145,11 @@ class Catalog:
 
     def _made(self, narrowed: Narrowed) -> Catalog:
         profile, read_only, allowed = narrowed
-        chosen = self._chosen if profile == self._narrowed[0] else {**self._chosen, "toolsets": None, "tools": None}
+        chosen = (
+            self._chosen
+            if profile == self._narrowed[0]
+            else {**self._chosen, "toolsets": None, "tools": None}
+        )
         made = Catalog(profile, read_only=read_only, allowed=allowed, **chosen)
         made._shared = self._shared
         return made
@@ -173,17 +195,27 @@ def _undotted(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _chosen(profile: str, toolsets: Sequence[str] | None, tools: Sequence[str] | None) -> list[Tool]:
+def _chosen(
+    profile: str, toolsets: Sequence[str] | None, tools: Sequence[str] | None
+) -> list[Tool]:
     if profile not in PROFILES:
         raise ValueError(f"there is no profile {profile!r}; profiles: {', '.join(PROFILES)}")
     if toolsets is None and tools is None:
         left_out = LEFT_OUT.get(profile, ())
-        return [tool for tool in TOOLS if tool.toolset in PROFILES[profile] and tool.name not in left_out]
+        return [
+            tool
+            for tool in TOOLS
+            if tool.toolset in PROFILES[profile] and tool.name not in left_out
+        ]
     wanted: set[str] = set()
     for name in toolsets or ():
         if name not in ("all", "default", *TOOLSETS):
-            raise ValueError(f"there is no toolset {name!r}; toolsets: {', '.join(TOOLSETS)}, default, all")
-        wanted.update(TOOLSETS if name == "all" else PROFILES["default"] if name == "default" else (name,))
+            raise ValueError(
+                f"there is no toolset {name!r}; toolsets: {', '.join(TOOLSETS)}, default, all"
+            )
+        wanted.update(
+            TOOLSETS if name == "all" else PROFILES["default"] if name == "default" else (name,)
+        )
     named = {_undotted(name) for name in tools or ()}
     if unknown := sorted(named - {tool.name for tool in TOOLS}):
         raise ValueError(f"there is no tool {unknown[0]!r}; tools: {_tool_names()}")
@@ -194,12 +226,18 @@ def _chosen(profile: str, toolsets: Sequence[str] | None, tools: Sequence[str] |
 
 def _meant(name: str, named: set[str]) -> Tool:
     """The tool of a name; where there are two, the one whose neighbours are named as well, else the first."""
-    neighbours = {tool.toolset: sum(other.toolset == tool.toolset for other in TOOLS if other.name in named)
-                  for tool in TOOLS}  # fmt: skip
-    return max((tool for tool in TOOLS if tool.name == name), key=lambda tool: neighbours[tool.toolset])
+    neighbours = {
+        tool.toolset: sum(other.toolset == tool.toolset for other in TOOLS if other.name in named)
+        for tool in TOOLS
+    }
+    return max(
+        (tool for tool in TOOLS if tool.name == name), key=lambda tool: neighbours[tool.toolset]
+    )
 
 
-def _named(tools: list[Tool], names: str, prefix: str, rename: Mapping[str, str]) -> dict[str, Tool]:
+def _named(
+    tools: list[Tool], names: str, prefix: str, rename: Mapping[str, str]
+) -> dict[str, Tool]:
     if names not in NAMES:
         raise ValueError(f"there are no {names!r} names; names: {', '.join(NAMES)}")
     rename = {_undotted(tool): name for tool, name in rename.items()}
@@ -211,7 +249,9 @@ def _named(tools: list[Tool], names: str, prefix: str, rename: Mapping[str, str]
         own = tool.dotted if names == "dotted" and tool.dotted else tool.name
         name = prefix + rename.get(tool.name, own)
         if not 0 < len(name) <= LONGEST_NAME or not _ALLOWED[names].issuperset(name):
-            raise ValueError(f"{name!r} cannot name a tool: use 1 to {LONGEST_NAME} letters, digits, '_' or '-'")
+            raise ValueError(
+                f"{name!r} cannot name a tool: use 1 to {LONGEST_NAME} letters, digits, '_' or '-'"
+            )
         if _undotted(name) in spelled:
             raise ValueError(f"two tools would be called {name!r}")
         spelled.add(_undotted(name))

@@ -39,7 +39,11 @@ class Toolset:
         return _blocks({"type": "audio", "data": WAV, "mimeType": "audio/wav"})
 
     def test_embedded_resource(self, context: Context, arguments: dict[str, Any]) -> Answer:
-        return _blocks(_embedded("test://embedded-resource", "text/plain", "This is an embedded resource content."))
+        return _blocks(
+            _embedded(
+                "test://embedded-resource", "text/plain", "This is an embedded resource content."
+            )
+        )
 
     def test_multiple_content_types(self, context: Context, arguments: dict[str, Any]) -> Answer:
         data = json.dumps({"test": "data", "value": 123})
@@ -96,7 +100,12 @@ def _call_tool(dispatcher: Dispatcher, request: Request) -> Result:
 def _list_resources(dispatcher: Dispatcher, request: Request) -> Result:
     result = dispatcher._list_resources(request)
     listed = [
-        {"uri": uri, "name": uri, "description": "For the conformance suite.", "mimeType": content["mimeType"]}
+        {
+            "uri": uri,
+            "name": uri,
+            "description": "For the conformance suite.",
+            "mimeType": content["mimeType"],
+        }
         for uri, content in _RESOURCES.items()
     ]
     return {**result, "resources": [*listed, *result["resources"]]}
@@ -104,7 +113,11 @@ def _list_resources(dispatcher: Dispatcher, request: Request) -> Result:
 
 def _list_templates(dispatcher: Dispatcher, request: Request) -> Result:
     result = dispatcher._list_templates(request)
-    template = {"uriTemplate": "test://template/{id}/data", "name": "template", "mimeType": "application/json"}
+    template = {
+        "uriTemplate": "test://template/{id}/data",
+        "name": "template",
+        "mimeType": "application/json",
+    }
     return {**result, "resourceTemplates": [template, *result["resourceTemplates"]]}
 
 
@@ -141,7 +154,10 @@ def _list_prompts(dispatcher: Dispatcher, request: Request) -> Result:
         {
             "name": name,
             "description": "For the conformance suite.",
-            "arguments": [{"name": argument, "description": argument, "required": True} for argument in arguments],
+            "arguments": [
+                {"name": argument, "description": argument, "required": True}
+                for argument in arguments
+            ],
         }
         for name, (arguments, _) in _PROMPTS.items()
     ]
@@ -164,7 +180,9 @@ _PROMPTS: dict[str, tuple[tuple[str, ...], Callable[[dict[str, str]], list[dict[
     "test_simple_prompt": ((), lambda given: [_text("This is a simple prompt for testing.")]),
     "test_prompt_with_arguments": (
         ("arg1", "arg2"),
-        lambda given: [_text(f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'")],
+        lambda given: [
+            _text(f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'")
+        ],
     ),
     "test_prompt_with_embedded_resource": (
         ("resourceUri",),

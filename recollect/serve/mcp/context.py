@@ -156,8 +156,12 @@ class LocalLibrary:
                 self._library = opened(self.home, self.user)
             if self._library is None:
                 home = place(self.home)
-                where = "that database" if isinstance(home, str) else home  # its address has a password
-                raise ToolError(f"Database not found: no library in {where}. Make one with: recollect import PATH")
+                where = (
+                    "that database" if isinstance(home, str) else home
+                )  # its address has a password
+                raise ToolError(
+                    f"Database not found: no library in {where}. Make one with: recollect import PATH"
+                )
             return self._library
 
     def close(self) -> None:

@@ -65,7 +65,11 @@ class Toolset:
         wanted = parse(arguments)
         if (path := _other_database(context)) is not None:
             matches: Sequence[Match] = _foreign(path).recent(
-                wanted.query, roles=wanted.roles, after=wanted.after, before=wanted.before, limit=wanted.limit
+                wanted.query,
+                roles=wanted.roles,
+                after=wanted.after,
+                before=wanted.before,
+                limit=wanted.limit,
             )
         else:
             with context.library() as library:
@@ -95,12 +99,14 @@ def _recent(context: Context, library: Library, wanted: Wanted) -> list[Candidat
     while True:
         found = library.recent(
             wanted.query, roles=wanted.roles, after=wanted.after, before=wanted.before, limit=limit
-        )  # fmt: skip
+        )
         closed = _for_people(library, found) if context.agent else set()
         if closed and context.hides:
             shown = [match for match in found if match.key not in closed]
         else:
-            shown = [match._replace(content=MASK) if match.key in closed else match for match in found]
+            shown = [
+                match._replace(content=MASK) if match.key in closed else match for match in found
+            ]
         if len(shown) >= wanted.limit or len(found) < limit or limit >= FARTHEST:
             return shown[: wanted.limit]
         limit *= 4
@@ -143,7 +149,9 @@ def parse(arguments: dict[str, Any]) -> Wanted:
     """The arguments of a call. Raises ToolError naming the one that cannot be used."""
     known = ("query", "roles", "start_date", "end_date", "limit")
     if unknown := [name for name in arguments if name not in known]:
-        raise ToolError(f"Error: Unknown argument: {_quoted(unknown[0])}. Allowed: {', '.join(known)}.")
+        raise ToolError(
+            f"Error: Unknown argument: {_quoted(unknown[0])}. Allowed: {', '.join(known)}."
+        )
     given = {name: value for name, value in arguments.items() if value is not None and value != ""}
     return Wanted(
         query=_query(given.get("query")),
@@ -189,7 +197,9 @@ def _date(given: dict[str, Any], name: str, *, end: bool) -> datetime | None:
         return text.bound(value, end=end)
     except ValueError as error:
         example = "2024-01-15 or 2024-01-15T14:30:00"
-        raise ToolError(f"Error: Invalid {name}: {_quoted(value)}. Expected ISO 8601, e.g. {example}.") from error
+        raise ToolError(
+            f"Error: Invalid {name}: {_quoted(value)}. Expected ISO 8601, e.g. {example}."
+        ) from error
 
 
 def _limit(value: Any) -> int:
@@ -198,7 +208,9 @@ def _limit(value: Any) -> int:
             value = float(value)
         except ValueError:
             value = None if value.strip() else DEFAULT_LIMIT
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or value != value:  # NaN is not itself
+    if (
+        not isinstance(value, (int, float)) or isinstance(value, bool) or value != value
+    ):  # NaN is not itself
         raise ToolError("Error: Invalid limit: expected an integer.")
     return int(min(max(value, 1), MOST_MESSAGES))
 

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import os
 
-from recollect.serve.mcp import bus_tools, knowledge_tools, memory_tools, research_tools, source_tools
+from recollect.serve.mcp import (
+    bus_tools,
+    knowledge_tools,
+    memory_tools,
+    research_tools,
+    source_tools,
+)
 from recollect.serve.mcp.tool import READS_ONLY, Tool
 
 # Contract 0: the name, the description and the schema are its own words.
@@ -59,9 +65,13 @@ CONVERSATION_SEARCH = Tool(
 )
 
 TOOLS: tuple[Tool, ...] = (
-    CONVERSATION_SEARCH, *bus_tools.TOOLS, *knowledge_tools.TOOLS, *source_tools.TOOLS, *memory_tools.TOOLS,
+    CONVERSATION_SEARCH,
+    *bus_tools.TOOLS,
+    *knowledge_tools.TOOLS,
+    *source_tools.TOOLS,
+    *memory_tools.TOOLS,
     *research_tools.TOOLS,
-)  # fmt: skip
+)
 """In the order in which they are listed."""
 
 TOOLSETS = tuple(dict.fromkeys(tool.toolset for tool in TOOLS))
@@ -76,7 +86,9 @@ PROFILES: dict[str, tuple[str, ...]] = {
 LEFT_OUT: dict[str, tuple[str, ...]] = {"default": ("timeline", "forget")}
 """Tools that a profile has not, though it has their toolset: every agent pays for those of `default` in tokens."""
 
-if os.environ.get("RECOLLECT_CONFORMANCE"):  # what the official conformance suite asks for; nobody else sees it
+if os.environ.get(
+    "RECOLLECT_CONFORMANCE"
+):  # what the official conformance suite asks for; nobody else sees it
     from recollect.serve.mcp import conformance_tools
 
     TOOLS += conformance_tools.TOOLS

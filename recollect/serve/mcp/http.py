@@ -53,7 +53,7 @@ from recollect.serve.mcp.protocol import (
     failure,
     is_id,
     is_stateless,
-)  # fmt: skip
+)
 from recollect.serve.mcp.streams import Stream
 
 HEADER_MISMATCH = -32020
@@ -64,15 +64,22 @@ MOMENT = 0.05  # seconds in which most calls are answered: before, nobody looks 
 PATIENCE = 5.0  # seconds until a client that reads streams is given one
 TICK = 1.0
 ALIVE_SECONDS = 15.0
-LIFE_SECONDS = 600.0  # of a stream that listens; the client comes back, and its key is checked again
+LIFE_SECONDS = (
+    600.0  # of a stream that listens; the client comes back, and its key is checked again
+)
 _VERSION, _METHOD, _NAME = "mcp-protocol-version", "mcp-method", "mcp-name"
 # Which part of a request's params Mcp-Name repeats.
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=")
 _STATUSES = {
-    PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID_PARAMS: 400, HEADER_MISMATCH: 400, UNSUPPORTED_VERSION: 400,
-    METHOD_NOT_FOUND: 404, TOO_BUSY: 429,
-}  # fmt: skip
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    INVALID_PARAMS: 400,
+    HEADER_MISMATCH: 400,
+    UNSUPPORTED_VERSION: 400,
+    METHOD_NOT_FOUND: 404,
+    TOO_BUSY: 429,
+}
 _EVENTS = "text/event-stream"
 _JSON = "application/json"
 _STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -115,7 +122,10 @@ def _answer(method: str, caller: Caller) -> Response:
 
 
 PATHS = ("/mcp", "/mcp/{profile}")
-ROUTES = [Route(path, Endpoint(), methods=["POST", "GET", "DELETE"], include_in_schema=False) for path in PATHS]
+ROUTES = [
+    Route(path, Endpoint(), methods=["POST", "GET", "DELETE"], include_in_schema=False)
+    for path in PATHS
+]
 router.routes.extend(ROUTES)
 for _path in PATHS:
     router.add_websocket_route(f"{_path}/ws", websocket.endpoint)
@@ -144,7 +154,9 @@ def _listen(caller: Caller) -> Response:
     if session is None:
         raise _no_session()
     counted = caller.server.connection(caller.user)
-    broken_off = caller.server.kept.find(caller.user, session.key, caller.headers.get("last-event-id") or "")
+    broken_off = caller.server.kept.find(
+        caller.user, session.key, caller.headers.get("last-event-id") or ""
+    )
 
     async def events() -> AsyncIterator[bytes]:
         with counted:
@@ -181,7 +193,11 @@ async def _events(stream: Stream, known: int) -> AsyncIterator[bytes]:
         if await stream.changed(known, TICK):
             for message in stream.messages[known:]:
                 known += 1
-                yield b"id: %s-%d\nevent: message\ndata: %s\n\n" % (stream.id.encode(), known, message)
+                yield b"id: %s-%d\nevent: message\ndata: %s\n\n" % (
+                    stream.id.encode(),
+                    known,
+                    message,
+                )
             if stream.done:
                 return
         elif time.monotonic() >= quiet_until:
@@ -237,7 +253,9 @@ class _Post:
         if not self._stateless:
             return
         if not isinstance(message, dict) or not isinstance(message.get("method"), str):
-            raise RpcError(INVALID_REQUEST, "Invalid request: one request or notification is posted at a time")
+            raise RpcError(
+                INVALID_REQUEST, "Invalid request: one request or notification is posted at a time"
+            )
         if "id" not in message:
             if version not in STATELESS_VERSIONS:
                 raise _unsupported(version)
@@ -250,7 +268,10 @@ class _Post:
         if not isinstance(meta, dict) or VERSION_KEY not in meta or CAPABILITIES_KEY not in meta:
             if version is not None and version not in STATELESS_VERSIONS:
                 raise _unsupported(version)
-            raise RpcError(INVALID_PARAMS, f"Invalid params: '_meta' needs {VERSION_KEY} and {CAPABILITIES_KEY}")
+            raise RpcError(
+                INVALID_PARAMS,
+                f"Invalid params: '_meta' needs {VERSION_KEY} and {CAPABILITIES_KEY}",
+            )
         assert isinstance(params, dict)
         if version is None or version != meta[VERSION_KEY]:
             raise _mismatch(_VERSION, "the version")
@@ -275,7 +296,11 @@ class _Post:
 
     async def _answer_to(self, message: Any) -> Response:
         caller = self._caller
-        begins = isinstance(message, dict) and message.get("method") == "initialize" and not self._stateless
+        begins = (
+            isinstance(message, dict)
+            and message.get("method") == "initialize"
+            and not self._stateless
+        )
         if caller.key is not None and not begins:
             self._use_session(caller.key)
         caller.take_key_argument(message)
@@ -284,7 +309,12 @@ class _Post:
             return Response(status_code=202)
         if takes_long(message):
             return _Call(
-                caller, self._dispatcher(), message, json=self._json, events=self._events, stateless=self._stateless
+                caller,
+                self._dispatcher(),
+                message,
+                json=self._json,
+                events=self._events,
+                stateless=self._stateless,
             )
         dispatcher = self._dispatcher()
         done = Done.of(dispatcher.handle(message, caller.context()))
@@ -295,16 +325,21 @@ class _Post:
 
     def _use_session(self, key: str) -> None:
         sessions, user = self._caller.server.sessions, self._caller.user
-        self._caller.session = sessions.named(user, key) if self._stateless else sessions.get(user, key)
+        self._caller.session = (
+            sessions.named(user, key) if self._stateless else sessions.get(user, key)
+        )
         if self._caller.session is None:
             raise _no_session()
 
     def _begin(self, message: dict[str, Any], dispatcher: Dispatcher) -> dict[str, str]:
         caller = self._caller
         session = caller.server.sessions.new(
-            caller.user, caller.key or "", client=dispatcher.client, version=dispatcher.version,
+            caller.user,
+            caller.key or "",
+            client=dispatcher.client,
+            version=dispatcher.version,
             profile=dispatcher.catalog.profile,
-        )  # fmt: skip
+        )
         session.prefer({**preferences(message["params"].get("config")), **caller.config})
         return {"Mcp-Session-Id": session.key}
 
@@ -321,7 +356,11 @@ class _Post:
     def _take_notification(self, message: dict[str, Any]) -> None:
         """Of all that a client may tell, only one thing matters: that it does not want an answer any more."""
         session, params = self._caller.session, message.get("params")
-        if message.get("method") == "notifications/cancelled" and session is not None and isinstance(params, dict):
+        if (
+            message.get("method") == "notifications/cancelled"
+            and session is not None
+            and isinstance(params, dict)
+        ):
             request_id = params.get("requestId")
             call = session.calls.get(request_id) if is_id(request_id) else None
             if call is not None:
@@ -330,7 +369,9 @@ class _Post:
     def _written(self, body: bytes, status: int, headers: dict[str, str]) -> Response:
         if self._json or status != 200:
             return Response(body, status, headers, _JSON)
-        return Response(b"event: message\ndata: %s\n\n" % body, 200, {**_STREAM_HEADERS, **headers}, _EVENTS)
+        return Response(
+            b"event: message\ndata: %s\n\n" % body, 200, {**_STREAM_HEADERS, **headers}, _EVENTS
+        )
 
 
 class _Call(Response):
@@ -341,7 +382,14 @@ class _Call(Response):
     """
 
     def __init__(
-        self, caller: Caller, dispatcher: Dispatcher, message: Any, *, json: bool, events: bool, stateless: bool
+        self,
+        caller: Caller,
+        dispatcher: Dispatcher,
+        message: Any,
+        *,
+        json: bool,
+        events: bool,
+        stateless: bool,
     ) -> None:
         self._caller = caller
         self._dispatcher = dispatcher
@@ -365,14 +413,20 @@ class _Call(Response):
     def cancel(self) -> None:
         """Nobody wants the answer any more: what works on it is told so, and it is not sent."""
         self._context.cancel()
-        self._stream.end(encoded(failure(self._id, RpcError(CANCELLED, "The request was cancelled"))))
+        self._stream.end(
+            encoded(failure(self._id, RpcError(CANCELLED, "The request was cancelled")))
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._session is not None and self._id is not None:
             self._session.calls[self._id] = self
         self._caller.server.start(self._work())
         try:
-            if not self._wants_stream and await self._stream.changed(0, MOMENT) and self._stream.done:
+            if (
+                not self._wants_stream
+                and await self._stream.changed(0, MOMENT)
+                and self._stream.done
+            ):
                 await self._whole()(scope, receive, send)
             else:
                 await self._answer_while_there(scope, receive, send)
@@ -395,7 +449,9 @@ class _Call(Response):
 
     async def _work(self) -> None:
         try:
-            done = await self._caller.server.work(self._caller, self._dispatcher, self._message, self._context)
+            done = await self._caller.server.work(
+                self._caller, self._dispatcher, self._message, self._context
+            )
             self._done = done
             if done.body is None and self._id is not None:
                 self.cancel()
@@ -405,20 +461,28 @@ class _Call(Response):
                 if self._session.calls.get(self._id) is self:
                     del self._session.calls[self._id]
                 if self._kept:
-                    self._caller.server.kept.ended(self._caller.user, self._session.key, self._stream)
+                    self._caller.server.kept.ended(
+                        self._caller.user, self._session.key, self._stream
+                    )
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._wants_stream and await self._is_soon():
             await self._whole()(scope, receive, send)
         else:
-            await StreamingResponse(self._streamed(), headers=_STREAM_HEADERS, media_type=_EVENTS).stream_response(send)
+            await StreamingResponse(
+                self._streamed(), headers=_STREAM_HEADERS, media_type=_EVENTS
+            ).stream_response(send)
 
     async def _is_soon(self) -> bool:
         """Wait for the answer, unless the client reads a stream and it takes long or there is news of it."""
         ends = time.monotonic() + PATIENCE
         while not self._stream.done:
             await self._stream.changed(0, TICK)
-            if self._events and not self._stream.done and (self._stream.messages or time.monotonic() >= ends):
+            if (
+                self._events
+                and not self._stream.done
+                and (self._stream.messages or time.monotonic() >= ends)
+            ):
                 return False
         return True
 
@@ -467,7 +531,9 @@ def _wants_progress(message: Any) -> bool:
 def accepted(header: str | None) -> tuple[bool, bool]:
     """Whether a client reads JSON, and whether it reads streams. One that says nothing reads JSON."""
     kinds = {part.partition(";")[0].strip().lower() for part in (header or _JSON).split(",")}
-    return not kinds.isdisjoint((_JSON, "application/*", "*/*")), not kinds.isdisjoint((_EVENTS, "text/*", "*/*"))
+    return not kinds.isdisjoint((_JSON, "application/*", "*/*")), not kinds.isdisjoint(
+        (_EVENTS, "text/*", "*/*")
+    )
 
 
 def _of_stateless_era(message: Any) -> bool:
@@ -479,7 +545,9 @@ def _of_stateless_era(message: Any) -> bool:
 
 def _is_told(message: Any) -> bool:
     """Whether a message is a notification, which gets no answer."""
-    return isinstance(message, dict) and isinstance(message.get("method"), str) and "id" not in message
+    return (
+        isinstance(message, dict) and isinstance(message.get("method"), str) and "id" not in message
+    )
 
 
 def _decoded(value: str | None) -> str | None:

@@ -26,8 +26,16 @@ RESULTS = 20
 MOST_RESULTS = 100
 COMPACT = "compact"
 _COMPACT_FACTS = (
-    "source", "score", "created_at", "last_modified", "version", "tags", "media_type", "sender", "loc",
-)  # fmt: skip
+    "source",
+    "score",
+    "created_at",
+    "last_modified",
+    "version",
+    "tags",
+    "media_type",
+    "sender",
+    "loc",
+)
 
 
 class Toolset:
@@ -51,7 +59,9 @@ class Toolset:
     def knowledge_get(self, context: Context, arguments: dict[str, Any]) -> Answer:
         given = Given(KNOWLEDGE_GET, arguments)
         id_ = given.id("id")
-        address = read_address(id_) if "source" not in given else None  # an address says the source itself
+        address = (
+            read_address(id_) if "source" not in given else None
+        )  # an address says the source itself
         return get(context, given, address.source if address else given.choice("source"), id_)
 
 
@@ -122,9 +132,16 @@ def sight_of(context: Context) -> str:
 
 
 def search(
-    context: Context, given: Given, sources: Sequence[str], filters: Mapping[str, Any], *,
-    results: int, query: str = "", order: str = "", once: bool = False,
-) -> dict[str, Any]:  # fmt: skip
+    context: Context,
+    given: Given,
+    sources: Sequence[str],
+    filters: Mapping[str, Any],
+    *,
+    results: int,
+    query: str = "",
+    order: str = "",
+    once: bool = False,
+) -> dict[str, Any]:
     """A page of what is found in these sources. With `once`, what the session was given before is left out."""
     query = query or given.name("query")
     session = context.session
@@ -167,17 +184,30 @@ def _compact(context: Context, result: dict[str, Any]) -> dict[str, Any]:
 
 
 def get(
-    context: Context, given: Given, source: str, id_: str, *,
-    default: str = "snippet", page: int = 1, page_size: int = 50,
-) -> Answer:  # fmt: skip
+    context: Context,
+    given: Given,
+    source: str,
+    id_: str,
+    *,
+    default: str = "snippet",
+    page: int = 1,
+    page_size: int = 50,
+) -> Answer:
     """As much of an item as the call asks for."""
     item = named(source, id_)
     with given.told(), context.library() as library:
-        wanted = retrieval(given.object("retrieval") if "retrieval" in given else None, context.config, default)
+        wanted = retrieval(
+            given.object("retrieval") if "retrieval" in given else None, context.config, default
+        )
         if item.message and not wanted.loc:
             wanted = replace(wanted, loc={"message_id": item.message})
         found = library.knowledge.get(
-            source, item.id, _anchored(context, wanted), sight=sight_of(context), page=page, page_size=page_size
+            source,
+            item.id,
+            _anchored(context, wanted),
+            sight=sight_of(context),
+            page=page,
+            page_size=page_size,
         )
     return answered(harmless(found))
 

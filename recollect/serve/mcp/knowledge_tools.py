@@ -16,7 +16,12 @@ ORDERS = ("relevance", "recent")
 
 
 def takes(required: tuple[str, ...], **properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 def text(description: str = "") -> dict[str, Any]:

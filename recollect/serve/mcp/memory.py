@@ -64,7 +64,9 @@ class Toolset:
         anchor = given.name("anchor").strip()
         before, after = (given.within(name, AROUND, 0, MOST_AROUND) for name in ("before", "after"))
         with told(), context.library() as library:
-            found, place = library.memory.timeline(anchor, before=before, after=after, projects=given.texts("projects"))
+            found, place = library.memory.timeline(
+                anchor, before=before, after=after, projects=given.texts("projects")
+            )
         return _text(remembered.timeline_text(found, place))
 
     def forget(self, context: Context, arguments: dict[str, Any]) -> str:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from recollect.serve.mcp.knowledge_tools import NUMBER, one_of, takes, text, texts
 from recollect.serve.mcp.tool import READS_ONLY, Tool
 
-FORGETS = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True, "openWorldHint": False}
+FORGETS = {
+    "readOnlyHint": False,
+    "destructiveHint": True,
+    "idempotentHint": True,
+    "openWorldHint": False,
+}
 
 SEARCH = Tool(
     name="search",
@@ -50,7 +55,9 @@ TIMELINE = Tool(
     name="timeline",
     toolset="memory",
     description="The observations before and after one, or a date.",
-    input_schema=takes(("anchor",), anchor=text("An id or date"), before=NUMBER, after=NUMBER, projects=texts()),
+    input_schema=takes(
+        ("anchor",), anchor=text("An id or date"), before=NUMBER, after=NUMBER, projects=texts()
+    ),
     annotations=READS_ONLY,
 )
 

@@ -32,7 +32,8 @@ SEARCH = Tool(
     description=(
         "Search everything that is remembered: conversations with AI assistants, threads of agents, notes, documents, "
         'recordings, characters and prompts. Takes a question or words; also "phrases", prefix*, AND, OR, NOT, and the '
-        "fields from: in: before: after:. Returns the best first, each with an id for fetch. " + UNTRUSTED
+        "fields from: in: before: after:. Returns the best first, each with an id for fetch. "
+        + UNTRUSTED
     ),
     input_schema=_takes("query", "What to look for."),
     annotations=READS_ONLY,

@@ -43,17 +43,23 @@ def uri_of(conversation: str, start: int = 0) -> str:
     return f"{path}?start={start}" if start else path
 
 
-def listing(context: Context, start: int, size: int, everything: bool) -> tuple[list[dict[str, Any]], int]:
+def listing(
+    context: Context, start: int, size: int, everything: bool
+) -> tuple[list[dict[str, Any]], int]:
     """Some conversations, or some of everything, last changed first, and how many there are in all."""
     found, total = _summaries(context, start, size, SOURCES if everything else (CONVERSATION,))
     shown = [_listed(summary) for summary in found]
     if everything and not start:
         about = "The types of the library's media, with how many there are of each."
-        shown.append({"uri": TYPES, "name": "Types of media", "description": about, "mimeType": JSON})
+        shown.append(
+            {"uri": TYPES, "name": "Types of media", "description": about, "mimeType": JSON}
+        )
     return shown, min(total, LIMITS.page_offset)
 
 
-def _summaries(context: Context, start: int, size: int, sources: tuple[str, ...]) -> tuple[list[Summary], int]:
+def _summaries(
+    context: Context, start: int, size: int, sources: tuple[str, ...]
+) -> tuple[list[Summary], int]:
     try:
         with context.library() as library:
             return library.conversations(limit=size, offset=start, sources=sources)
@@ -79,7 +85,11 @@ def read(context: Context, uri: str, everything: bool) -> Read | None:
     """A conversation, or anything else, as Markdown; None when the address leads to nothing that may be read."""
     if uri == TYPES and everything:
         return Read(_types(context), JSON)
-    item = read_address(uri) if (asked := _asked(uri)) is None else Address(CHATS, asked[0], start=asked[1])
+    item = (
+        read_address(uri)
+        if (asked := _asked(uri)) is None
+        else Address(CHATS, asked[0], start=asked[1])
+    )
     if item is None or not (everything or item.source == CHATS):
         return None
     try:
@@ -137,7 +147,12 @@ def _asked(uri: str) -> tuple[str, int] | None:
         return None
     start = given.pop("start", ["0"])[-1]
     conversation = unquote(parts.path.removeprefix("/"))
-    if (parts.scheme, parts.netloc.lower()) != (SCHEME, KIND) or not conversation or "/" in parts.path[1:] or given:
+    if (
+        (parts.scheme, parts.netloc.lower()) != (SCHEME, KIND)
+        or not conversation
+        or "/" in parts.path[1:]
+        or given
+    ):
         return None
     return (conversation, int(start)) if re.fullmatch(r"[0-9]{1,9}", start) else None
 
@@ -177,7 +192,9 @@ def _message(context: Context, passage: Passage) -> str:
         if context.hides:
             return ""
         content = MASK
-    who = _one_line(passage.role or "unknown") + (f" ({_one_line(passage.author)})" if passage.author else "")
+    who = _one_line(passage.role or "unknown") + (
+        f" ({_one_line(passage.author)})" if passage.author else ""
+    )
     when = f" · {iso(passage.created_at)}" if passage.created_at else ""
     return f"## {who}{when}\n\n{_quoted(truncate(content, MESSAGE_LENGTH))}"
 

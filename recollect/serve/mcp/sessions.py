@@ -39,9 +39,22 @@ class Call(Protocol):
 class Session:
     """One client of one user. Safe to use from any thread."""
 
-    __slots__ = ("_lock", "_queries", "_seen", "calls", "client", "defaults", "key", "profile", "used", "version")
+    __slots__ = (
+        "_lock",
+        "_queries",
+        "_seen",
+        "calls",
+        "client",
+        "defaults",
+        "key",
+        "profile",
+        "used",
+        "version",
+    )
 
-    def __init__(self, key: str = "", *, client: str = "", version: str = "", profile: str = "") -> None:
+    def __init__(
+        self, key: str = "", *, client: str = "", version: str = "", profile: str = ""
+    ) -> None:
         self.key = key
         self.client = client
         """What the client called itself when the session began."""
@@ -80,7 +93,9 @@ class Session:
         """Remember what an answer held: that alone, not what was found and left out."""
         with self._lock:
             known = set(self._seen)
-            self._seen.extend(mark for uri in dict.fromkeys(uris) if (mark := hash(uri)) not in known)
+            self._seen.extend(
+                mark for uri in dict.fromkeys(uris) if (mark := hash(uri)) not in known
+            )
             if (over := len(self._seen) - MOST_SEEN) > 0:
                 del self._seen[:over]
 
@@ -108,9 +123,12 @@ class Sessions:
     many, of all users or of one, that which was not used for longest is. Safe to use from any thread."""
 
     def __init__(
-        self, most: int | None = None, each_user: int | None = None, seconds: float | None = None,
+        self,
+        most: int | None = None,
+        each_user: int | None = None,
+        seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._most = LIMITS.mcp_sessions if most is None else most
         self._each_user = LIMITS.mcp_sessions_each_user if each_user is None else each_user
         self._seconds = LIMITS.mcp_session_seconds if seconds is None else seconds

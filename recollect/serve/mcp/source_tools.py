@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 PLACES = ("both", "title", "message")
 FORMATS = ("text", "srt", "vtt", "json")
 FIELDS = ("name", "details", "system_prompt", "user_prompt", "author", "keywords")
-CHANGES = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": False}
+CHANGES = {
+    "readOnlyHint": False,
+    "destructiveHint": True,
+    "idempotentHint": False,
+    "openWorldHint": False,
+}
 RETRIEVAL = {"type": "object", "description": "See knowledge_get."}
 
 
@@ -65,28 +70,58 @@ MEDIA_SEARCH = _search(
     date_to=text(),
     order_by=one_of(*ORDERS),
 )
-MEDIA_GET = _get("media", "a media item", "The text of a media item, or a part of it.", "media_id", retrieval=RETRIEVAL)
+MEDIA_GET = _get(
+    "media",
+    "a media item",
+    "The text of a media item, or a part of it.",
+    "media_id",
+    retrieval=RETRIEVAL,
+)
 MEDIA_TRANSCRIPT = Tool(
     name="media_transcript",
     dotted="media.transcript",
     toolset="sources",
     description="What is said in a recording.",
-    input_schema=takes(("media_id",), media_id=text(), format=one_of(*FORMATS), include_timestamps={"type": "boolean"}),
+    input_schema=takes(
+        ("media_id",),
+        media_id=text(),
+        format=one_of(*FORMATS),
+        include_timestamps={"type": "boolean"},
+    ),
     annotations=READS_ONLY,
 )
 CHATS_SEARCH = _search(
-    "chats", "Search messages and titles of chats.", by=one_of(*PLACES), character_id=text(), sender=text()
+    "chats",
+    "Search messages and titles of chats.",
+    by=one_of(*PLACES),
+    character_id=text(),
+    sender=text(),
 )
 CHATS_GET = _get(
-    "chats", "a chat", "The messages of a chat, page by page.", "conversation_id",
-    page=NUMBER, page_size=NUMBER, retrieval=RETRIEVAL,
-)  # fmt: skip
+    "chats",
+    "a chat",
+    "The messages of a chat, page by page.",
+    "conversation_id",
+    page=NUMBER,
+    page_size=NUMBER,
+    retrieval=RETRIEVAL,
+)
 CHARACTERS_SEARCH = _search("characters", "Search character cards by text or tags.")
 CHARACTERS_GET = _get("characters", "a character", "The fields of a card.", "character_id")
 PROMPTS_SEARCH = _search("prompts", "Search the user's saved prompts.", fields=texts(*FIELDS))
 PROMPTS_GET = _get("prompts", "a prompt", "The fields of a prompt.", "prompt_id_or_name")
 
 TOOLS = (
-    NOTES_SEARCH, NOTES_GET, NOTES_WRITE, MEDIA_SEARCH, MEDIA_GET, MEDIA_TRANSCRIPT, CHATS_SEARCH, CHATS_GET,
-    CHARACTERS_SEARCH, CHARACTERS_GET, PROMPTS_SEARCH, PROMPTS_GET,
-)  # fmt: skip
+    NOTES_SEARCH,
+    NOTES_GET,
+    NOTES_WRITE,
+    MEDIA_SEARCH,
+    MEDIA_GET,
+    MEDIA_TRANSCRIPT,
+    CHATS_SEARCH,
+    CHATS_GET,
+    CHARACTERS_SEARCH,
+    CHARACTERS_GET,
+    PROMPTS_SEARCH,
+    PROMPTS_GET,
+)

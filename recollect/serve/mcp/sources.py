@@ -56,7 +56,9 @@ class Toolset:
 
     def notes_write(self, context: Context, arguments: dict[str, Any]) -> Answer:
         given = Given(NOTES_WRITE, arguments)
-        fields: dict[str, Any] = {name: given.text(name) for name in ("title", "content") if name in given}
+        fields: dict[str, Any] = {
+            name: given.text(name) for name in ("title", "content") if name in given
+        }
         if "keywords" in given:
             fields["keywords"] = given.texts("keywords")
         id_ = given.id("note_id") if "note_id" in given else ""
@@ -67,13 +69,17 @@ class Toolset:
             raise given.wrong("version needs note_id.")
         with given.told(), context.library(create=True) as library:
             if id_:
-                return _written(library.knowledge.edit("notes", named("notes", id_).id, fields, version))
+                return _written(
+                    library.knowledge.edit("notes", named("notes", id_).id, fields, version)
+                )
             return _written(library.knowledge.create("notes", fields))
 
     # -- media ---
 
     def media_search(self, context: Context, arguments: dict[str, Any]) -> Answer:
-        return _found(context, MEDIA_SEARCH, arguments, "media", "media_types", "date_from", "date_to")
+        return _found(
+            context, MEDIA_SEARCH, arguments, "media", "media_types", "date_from", "date_to"
+        )
 
     def media_get(self, context: Context, arguments: dict[str, Any]) -> Answer:
         given = Given(MEDIA_GET, arguments)
@@ -82,7 +88,9 @@ class Toolset:
     def media_transcript(self, context: Context, arguments: dict[str, Any]) -> Answer:
         given = Given(MEDIA_TRANSCRIPT, arguments)
         id_, format_ = given.id("media_id"), given.choice("format", "text")
-        timed = given.flag("include_timestamps") if "include_timestamps" in given else format_ == "json"
+        timed = (
+            given.flag("include_timestamps") if "include_timestamps" in given else format_ == "json"
+        )
         with given.told(), context.library() as library:
             content = library.knowledge.transcript(named("media", id_).id, format_, timed)
         shown = _cut(content)
@@ -123,7 +131,9 @@ class Toolset:
         return get(context, given, "prompts", given.id("prompt_id_or_name"), default="full")
 
 
-def _found(context: Context, tool: Tool, arguments: dict[str, Any], source: str, *filters: str) -> Answer:
+def _found(
+    context: Context, tool: Tool, arguments: dict[str, Any], source: str, *filters: str
+) -> Answer:
     given = Given(tool, arguments)
     order = given.choice("order_by", "") if "order_by" in tool.input_schema["properties"] else ""
     narrowed = {source: {name: arguments[name] for name in filters if name in given}}
@@ -139,8 +149,13 @@ def _cut(content: Any) -> Any:
 
 def _written(note: Summary) -> Answer:
     about = {
-        "id": note.id, "source": "notes", "title": note.title, "uri": uri_of(note.source, note.id),
-        "version": note.version, "created_at": iso(note.created_at), "last_modified": iso(note.updated_at),
+        "id": note.id,
+        "source": "notes",
+        "title": note.title,
+        "uri": uri_of(note.source, note.id),
+        "version": note.version,
+        "created_at": iso(note.created_at),
+        "last_modified": iso(note.updated_at),
         "tags": tags_of(note.metadata) or None,
-    }  # fmt: skip
+    }
     return answered(harmless(about))

@@ -75,9 +75,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "type": _words,
         "help": f"only these: {', '.join(TOOLSETS)}, default, all",
     },
-    "--tools": {"metavar": "A,B", "type": _words, "help": "only these tools, or these besides the toolsets"},
+    "--tools": {
+        "metavar": "A,B",
+        "type": _words,
+        "help": "only these tools, or these besides the toolsets",
+    },
     "--read-only": {"action": "store_true", "default": False, "help": "no tool that writes"},
-    "--names": {"choices": NAMES, "default": NAMES[0], "help": "how names are listed (default: underscore)"},
+    "--names": {
+        "choices": NAMES,
+        "default": NAMES[0],
+        "help": "how names are listed (default: underscore)",
+    },
     "--tool-prefix": {
         "dest": "prefix",
         "metavar": "PREFIX",
@@ -109,7 +117,9 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"recollect mcp: {error}\n")
         return 2
     if sys.stdin is not None and sys.stdin.isatty():
-        sys.stderr.write("Waiting for an MCP client on standard input; `recollect mcp --help` shows how to add one.\n")
+        sys.stderr.write(
+            "Waiting for an MCP client on standard input; `recollect mcp --help` shows how to add one.\n"
+        )
     sys.stdout = sys.stderr
     if not serve(catalog, local):
         os._exit(0)  # a search that nobody waits for must not keep the process
@@ -183,7 +193,9 @@ def _log_to_standard_error() -> None:
     """Once there is a call: nothing is logged before, and a session may end without one."""
     import logging
 
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
+    )
 
 
 # -- the connection --------------------------------------------------------
@@ -193,7 +205,10 @@ class Connection:
     """One client: its lines go into `receive`, its answers out through `send`. Each call has a context of its own."""
 
     def __init__(
-        self, dispatcher: Dispatcher, send: Callable[[Any], None], context: Callable[[Notify], Context]
+        self,
+        dispatcher: Dispatcher,
+        send: Callable[[Any], None],
+        context: Callable[[Notify], Context],
     ) -> None:
         self._dispatcher = dispatcher
         self._send = send
@@ -232,9 +247,13 @@ class Connection:
     def _start(self, call: _Call) -> None:
         with self._changed:
             if len(self._calls) >= MOST_CALLS:
-                raise RpcError(TOO_BUSY, "Too many calls at once: wait for an answer first", request_id=call.id)
+                raise RpcError(
+                    TOO_BUSY, "Too many calls at once: wait for an answer first", request_id=call.id
+                )
             if call.key in self._calls:
-                raise RpcError(INVALID_REQUEST, "Invalid request: this 'id' is in use", request_id=call.id)
+                raise RpcError(
+                    INVALID_REQUEST, "Invalid request: this 'id' is in use", request_id=call.id
+                )
             self._calls[call.key] = call
             self._taken += 1
             lacking = self._workers < min(WORKERS, self._taken)
@@ -254,7 +273,9 @@ class Connection:
     def _work(self) -> None:
         while True:
             call = self._waiting.get()
-            context = call.context = self._context(lambda *about, call=call: self._notify(call, *about))
+            context = call.context = self._context(
+                lambda *about, call=call: self._notify(call, *about)
+            )
             with self._changed:
                 if not self._is_wanted(call):
                     self._taken -= 1

@@ -6,8 +6,18 @@ TYPE_CHECKING = False  # typing itself is not imported before `initialize` is an
 if TYPE_CHECKING:
     from typing import Any
 
-READS_ONLY = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
-ADDS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
+READS_ONLY = {
+    "readOnlyHint": True,
+    "destructiveHint": False,
+    "idempotentHint": True,
+    "openWorldHint": False,
+}
+ADDS = {
+    "readOnlyHint": False,
+    "destructiveHint": False,
+    "idempotentHint": False,
+    "openWorldHint": False,
+}
 """What a tool does that writes, and neither changes nor removes what is there."""
 
 

@@ -17,7 +17,15 @@ from recollect.serve import limits
 from recollect.serve.answers import encoded
 from recollect.serve.mcp.calls import Caller, takes_long
 from recollect.serve.mcp.context import Context
-from recollect.serve.mcp.protocol import INVALID_REQUEST, TOO_BUSY, Dispatcher, RpcError, decode, failure, is_id
+from recollect.serve.mcp.protocol import (
+    INVALID_REQUEST,
+    TOO_BUSY,
+    Dispatcher,
+    RpcError,
+    decode,
+    failure,
+    is_id,
+)
 from recollect.serve.mcp.sessions import Session
 
 SUBPROTOCOL = "mcp"
@@ -58,7 +66,9 @@ class _Connection:
         self._outbox: asyncio.Queue[str] = asyncio.Queue()
         self._calls: dict[Any, Context] = {}
         key = caller.key
-        caller.session = Session() if key is None else caller.server.sessions.named(caller.user, key)
+        caller.session = (
+            Session() if key is None else caller.server.sessions.named(caller.user, key)
+        )
 
     async def write(self) -> None:
         while True:
@@ -110,9 +120,13 @@ class _Connection:
 
     def _start(self, message: Any, request_id: Any) -> None:
         if len(self._calls) >= MOST_CALLS:
-            raise RpcError(TOO_BUSY, "Too many calls at once: wait for an answer first", request_id=request_id)
+            raise RpcError(
+                TOO_BUSY, "Too many calls at once: wait for an answer first", request_id=request_id
+            )
         if request_id in self._calls:
-            raise RpcError(INVALID_REQUEST, "Invalid request: this 'id' is in use", request_id=request_id)
+            raise RpcError(
+                INVALID_REQUEST, "Invalid request: this 'id' is in use", request_id=request_id
+            )
         self._caller.take_key_argument(message)
         context = self._caller.context(self._notify)
         key = object() if request_id is None else request_id

@@ -48,7 +48,9 @@ def search(
     with access.read(BUS) as library:
         try:
             page = library.exact(
-                query, conversations=(thread_id,) if thread_id else (), limit=clamped(limit, 1, LIMITS.page_size)
+                query,
+                conversations=(thread_id,) if thread_id else (),
+                limit=clamped(limit, 1, LIMITS.page_size),
             )
         except MalformedQuery as error:
             return answer(found | {"warning": str(error)})
@@ -71,7 +73,10 @@ def _result(principal: Principal, hit: Hit) -> dict[str, Any]:
     status_code=201,
     responses={
         201: {"model": schemas.Thread},
-        200: {"model": schemas.Thread, "description": "The thread of that topic was there already."},
+        200: {
+            "model": schemas.Thread,
+            "description": "The thread of that topic was there already.",
+        },
     },
 )
 def open_thread(access: AccessTo, thread: schemas.NewThread) -> Response:
@@ -90,14 +95,19 @@ def list_threads(
     limit: Limit = 50,
     offset: Annotated[int, Query(description="How many to skip.")] = 0,
     scope: Annotated[
-        Literal["bus", "all"], Query(description="Threads of the bus only, or every conversation of the library.")
+        Literal["bus", "all"],
+        Query(description="Threads of the bus only, or every conversation of the library."),
     ] = "bus",
 ) -> Response:
     """Threads, last changed first."""
     limit, offset = clamped(limit, 1, LIMITS.page_size), clamped(offset, 0, LIMITS.page_offset)
     with access.read(BUS) as library:
-        found, total = library.conversations(limit=limit, offset=offset, origins=(BUS,) if scope == BUS else ())
-    return answer({"threads": [_thread(t) for t in found], "total": total, "limit": limit, "offset": offset})
+        found, total = library.conversations(
+            limit=limit, offset=offset, origins=(BUS,) if scope == BUS else ()
+        )
+    return answer(
+        {"threads": [_thread(t) for t in found], "total": total, "limit": limit, "offset": offset}
+    )
 
 
 @router.get("/api/threads/{thread_id:id}/messages", responses={200: {"model": schemas.BusMessages}})
@@ -112,8 +122,16 @@ def list_messages(
         found, last = library.messages_after(
             thread_id, clamped(after_seq, 0, 1 << 53), clamped(limit, 1, LIMITS.page_size)
         )
-    shown = [{**message_shape(access.principal, passage), "thread_id": thread_id} for passage in found]
-    return answer({"messages": shown, "current_seq": last, "has_more": bool(shown) and shown[-1]["seq"] < last})
+    shown = [
+        {**message_shape(access.principal, passage), "thread_id": thread_id} for passage in found
+    ]
+    return answer(
+        {
+            "messages": shown,
+            "current_seq": last,
+            "has_more": bool(shown) and shown[-1]["seq"] < last,
+        }
+    )
 
 
 @router.get("/api/threads/{thread_id:id}", responses={200: {"model": schemas.Thread}})
@@ -135,7 +153,10 @@ def delete_thread(access: AccessTo, thread_id: ThreadId) -> Response:
 @router.post(
     "/api/threads/{thread_id:id}/messages",
     status_code=201,
-    responses={201: {"model": schemas.Posted}, 200: {"model": schemas.Posted, "description": "It was there already."}},
+    responses={
+        201: {"model": schemas.Posted},
+        200: {"model": schemas.Posted, "description": "It was there already."},
+    },
 )
 def post_message(access: AccessTo, thread_id: ThreadId, message: schemas.NewBusMessage) -> Response:
     """Say something in a thread. With an id this may be repeated: the same message is stored once."""

@@ -27,7 +27,13 @@ from recollect.model import Json
 from recollect.serve.access import WRITE, Access, AccessTo
 from recollect.serve.answers import answer
 from recollect.serve.errors import Problem
-from recollect.serve.rest.openai import NAMESPACE, SESSION_LENGTH, problem_with, unharmed, upstream_of
+from recollect.serve.rest.openai import (
+    NAMESPACE,
+    SESSION_LENGTH,
+    problem_with,
+    unharmed,
+    upstream_of,
+)
 from recollect.text import printable, truncate
 
 router = APIRouter(tags=["chat"])
@@ -55,7 +61,9 @@ class ChatAnswer(BaseModel):
     context: str = ""
     summary: str = ""
     execution_time: float = Field(description="Seconds.")
-    session_id: str = Field(description="Sent with the next message, it continues this conversation.")
+    session_id: str = Field(
+        description="Sent with the next message, it continues this conversation."
+    )
     conversation_id: str | None = Field(None, description="Missing where nothing could be saved.")
     message_ids: list[str] = Field(description="The ids of the messages that were saved.")
 
@@ -77,9 +85,12 @@ class _File:
 
     def attachment(self) -> dict[str, Json]:
         kept: dict[str, Json] = {
-            "type": "file", "name": self.name, "media_type": self.type, "bytes": len(self.data),
+            "type": "file",
+            "name": self.name,
+            "media_type": self.type,
+            "bytes": len(self.data),
             "sha256": hashlib.sha256(self.data).hexdigest(),
-        }  # fmt: skip
+        }
         if self.text is not None:
             kept["text"] = self.text[:FILE_TEXT]
         return kept
@@ -121,12 +132,20 @@ _SCHEMA: dict[str, Any] = {
     "required": ["message"],
     "properties": {
         "message": {"type": "string", "minLength": 1, "maxLength": MESSAGE_LENGTH},
-        "model": {"type": "string", "maxLength": MODEL_LENGTH, "description": "Without it, the configured one."},
+        "model": {
+            "type": "string",
+            "maxLength": MODEL_LENGTH,
+            "description": "Without it, the configured one.",
+        },
         "history": {
             "type": "string",
             "description": f"JSON: what was said before, a list of role and content; the last {HISTORY_USED} count.",
         },
-        "files": {"type": "array", "maxItems": FILES, "items": {"type": "string", "format": "binary"}},
+        "files": {
+            "type": "array",
+            "maxItems": FILES,
+            "items": {"type": "string", "format": "binary"},
+        },
         "namespace": {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$", "default": "default"},
         "session_id": {
             "type": "string",
@@ -136,12 +155,16 @@ _SCHEMA: dict[str, Any] = {
         "search_mode": {"type": "string", "enum": list(SEARCH_MODES), "default": "auto"},
     },
 }
-_OPTIONAL = {name: told for name, told in _SCHEMA["properties"].items() if name not in ("message", "files")}
+_OPTIONAL = {
+    name: told for name, told in _SCHEMA["properties"].items() if name not in ("message", "files")
+}
 _JSON_SCHEMA = _SCHEMA | {
     "properties": {
         "message": _SCHEMA["properties"]["message"],
         **{name: {"anyOf": [told, {"type": "null"}]} for name, told in _OPTIONAL.items()},
-        "history": {"anyOf": [{"type": "array", "items": _SAID}, _OPTIONAL["history"], {"type": "null"}]},
+        "history": {
+            "anyOf": [{"type": "array", "items": _SAID}, _OPTIONAL["history"], {"type": "null"}]
+        },
     }
 }
 
@@ -175,12 +198,21 @@ async def chat(access: AccessTo, request: Request) -> Response:
     text = answer_of(said.choices[0].message).passages[-1].content
     seconds = time.perf_counter() - began
     found: dict[str, Json] = {
-        "answer": text, "model": said.model or model, "tool_used": None, "tool_output": None, "context": "",
-        "summary": "", "execution_time": round(seconds, 3),
+        "answer": text,
+        "model": said.model or model,
+        "tool_used": None,
+        "tool_output": None,
+        "context": "",
+        "summary": "",
+        "execution_time": round(seconds, 3),
         "session_id": kept.session if kept else wish.session or str(uuid.uuid4()),
         "message_ids": [kept.question] if kept else [],
-    }  # fmt: skip
-    saved = await unharmed(access, lambda: _keep_answer(access, kept, text, said, model)) if kept else None
+    }
+    saved = (
+        await unharmed(access, lambda: _keep_answer(access, kept, text, said, model))
+        if kept
+        else None
+    )
     if kept and saved:
         found["conversation_id"] = kept.conversation
         found["message_ids"].append(saved)
@@ -197,10 +229,16 @@ async def _wish(request: Request) -> _Wish:
         return await run_in_threadpool(lambda: _checked(_object(body), []))
     if kind not in _FORMS:
         raise Problem(415, f"Send the message as {', '.join(_FORMS)} or application/json.")
-    async with request.form(max_files=FILES, max_fields=20, max_part_size=HISTORY_BYTES * 2) as form:
+    async with request.form(
+        max_files=FILES, max_fields=20, max_part_size=HISTORY_BYTES * 2
+    ) as form:
         fields = {name: value for name, value in form.multi_items() if isinstance(value, str)}
         files = [
-            _File(truncate(value.filename or "file", 200), (value.content_type or "")[:100], await value.read())
+            _File(
+                truncate(value.filename or "file", 200),
+                (value.content_type or "")[:100],
+                await value.read(),
+            )
             for name, value in form.multi_items()
             if name == "files" and isinstance(value, UploadFile) and value.filename
         ]
@@ -263,7 +301,11 @@ def _history(given: Json) -> list[dict[str, str]]:
         _refuse("history", "a list of messages is needed")
     found = []
     for message in given[-HISTORY_USED:]:
-        role, content = (message.get("role"), message.get("content")) if isinstance(message, dict) else (None, None)
+        role, content = (
+            (message.get("role"), message.get("content"))
+            if isinstance(message, dict)
+            else (None, None)
+        )
         if role not in _ROLES or not isinstance(content, str):
             _refuse("history", f"each message needs a role ({', '.join(_ROLES)}) and a content")
         found.append({"role": role, "content": content})
@@ -303,7 +345,9 @@ def _keep_question(access: Access, wish: _Wish) -> _Kept:
 def _before(library: Library, conversation: str) -> list[dict[str, str]]:
     """The last messages of a conversation, as the model is told them."""
     total = library.view(conversation, limit=1).total
-    shown = library.view(conversation, start=max(0, total - HISTORY_USED), limit=HISTORY_USED).messages
+    shown = library.view(
+        conversation, start=max(0, total - HISTORY_USED), limit=HISTORY_USED
+    ).messages
     said = [s.passage for s in shown if s.passage.role in _ROLES and s.passage.kind == "message"]
     room, told = HISTORY_BYTES, []
     for passage in reversed(said):
@@ -336,13 +380,21 @@ async def _ask(access: Access, upstream: Upstream, body: bytes) -> Answer:
     """The model's answer. Raises the Problem that it has."""
     own = [(name, value) for name, value in access.request.headers.raw if name == b"authorization"]
     headers = upstream.headers(own, local=access.principal.credential == "local")
-    headers += [(b"Content-Type", b"application/json"), (b"Accept", b"application/json"), (b"User-Agent", b"recollect")]
+    headers += [
+        (b"Content-Type", b"application/json"),
+        (b"Accept", b"application/json"),
+        (b"User-Agent", b"recollect"),
+    ]
     try:
         response, data = await upstream.read("/chat/completions", headers, body, _ANSWER_BYTES)
     except NoAnswer as error:
         access.service.metrics.upstream_failures.inc()
         raise problem_with(error) from error
-    tape = Tape(response.headers.get("content-type", ""), response.headers.get("content-encoding", ""), _ANSWER_BYTES)
+    tape = Tape(
+        response.headers.get("content-type", ""),
+        response.headers.get("content-encoding", ""),
+        _ANSWER_BYTES,
+    )
     tape.feed(data)
     said = tape.answer(complete=True) if response.is_success else None
     if said is None:
@@ -358,15 +410,23 @@ def _complaint(upstream: Upstream, status: int, headers: Mapping[str, str], data
     try:
         found: Any = json.loads(data)
         while isinstance(found, dict):
-            found = next((found[key] for key in ("error", "message", "detail") if found.get(key)), None)
+            found = next(
+                (found[key] for key in ("error", "message", "detail") if found.get(key)), None
+            )
     except (ValueError, RecursionError):
         found = None
     told = upstream.hidden(" ".join(printable(found).split())) if isinstance(found, str) else ""
     said = f": {truncate(told, _COMPLAINT_LENGTH)}" if told else "."
     if status == 429:
-        return Problem(429, f"The model's server has had too many requests{said}", retry_after=_seconds(headers))
+        return Problem(
+            429,
+            f"The model's server has had too many requests{said}",
+            retry_after=_seconds(headers),
+        )
     if status in (408, 504):
-        return Problem(504, f"The model's server did not answer in time{said}", code="UPSTREAM_TIMEOUT")
+        return Problem(
+            504, f"The model's server did not answer in time{said}", code="UPSTREAM_TIMEOUT"
+        )
     return Problem(502, f"The model's server refused ({status}){said}")
 
 

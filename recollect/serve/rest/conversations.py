@@ -39,7 +39,9 @@ NO_CONVERSATION = "Conversation not found"
 FORMATS = ("json", "txt", "md")
 _TITLE_LENGTH = 50
 
-ConversationId = Annotated[str, Path(description="The conversation's id, percent-encoded.", min_length=1)]
+ConversationId = Annotated[
+    str, Path(description="The conversation's id, percent-encoded.", min_length=1)
+]
 Limit = Annotated[int, Query(description="How many at most; values outside 1 to 200 are clamped.")]
 Offset = Annotated[int, Query(description="How many to skip.")]
 
@@ -80,7 +82,10 @@ def search_messages(
     limit, offset = clamped(limit, 1, LIMITS.page_size), clamped(offset, 0, LIMITS.page_offset)
     with access.read() as library, not_found_as(NO_CONVERSATION):
         found, total = library.finding(text, conversation_id or None, limit, offset)
-    shown = [message_shape(shown_passage(access.principal, passage), document) for document, passage in found]
+    shown = [
+        message_shape(shown_passage(access.principal, passage), document)
+        for document, passage in found
+    ]
     return answer({"messages": shown, "total": total})
 
 
@@ -89,7 +94,10 @@ def search_messages(
     responses={200: {"model": schemas.ConversationDetail}},
 )
 def get_conversation_by_session(
-    access: AccessTo, session_id: Annotated[str, Path(description="The session's id, percent-encoded.", min_length=1)]
+    access: AccessTo,
+    session_id: Annotated[
+        str, Path(description="The session's id, percent-encoded.", min_length=1)
+    ],
 ) -> Response:
     """The conversation of a session, with its messages."""
     with access.read() as library, not_found_as(NO_CONVERSATION):
@@ -125,8 +133,12 @@ def update_conversation(
     access: AccessTo,
     conversation_id: ConversationId,
     title: Annotated[str | None, Query(description="A new title.")] = None,
-    namespace: Annotated[str | None, Query(description="A new namespace.", min_length=1, max_length=500)] = None,
-    tags: Annotated[list[str] | None, Query(description="New tags, instead of all it has; empty for none.")] = None,
+    namespace: Annotated[
+        str | None, Query(description="A new namespace.", min_length=1, max_length=500)
+    ] = None,
+    tags: Annotated[
+        list[str] | None, Query(description="New tags, instead of all it has; empty for none.")
+    ] = None,
 ) -> Response:
     """Change a conversation's title, namespace or tags. What is not given stays as it is."""
     kept = None if tags is None else [tag for tag in tags if tag.strip()]
@@ -139,7 +151,9 @@ def update_conversation(
 def delete_conversation(
     access: AccessTo,
     conversation_id: ConversationId,
-    undo: Annotated[bool, Query(description="Give out what is deleted, so that it can be put back.")] = False,
+    undo: Annotated[
+        bool, Query(description="Give out what is deleted, so that it can be put back.")
+    ] = False,
 ) -> Response:
     """Delete a conversation for good: its messages, and everything that was made of them."""
     done: dict[str, Any] = {"success": True, "conversation_id": conversation_id}
@@ -172,7 +186,9 @@ def restore_conversation(access: AccessTo, conversation: schemas.RestoredConvers
     document = exported(conversation.model_dump())
     with access.write() as library:
         there = library.store.find(document.origin, document.origin_id)
-        if there is not None and export.as_json(library.conversation(there)) != export.as_json(document):
+        if there is not None and export.as_json(library.conversation(there)) != export.as_json(
+            document
+        ):
             raise Conflict("This conversation is in the library, and has changed since the export.")
         restored = there or library.restore(document).id
     return answer({"success": True, "conversation_id": restored}, 200 if there else 201)
@@ -184,7 +200,9 @@ def exported(conversation: dict[str, Any], what: str = "conversation") -> Docume
     found = [*own.read(Entry("export.json", len(written), lambda: io.BytesIO(written)))]
     for problem in found:
         if isinstance(problem, Problem) and problem.failed:
-            raise InvalidInput(f"This is no export of a {what}: {problem.reason} ({problem.where}).")
+            raise InvalidInput(
+                f"This is no export of a {what}: {problem.reason} ({problem.where})."
+            )
     documents = [document for document in found if isinstance(document, Document)]
     if len(documents) != 1:
         raise InvalidInput(f"This is no export of one {what}.")
@@ -201,7 +219,9 @@ def exported(conversation: dict[str, Any], what: str = "conversation") -> Docume
 def export_conversation(
     access: AccessTo,
     conversation_id: ConversationId,
-    format: Annotated[str, Query(description="json, txt or md.", json_schema_extra={"enum": [*FORMATS]})] = "json",
+    format: Annotated[
+        str, Query(description="json, txt or md.", json_schema_extra={"enum": [*FORMATS]})
+    ] = "json",
 ) -> Response:
     """A whole conversation: as JSON from which it can be restored, as plain text, or as Markdown."""
     if format not in FORMATS:
@@ -235,7 +255,13 @@ def create_conversation(access: AccessTo, conversation: schemas.NewConversation)
         there = known_by is not None and library.get_conversation_by_session(known_by) is not None
         if not there:
             _demand_parents(given)
-        wanted = (identity, conversation.session_id, conversation.title, conversation.namespace, conversation.metadata)
+        wanted = (
+            identity,
+            conversation.session_id,
+            conversation.title,
+            conversation.namespace,
+            conversation.metadata,
+        )
         try:
             made = library.create_conversation(*wanted)
         except Conflict:  # or somebody made the very same one at this moment: then it is there now
@@ -260,7 +286,9 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
     """Save an exchange in one call: the conversation of the session is made if there is none, and these
     messages are added to it, all or none."""
     title = _title(interaction.messages) if interaction.title is None else interaction.title
-    passages = [p if p.id else p._replace(id=str(uuid.uuid4())) for p in _passages(interaction.messages)]
+    passages = [
+        p if p.id else p._replace(id=str(uuid.uuid4())) for p in _passages(interaction.messages)
+    ]
     with access.write() as library:
         there = library.get_conversation_by_session(interaction.session_id)
         if there is None:
@@ -283,9 +311,14 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
 @router.post(
     "/conversations/{conversation_id:id}/messages",
     status_code=201,
-    responses={201: {"model": schemas.Saved}, 200: {"model": schemas.Saved, "description": "It was there already."}},
+    responses={
+        201: {"model": schemas.Saved},
+        200: {"model": schemas.Saved, "description": "It was there already."},
+    },
 )
-def add_message(access: AccessTo, conversation_id: ConversationId, message: schemas.NewMessage) -> Response:
+def add_message(
+    access: AccessTo, conversation_id: ConversationId, message: schemas.NewMessage
+) -> Response:
     """Add a message to a conversation. With an id this may be repeated: the same message is stored once."""
     (passage,) = _passages([message])
     passage = passage if passage.id else passage._replace(id=str(uuid.uuid4()))
@@ -293,7 +326,12 @@ def add_message(access: AccessTo, conversation_id: ConversationId, message: sche
         with not_found_as(NO_CONVERSATION):
             library.store.head(conversation_id)
         added = _add(library, conversation_id, [passage])
-    done = {"success": True, "message_id": passage.id, "conversation_id": conversation_id, "created": bool(added)}
+    done = {
+        "success": True,
+        "message_id": passage.id,
+        "conversation_id": conversation_id,
+        "created": bool(added),
+    }
     return answer(done, 201 if added else 200)
 
 
@@ -356,7 +394,9 @@ def _add(library: Library, conversation_id: str, passages: Sequence[Passage]) ->
         added = library.record(conversation_id, new)
     except NotFound:
         raise _no_parent() from None
-    if added != len(new):  # somebody else was faster with one of these ids: then it must be the same message
+    if added != len(
+        new
+    ):  # somebody else was faster with one of these ids: then it must be the same message
         for passage in new:
             _is_there(library, conversation_id, passage)
     return added
@@ -376,13 +416,17 @@ def _is_there(library: Library, conversation_id: str, passage: Passage) -> bool:
         canonical=stored.canonical,
     )
     if again != stored:
-        raise Conflict(f"Message id {passage.id[:80]!r} is already used in this conversation for another one.")
+        raise Conflict(
+            f"Message id {passage.id[:80]!r} is already used in this conversation for another one."
+        )
     return True
 
 
 def _title(messages: Sequence[schemas.NewMessage]) -> str:
     """The beginning of what the user said first. What not everybody may see does not show in a title."""
-    open_to_all = (m for m in messages if m.visibility == "all" and not for_people(m.metadata or {}))
+    open_to_all = (
+        m for m in messages if m.visibility == "all" and not for_people(m.metadata or {})
+    )
     return next((truncate(m.content, _TITLE_LENGTH) for m in open_to_all if m.role == "user"), "")
 
 

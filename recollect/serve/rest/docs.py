@@ -13,7 +13,9 @@ from recollect.serve.console.assets import url
 
 router = APIRouter()
 
-_PAGE = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).from_string("""\
+_PAGE = Environment(
+    autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+).from_string("""\
 <!doctype html>
 <html lang="en">
 <head>
@@ -79,7 +81,9 @@ def _groups(api: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     return groups
 
 
-def _operation(api: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> dict[str, Any]:
+def _operation(
+    api: dict[str, Any], method: str, path: str, operation: dict[str, Any]
+) -> dict[str, Any]:
     shapes = {}
     if body := operation.get("requestBody"):
         shapes["Body"] = _lines(api, _schema(body))
@@ -87,10 +91,13 @@ def _operation(api: dict[str, Any], method: str, path: str, operation: dict[str,
         if status != "default" and (lines := _lines(api, _schema(response))):
             shapes[f"Answer {status}"] = lines
     return {
-        "method": method.upper(), "path": path, "summary": operation.get("summary", ""),
-        "description": operation.get("description", ""), "shapes": shapes,
+        "method": method.upper(),
+        "path": path,
+        "summary": operation.get("summary", ""),
+        "description": operation.get("description", ""),
+        "shapes": shapes,
         "parameters": [_parameter(p) for p in operation.get("parameters", ())],
-    }  # fmt: skip
+    }
 
 
 def _parameter(given: dict[str, Any]) -> dict[str, str]:
@@ -99,7 +106,11 @@ def _parameter(given: dict[str, Any]) -> dict[str, str]:
     if schema.get("default") not in (None, ""):
         facts.append(f"default {schema['default']}")
     told = given.get("description", schema.get("description", ""))
-    return {"name": given["name"], "where": given["in"], "what": " · ".join(filter(None, [told, *facts]))}
+    return {
+        "name": given["name"],
+        "where": given["in"],
+        "what": " · ".join(filter(None, [told, *facts])),
+    }
 
 
 def _schema(holder: dict[str, Any]) -> dict[str, Any]:

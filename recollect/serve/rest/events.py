@@ -16,7 +16,12 @@ router = APIRouter(tags=["events"])
     "/api/events",
     summary="Follow changes",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "The stream."}},
+    responses={
+        200: {
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "description": "The stream.",
+        }
+    },
 )
 async def events(access: AccessTo) -> StreamingResponse:
     """Server-sent events: `ready` at once, then `changed` whenever something in the library was written. The

@@ -28,13 +28,21 @@ class Readiness(BaseModel):
     status: str
 
 
-@router.get("/healthz", summary="Whether the server is there, and its limits", responses={200: {"model": Health}})
+@router.get(
+    "/healthz",
+    summary="Whether the server is there, and its limits",
+    responses={200: {"model": Health}},
+)
 async def healthy(request: Request) -> Response:
     service: Service = request.app.state.service
-    return answer({"status": "ok", "version": __version__, "engine": service.engine, "limits": LIMITS.table()})
+    return answer(
+        {"status": "ok", "version": __version__, "engine": service.engine, "limits": LIMITS.table()}
+    )
 
 
-@router.get("/readyz", summary="Whether the server takes requests", responses={200: {"model": Readiness}})
+@router.get(
+    "/readyz", summary="Whether the server takes requests", responses={200: {"model": Readiness}}
+)
 def ready(request: Request) -> Response:
     service: Service = request.app.state.service
     if service.draining.is_set():
@@ -46,7 +54,13 @@ def ready(request: Request) -> Response:
     return answer({"status": "ready"})
 
 
-@router.get("/metrics", summary="Numbers for Prometheus; needs the scope admin", response_class=PlainTextResponse)
+@router.get(
+    "/metrics",
+    summary="Numbers for Prometheus; needs the scope admin",
+    response_class=PlainTextResponse,
+)
 def metrics(access: AccessTo) -> Response:
     access.demand(ADMIN)
-    return Response(access.service.metrics.text(), headers={"Content-Type": access.service.metrics.content_type})
+    return Response(
+        access.service.metrics.text(), headers={"Content-Type": access.service.metrics.content_type}
+    )

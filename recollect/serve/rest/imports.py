@@ -68,18 +68,27 @@ class Receipts(BaseModel):
     "/api/imports",
     status_code=202,
     summary="Import a file",
-    responses={202: {"model": ImportJob, "description": "The file is kept and waits for its import."}},
+    responses={
+        202: {"model": ImportJob, "description": "The file is kept and waits for its import."}
+    },
     openapi_extra={
         "requestBody": {
             "required": True,
-            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+            "content": {
+                "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
+            },
         }
     },
 )
 async def start_import(
     access: AccessTo,
     name: Annotated[
-        str, Query(min_length=1, max_length=1000, description="The name of the file, by which its format is known.")
+        str,
+        Query(
+            min_length=1,
+            max_length=1000,
+            description="The name of the file, by which its format is known.",
+        ),
     ],
     kind: Annotated[
         Literal["conversations", "notes", "media", "characters", "prompts"] | None,
@@ -108,11 +117,17 @@ async def start_import(
 def list_imports(access: AccessTo) -> Response:
     """The uploads of this run of the server, newest first."""
     access.demand(READ, "conversations")
-    return answer({"imports": [_shape(job) for job in access.service.jobs.of(access.principal.user)]})
+    return answer(
+        {"imports": [_shape(job) for job in access.service.jobs.of(access.principal.user)]}
+    )
 
 
-@router.get("/api/imports/{job}", summary="Follow one import", responses={200: {"model": ImportJob}})
-def get_import(access: AccessTo, job: Annotated[str, Path(description="The job's id.")]) -> Response:
+@router.get(
+    "/api/imports/{job}", summary="Follow one import", responses={200: {"model": ImportJob}}
+)
+def get_import(
+    access: AccessTo, job: Annotated[str, Path(description="The job's id.")]
+) -> Response:
     access.demand(READ, "conversations")
     return answer(_shape(access.service.jobs.get(access.principal.user, job)))
 
@@ -130,7 +145,11 @@ def list_receipts(
     return answer({"receipts": shown, "total": len(receipts), "limit": limit, "offset": offset})
 
 
-@router.post("/api/receipts/{number}/undo", summary="Take an import back", responses={200: {"model": dict[str, Any]}})
+@router.post(
+    "/api/receipts/{number}/undo",
+    summary="Take an import back",
+    responses={200: {"model": dict[str, Any]}},
+)
 def undo_import(access: AccessTo, number: Number) -> Response:
     """What the import added is removed again, and what it changed is as before."""
     with access.write("conversations") as library:
@@ -152,7 +171,8 @@ async def _receive(request: Request, upload: Upload) -> None:
         waiting += piece
         if upload.job.size + len(waiting) > LIMITS.upload_bytes:
             raise Problem(
-                413, f"A file may have up to {LIMITS.upload_bytes:,} bytes; import it with `recollect import` instead."
+                413,
+                f"A file may have up to {LIMITS.upload_bytes:,} bytes; import it with `recollect import` instead.",
             )
         if len(waiting) >= _CHUNK:
             await run_in_threadpool(upload.write, bytes(waiting))
@@ -175,7 +195,15 @@ def _demand_room(folder: Any, needed: int) -> None:
 
 def _shape(job: Job) -> dict[str, Any]:
     return {
-        "id": job.id, "name": job.name, "size": job.size, "state": job.state, "done": job.done, "total": job.total,
-        "file": job.file, "receipt": receipt_shape(job.receipt) if job.receipt else None, "error": job.error,
-        "created_at": job.created_at, "finished_at": job.finished_at,
-    }  # fmt: skip
+        "id": job.id,
+        "name": job.name,
+        "size": job.size,
+        "state": job.state,
+        "done": job.done,
+        "total": job.total,
+        "file": job.file,
+        "receipt": receipt_shape(job.receipt) if job.receipt else None,
+        "error": job.error,
+        "created_at": job.created_at,
+        "finished_at": job.finished_at,
+    }

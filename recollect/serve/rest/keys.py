@@ -23,8 +23,12 @@ class NewKey(BaseModel):
 
     user: str = Field(min_length=1, max_length=500, description="Whose library the key opens.")
     name: str = Field("", max_length=200, description="What the key is for.")
-    scopes: list[str] = Field(["read", "write"], max_length=3, description="Of read, write and admin.")
-    toolsets: list[str] | None = Field(None, max_length=20, description="The groups of routes it is for; all if null.")
+    scopes: list[str] = Field(
+        ["read", "write"], max_length=3, description="Of read, write and admin."
+    )
+    toolsets: list[str] | None = Field(
+        None, max_length=20, description="The groups of routes it is for; all if null."
+    )
     agent: StrictBool = Field(
         False, description="Whether an agent uses it, which does not see what only people may see."
     )
@@ -68,11 +72,19 @@ def list_keys(access: AccessTo) -> Response:
     return answer({"keys": [shape(key) for key in access.service.keys.every()]})
 
 
-@router.post("/api/keys", summary="Make a key", status_code=201, responses={201: {"model": MadeKey}})
+@router.post(
+    "/api/keys", summary="Make a key", status_code=201, responses={201: {"model": MadeKey}}
+)
 def add_key(access: AccessTo, wish: NewKey) -> Response:
     access.demand(ADMIN)
     text, key = new_key(
-        access.service.keys, wish.user, wish.name, wish.scopes, wish.toolsets, wish.agent, wish.expires_at
+        access.service.keys,
+        wish.user,
+        wish.name,
+        wish.scopes,
+        wish.toolsets,
+        wish.agent,
+        wish.expires_at,
     )
     access.service.auth.keys_changed()
     return answer({**shape(key), "key": text}, 201)

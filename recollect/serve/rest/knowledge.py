@@ -36,12 +36,27 @@ KNOWLEDGE = "knowledge"
 PAGE_SIZE = 20
 PAGE_SIZE_OF_ONE = 10
 _FILTERS = {
-    "keywords": "notes", "media_types": "media", "date_from": "media", "date_to": "media", "by": "chats",
-    "character_id": "chats", "sender": "chats", "fields": "prompts",
-}  # fmt: skip
+    "keywords": "notes",
+    "media_types": "media",
+    "date_from": "media",
+    "date_to": "media",
+    "by": "chats",
+    "character_id": "chats",
+    "sender": "chats",
+    "fields": "prompts",
+}
 """Which source each filter is for."""
-_FORMATS = "; ".join(f"{name}: {', '.join(FORMATS[kind])}" for name, kind in KINDS.items() if kind in FORMATS)
-_FILES = {"application/json", "text/markdown", "text/plain", "text/vtt", "application/x-subrip", "image/png"}
+_FORMATS = "; ".join(
+    f"{name}: {', '.join(FORMATS[kind])}" for name, kind in KINDS.items() if kind in FORMATS
+)
+_FILES = {
+    "application/json",
+    "text/markdown",
+    "text/plain",
+    "text/vtt",
+    "application/x-subrip",
+    "image/png",
+}
 
 
 class _Route(JsonRoute):
@@ -49,7 +64,12 @@ class _Route(JsonRoute):
 
     def matches(self, scope: MutableMapping[str, Any]) -> tuple[Match, MutableMapping[str, Any]]:
         last, raw = self.path.rpartition("/")[2], scope.get("raw_path")
-        if "{item_id" in self.path and "{" not in last and raw and not raw.endswith(b"/" + last.encode()):
+        if (
+            "{item_id" in self.path
+            and "{" not in last
+            and raw
+            and not raw.endswith(b"/" + last.encode())
+        ):
             return Match.NONE, {}
         return super().matches(scope)
 
@@ -57,27 +77,50 @@ class _Route(JsonRoute):
 router = APIRouter(tags=["knowledge"], prefix="/api/knowledge", route_class=_Route)
 
 Source = Annotated[schemas.Source, Path(description="Which kind of document.")]
-Written = Annotated[Literal["notes", "media", "characters", "prompts"], Path(description="Which kind of document.")]
+Written = Annotated[
+    Literal["notes", "media", "characters", "prompts"], Path(description="Which kind of document.")
+]
 ItemId = Annotated[
-    str, Path(description="Its id, percent-encoded; of characters and prompts also its name.", min_length=1)
+    str,
+    Path(
+        description="Its id, percent-encoded; of characters and prompts also its name.",
+        min_length=1,
+    ),
 ]
 Asked = Annotated[
-    str, Query(description='A question, words, "phrases", prefix*, AND, OR, NOT, NEAR, parentheses.', max_length=1_000)
+    str,
+    Query(
+        description='A question, words, "phrases", prefix*, AND, OR, NOT, NEAR, parentheses.',
+        max_length=1_000,
+    ),
 ]
 Same = Annotated[str, Query(description="The same as query.", max_length=1_000)]
 Limit = Annotated[int, Query(description="How many at most; values outside 1 to 100 are clamped.")]
 Offset = Annotated[int, Query(description="How many to skip.")]
-SnippetLength = Annotated[int | None, Query(description="Characters of a snippet, 10 to 1000; 300 unless given.")]
+SnippetLength = Annotated[
+    int | None, Query(description="Characters of a snippet, 10 to 1000; 300 unless given.")
+]
 Order = Annotated[schemas.Order, Query(description="Best first, or newest first.")]
 Mode = Annotated[schemas.Mode, Query(description="By words, by meaning, or both.")]
-Keywords = Annotated[list[str], Query(description="Of notes: with this keyword; any one is enough.")]
+Keywords = Annotated[
+    list[str], Query(description="Of notes: with this keyword; any one is enough.")
+]
 MediaTypes = Annotated[list[str], Query(description="Of media: of this type; any one is enough.")]
-DateFrom = Annotated[str, Query(description="Of media: not before this date or time (ISO 8601).", max_length=64)]
-DateTo = Annotated[str, Query(description="Of media: not after this date or time (ISO 8601).", max_length=64)]
+DateFrom = Annotated[
+    str, Query(description="Of media: not before this date or time (ISO 8601).", max_length=64)
+]
+DateTo = Annotated[
+    str, Query(description="Of media: not after this date or time (ISO 8601).", max_length=64)
+]
 By = Annotated[schemas.Place | None, Query(description="Of chats: where to look.")]
 CharacterId = Annotated[str, Query(description="Of chats: with this character.", max_length=500)]
-Sender = Annotated[str, Query(description="Of chats: what this role or author said.", max_length=500)]
-Fields = Annotated[list[schemas.PromptField], Query(description="Of prompts: where to look; everywhere unless given.")]
+Sender = Annotated[
+    str, Query(description="Of chats: what this role or author said.", max_length=500)
+]
+Fields = Annotated[
+    list[schemas.PromptField],
+    Query(description="Of prompts: where to look; everywhere unless given."),
+]
 
 
 # -- finding -------------------------------------------------------------------
@@ -88,7 +131,9 @@ def search(
     access: AccessTo,
     query: Asked = "",
     q: Same = "",
-    sources: Annotated[list[schemas.Source], Query(description="Only these kinds; all unless given.")] = [],  # noqa: B006 - FastAPI copies it
+    sources: Annotated[
+        list[schemas.Source], Query(description="Only these kinds; all unless given.")
+    ] = [],  # noqa: B006 - FastAPI copies it
     limit: Limit = PAGE_SIZE,
     offset: Offset = 0,
     snippet_length: SnippetLength = None,
@@ -104,11 +149,27 @@ def search(
     fields: Fields = [],  # noqa: B006
 ) -> Response:
     """Everything that matches, of every kind, in one list. A filter holds for the kind that it is of."""
-    given = {"keywords": keywords, "media_types": media_types, "date_from": date_from, "date_to": date_to, "by": by,
-             "character_id": character_id, "sender": sender, "fields": fields}  # fmt: skip
+    given = {
+        "keywords": keywords,
+        "media_types": media_types,
+        "date_from": date_from,
+        "date_to": date_to,
+        "by": by,
+        "character_id": character_id,
+        "sender": sender,
+        "fields": fields,
+    }
     return _found(
-        access, _either(query, q), sources, _filters(sources, given), limit, offset, snippet_length, order_by, mode
-    )  # fmt: skip
+        access,
+        _either(query, q),
+        sources,
+        _filters(sources, given),
+        limit,
+        offset,
+        snippet_length,
+        order_by,
+        mode,
+    )
 
 
 @router.post("/search", responses={200: {"model": schemas.SearchResponse}})
@@ -116,9 +177,16 @@ def search_as_told(access: AccessTo, question: schemas.Question) -> Response:
     """The same, with what the tool knowledge.search takes as the body."""
     filters = {} if question.filters is None else question.filters.model_dump(exclude_none=True)
     return _found(
-        access, question.query, question.sources, filters, question.limit, question.offset, question.snippet_length,
-        question.order_by, question.mode,
-    )  # fmt: skip
+        access,
+        question.query,
+        question.sources,
+        filters,
+        question.limit,
+        question.offset,
+        question.snippet_length,
+        question.order_by,
+        question.mode,
+    )
 
 
 @router.get("/media-types", responses={200: {"model": schemas.MediaTypes}})
@@ -151,17 +219,40 @@ def search_one_source(
     fields: Fields = [],  # noqa: B006
 ) -> Response:
     """What matches of one kind. A filter of another kind is refused."""
-    given = {"keywords": keywords, "media_types": media_types, "date_from": date_from, "date_to": date_to, "by": by,
-             "character_id": character_id, "sender": sender, "fields": fields}  # fmt: skip
+    given = {
+        "keywords": keywords,
+        "media_types": media_types,
+        "date_from": date_from,
+        "date_to": date_to,
+        "by": by,
+        "character_id": character_id,
+        "sender": sender,
+        "fields": fields,
+    }
     return _found(
-        access, _either(query, q), [source], _filters([source], given), limit, offset, snippet_length, order_by, mode
-    )  # fmt: skip
+        access,
+        _either(query, q),
+        [source],
+        _filters([source], given),
+        limit,
+        offset,
+        snippet_length,
+        order_by,
+        mode,
+    )
 
 
 def _found(
-    access: AccessTo, query: str, sources: Sequence[str], filters: Mapping[str, Mapping[str, Any]], limit: int,
-    offset: int, snippet_length: int | None, order_by: str, mode: str,
-) -> Response:  # fmt: skip
+    access: AccessTo,
+    query: str,
+    sources: Sequence[str],
+    filters: Mapping[str, Mapping[str, Any]],
+    limit: int,
+    offset: int,
+    snippet_length: int | None,
+    order_by: str,
+    mode: str,
+) -> Response:
     with access.read(KNOWLEDGE) as library:
         found = library.knowledge.search(
             query,
@@ -211,10 +302,14 @@ def get_as_told(access: AccessTo, wanted: schemas.Wanted) -> Response:
     with access.read(KNOWLEDGE) as library:
         return answer(
             library.knowledge.get(
-                wanted.source, wanted.id, retrieval(given, {}), sight=_sight(access.principal), page=wanted.page,
+                wanted.source,
+                wanted.id,
+                retrieval(given, {}),
+                sight=_sight(access.principal),
+                page=wanted.page,
                 page_size=wanted.page_size,
             )
-        )  # fmt: skip
+        )
 
 
 @router.get("/{source}", responses={200: {"model": schemas.ItemList}})
@@ -222,9 +317,13 @@ def list_items(
     access: AccessTo,
     source: Source,
     search: Annotated[str, Query(description="A text that the title or the id must contain.")] = "",
-    tags: Annotated[list[str], Query(description="With this tag or keyword; any one is enough.")] = [],  # noqa: B006
+    tags: Annotated[
+        list[str], Query(description="With this tag or keyword; any one is enough.")
+    ] = [],  # noqa: B006
     media_types: MediaTypes = [],  # noqa: B006
-    limit: Annotated[int, Query(description="How many at most; values outside 1 to 200 are clamped.")] = 50,
+    limit: Annotated[
+        int, Query(description="How many at most; values outside 1 to 200 are clamped.")
+    ] = 50,
     offset: Offset = 0,
 ) -> Response:
     """What there is of a kind, last changed first."""
@@ -233,10 +332,20 @@ def list_items(
         found, total = library.knowledge.list(
             source, search=search, tags=tags, media_types=media_types, limit=limit, offset=offset
         )
-    return answer({"items": [listed(about) for about in found], "total": total, "limit": limit, "offset": offset})
+    return answer(
+        {
+            "items": [listed(about) for about in found],
+            "total": total,
+            "limit": limit,
+            "offset": offset,
+        }
+    )
 
 
-@router.get("/{source}/{item_id:id}/export", responses={200: {"content": {name: {} for name in sorted(_FILES)}}})
+@router.get(
+    "/{source}/{item_id:id}/export",
+    responses={200: {"content": {name: {} for name in sorted(_FILES)}}},
+)
 def export_item(
     access: AccessTo,
     source: Written,
@@ -256,13 +365,18 @@ def transcript(
     access: AccessTo,
     item_id: ItemId,
     format: Annotated[
-        Literal["text", "srt", "vtt", "json"], Query(description="What has no times can be had as text alone.")
+        Literal["text", "srt", "vtt", "json"],
+        Query(description="What has no times can be had as text alone."),
     ] = "text",
-    include_timestamps: Annotated[bool, Query(description="Of text and json: whether it says when.")] = False,
+    include_timestamps: Annotated[
+        bool, Query(description="Of text and json: whether it says when.")
+    ] = False,
 ) -> Response:
     """What is said in a recording."""
     with access.read(KNOWLEDGE) as library:
-        said = library.knowledge.transcript(item_id, format, include_timestamps, _sight(access.principal))
+        said = library.knowledge.transcript(
+            item_id, format, include_timestamps, _sight(access.principal)
+        )
     return answer({"content": said})
 
 
@@ -273,45 +387,92 @@ def get_item(
     item_id: ItemId,
     mode: Annotated[schemas.RetrievalMode, Query(description="How much of it is wanted.")] = "full",
     snippet_length: SnippetLength = None,
-    max_tokens: Annotated[int | None, Query(description="The answer is never longer; 16 to 50000.")] = None,
-    chars_per_token: Annotated[float | None, Query(description="Characters that count as a token; 4.")] = None,
-    chunk_size_tokens: Annotated[int | None, Query(description="Chunks of this size, made on the fly.")] = None,
-    chunk_overlap_tokens: Annotated[int | None, Query(description="And how much of one is in the next.")] = None,
-    sibling_window: Annotated[int | None, Query(description="Chunks or messages on each side, 0 to 20.")] = None,
-    prefer_prechunked: Annotated[bool | None, Query(description="Chunks as they are stored.")] = None,
-    chunk_index: Annotated[int | None, Query(description="Where to look: this chunk.")] = None,
-    chunk_uuid: Annotated[str | None, Query(description="Where to look: the chunk of this uuid.")] = None,
-    approx_offset: Annotated[int | None, Query(description="Where to look: at this character.")] = None,
-    seconds: Annotated[float | None, Query(description="Where to look: what is said at this second.")] = None,
-    field: Annotated[str | None, Query(description="Where to look: this field of a character or prompt.")] = None,
-    message_id: Annotated[str | None, Query(description="Where to look: this message of a chat.")] = None,
-    message_index: Annotated[int | None, Query(description="Where to look: the message at this place.")] = None,
-    query: Annotated[
-        str | None, Query(description="What to look for where nothing says where to look.", max_length=1_000)
+    max_tokens: Annotated[
+        int | None, Query(description="The answer is never longer; 16 to 50000.")
     ] = None,
-    offset: Annotated[int | None, Query(description="Of a whole text: the character to begin with.")] = None,
+    chars_per_token: Annotated[
+        float | None, Query(description="Characters that count as a token; 4.")
+    ] = None,
+    chunk_size_tokens: Annotated[
+        int | None, Query(description="Chunks of this size, made on the fly.")
+    ] = None,
+    chunk_overlap_tokens: Annotated[
+        int | None, Query(description="And how much of one is in the next.")
+    ] = None,
+    sibling_window: Annotated[
+        int | None, Query(description="Chunks or messages on each side, 0 to 20.")
+    ] = None,
+    prefer_prechunked: Annotated[
+        bool | None, Query(description="Chunks as they are stored.")
+    ] = None,
+    chunk_index: Annotated[int | None, Query(description="Where to look: this chunk.")] = None,
+    chunk_uuid: Annotated[
+        str | None, Query(description="Where to look: the chunk of this uuid.")
+    ] = None,
+    approx_offset: Annotated[
+        int | None, Query(description="Where to look: at this character.")
+    ] = None,
+    seconds: Annotated[
+        float | None, Query(description="Where to look: what is said at this second.")
+    ] = None,
+    field: Annotated[
+        str | None, Query(description="Where to look: this field of a character or prompt.")
+    ] = None,
+    message_id: Annotated[
+        str | None, Query(description="Where to look: this message of a chat.")
+    ] = None,
+    message_index: Annotated[
+        int | None, Query(description="Where to look: the message at this place.")
+    ] = None,
+    query: Annotated[
+        str | None,
+        Query(description="What to look for where nothing says where to look.", max_length=1_000),
+    ] = None,
+    offset: Annotated[
+        int | None, Query(description="Of a whole text: the character to begin with.")
+    ] = None,
     page: Annotated[int, Query(description="Of a whole chat: the page.")] = 1,
-    page_size: Annotated[int, Query(description="Messages on a page; values outside 1 to 200 are clamped.")] = 50,
+    page_size: Annotated[
+        int, Query(description="Messages on a page; values outside 1 to 200 are clamped.")
+    ] = 50,
 ) -> Response:
     """A document: all of it, or what stands around a place in it."""
-    loc = {"chunk_index": chunk_index, "chunk_uuid": chunk_uuid, "approx_offset": approx_offset, "seconds": seconds,
-           "field": field, "message_id": message_id, "message_index": message_index}  # fmt: skip
+    loc = {
+        "chunk_index": chunk_index,
+        "chunk_uuid": chunk_uuid,
+        "approx_offset": approx_offset,
+        "seconds": seconds,
+        "field": field,
+        "message_id": message_id,
+        "message_index": message_index,
+    }
     wanted = retrieval(
         {
-            "mode": mode, "snippet_length": snippet_length, "max_tokens": max_tokens,
-            "chars_per_token": chars_per_token, "chunk_size_tokens": chunk_size_tokens,
-            "chunk_overlap_tokens": chunk_overlap_tokens, "sibling_window": sibling_window,
-            "prefer_prechunked": prefer_prechunked, "query": query, "offset": offset,
+            "mode": mode,
+            "snippet_length": snippet_length,
+            "max_tokens": max_tokens,
+            "chars_per_token": chars_per_token,
+            "chunk_size_tokens": chunk_size_tokens,
+            "chunk_overlap_tokens": chunk_overlap_tokens,
+            "sibling_window": sibling_window,
+            "prefer_prechunked": prefer_prechunked,
+            "query": query,
+            "offset": offset,
             "loc": {name: value for name, value in loc.items() if value is not None},
         },
         {},
-    )  # fmt: skip
+    )
     with access.read(KNOWLEDGE) as library:
         return answer(
             library.knowledge.get(
-                source, item_id, wanted, sight=_sight(access.principal), page=page, page_size=page_size
+                source,
+                item_id,
+                wanted,
+                sight=_sight(access.principal),
+                page=page,
+                page_size=page_size,
             )
-        )  # fmt: skip
+        )
 
 
 def _demand_open(principal: Principal, library: Library, source: str, item_id: str) -> None:
@@ -322,16 +483,22 @@ def _demand_open(principal: Principal, library: Library, source: str, item_id: s
 
 def _demand_whole(principal: Principal, document: Document) -> None:
     if any(masks(principal, passage) for passage in document.passages):
-        raise Forbidden("A part of this only people may see, so an agent's key cannot take it along.")
+        raise Forbidden(
+            "A part of this only people may see, so an agent's key cannot take it along."
+        )
 
 
 # -- writing -------------------------------------------------------------------
 
 
-@router.post("/restore", status_code=201, responses={
-    201: {"model": schemas.Item},
-    200: {"model": schemas.Item, "description": "It is there, as the export says."},
-})  # fmt: skip
+@router.post(
+    "/restore",
+    status_code=201,
+    responses={
+        201: {"model": schemas.Item},
+        200: {"model": schemas.Item, "description": "It is there, as the export says."},
+    },
+)
 def restore_item(access: AccessTo, document: schemas.RestoredDocument) -> Response:
     """Put a deleted document back, as it was given out."""
     given = exported(document.model_dump(), document.source)
@@ -380,7 +547,9 @@ def change_media(access: AccessTo, item_id: ItemId, change: schemas.MediaChange)
 
 
 @router.patch("/characters/{item_id:id}", responses={200: {"model": schemas.Item}})
-def change_character(access: AccessTo, item_id: ItemId, change: schemas.CharacterChange) -> Response:
+def change_character(
+    access: AccessTo, item_id: ItemId, change: schemas.CharacterChange
+) -> Response:
     """Change what is given and nothing else; of the card too."""
     return _changed(access, "characters", item_id, change)
 
@@ -396,7 +565,9 @@ def delete_item(
     access: AccessTo,
     source: Written,
     item_id: ItemId,
-    undo: Annotated[bool, Query(description="Give out what is deleted, so that it can be put back.")] = False,
+    undo: Annotated[
+        bool, Query(description="Give out what is deleted, so that it can be put back.")
+    ] = False,
 ) -> Response:
     """Delete a document for good: its text, and everything that was made of it."""
     with access.write(KNOWLEDGE) as library:
@@ -409,7 +580,9 @@ def delete_item(
 
 def _created(access: AccessTo, source: str, fields: schemas.Fields) -> Response:
     with access.write(KNOWLEDGE) as library:
-        return answer(listed(library.knowledge.create(source, fields.model_dump(exclude_unset=True))), 201)
+        return answer(
+            listed(library.knowledge.create(source, fields.model_dump(exclude_unset=True))), 201
+        )
 
 
 def _changed(access: AccessTo, source: str, item_id: str, change: schemas.Fields) -> Response:

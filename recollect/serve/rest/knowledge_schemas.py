@@ -35,7 +35,9 @@ class ResultItem(_Answer):
     id: str
     source: Source
     title: str | None
-    snippet: str | None = Field(description="Plain text around what was found, at most snippet_length characters.")
+    snippet: str | None = Field(
+        description="Plain text around what was found, at most snippet_length characters."
+    )
     uri: str
     score: float = Field(ge=0, le=1, description="Comparable between sources.")
     score_type: str
@@ -48,7 +50,9 @@ class ResultItem(_Answer):
     conversation_id: str | None
     message_id: str | None
     sender: str | None
-    loc: Metadata | None = Field(description="Where it was found: what `get` takes to show more of it.")
+    loc: Metadata | None = Field(
+        description="Where it was found: what `get` takes to show more of it."
+    )
 
 
 class SearchResponse(_Answer):
@@ -61,11 +65,15 @@ class SearchResponse(_Answer):
 
 class GetResponse(_Answer):
     meta: ResultItem
-    content: str | dict[str, str] = Field(description="The text; of a whole character or prompt, its fields.")
+    content: str | dict[str, str] = Field(
+        description="The text; of a whole character or prompt, its fields."
+    )
     attachments: list[Metadata] | None = Field(
         description="Of which chunks, fields or messages the content is made, and where in it each lies."
     )
-    page: Metadata | None = Field(None, description="Of a whole document: where this part lies, and what follows.")
+    page: Metadata | None = Field(
+        None, description="Of a whole document: where this part lies, and what follows."
+    )
 
 
 class Item(_Answer):
@@ -92,7 +100,9 @@ class ItemList(_Answer):
 
 
 class Transcript(_Answer):
-    content: str | Metadata = Field(description="Text, SRT or VTT; with format=json an object with `segments`.")
+    content: str | Metadata = Field(
+        description="Text, SRT or VTT; with format=json an object with `segments`."
+    )
 
 
 class MediaType(_Answer):
@@ -101,7 +111,9 @@ class MediaType(_Answer):
 
 
 class MediaTypes(_Answer):
-    types: list[MediaType] = Field(description="The types that the library has, most frequent first.")
+    types: list[MediaType] = Field(
+        description="The types that the library has, most frequent first."
+    )
     suggested: list[str] = Field(description="Types to offer; any other word may be used too.")
 
 
@@ -118,7 +130,8 @@ class DeletedItem(_Answer):
     source: Source
     id: str
     document: ExportedDocument | None = Field(
-        None, description="With undo=true: what was deleted, as POST /api/knowledge/restore takes it."
+        None,
+        description="With undo=true: what was deleted, as POST /api/knowledge/restore takes it.",
     )
 
 
@@ -128,7 +141,9 @@ class DeletedItem(_Answer):
 class MediaFilter(_Given):
     media_types: Words | None = None
     date_from: str | None = Field(None, max_length=64, description="ISO 8601.")
-    date_to: str | None = Field(None, max_length=64, description="ISO 8601; a bare date includes its whole day.")
+    date_to: str | None = Field(
+        None, max_length=64, description="ISO 8601; a bare date includes its whole day."
+    )
     order_by: Order | None = None
 
 
@@ -165,7 +180,9 @@ class Question(_Given):
     limit: int = Field(20, description="How many at most; values outside 1 to 100 are clamped.")
     offset: int = 0
     snippet_length: int | None = None
-    sources: Annotated[list[Source], Field(max_length=5)] = Field(default_factory=list, description="All unless given.")
+    sources: Annotated[list[Source], Field(max_length=5)] = Field(
+        default_factory=list, description="All unless given."
+    )
     order_by: Order = "relevance"
     mode: Mode = Field("both", description="By words, by meaning, or both.")
     filters: Filters | None = None
@@ -183,7 +200,9 @@ class Retrieval(_Given):
     sibling_window: int | None = None
     prefer_prechunked: bool | None = None
     loc: Metadata | None = Field(None, description="Where to look: as a result says it.")
-    query: str | None = Field(None, max_length=1_000, description="What to look for where loc says nothing.")
+    query: str | None = Field(
+        None, max_length=1_000, description="What to look for where loc says nothing."
+    )
     offset: int | None = Field(None, description="Of a whole text: the character to begin with.")
 
 
@@ -194,7 +213,9 @@ class Wanted(_Given):
     id: str | int
     retrieval: Retrieval | None = None
     page: int = Field(1, description="Of a whole conversation: the page.")
-    page_size: int = Field(50, description="Messages on a page; values outside 1 to 200 are clamped.")
+    page_size: int = Field(
+        50, description="Messages on a page; values outside 1 to 200 are clamped."
+    )
 
 
 # -- what is written ---------------------------------------------------------------
@@ -213,7 +234,8 @@ class MediaFields(_Given):
     )
     content: str = ""
     transcript: str | list[Any] | Metadata = Field(
-        "", description="Instead of a content, what is said and when: SRT, VTT, SBV, or JSON with segments."
+        "",
+        description="Instead of a content, what is said and when: SRT, VTT, SBV, or JSON with segments.",
     )
     url: Annotated[str, Field(max_length=10_000)] = ""
     author: Title = ""
@@ -238,7 +260,9 @@ class CharacterFields(_Given):
     character_book: Metadata = Field(default_factory=dict)
     creator: Title = ""
     tags: Words = Field(default_factory=list)
-    card: Metadata = Field(default_factory=dict, description="A character card, whole or its `data`.")
+    card: Metadata = Field(
+        default_factory=dict, description="A character card, whole or its `data`."
+    )
 
 
 class PromptFields(_Given):
@@ -256,7 +280,9 @@ Fields = NoteFields | MediaFields | CharacterFields | PromptFields
 class _Change(BaseModel):
     """What is given takes the place of what was there; what is not given stays."""
 
-    version: int | None = Field(None, ge=1, description="The version that is changed; 409 where it is another one now.")
+    version: int | None = Field(
+        None, ge=1, description="The version that is changed; 409 where it is another one now."
+    )
 
 
 class NoteChange(_Change, NoteFields):

@@ -10,13 +10,36 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from recollect.model import HUMAN_ONLY, MASK, Document, Hit, Json, Passage, for_people, only_for_people
+from recollect.model import (
+    HUMAN_ONLY,
+    MASK,
+    Document,
+    Hit,
+    Json,
+    Passage,
+    for_people,
+    only_for_people,
+)
 
-__all__ = ["HUMAN_ONLY", "Reader", "for_people", "masks", "shown_document", "shown_hit", "shown_passage"]
+__all__ = [
+    "HUMAN_ONLY",
+    "Reader",
+    "for_people",
+    "masks",
+    "shown_document",
+    "shown_hit",
+    "shown_passage",
+]
 
 _TOLD = (
-    "visibility", "audience", "ui_type", "handoff_target", "target_admin_id", "source_message_id", "decision_type",
-)  # fmt: skip
+    "visibility",
+    "audience",
+    "ui_type",
+    "handoff_target",
+    "target_admin_id",
+    "source_message_id",
+    "decision_type",
+)
 _HIDDEN: dict[str, Json] = {"content_hidden": True, "content_hidden_reason": HUMAN_ONLY}
 
 
@@ -34,7 +57,9 @@ def masks(reader: Reader, found: Passage | Hit) -> bool:
 def shown_passage(reader: Reader, passage: Passage) -> Passage:
     if not masks(reader, passage):
         return passage
-    return passage._replace(content=MASK, attachments=(), citations=(), metadata=_projected(passage.metadata))
+    return passage._replace(
+        content=MASK, attachments=(), citations=(), metadata=_projected(passage.metadata)
+    )
 
 
 def _projected(metadata: Mapping[str, Json]) -> dict[str, Json]:
@@ -54,5 +79,11 @@ def shown_hit(reader: Reader, hit: Hit) -> Hit:
     if not masks(reader, hit):
         return replace(hit, also=also)
     return replace(
-        hit, snippet=MASK, marks=(), terms=(), parts={}, also=also, metadata=_projected(hit.metadata)
-    )  # fmt: skip
+        hit,
+        snippet=MASK,
+        marks=(),
+        terms=(),
+        parts={},
+        also=also,
+        metadata=_projected(hit.metadata),
+    )

@@ -53,17 +53,25 @@ router = APIRouter(tags=["openai"], lifespan=_connections_closed)
 def _told(what: str) -> dict[int | str, dict[str, Any]]:
     """What may come back, in OpenAPI's words: the shapes are those of the model's server."""
     refusal = "What the model's server said, unchanged; or what went wrong here, in the shape of our errors"
-    kinds: dict[str, Any] = {"application/json": {"schema": {}}, "text/event-stream": {"schema": {}}}
+    kinds: dict[str, Any] = {
+        "application/json": {"schema": {}},
+        "text/event-stream": {"schema": {}},
+    }
     answered = {"description": what, "content": kinds}
     return {200: answered, "4XX": {"description": refusal}, "5XX": {"description": refusal}}
 
 
 _BODY: dict[str, Any] = {
-    "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    }
 }
 
 
-@router.post("/v1/chat/completions", responses=_told("The model's answer, unchanged"), openapi_extra=_BODY)
+@router.post(
+    "/v1/chat/completions", responses=_told("The model's answer, unchanged"), openapi_extra=_BODY
+)
 async def complete(access: AccessTo, request: Request) -> Response:
     """Ask the model, and keep what was said: the request before it is passed on, the answer when it has been seen."""
     access.demand(WRITE, "conversations")
@@ -95,9 +103,13 @@ async def embed(access: AccessTo, request: Request) -> Response:
     return _passed(access, "/embeddings", await request.body(), WRITE)
 
 
-@router.api_route("/v1/{rest:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"], include_in_schema=False)
+@router.api_route(
+    "/v1/{rest:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"], include_in_schema=False
+)
 async def refuse(rest: str) -> Response:
-    raise Problem(404, f"This part of OpenAI's protocol is not passed on, nor recorded. What is: {SUPPORTED}.")
+    raise Problem(
+        404, f"This part of OpenAI's protocol is not passed on, nor recorded. What is: {SUPPORTED}."
+    )
 
 
 def upstream_of(access: Access) -> Upstream:
@@ -105,12 +117,15 @@ def upstream_of(access: Access) -> Upstream:
         upstream = access.service.upstream
     except InvalidInput as error:
         logs.failed(error, request_id=_request_id(access), what=SETTING)
-        raise Problem(503, f"{SETTING} or {SETTING}_KEY is set to something that cannot be used.") from error
+        raise Problem(
+            503, f"{SETTING} or {SETTING}_KEY is set to something that cannot be used."
+        ) from error
     if upstream is None:
         raise Problem(
-            503, f"No model is configured. Whoever runs this server sets {SETTING} (https://host/v1#model) and, where "
+            503,
+            f"No model is configured. Whoever runs this server sets {SETTING} (https://host/v1#model) and, where "
             f"it needs a key, {SETTING}_KEY.",
-        )  # fmt: skip
+        )
     return upstream
 
 
@@ -134,11 +149,15 @@ def _named(request: Request) -> tuple[str | None, str]:
         raise Problem(400, f"X-Recollect-Session must have 1 to {SESSION_LENGTH} characters.")
     namespace = request.headers.get("x-recollect-namespace", "default")
     if not NAMESPACE.fullmatch(namespace):
-        raise Problem(400, "X-Recollect-Namespace must have 1 to 64 characters of A-Z, a-z, 0-9, _ and -.")
+        raise Problem(
+            400, "X-Recollect-Namespace must have 1 to 64 characters of A-Z, a-z, 0-9, _ and -."
+        )
     return session.strip() if session else None, namespace
 
 
-def _asked(body: bytes, encoding: str, session: str | None, namespace: str, again: bool) -> Asked | None:
+def _asked(
+    body: bytes, encoding: str, session: str | None, namespace: str, again: bool
+) -> Asked | None:
     """What a request says; None where it cannot be read, of which the model's server will complain."""
     plain = unpacked(body, encoding, LIMITS.request_bytes)
     try:
@@ -155,9 +174,16 @@ def _asked(body: bytes, encoding: str, session: str | None, namespace: str, agai
 
 
 async def _begun(
-    access: Access, upstream: Upstream, request: Request, body: bytes, session: str | None, namespace: str
+    access: Access,
+    upstream: Upstream,
+    request: Request,
+    body: bytes,
+    session: str | None,
+    namespace: str,
 ) -> Recording | None:
-    again = request.headers.get("x-stainless-retry-count", "0") != "0"  # so OpenAI's own clients say it
+    again = (
+        request.headers.get("x-stainless-retry-count", "0") != "0"
+    )  # so OpenAI's own clients say it
     encoding = request.headers.get("content-encoding", "")
 
     def begin() -> Recording | None:
@@ -205,7 +231,14 @@ def _request_id(access: Access) -> str:
 class _Relay(Response):
     """Sends a request on and the answer back, as it comes, and keeps a copy of that."""
 
-    def __init__(self, access: Access, upstream: Upstream, path: str, body: bytes, recording: Recording | None) -> None:
+    def __init__(
+        self,
+        access: Access,
+        upstream: Upstream,
+        path: str,
+        body: bytes,
+        recording: Recording | None,
+    ) -> None:
         super().__init__()
         self._access = access
         self._upstream = upstream
@@ -231,7 +264,9 @@ class _Relay(Response):
 
     async def _work(self, send: Send) -> None:
         request = self._access.request
-        headers = self._upstream.headers(request.headers.raw, local=self._access.principal.credential == "local")
+        headers = self._upstream.headers(
+            request.headers.raw, local=self._access.principal.credential == "local"
+        )
         method, query = request.method, request.scope.get("query_string", b"").decode("latin-1")
         metrics = self._access.service.metrics
         try:
@@ -252,10 +287,21 @@ class _Relay(Response):
         headers = returned(response)
         recorded = self._recording is not None and response.is_success
         if self._recording is not None:
-            headers.append((b"x-recollect-conversation", self._recording.conversation.encode("latin-1", "replace")))
-        await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+            headers.append(
+                (
+                    b"x-recollect-conversation",
+                    self._recording.conversation.encode("latin-1", "replace"),
+                )
+            )
+        await send(
+            {"type": "http.response.start", "status": response.status_code, "headers": headers}
+        )
         said = response.headers
-        tape = Tape(said.get("content-type", ""), said.get("content-encoding", "")) if recorded else None
+        tape = (
+            Tape(said.get("content-type", ""), said.get("content-encoding", ""))
+            if recorded
+            else None
+        )
         complete = False
         try:
             complete = await self._passed_on(response, tape, send)

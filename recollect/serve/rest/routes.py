@@ -68,8 +68,14 @@ def _parsed(body: bytes) -> Any:
         value = json.loads(body, parse_constant=_no_number, object_pairs_hook=_no_key_twice)
     except RecursionError:
         raise HTTPException(400, _TOO_DEEP) from None
-    except ValueError as error:  # a syntax error, bytes that are no text, a number of too many digits
-        reason = f"{error.msg} at character {error.pos}" if isinstance(error, json.JSONDecodeError) else str(error)
+    except (
+        ValueError
+    ) as error:  # a syntax error, bytes that are no text, a number of too many digits
+        reason = (
+            f"{error.msg} at character {error.pos}"
+            if isinstance(error, json.JSONDecodeError)
+            else str(error)
+        )
         raise HTTPException(400, f"The body is not JSON: {reason[:200]}.") from None
     if body.count(b"[") + body.count(b"{") > LIMITS.nesting:
         _demand_shallow(value)

@@ -85,7 +85,8 @@ class ExportedText(_Answer):
 
 class Deleted(Changed):
     conversation: ExportedConversation | None = Field(
-        None, description="With undo=true: what was deleted, as POST /conversations/restore takes it."
+        None,
+        description="With undo=true: what was deleted, as POST /conversations/restore takes it.",
     )
 
 
@@ -102,7 +103,9 @@ class SavedInteraction(Changed):
 
 
 class NewMessage(_Given):
-    id: Name | None = Field(None, description="With an id a message may be sent again: it is stored once.")
+    id: Name | None = Field(
+        None, description="With an id a message may be sent again: it is stored once."
+    )
     message_id: Name | None = Field(None, description="The same as id.")
     role: Name = Field(description="user, assistant, system or tool.")
     content: str
@@ -110,9 +113,13 @@ class NewMessage(_Given):
     tool_used: str | None = None
     attachments: list[Any] | None = None
     citations: list[Any] | None = None
-    timestamp: str | None = Field(None, description="When it was said, in ISO 8601; now unless given.")
+    timestamp: str | None = Field(
+        None, description="When it was said, in ISO 8601; now unless given."
+    )
     author: str | None = None
-    parent_id: Name | None = Field(None, description="The message that it answers; the last one unless given.")
+    parent_id: Name | None = Field(
+        None, description="The message that it answers; the last one unless given."
+    )
     metadata: Metadata | None = None
     visibility: Visibility = "all"
 
@@ -131,9 +138,12 @@ class Interaction(_Given):
     """One exchange of a session: what was asked, and what was answered."""
 
     session_id: Name
-    namespace: Name = Field("default", description="Of a conversation that is new; one that exists stays where it is.")
+    namespace: Name = Field(
+        "default", description="Of a conversation that is new; one that exists stays where it is."
+    )
     title: str | None = Field(
-        None, description="Of a conversation that is new; otherwise the beginning of the first message of the user."
+        None,
+        description="Of a conversation that is new; otherwise the beginning of the first message of the user.",
     )
     messages: Annotated[list[NewMessage], Field(min_length=1)]
 
@@ -157,7 +167,9 @@ class SearchResult(_Answer):
     author: str | None = Field(description="The author's name, else the role.")
     seq: int
     created_at: str | None
-    snippet: str = Field(description="At most 20 words as HTML: escaped text, with <mark> around what matched.")
+    snippet: str = Field(
+        description="At most 20 words as HTML: escaped text, with <mark> around what matched."
+    )
     metadata: Metadata | None
 
 
@@ -165,7 +177,9 @@ class SearchResults(_Answer):
     results: list[SearchResult]
     total: int = Field(description="How many messages match in all.")
     query: str
-    warning: str | None = Field(None, description="Why nothing can match: the expression is malformed.")
+    warning: str | None = Field(
+        None, description="Why nothing can match: the expression is malformed."
+    )
 
 
 class Thread(_Answer):
@@ -218,7 +232,9 @@ class Posted(_Answer):
 
 
 class NewThread(_Given):
-    topic: Name = Field(description="Threads are known by their topic: the same topic is the same thread.")
+    topic: Name = Field(
+        description="Threads are known by their topic: the same topic is the same thread."
+    )
     metadata: Metadata | None = None
 
 
@@ -226,9 +242,13 @@ class NewBusMessage(_Given):
     author: Name = Field(description="The name of the agent or person who speaks.")
     content: str
     role: Name = "user"
-    id: Name | None = Field(None, description="With an id a message may be sent again: it is stored once.")
+    id: Name | None = Field(
+        None, description="With an id a message may be sent again: it is stored once."
+    )
     metadata: Metadata | None = None
-    human_only: bool = Field(False, description="Only people see what it says; agents see that it is there.")
+    human_only: bool = Field(
+        False, description="Only people see what it says; agents see that it is there."
+    )
     reply_to: Name | None = Field(None, description="The id of the message that it answers.")
 
 
@@ -247,7 +267,9 @@ class FoundMessage(_Answer):
     source: str
     namespace: str
     position: int = Field(description="Its place in the conversation, counted from 0.")
-    canonical: bool = Field(description="Whether it is on the path that was last seen, or on another branch.")
+    canonical: bool = Field(
+        description="Whether it is on the path that was last seen, or on another branch."
+    )
     visibility: Visibility
     score: float
     snippet: str = Field(description="Plain text.")
@@ -259,7 +281,9 @@ class FoundMessage(_Answer):
     parts: dict[str, float] = Field(description="The parts of its score.")
     copies: int = Field(description="Messages with the same text that this one stands for.")
     also: list[FoundMessage] = Field(description="Of conversations: the next best messages.")
-    open_url: str | None = Field(description="Where the console shows it, if the service knows its own address.")
+    open_url: str | None = Field(
+        description="Where the console shows it, if the service knows its own address."
+    )
 
 
 class FoundMessages(_Answer):

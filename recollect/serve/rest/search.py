@@ -20,9 +20,12 @@ from recollect.text import iso
 
 router = APIRouter(tags=["search"], prefix="/api/v1")
 
-Mode = Annotated[Literal["both", "text", "vector"], Query(description="By words, by meaning, or both.")]
+Mode = Annotated[
+    Literal["both", "text", "vector"], Query(description="By words, by meaning, or both.")
+]
 Group = Annotated[
-    Literal["message", "conversation"], Query(description="Each message, or each conversation once with its best.")
+    Literal["message", "conversation"],
+    Query(description="Each message, or each conversation once with its best."),
 ]
 Limit = Annotated[int, Query(description="How many at most; values outside 1 to 200 are clamped.")]
 Offset = Annotated[int, Query(description="How many to skip.")]
@@ -48,15 +51,22 @@ def search(
     offset: Offset = 0,
     role: Annotated[list[str], _any_of("messages of this role")] = [],  # noqa: B006 - FastAPI copies it
     author: Annotated[list[str], _any_of("messages of this author")] = [],  # noqa: B006
-    after: Annotated[str | None, Query(description="Not before this date or time (ISO 8601).", max_length=64)] = None,
-    before: Annotated[str | None, Query(description="Not after this date or time (ISO 8601).", max_length=64)] = None,
+    after: Annotated[
+        str | None, Query(description="Not before this date or time (ISO 8601).", max_length=64)
+    ] = None,
+    before: Annotated[
+        str | None, Query(description="Not after this date or time (ISO 8601).", max_length=64)
+    ] = None,
     namespace: Annotated[list[str], _any_of("conversations of this namespace")] = [],  # noqa: B006
     origin: Annotated[list[str], _any_of("conversations of this origin")] = [],  # noqa: B006
     tag: Annotated[list[str], _any_of("conversations with this tag")] = [],  # noqa: B006
     conversation: Annotated[list[str], _any_of("this conversation")] = [],  # noqa: B006
-    hidden: Annotated[bool, Query(description="Also what the origin hides, such as system prompts.")] = False,
+    hidden: Annotated[
+        bool, Query(description="Also what the origin hides, such as system prompts.")
+    ] = False,
     score: Annotated[
-        Literal["rank", "fts"], Query(description="Recollect's own score, or that of the text engine.")
+        Literal["rank", "fts"],
+        Query(description="Recollect's own score, or that of the text engine."),
     ] = "rank",
 ) -> Response:
     """Messages that match, best first."""
@@ -175,5 +185,7 @@ def _hit(hit: Hit, base: str) -> dict[str, Any]:
         "parts": dict(hit.parts),
         "copies": hit.copies,
         "also": [_hit(other, base) for other in hit.also],
-        "open_url": base + conversation_url(hit.conversation_id, m=hit.message_id) if base else None,
+        "open_url": base + conversation_url(hit.conversation_id, m=hit.message_id)
+        if base
+        else None,
     }

@@ -47,7 +47,10 @@ def add(db: Connection, keys: Sequence[int], texts: Iterable[Sequence[str]]) -> 
 
 
 def remove(db: Connection, keys: Sequence[int]) -> None:
-    db.run(f"delete from {TABLE} where owner = ?::integer and key = any(?::bigint[])", (db.owner, list(keys)))
+    db.run(
+        f"delete from {TABLE} where owner = ?::integer and key = any(?::bigint[])",
+        (db.owner, list(keys)),
+    )
 
 
 def update(db: Connection, keys: Sequence[int]) -> None:
@@ -74,7 +77,10 @@ def best(db: Connection, words: Iterable[str], hidden: bool, limit: int) -> list
 
 def _scoped(owner: int, words: Iterable[str]) -> list[str]:
     """Letters and digits of ASCII only, so that the server's parser takes every word whole."""
-    return [f"o{owner}x{word}" if word.isascii() else f"o{owner}u{word.encode().hex()}" for word in words]
+    return [
+        f"o{owner}x{word}" if word.isascii() else f"o{owner}u{word.encode().hex()}"
+        for word in words
+    ]
 
 
 def create(connection: psycopg.Connection[Any]) -> None:

@@ -35,7 +35,9 @@ from recollect.text import fold
 
 T = TypeVar("T")
 
-_TRIES = 5  # times that work is begun whose connection then breaks: it may be what breaks the server
+_TRIES = (
+    5  # times that work is begun whose connection then breaks: it may be what breaks the server
+)
 _MARKS = 64  # writes of a user that are remembered
 _HUNG = 5.0  # seconds over the limit of a search after which the server, which should have stopped it, is given up
 
@@ -67,11 +69,16 @@ class Connection:
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """One statement for any number of rows, a column as one array; without those that nobody has."""
         types = self.server.types[table]
-        told = {name: values for name, values in zip(columns, zip(*rows, strict=True), strict=True)
-                if any(value is not None for value in values)}  # fmt: skip
+        told = {
+            name: values
+            for name, values in zip(columns, zip(*rows, strict=True), strict=True)
+            if any(value is not None for value in values)
+        }
         arrays = ", ".join(f"?::{types[name]}[]" for name in told)
-        self._execute(f"insert into {table} ({', '.join(told)}) select * from unnest({arrays})",
-                      [list(values) for values in told.values()])  # fmt: skip
+        self._execute(
+            f"insert into {table} ({', '.join(told)}) select * from unnest({arrays})",
+            [list(values) for values in told.values()],
+        )
 
     def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         kind = "text" if values and isinstance(values[0], str) else "bigint"
@@ -117,7 +124,9 @@ class Connection:
             values += [fold(search)] * 2
         if filter.of_passages:
             of_passage, more = conditions(filter, "p", "p.visibility = 'hidden'")
-            where += f" and exists (select 1 from passage p where p.document = d.key and {of_passage})"
+            where += (
+                f" and exists (select 1 from passage p where p.document = d.key and {of_passage})"
+            )
             values += more
         return where, values
 
@@ -142,7 +151,9 @@ class Connection:
         self._cursor.execute(f"{last}commit")
         while self._cursor.nextset():
             pass
-        if self._cursor.statusmessage != "COMMIT":  # an error inside was overlooked, and all of it is undone
+        if (
+            self._cursor.statusmessage != "COMMIT"
+        ):  # an error inside was overlooked, and all of it is undone
             raise psycopg.InternalError("the transaction was rolled back")
 
 
@@ -161,11 +172,18 @@ def has_account(url: str, user: str) -> bool:
         if works_as_app(connection):
             connection.execute(f"set local role {APP}")
         connection.execute("select set_config('recollect.user', %s, true)", [user])
-        row = connection.execute("select id from recollect.account where name = %s", [user]).fetchone()
+        row = connection.execute(
+            "select id from recollect.account where name = %s", [user]
+        ).fetchone()
         if row is None:
             return False
-        connection.execute("select set_config('recollect.owner', %s, true)", [str(row[0])])  # an account is for ever
-        return connection.execute("select 1 from recollect.last_key where owner = %s", row).fetchone() is not None
+        connection.execute(
+            "select set_config('recollect.owner', %s, true)", [str(row[0])]
+        )  # an account is for ever
+        return (
+            connection.execute("select 1 from recollect.last_key where owner = %s", row).fetchone()
+            is not None
+        )
 
 
 class Connections:
@@ -261,7 +279,9 @@ class Connections:
         """Whether a write was, whose end we did not see. It has the user's turn until it ends."""
 
         def attempt(db: Connection, began: list[tuple[Any, ...]]) -> bool:
-            marks = began[0][0] if began else [lost.mark]  # the library was removed, by this or after it
+            marks = (
+                began[0][0] if began else [lost.mark]
+            )  # the library was removed, by this or after it
             if lost.mark in marks:
                 return True
             if len(marks) < _MARKS or lost.before[0] in marks:
@@ -299,7 +319,9 @@ class Connections:
             db.commit()
             return value
 
-        return self._again_and_again(lambda: start, attempt, _deadline(), seconds and seconds + _HUNG)
+        return self._again_and_again(
+            lambda: start, attempt, _deadline(), seconds and seconds + _HUNG
+        )
 
     def _whose(self) -> str:
         return f"select set_config('recollect.owner', '{self.owner:d}', true)"

@@ -91,6 +91,9 @@ def _title(wanted: str) -> str:
 
 
 def _clauses(*wanted: tuple[str, str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
-    found = [(f"{column} {how}(?::text[])", [storable(v) for v in values])
-             for column, how, values in wanted if values]  # fmt: skip
+    found = [
+        (f"{column} {how}(?::text[])", [storable(v) for v in values])
+        for column, how, values in wanted
+        if values
+    ]
     return [clause for clause, _ in found], [values for _, values in found]

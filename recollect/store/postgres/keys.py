@@ -56,16 +56,24 @@ class PostgresKeys(Keys):
     def __init__(self, url: str) -> None:
         self._place = place(url)
         self._pool: ConnectionPool[Session] = ConnectionPool(
-            url, min_size=0, max_size=4, timeout=5, open=False, check=ConnectionPool.check_connection,
+            url,
+            min_size=0,
+            max_size=4,
+            timeout=5,
+            open=False,
+            check=ConnectionPool.check_connection,
             kwargs={"autocommit": True, "connect_timeout": 5, "application_name": "recollect keys"},
-        )  # fmt: skip
+        )
         self._there = False
 
     def add(self, key: ApiKey) -> None:
         def work(db: Session) -> None:
             if not self._is_there(db):
                 _prepare(db)
-            db.execute(f"insert into {_TABLE} ({_LISTED}) values ({', '.join(['%s'] * len(COLUMNS))})", row_of(key))
+            db.execute(
+                f"insert into {_TABLE} ({_LISTED}) values ({', '.join(['%s'] * len(COLUMNS))})",
+                row_of(key),
+            )
 
         self._with(work)
 
@@ -87,7 +95,9 @@ class PostgresKeys(Keys):
         def work(db: Session) -> list[ApiKey]:
             if not self._is_there(db):
                 return []
-            return [key_of(row) for row in db.execute(f"{_SELECT} order by created_at, id").fetchall()]
+            return [
+                key_of(row) for row in db.execute(f"{_SELECT} order by created_at, id").fetchall()
+            ]
 
         return self._with(work)
 
@@ -101,11 +111,16 @@ class PostgresKeys(Keys):
             ).fetchone()
 
         if self._with(work) is None:
-            raise NotFound(f"There is no key {truncate(id, 40)!r}. `recollect keys list` shows them.")
+            raise NotFound(
+                f"There is no key {truncate(id, 40)!r}. `recollect keys list` shows them."
+            )
 
     def any(self) -> bool:
         return self._with(
-            lambda db: self._is_there(db) and bool(db.execute(f"select 1 from {_TABLE} limit 1").fetchone())
+            lambda db: (
+                self._is_there(db)
+                and bool(db.execute(f"select 1 from {_TABLE} limit 1").fetchone())
+            )
         )
 
     def close(self) -> None:
@@ -113,7 +128,10 @@ class PostgresKeys(Keys):
 
     def _is_there(self, db: Session) -> bool:
         if not self._there:
-            self._there = db.execute("select from pg_tables where schemaname = %s", [ROLE]).fetchone() is not None
+            self._there = (
+                db.execute("select from pg_tables where schemaname = %s", [ROLE]).fetchone()
+                is not None
+            )
         return self._there
 
     def _with(self, work: Callable[[Session], T]) -> T:
@@ -122,7 +140,9 @@ class PostgresKeys(Keys):
             with self._pool.connection() as db:
                 return work(db)
         except PoolTimeout as error:
-            raise StoreUnavailable(f"The PostgreSQL server {self._place} cannot be reached.") from error
+            raise StoreUnavailable(
+                f"The PostgreSQL server {self._place} cannot be reached."
+            ) from error
         except errors.InsufficientPrivilege as error:
             raise RecollectError(
                 f"This login may not use the keys of {self._place} ({error.diag.message_primary}). Whoever made the "
@@ -136,7 +156,10 @@ def _prepare(db: Session) -> None:
     with db.transaction():
         db.execute("select pg_advisory_xact_lock(%s, 0)", [_LOCK])  # another process may be first
         db.execute(_SCHEMA)
-        with suppress(errors.InsufficientPrivilege, errors.DuplicateObject, errors.UniqueViolation), db.transaction():
+        with (
+            suppress(errors.InsufficientPrivilege, errors.DuplicateObject, errors.UniqueViolation),
+            db.transaction(),
+        ):
             db.execute(f"create role {ROLE} nologin nobypassrls")
         with suppress(errors.InsufficientPrivilege, errors.UndefinedObject), db.transaction():
             db.execute(_GRANTS)

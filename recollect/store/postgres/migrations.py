@@ -299,13 +299,17 @@ $$;
 # -- bringing a database up to date ----------------------------------------------
 
 
-def migrate(connection: psycopg.Connection[Any], place: str, stop_before: str | None = None) -> list[str]:
+def migrate(
+    connection: psycopg.Connection[Any], place: str, stop_before: str | None = None
+) -> list[str]:
     """Bring the database to this version and return the names of the steps that ran."""
     if not _wanted(connection, place, stop_before):
         return []
     try:
         with connection.transaction():
-            connection.execute("select pg_advisory_xact_lock(%s, 0)", [_LOCK])  # another process may be first
+            connection.execute(
+                "select pg_advisory_xact_lock(%s, 0)", [_LOCK]
+            )  # another process may be first
             wanted = _wanted(connection, place, stop_before)
             if "m001_documents" in wanted:
                 _begin(connection)
@@ -322,7 +326,9 @@ def migrate(connection: psycopg.Connection[Any], place: str, stop_before: str | 
 
 
 _LOCK = 0x5265636F
-_ASKING = frozenset({"m002_search", "m004_knowledge"})  # the steps from which the functions are others
+_ASKING = frozenset(
+    {"m002_search", "m004_knowledge"}
+)  # the steps from which the functions are others
 
 
 def _wanted(connection: psycopg.Connection[Any], place: str, stop_before: str | None) -> list[str]:
@@ -339,10 +345,15 @@ def _wanted(connection: psycopg.Connection[Any], place: str, stop_before: str | 
 
 def _done(connection: psycopg.Connection[Any], place: str) -> set[str]:
     try:
-        with connection.transaction(force_rollback=True):  # or a migration would go on as the application
+        with connection.transaction(
+            force_rollback=True
+        ):  # or a migration would go on as the application
             if works_as_app(connection):
                 connection.execute(sql.SQL("set local role {}").format(sql.Identifier(APP)))
-            return {name for (name,) in connection.execute("select name from recollect.migration").fetchall()}
+            return {
+                name
+                for (name,) in connection.execute("select name from recollect.migration").fetchall()
+            }
     except errors.InsufficientPrivilege as error:
         raise RecollectError(
             f"The role {connection.info.user} may not use the libraries in {place} ({error.diag.message_primary}). "
@@ -354,8 +365,9 @@ def is_prepared(connection: psycopg.Connection[Any]) -> bool:
     """Whether there are libraries in this database."""
     row = connection.execute(
         "select exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace "
-        "where n.nspname = %s and c.relname = 'migration')", [SCHEMA],
-    ).fetchone()  # fmt: skip
+        "where n.nspname = %s and c.relname = 'migration')",
+        [SCHEMA],
+    ).fetchone()
     return bool(row and row[0])
 
 
@@ -368,7 +380,8 @@ def _may_become(connection: psycopg.Connection[Any], role: str) -> bool:
     """Roles belong to all databases of a server, so that one may be there and be somebody else's."""
     how = "set" if connection.info.server_version >= 160000 else "member"
     row = connection.execute(
-        "select exists (select from pg_roles where rolname = %s and pg_has_role(current_user, oid, %s))", [role, how]
+        "select exists (select from pg_roles where rolname = %s and pg_has_role(current_user, oid, %s))",
+        [role, how],
     ).fetchone()
     return bool(row and row[0])
 
@@ -378,10 +391,14 @@ def _begin(connection: psycopg.Connection[Any]) -> None:
     for role in (APP, SEARCH):
         _try(connection, f"create role {role} nologin nobypassrls")
         _try(connection, f"grant {role} to current_user")
-    connection.execute(f"create schema if not exists {SCHEMA}; alter schema {SCHEMA} owner to current_user")
+    connection.execute(
+        f"create schema if not exists {SCHEMA}; alter schema {SCHEMA} owner to current_user"
+    )
     for extension in ("btree_gin", "vector"):
         _try(connection, f"create extension if not exists {extension}")
-    connection.execute(f"create table {SCHEMA}.migration (name text primary key, at timestamptz default now())")
+    connection.execute(
+        f"create table {SCHEMA}.migration (name text primary key, at timestamptz default now())"
+    )
 
 
 def _try(connection: psycopg.Connection[Any], statement: str) -> bool:
@@ -389,8 +406,15 @@ def _try(connection: psycopg.Connection[Any], statement: str) -> bool:
     try:
         with connection.transaction():
             connection.execute(statement)
-    except (errors.InsufficientPrivilege, errors.FeatureNotSupported, errors.UndefinedFile, errors.UndefinedObject,
-            errors.DuplicateObject, errors.UniqueViolation, errors.InvalidGrantOperation):  # fmt: skip
+    except (
+        errors.InsufficientPrivilege,
+        errors.FeatureNotSupported,
+        errors.UndefinedFile,
+        errors.UndefinedObject,
+        errors.DuplicateObject,
+        errors.UniqueViolation,
+        errors.InvalidGrantOperation,
+    ):
         return False
     return True
 
@@ -408,12 +432,16 @@ def _run(connection: psycopg.Connection[Any], name: str) -> None:
     script = dict(MIGRATIONS)[name]
     pgvector = has_extension(connection, "vector")
     extensions = {has_extension(connection, "btree_gin"), pgvector} - {""}
-    connection.execute(sql.SQL("set local search_path = {}").format(_identifiers([SCHEMA, *sorted(extensions)])))
+    connection.execute(
+        sql.SQL("set local search_path = {}").format(_identifiers([SCHEMA, *sorted(extensions)]))
+    )
     connection.execute(script.replace("{vector}", "halfvec" if pgvector else "bytea"))
     if name == "m002_search":
         columns = "owner, words" if has_extension(connection, "btree_gin") else "words"
-        connection.execute(f"create index passage_text_words on passage_text using gin ({columns}) "
-                           "with (gin_pending_list_limit = 1024)")  # fmt: skip
+        connection.execute(
+            f"create index passage_text_words on passage_text using gin ({columns}) "
+            "with (gin_pending_list_limit = 1024)"
+        )
         if pgvector:
             connection.execute("alter table vector alter numbers set storage plain")
     _secure(connection)
@@ -447,10 +475,13 @@ def _secure(connection: psycopg.Connection[Any]) -> None:
     fresh = connection.execute(
         "select c.relname, c.relkind = 'p' from pg_class c join pg_namespace n on n.oid = c.relnamespace "
         "where n.nspname = %s and c.relkind in ('r', 'p') and not c.relispartition and not c.relrowsecurity "
-        "and c.relname <> 'migration'", [SCHEMA],
-    ).fetchall()  # fmt: skip
+        "and c.relname <> 'migration'",
+        [SCHEMA],
+    ).fetchall()
     app = APP if works_as_app(connection) else "current_user"
-    connection.execute(f"grant usage on schema {SCHEMA} to {app}; grant select on migration to {app}")
+    connection.execute(
+        f"grant usage on schema {SCHEMA} to {app}; grant select on migration to {app}"
+    )
     for table, partitioned in fresh:
         tables = [table]
         if partitioned:
@@ -500,6 +531,7 @@ def _renew_functions(connection: psycopg.Connection[Any]) -> None:
 def _functions(connection: psycopg.Connection[Any]) -> list[str]:
     rows = connection.execute(
         "select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace "
-        "where n.nspname = %s and p.prosecdef", [SCHEMA],
-    ).fetchall()  # fmt: skip
+        "where n.nspname = %s and p.prosecdef",
+        [SCHEMA],
+    ).fetchall()
     return [name for (name,) in rows]

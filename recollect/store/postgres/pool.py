@@ -46,7 +46,9 @@ class Session(psycopg.Connection[Any]):
     """How many seconds an answer is waited for."""
 
     def wait(self, gen: PQGen[T], *arguments: Any, **options: Any) -> T:
-        return super().wait(gen if self.patience is None else self._soon(gen, self.patience), *arguments, **options)
+        return super().wait(
+            gen if self.patience is None else self._soon(gen, self.patience), *arguments, **options
+        )
 
     def _soon(self, gen: PQGen[T], patience: float) -> PQGen[T]:
         """The same, ended when nothing has come for too long; psycopg looks in several times a second."""
@@ -96,7 +98,9 @@ class Pool:
         """The pool of a server, opened by the first who asks and closed by the last who returns it."""
         with cls._turn:
             known = url in cls._open
-        made = None if known else cls(url)  # not in turn: a server that does not answer holds up nobody else
+        made = (
+            None if known else cls(url)
+        )  # not in turn: a server that does not answer holds up nobody else
         with cls._turn:
             pool = cls._open.get(url) or made
             if pool is not None:
@@ -151,7 +155,10 @@ class Pool:
 
     def _return(self, connection: Session) -> None:
         try:
-            if connection.pgconn.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
+            if connection.pgconn.transaction_status not in (
+                TransactionStatus.IDLE,
+                TransactionStatus.UNKNOWN,
+            ):
                 with suppress(psycopg.Error):
                     connection.execute("rollback")
         finally:
@@ -213,7 +220,9 @@ class Locks:
             if self._connection.closed:
                 self._connection = None
         self._connection = self._connection or self._pool.connect()
-        ((done,),) = self._connection.execute(f"select {function}(%s, %s)", [_LOCK, owner]).fetchall()
+        ((done,),) = self._connection.execute(
+            f"select {function}(%s, %s)", [_LOCK, owner]
+        ).fetchall()
         return bool(done)
 
     def _hang_up(self) -> None:
@@ -256,14 +265,25 @@ def explained(error: psycopg.Error, place: str) -> RecollectError:
                 f"{LIMITS.write_wait_seconds:g} seconds. Try again when it is done."
             )
         case errors.QueryCanceled():
-            return StoreBusy(f"The server {place} stopped this ({said}); nothing was changed. Try again.")
+            return StoreBusy(
+                f"The server {place} stopped this ({said}); nothing was changed. Try again."
+            )
         case errors.DiskFull():
-            return RecollectError(f"The server's disk is full: nothing was written to {place}. Free some space there.")
+            return RecollectError(
+                f"The server's disk is full: nothing was written to {place}. Free some space there."
+            )
         case errors.DataCorrupted() | errors.IndexCorrupted():
-            return DamagedLibrary(f"The server {place} reports damaged data ({said}). Restore a backup.")
+            return DamagedLibrary(
+                f"The server {place} reports damaged data ({said}). Restore a backup."
+            )
         case errors.InsufficientPrivilege():
-            return RecollectError(f"The role that opened {place} may not do this ({said}). See docs/postgres.md.")
-    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (error.sqlstate or "08")[:2] in _GONE:
+            return RecollectError(
+                f"The role that opened {place} may not do this ({said}). See docs/postgres.md."
+            )
+    if (
+        isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        and (error.sqlstate or "08")[:2] in _GONE
+    ):
         return StoreUnavailable(
             f"The PostgreSQL server {place} went away ({said}). Try again; what was saved stays saved."
         )

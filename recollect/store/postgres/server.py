@@ -12,7 +12,15 @@ import psycopg
 from psycopg import sql
 
 from recollect.errors import RecollectError, StoreUnavailable
-from recollect.store.postgres.migrations import APP, SCHEMA, SEARCH, add_bm25, has_extension, migrate, works_as_app
+from recollect.store.postgres.migrations import (
+    APP,
+    SCHEMA,
+    SEARCH,
+    add_bm25,
+    has_extension,
+    migrate,
+    works_as_app,
+)
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +58,9 @@ class Server:
 def reached(url: str, place: str) -> Iterator[psycopg.Connection[Any]]:
     """A connection of its own, outside any pool, as whoever logs in."""
     try:
-        connection = psycopg.connect(url, autocommit=True, connect_timeout=5, application_name="recollect")
+        connection = psycopg.connect(
+            url, autocommit=True, connect_timeout=5, application_name="recollect"
+        )
     except psycopg.OperationalError as error:
         raise StoreUnavailable(
             f"The PostgreSQL server {place} cannot be reached ({str(error).splitlines()[0].strip()}). "
@@ -83,15 +93,18 @@ def _learn(connection: psycopg.Connection[Any], place: str) -> Server:
             f"The role {role} of {place} is not held by row-level security (on {', '.join(unguarded)}), so users would "
             f"not be kept apart. Grant it {APP}, or open the library with another role (docs/postgres.md)."
         )
-    extensions = {name: has_extension(connection, name) for name in ("vector", "btree_gin", "pg_textsearch")}
+    extensions = {
+        name: has_extension(connection, name) for name in ("vector", "btree_gin", "pg_textsearch")
+    }
     schemas = dict.fromkeys([SCHEMA, *(s for s in extensions.values() if s)])
     types: dict[str, dict[str, str]] = {}
     for table, column, kind in connection.execute(
         "select c.relname, a.attname, format_type(a.atttypid, a.atttypmod) from pg_attribute a "
         "join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace "
         "where n.nspname = %s and c.relkind in ('r', 'p') and not c.relispartition and a.attnum > 0 "
-        "and not a.attisdropped", [SCHEMA],
-    ).fetchall():  # fmt: skip
+        "and not a.attisdropped",
+        [SCHEMA],
+    ).fetchall():
         types.setdefault(table, {})[column] = kind
     by_pgvector = types["vector"]["numbers"].endswith("halfvec")
     lacks = []
@@ -133,8 +146,9 @@ def _unguarded(connection: psycopg.Connection[Any], role: str) -> list[str]:
             "and c.relkind in ('r', 'p') and not c.relispartition and c.relname <> 'migration' "
             "and (not row_security_active(c.oid) or exists (select from pg_policy p, unnest(p.polroles) r "
             "where p.polrelid = c.oid and p.polpermissive and p.polname <> 'own' "
-            "and (r = 0 or pg_has_role(r, 'usage')))) order by 1", [SCHEMA],
-        ).fetchall()  # fmt: skip
+            "and (r = 0 or pg_has_role(r, 'usage')))) order by 1",
+            [SCHEMA],
+        ).fetchall()
     return [name for (name,) in rows]
 
 
@@ -152,11 +166,14 @@ def _searches_apart(connection: psycopg.Connection[Any]) -> bool:
     """Whether the functions that search belong to the role that is there for them."""
     row = connection.execute(
         "select bool_and(pg_get_userbyid(p.proowner) = %s) from pg_proc p "
-        "join pg_namespace n on n.oid = p.pronamespace where n.nspname = %s and p.prosecdef", [SEARCH, SCHEMA],
-    ).fetchone()  # fmt: skip
+        "join pg_namespace n on n.oid = p.pronamespace where n.nspname = %s and p.prosecdef",
+        [SEARCH, SCHEMA],
+    ).fetchone()
     return bool(row and row[0])
 
 
 def _extension_version(connection: psycopg.Connection[Any], name: str) -> str:
-    row = connection.execute("select extversion from pg_extension where extname = %s", [name]).fetchone()
+    row = connection.execute(
+        "select extversion from pg_extension where extname = %s", [name]
+    ).fetchone()
     return row[0] if row else ""

@@ -36,8 +36,20 @@ _REBUILD_BATCH = 2_000
 _MISSING = """from passage p where not exists
   (select from passage_text t where t.owner = p.owner and t.key = p.key)"""
 # Everything of a user's, each after what refers to it.
-_TABLES = ("receipt_revision", "receipt_document", "vector", "unembedded", "space", "passage_text", "word", "derived",
-           "passage", "document", "receipt", "last_key")  # fmt: skip
+_TABLES = (
+    "receipt_revision",
+    "receipt_document",
+    "vector",
+    "unembedded",
+    "space",
+    "passage_text",
+    "word",
+    "derived",
+    "passage",
+    "document",
+    "receipt",
+    "last_key",
+)
 _LEFT = """from passage_text t where not exists (select from passage p where p.owner = t.owner and p.key = t.key)"""
 
 
@@ -69,7 +81,9 @@ class PostgresStore(Store):
             self._write(partial(_note_version, name="bm25", version=bm25.VERSION))
 
     def _version(self, name: str) -> int | None:
-        version: int | None = self._read(lambda db: db.get("select version from derived where name = ?", (name,)))
+        version: int | None = self._read(
+            lambda db: db.get("select version from derived where name = ?", (name,))
+        )
         return version
 
     @property
@@ -79,8 +93,11 @@ class PostgresStore(Store):
     @property
     def engine(self) -> str:
         server = self._connections.server
-        extensions = [f"{name} {version}" for name, version in (("pgvector", server.pgvector), ("BM25", server.bm25))
-                      if version]  # fmt: skip
+        extensions = [
+            f"{name} {version}"
+            for name, version in (("pgvector", server.pgvector), ("BM25", server.bm25))
+            if version
+        ]
         return ", ".join([f"PostgreSQL {server.version}", *extensions])
 
     @property
@@ -113,11 +130,17 @@ class PostgresStore(Store):
 
     # -- writing ---
 
-    def save(self, documents_: Sequence[Document], receipt: int | None = None, by_id: bool = False) -> list[Saved]:
-        return self._write_words(lambda db, index: documents.save(db, index, documents_, receipt, by_id))
+    def save(
+        self, documents_: Sequence[Document], receipt: int | None = None, by_id: bool = False
+    ) -> list[Saved]:
+        return self._write_words(
+            lambda db, index: documents.save(db, index, documents_, receipt, by_id)
+        )
 
     def rewrite(self, document: str, given: Document, version: int | None = None) -> Saved:
-        return self._write_words(lambda db, index: documents.rewrite(db, index, document, given, version))
+        return self._write_words(
+            lambda db, index: documents.rewrite(db, index, document, given, version)
+        )
 
     def revise(self, document: str, change: Callable[[Document], Document]) -> int:
         return self._write_words(lambda db, index: documents.revise(db, document, change, index))
@@ -135,22 +158,33 @@ class PostgresStore(Store):
         return self._write_words(lambda db, index: documents.extend(db, document, passages, index))
 
     def amend(
-        self, document: str, title: str | None = None, namespace: str | None = None,
+        self,
+        document: str,
+        title: str | None = None,
+        namespace: str | None = None,
         metadata: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
-        self._write_words(lambda db, index: documents.amend(db, document, index, title, namespace, metadata))
+    ) -> None:
+        self._write_words(
+            lambda db, index: documents.amend(db, document, index, title, namespace, metadata)
+        )
 
     def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
         return self._read(lambda db: observing.unobserved(db, limit))
 
-    def observe(self, conversation: str, version: int, given: Document | None, complete: bool = True) -> None:
-        self._write_words(lambda db, index: observing.observe(db, index, conversation, version, given, complete))
+    def observe(
+        self, conversation: str, version: int, given: Document | None, complete: bool = True
+    ) -> None:
+        self._write_words(
+            lambda db, index: observing.observe(db, index, conversation, version, given, complete)
+        )
 
     def observe_again(self, incomplete: bool = False) -> None:
         self._write_words(lambda db, index: observing.begin_again(db, incomplete))
 
     def delete(self, document: str) -> None:
-        self._write_words(lambda db, index: documents.delete(db, documents.key_of(db, document), index))
+        self._write_words(
+            lambda db, index: documents.delete(db, documents.key_of(db, document), index)
+        )
 
     def take(self, document: str) -> Document:
         return self._write_words(lambda db, index: documents.take(db, document, index))
@@ -184,7 +218,9 @@ class PostgresStore(Store):
     def holding(self, origin: str, passages: Sequence[str]) -> list[tuple[str, str]]:
         return self._read(lambda db: documents.holding(db, origin, passages))
 
-    def documents(self, filter: Filter, search: str, limit: int, offset: int) -> tuple[list[Summary], int]:
+    def documents(
+        self, filter: Filter, search: str, limit: int, offset: int
+    ) -> tuple[list[Summary], int]:
         return self._search(lambda db: documents.summaries(db, filter, search, limit, offset))
 
     def every(self, filter: Filter) -> Iterator[Document]:
@@ -195,7 +231,9 @@ class PostgresStore(Store):
     # -- finding ---
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        return self._search(lambda db: text.best(db, node, exact(db, filter), limit, self._counts, self._by_bm25))
+        return self._search(
+            lambda db: text.best(db, node, exact(db, filter), limit, self._counts, self._by_bm25)
+        )
 
     def openings(self, words: Sequence[Word]) -> list[int]:
         return self._search(lambda db: documents.openings(db, words))
@@ -221,11 +259,19 @@ class PostgresStore(Store):
     def key(self, document: str, passage: str) -> int:
         return self._search(lambda db: documents.passage_key(db, document, passage))
 
-    def find_literal(self, text_: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
-        return self._search(lambda db: text.find_literal(db, text_, exact(db, filter), limit, offset))
+    def find_literal(
+        self, text_: str, filter: Filter, limit: int, offset: int
+    ) -> tuple[list[Candidate], int]:
+        return self._search(
+            lambda db: text.find_literal(db, text_, exact(db, filter), limit, offset)
+        )
 
-    def newest(self, filter: Filter, limit: int, offset: int, by_document: bool = False) -> tuple[list[Candidate], int]:
-        return self._search(lambda db: text.newest(db, exact(db, filter), limit, offset, by_document))
+    def newest(
+        self, filter: Filter, limit: int, offset: int, by_document: bool = False
+    ) -> tuple[list[Candidate], int]:
+        return self._search(
+            lambda db: text.newest(db, exact(db, filter), limit, offset, by_document)
+        )
 
     def recent(self, text_: str | None, filter: Filter, limit: int) -> list[Candidate]:
         return self._search(lambda db: text.recent(db, text_, exact(db, filter), limit))
@@ -254,12 +300,16 @@ class PostgresStore(Store):
 
         made = iter(vectors.prepared([v for parts in vectors_.values() for v in parts]))
         ready = {passage: [next(made) for _ in parts] for passage, parts in vectors_.items()}
-        self._write(lambda db: spaces.embed(db, space, ready, lambda rows: vectors.insert(db, space, rows)))
+        self._write(
+            lambda db: spaces.embed(db, space, ready, lambda rows: vectors.insert(db, space, rows))
+        )
 
     def finish_space(self, space: Space) -> None:
         self._write(lambda db: spaces.finish(db, space))
 
-    def nearest(self, space: Space, vector: Any, filter: Filter, limit: int) -> list[tuple[int, float]]:
+    def nearest(
+        self, space: Space, vector: Any, filter: Filter, limit: int
+    ) -> list[tuple[int, float]]:
         from recollect.store.postgres import vectors
 
         return self._search(lambda db: vectors.nearest(db, space, vector, exact(db, filter), limit))
@@ -286,7 +336,9 @@ class PostgresStore(Store):
     def unsealed(self) -> bool:
         return False  # GIN holds everything from the start
 
-    def refresh(self, progress: Progress | None = None, stop: Callable[[], bool] | None = None) -> None:
+    def refresh(
+        self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
+    ) -> None:
         self._clear_spaces()
         if self._connections.server.pgvector:
             self._make_graphs()
@@ -344,7 +396,11 @@ class PostgresStore(Store):
     def stats(self) -> dict[str, object]:
         def work(db: Connection) -> dict[str, object]:
             part = db.get("select count(*) from passage_text where not whole")
-            return statistics.counted(db) | {"indexed_in_part": part, "path": self.path, "engine": self.engine}
+            return statistics.counted(db) | {
+                "indexed_in_part": part,
+                "path": self.path,
+                "engine": self.engine,
+            }
 
         return self._read(work)
 
@@ -358,7 +414,9 @@ class PostgresStore(Store):
         return self._read(statistics.activity)
 
     def version(self) -> object:
-        return self._read(lambda db: db.get("select marks[1] from last_key where owner = ?", (db.owner,)))
+        return self._read(
+            lambda db: db.get("select marks[1] from last_key where owner = ?", (db.owner,))
+        )
 
     def verify(self) -> Findings:
         return self._read(_verify)
@@ -416,7 +474,9 @@ def _note_version(db: Connection, name: str, version: int) -> None:
 
 
 def _verify(db: Connection) -> Findings:
-    found = Findings(outdated=db.get("select version from derived where name = 'text'") != text.VERSION)
+    found = Findings(
+        outdated=db.get("select version from derived where name = 'text'") != text.VERSION
+    )
     lost = db.get(
         "select count(*) from passage p where not exists "
         "(select from document d where d.owner = p.owner and d.key = p.document)"

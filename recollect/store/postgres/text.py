@@ -75,10 +75,21 @@ class Index:
         self._db = db
         self._known = known
         self.noted: set[str] = set()
-        self.removed: int = db.get("select removed from last_key where owner = ?::integer", (db.owner,)) or 0
+        self.removed: int = (
+            db.get("select removed from last_key where owner = ?::integer", (db.owner,)) or 0
+        )
 
     def add(self, rows: Iterable[IndexRow]) -> None:
-        keys, openings, vectors, lengths, sure, whole, folded, texts = [], [], [], [], [], [], [], []
+        keys, openings, vectors, lengths, sure, whole, folded, texts = (
+            [],
+            [],
+            [],
+            [],
+            [],
+            [],
+            [],
+            [],
+        )
         distinct: set[str] = set()
         for key, title, content in rows:
             made = indexed(title, content)
@@ -119,11 +130,15 @@ class Index:
         for key, title, content in rows:
             keys.append(key)
             distinct |= indexed(title, content).distinct
-        self._db.run("delete from passage_text where owner = ?::integer and key = any(?::bigint[])",
-                     (self._db.owner, keys))  # fmt: skip
+        self._db.run(
+            "delete from passage_text where owner = ?::integer and key = any(?::bigint[])",
+            (self._db.owner, keys),
+        )
         if bm25.kept(self._db):
             bm25.remove(self._db, keys)
-        self._db.run("update last_key set removed = removed + 1 where owner = ?::integer", (self._db.owner,))
+        self._db.run(
+            "update last_key set removed = removed + 1 where owner = ?::integer", (self._db.owner,)
+        )
         self._db.run(
             "delete from word where owner = ?::integer and term in (select absent(?::text[]))",
             (self._db.owner, sorted(distinct)),
@@ -142,7 +157,11 @@ def add_some_to_bm25(db: Connection) -> int:
         (db.owner, _REBUILT),
     )
     if rows:
-        bm25.add(db, [key for key, _, _ in rows], [_in_order(title, content) for _, title, content in rows])
+        bm25.add(
+            db,
+            [key for key, _, _ in rows],
+            [_in_order(title, content) for _, title, content in rows],
+        )
     return len(rows)
 
 
@@ -162,12 +181,23 @@ class Counts:
     def of(self, db: Connection, queries: Sequence[str]) -> tuple[list[tuple[int, int]], int]:
         """For each query how many passages match and how many of those are not hidden; and how
         many passages there are."""
-        ((size, removed),) = db.rows("select passage, removed from last_key where owner = ?::integer", (db.owner,))
-        found = {q: known for q in queries if (known := self._known.get(q)) and self._holds(known, size, removed)}
+        ((size, removed),) = db.rows(
+            "select passage, removed from last_key where owner = ?::integer", (db.owner,)
+        )
+        found = {
+            q: known
+            for q in queries
+            if (known := self._known.get(q)) and self._holds(known, size, removed)
+        }
         missing = [q for q in dict.fromkeys(queries) if q not in found]
         if missing:
-            counted = db.rows("select * from frequencies(?::tsquery[], ?::integer)", (missing, _COUNTED))
-            new = {q: (all_, seen, size, removed) for q, (all_, seen) in zip(missing, counted, strict=True)}
+            counted = db.rows(
+                "select * from frequencies(?::tsquery[], ?::integer)", (missing, _COUNTED)
+            )
+            new = {
+                q: (all_, seen, size, removed)
+                for q, (all_, seen) in zip(missing, counted, strict=True)
+            }
             found |= new
             self._known = new if len(self._known) > 10_000 else self._known | new
         return [found[q][:2] for q in queries], size
@@ -196,7 +226,9 @@ def count(db: Connection, node: Node, filter: Filter, counts: Counts) -> tuple[i
         parts = [c for c in map(compiled, node.parts) if c.exact and not c.phrases]
         found, _ = counts.of(db, [c.query for c in parts])
         most = max((all_ if filter.hidden else seen for all_, seen in found), default=0)
-        if most >= _ENOUGH:  # then so many at least, and counting all of them would take longer than finding
+        if (
+            most >= _ENOUGH
+        ):  # then so many at least, and counting all of them would take longer than finding
             return most, False
     if (few := keys_of_few(db, filter)) is not None:
         return len(_among(db, node, each, few)), True
@@ -204,48 +236,67 @@ def count(db: Connection, node: Node, filter: Filter, counts: Counts) -> tuple[i
     return counted, counted < _COUNTED
 
 
-def _count(db: Connection, node: Node, each: Compiled, arguments: tuple[Any, ...], at_most: int) -> int:
+def _count(
+    db: Connection, node: Node, each: Compiled, arguments: tuple[Any, ...], at_most: int
+) -> int:
     found = 0
     if each.exact:
-        found = db.get(f"select counted(?::tsquery, ?::boolean, ?::integer, {_FILTER})",
-                       (each.query, each.phrases or None, at_most, *arguments))  # fmt: skip
+        found = db.get(
+            f"select counted(?::tsquery, ?::boolean, ?::integer, {_FILTER})",
+            (each.query, each.phrases or None, at_most, *arguments),
+        )
     return int(found) + len(_looked_up(db, node, each, arguments))
 
 
 # -- filters as the functions take them ----------------------------------------
 
-_FILTER = (
-    "?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bigint, ?::bigint, ?::bigint[], ?::bigint[], ?::boolean"
-)
+_FILTER = "?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bigint, ?::bigint, ?::bigint[], ?::bigint[], ?::boolean"
 
 
 def _arguments(db: Connection, filter: Filter) -> tuple[Any, ...]:
     names = (filter.roles, filter.authors, filter.senders, filter.not_roles, filter.not_authors)
     lists = [[storable(name) for name in some] or None for some in names]
     documents = chosen(db, filter)
-    return (*lists, micros(filter.after), micros(filter.before), documents.only, documents.without or None,
-            filter.hidden)  # fmt: skip
+    return (
+        *lists,
+        micros(filter.after),
+        micros(filter.before),
+        documents.only,
+        documents.without or None,
+        filter.hidden,
+    )
 
 
-_CANDIDATES = f"select * from candidates(?::tsquery[], ?::float8[], ?::boolean, ?::integer, {_FILTER})"
+_CANDIDATES = (
+    f"select * from candidates(?::tsquery[], ?::float8[], ?::boolean, ?::integer, {_FILTER})"
+)
 
 
 # -- finding -----------------------------------------------------------------
 
 
-def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts, by_bm25: bool = False) -> list[int]:
+def best(
+    db: Connection, node: Node, filter: Filter, limit: int, counts: Counts, by_bm25: bool = False
+) -> list[int]:
     """Passages that match, best first: those with the rarest words, the shorter before the longer."""
     nodes = node.parts if isinstance(node, Or) else (node,)
     numbers, size = frequencies(db, nodes, counts)
     parts = sorted(
-        (_Part(part, compiled(part), n, math.log(1 + (size - n + 0.5) / (n + 0.5)))
-         for part, n in zip(nodes, numbers, strict=True)),
+        (
+            _Part(part, compiled(part), n, math.log(1 + (size - n + 0.5) / (n + 0.5)))
+            for part, n in zip(nodes, numbers, strict=True)
+        ),
         key=lambda part: part.found,
-    )  # fmt: skip
+    )
     if (few := keys_of_few(db, filter)) is not None:
         return _ordered(_matches(db, parts, few))[:limit]
     arguments = _arguments(db, filter)
-    if by_bm25 and limit <= _ORDERED and filter in (Filter(), Filter(hidden=True)) and all(map(_is_plain, parts)):
+    if (
+        by_bm25
+        and limit <= _ORDERED
+        and filter in (Filter(), Filter(hidden=True))
+        and all(map(_is_plain, parts))
+    ):
         return _ordered(_found_by_bm25(db, parts, filter))[:limit]
     chosen = _rarest(parts) if limit <= _FEW else parts
     if len(chosen) < len(parts):
@@ -294,7 +345,11 @@ def _ordered(found: dict[int, _Match]) -> list[int]:
     longer list begins as a shorter one."""
     ranked = sorted(found, key=lambda key: (-round(found[key].weight, 9), -key))
     chunks = (ranked[start : start + _ORDERED] for start in range(0, len(ranked), _ORDERED))
-    return [key for chunk in chunks for key in sorted(chunk, key=lambda key: (-round(found[key].score, 9), -key))]
+    return [
+        key
+        for chunk in chunks
+        for key in sorted(chunk, key=lambda key: (-round(found[key].score, 9), -key))
+    ]
 
 
 class _Match(NamedTuple):
@@ -325,13 +380,21 @@ def _rarest(parts: Sequence[_Part]) -> Sequence[_Part]:
     return parts
 
 
-def _candidates(db: Connection, parts: Sequence[_Part], limit: int, arguments: tuple[Any, ...]) -> dict[int, _Match]:
+def _candidates(
+    db: Connection, parts: Sequence[_Part], limit: int, arguments: tuple[Any, ...]
+) -> dict[int, _Match]:
     """Passages that have one of the parts, those with the heaviest first."""
     in_rows = any(part.asked.phrases for part in parts)
     exact = [part for part in parts if part.asked.exact]
     rows = db.rows(
         _CANDIDATES,
-        ([p.asked.query for p in exact], [p.weight for p in exact], in_rows or None, max(limit, _ORDERED), *arguments),
+        (
+            [p.asked.query for p in exact],
+            [p.weight for p in exact],
+            in_rows or None,
+            max(limit, _ORDERED),
+            *arguments,
+        ),
     )
     found = {key: _Match(weight, length) for key, weight, length in rows}
     for part in parts:
@@ -341,7 +404,11 @@ def _candidates(db: Connection, parts: Sequence[_Part], limit: int, arguments: t
 
 
 def _with_rare_words(
-    db: Connection, rare: Sequence[_Part], others: Sequence[_Part], size: int, arguments: tuple[Any, ...]
+    db: Connection,
+    rare: Sequence[_Part],
+    others: Sequence[_Part],
+    size: int,
+    arguments: tuple[Any, ...],
 ) -> dict[int, _Match]:
     """Passages that have a rare part, or two of those that very many have; weighed by all of them."""
     asked = {part.asked.query: part.weight for part in rare}
@@ -369,11 +436,20 @@ def _weights(db: Connection, parts: Sequence[_Part], keys: list[int]) -> dict[in
 
 
 def _is_plain(part: _Part) -> bool:
-    return part.asked.exact and not part.asked.phrases and not any(word.prefix for word in words(part.node))
+    return (
+        part.asked.exact
+        and not part.asked.phrases
+        and not any(word.prefix for word in words(part.node))
+    )
 
 
 def _found_by_bm25(db: Connection, parts: Sequence[_Part], filter: Filter) -> dict[int, _Match]:
-    asked = [token[:LONGEST] for part in parts for word in words(part.node) for token in tokens(word.text)]
+    asked = [
+        token[:LONGEST]
+        for part in parts
+        for word in words(part.node)
+        for token in tokens(word.text)
+    ]
     keys = bm25.best(db, asked, filter.hidden, _ORDERED)
     weights = _weights(db, parts, keys)
     lengths = db.rows(
@@ -390,8 +466,13 @@ def _looked_up(
     where the query is not one that it understands, else those whose places it does not have."""
     if each.exact and not ((each.phrases or in_rows) and _has_long_texts(db)):
         return {}
-    keys = [k for (k,) in db.rows(f"select newest(?::tsquery, ?::boolean, ?::integer, {_FILTER})",
-                                  (each.wider, False if each.exact else None, 1 << 30, *arguments))]  # fmt: skip
+    keys = [
+        k
+        for (k,) in db.rows(
+            f"select newest(?::tsquery, ?::boolean, ?::integer, {_FILTER})",
+            (each.wider, False if each.exact else None, 1 << 30, *arguments),
+        )
+    ]
     return _read(db, node, keys)
 
 
@@ -406,24 +487,33 @@ def _read(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, int]:
             where p.owner = ?::integer and p.key = any(?::bigint[])""",
             (db.owner, list(keys[at : at + _READ])),
         )
-        found |= {key: length for key, title, content, length in texts if matches(node, title, content)}
+        found |= {
+            key: length for key, title, content, length in texts if matches(node, title, content)
+        }
     return found
 
 
 def _has_long_texts(db: Connection) -> bool:
     """Whether there are texts of which the index does not have every place."""
-    return bool(db.get("select exists (select from passage_text where owner = ?::integer and not sure)", (db.owner,)))
+    return bool(
+        db.get(
+            "select exists (select from passage_text where owner = ?::integer and not sure)",
+            (db.owner,),
+        )
+    )
 
 
 def passages(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
     where, values = _through(filter)
-    return candidates(db.rows(
-        f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
+    return candidates(
+        db.rows(
+            f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
         cross join lateral (select * from passage p where p.owner = ?::integer and p.key = k.key offset 0) p
         cross join lateral (select * from document d where d.owner = ?::integer and d.key = p.document offset 0) d
         where {where}""",
-        (list(keys), db.owner, db.owner, *values),
-    ))  # fmt: skip
+            (list(keys), db.owner, db.owner, *values),
+        )
+    )
 
 
 def _through(filter: Filter) -> tuple[str, list[Any]]:
@@ -444,15 +534,17 @@ def _walk(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
 
 def preceding(db: Connection, keys: Sequence[int]) -> list[Candidate]:
     # `offset 0` keeps the server from joining all passages: under row-level security it expects far too many.
-    return candidates(db.rows(
-        f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
+    return candidates(
+        db.rows(
+            f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
         cross join lateral (select a.document, a.position from passage a
           where a.owner = ?::integer and a.key = k.key offset 0) a
         cross join lateral (select * from passage p
           where p.owner = ?::integer and p.document = a.document and p.position = a.position - 1 offset 0) p
         cross join lateral (select * from document d where d.owner = ?::integer and d.key = p.document offset 0) d""",
-        (list(keys), db.owner, db.owner, db.owner),
-    ))  # fmt: skip
+            (list(keys), db.owner, db.owner, db.owner),
+        )
+    )
 
 
 def scores(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, float]:
@@ -472,8 +564,10 @@ def sample(db: Connection, limit: int) -> list[str]:
     """Contents of passages, spread evenly over the keys."""
     newest_key = size(db)
     keys = list(range(1, newest_key + 1, max(1, newest_key // limit)))
-    rows = db.rows("select content from passage where owner = ?::integer and key = any(?::bigint[]) order by key",
-                   (db.owner, keys))  # fmt: skip
+    rows = db.rows(
+        "select content from passage where owner = ?::integer and key = any(?::bigint[]) order by key",
+        (db.owner, keys),
+    )
     return [content for (content,) in rows]
 
 
@@ -488,38 +582,48 @@ def variants(db: Connection, words: Sequence[str]) -> list[tuple[str, ...]]:
     alike: dict[str, set[str]] = {}
     for term, root in rows:
         alike.setdefault(root, set()).add(term)
-    return [(word, *sorted(_alike(db, word, alike.get(root, set())) - {word}))
-            for word, root in zip(words, stems, strict=True)]  # fmt: skip
+    return [
+        (word, *sorted(_alike(db, word, alike.get(root, set())) - {word}))
+        for word, root in zip(words, stems, strict=True)
+    ]
 
 
 def _alike(db: Connection, word: str, same: set[str]) -> set[str]:
     if same or len(word) < 3:
         return set(sorted(same)[:_VARIANTS])
-    rows = db.rows("select term from word where owner = ?::integer and strpos(term, ?) > 0 order by term limit ?",
-                   (db.owner, word, _VARIANTS))  # fmt: skip
+    rows = db.rows(
+        "select term from word where owner = ?::integer and strpos(term, ?) > 0 order by term limit ?",
+        (db.owner, word, _VARIANTS),
+    )
     return {term for (term,) in rows}
 
 
-def find_literal(db: Connection, text: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
+def find_literal(
+    db: Connection, text: str, filter: Filter, limit: int, offset: int
+) -> tuple[list[Candidate], int]:
     """See Store.find_literal. It is for texts without a word, so there is no index to ask."""
     where, values = _walk(db, filter)
     source = f"from {_ALL} where p.owner = ?::integer and {_CONTAINS} and {where}"
     given = (db.owner, fold(text), *values)
     total: int = db.get(f"select count(*) {source}", given)
-    rows = db.rows(f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?", (*given, limit, offset))
+    rows = db.rows(
+        f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?",
+        (*given, limit, offset),
+    )
     return candidates(rows), total
 
 
-def newest(db: Connection, filter: Filter, limit: int, offset: int, by_document: bool) -> tuple[list[Candidate], int]:
+def newest(
+    db: Connection, filter: Filter, limit: int, offset: int, by_document: bool
+) -> tuple[list[Candidate], int]:
     where, values = _walk(db, filter)
-    source = (
-        f"passage p join document d on d.owner = p.owner and d.key = p.document where p.owner = ?::integer and {where}"
-    )
+    source = f"passage p join document d on d.owner = p.owner and d.key = p.document where p.owner = ?::integer and {where}"
     given = (db.owner, *values)
     if not by_document:
         total = db.get(f"select count(*) from {source}", given)
         rows = db.rows(
-            f"select {COLUMNS} from {source} order by {NEWEST_FIRST} limit ? offset ?", (*given, limit, offset)
+            f"select {COLUMNS} from {source} order by {NEWEST_FIRST} limit ? offset ?",
+            (*given, limit, offset),
         )
         return candidates(rows), total
     total = db.get(f"select count(distinct p.document) from {source}", given)
@@ -558,7 +662,9 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
         return candidates(rows)
     where, values = _walk(db, filter)
     words = _all_words(text)
-    long = [word for word in tokens(text) if len(word) >= LONGEST]  # of which the index has the beginning only
+    long = [
+        word for word in tokens(text) if len(word) >= LONGEST
+    ]  # of which the index has the beginning only
     has_words = f"(t.words @@ ?::tsquery {f'and {_CONTAINS} ' * len(long)}) or" if words else ""
     rows = db.rows(
         f"""select {COLUMNS} from {_ALL} where p.owner = ?::integer
@@ -577,7 +683,12 @@ def _titled(db: Connection, text: str, documents: list[int] | None) -> Iterator[
     yield from db.rows(
         f"""select d.key from document d where d.owner = ?::integer and d.title <> ''
           and (strpos(d.folded_title, ?) > 0 or ({every})) {some}""",
-        (db.owner, fold(text), *(f" {word} " for word in words), *([] if documents is None else [documents])),
+        (
+            db.owner,
+            fold(text),
+            *(f" {word} " for word in words),
+            *([] if documents is None else [documents]),
+        ),
     )
 
 
@@ -597,15 +708,22 @@ def _containing(db: Connection, text: str) -> list[int] | None:
     for query, literal in ((_all_words(text), None), (around, fold(text))):
         plain = query.replace(":D", "").replace(":*D", ":*")
         keys = [
-            k for (k,) in db.rows(f"select newest(?::tsquery, null, ?::integer, {_FILTER})", (plain, _MANY, *arguments))
+            k
+            for (k,) in db.rows(
+                f"select newest(?::tsquery, null, ?::integer, {_FILTER})",
+                (plain, _MANY, *arguments),
+            )
         ]
         if len(keys) == _MANY:
             return None
         checked = _CONTAINS if literal is not None else "(not t.opening or t.words @@ ?::tsquery)"
-        found |= {k for (k,) in db.rows(
-            f"select p.key from {_ALL} where p.owner = ?::integer and p.key = any(?::bigint[]) and {checked}",
-            (db.owner, keys, literal if literal is not None else query),
-        )}  # fmt: skip
+        found |= {
+            k
+            for (k,) in db.rows(
+                f"select p.key from {_ALL} where p.owner = ?::integer and p.key = any(?::bigint[]) and {checked}",
+                (db.owner, keys, literal if literal is not None else query),
+            )
+        }
     return sorted(found)
 
 

@@ -62,7 +62,9 @@ def prepared(vectors: Sequence[Vector]) -> list[tuple[Numbers, float]]:
     return list(zip(numbers, scales.tolist(), strict=True))
 
 
-def nearest(db: Connection, space: Space, vector: Vector, filter: Filter, limit: int) -> list[tuple[int, float]]:
+def nearest(
+    db: Connection, space: Space, vector: Vector, filter: Filter, limit: int
+) -> list[tuple[int, float]]:
     where, values = conditions(filter, "v", "v.hidden")
     if (few := text.keys_of_few(db, filter)) is not None:
         where, values = "v.passage = any(?::bigint[])", [few]
@@ -77,19 +79,26 @@ def nearest(db: Connection, space: Space, vector: Vector, filter: Filter, limit:
     source = f"from vector v where v.owner = ?::integer and v.space = ?::integer and {where}"
     given = (db.owner, space.id, *values)
     if not db.server.pgvector:
-        return _measured(db.rows(f"select v.passage, v.scale, v.numbers {source}", given), space, vector)[:limit]
+        return _measured(
+            db.rows(f"select v.passage, v.scale, v.numbers {source}", given), space, vector
+        )[:limit]
     order = "v.numbers <=> ?::halfvec"
     if filter in (Filter(), Filter(hidden=True)) and has_graph(db, space):
-        for name, value in (("hnsw.iterative_scan", "relaxed_order"), ("hnsw.ef_search", str(_LOOKED_AT)),
-                            ("enable_sort", "off")):  # fmt: skip
+        for name, value in (
+            ("hnsw.iterative_scan", "relaxed_order"),
+            ("hnsw.ef_search", str(_LOOKED_AT)),
+            ("enable_sort", "off"),
+        ):
             db.run("select set_config(?, ?, true)", (name, value))
         source += f" and {_of_length(space)}"
         order = f"({_full(db.server, space, 'v.')}) <=> ?::{db.server.full_vector}"
     (query,), _ = quantised([vector])
     wanted = 2 * limit + _SPARE
     while True:  # a passage may have several rows
-        rows = db.rows(f"select v.passage, v.scale, v.numbers {source} order by {order} limit ?",
-                       (*given, _written(db, query), wanted))  # fmt: skip
+        rows = db.rows(
+            f"select v.passage, v.scale, v.numbers {source} order by {order} limit ?",
+            (*given, _written(db, query), wanted),
+        )
         found = _measured(rows, space, vector)
         if len(rows) < wanted or len(found) >= limit:
             return found[:limit]
@@ -108,11 +117,15 @@ def has_graph(db: Connection, space: Space) -> bool:
 
 def graph_of(db: Connection, space: Space) -> str:
     """The name of the graph for a user's vectors; nothing while there are none."""
-    found = db.get("select tableoid::regclass::text from vector where owner = ?::integer limit 1", (db.owner,))
+    found = db.get(
+        "select tableoid::regclass::text from vector where owner = ?::integer limit 1", (db.owner,)
+    )
     return f"{found.rpartition('.')[2]}_graph_{_padded(space.dimensions)}" if found else ""
 
 
-def make_graph(connection: psycopg.Connection[Any], server: Server, name: str, space: Space) -> bool:
+def make_graph(
+    connection: psycopg.Connection[Any], server: Server, name: str, space: Space
+) -> bool:
     """Build a graph while others go on writing; False where this login does not own the table."""
     partition = name.partition("_graph_")[0]
     mine = connection.execute(
@@ -163,7 +176,9 @@ def vectors(rows: Sequence[tuple[Any, ...]], space: Space) -> list[Vector]:
     return list(numbers.astype(np.float32) * scales[:, None])
 
 
-def _measured(rows: Sequence[tuple[Any, ...]], space: Space, vector: Vector) -> list[tuple[int, float]]:
+def _measured(
+    rows: Sequence[tuple[Any, ...]], space: Space, vector: Vector
+) -> list[tuple[int, float]]:
     return sorted(near(rows, space, vector).items(), key=lambda hit: (-hit[1], hit[0]))
 
 

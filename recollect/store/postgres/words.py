@@ -42,7 +42,9 @@ def indexed(title: str, content: str) -> Indexed:
     whole = len(content) <= LIMITS.indexed_characters
     # A place between title and text stays free, so that no phrase reaches from one into the other.
     start = len(head) + 2 if head else 1
-    if len(head) + len(body) <= _PLACES:  # then there is room for every place; most messages come here
+    if (
+        len(head) + len(body) <= _PLACES
+    ):  # then there is room for every place; most messages come here
         places: dict[str, str] = {}
         for words, first, label in ((head, 1, "A"), (body, start, "")):
             for place, word in enumerate(words, first):
@@ -73,7 +75,9 @@ def _indexed_long(head: Sequence[str], body: Sequence[str], start: int, whole: b
             else:
                 size += 2
                 listed.append(f"{place}{label}")
-    written = " ".join(f"'{word}':{','.join(at)}" if at else f"'{word}'" for word, at in places.items())
+    written = " ".join(
+        f"'{word}':{','.join(at)}" if at else f"'{word}'" for word, at in places.items()
+    )
     return Indexed(written, len(head) + len(body), sure, whole, set(places))
 
 
@@ -94,7 +98,9 @@ class Compiled:
 def compiled(node: Node) -> Compiled:
     exact = _is_exact(node)
     return Compiled(
-        _tsquery(node, places=True) or _NOTHING if exact else _tsquery(node, places=False) or _NOTHING,
+        _tsquery(node, places=True) or _NOTHING
+        if exact
+        else _tsquery(node, places=False) or _NOTHING,
         exact,
         _has_phrase(node),
         _tsquery(node, places=False) or _NOTHING,

@@ -75,7 +75,10 @@ class Connection(apsw.Connection):
         self.executemany(sql, values)
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        self.executemany(f"insert into {table} ({', '.join(columns)}) values ({', '.join('?' * len(columns))})", rows)
+        self.executemany(
+            f"insert into {table} ({', '.join(columns)}) values ({', '.join('?' * len(columns))})",
+            rows,
+        )
 
     def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         return "select value from json_each(?)", json.dumps(values)
@@ -96,7 +99,9 @@ class Connection(apsw.Connection):
             values += [fold(search)] * 2
         if filter.of_passages:
             of_passage, more = passage_conditions(filter)
-            where += f" and exists (select 1 from passage p where p.document = d.key and {of_passage})"
+            where += (
+                f" and exists (select 1 from passage p where p.document = d.key and {of_passage})"
+            )
             values += more
         return where, values
 
@@ -107,10 +112,14 @@ def connect(path: Path) -> Connection:
     try:
         db.set_busy_handler(_patience())
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-        _until_free(lambda: db.execute("pragma page_size = 8192; pragma journal_mode = wal").fetchall())
+        _until_free(
+            lambda: db.execute("pragma page_size = 8192; pragma journal_mode = wal").fetchall()
+        )
         db.execute(_PRAGMAS)
         db.create_scalar_function("contains", _contains, 2, deterministic=True)
-        db.create_scalar_function("stem", lambda *values: stem(str(values[0])), 1, deterministic=True)
+        db.create_scalar_function(
+            "stem", lambda *values: stem(str(values[0])), 1, deterministic=True
+        )
         db.create_scalar_function("folded", _folded, 1, deterministic=True)
         db.create_scalar_function("titled", _titled, 2, deterministic=True)
     except BaseException:
@@ -174,13 +183,19 @@ def explained(error: apsw.Error, path: Path) -> RecollectError:
                 f"{LIMITS.write_wait_seconds:g} seconds. Try again when it is done."
             )
         case apsw.InterruptError():
-            return SearchTimeout("The search took too long and was stopped. Use rarer words or a narrower filter.")
+            return SearchTimeout(
+                "The search took too long and was stopped. Use rarer words or a narrower filter."
+            )
         case apsw.CorruptError() | apsw.NotADBError():
             return DamagedLibrary(f"{path} is damaged ({error}). Run `recollect doctor`.")
         case apsw.FullError():
-            return RecollectError(f"The disk is full: nothing was written to {path}. Free some space and try again.")
+            return RecollectError(
+                f"The disk is full: nothing was written to {path}. Free some space and try again."
+            )
         case apsw.ReadOnlyError() | apsw.CantOpenError():
-            return RecollectError(f"{path} cannot be opened for writing ({error}). Check the folder's permissions.")
+            return RecollectError(
+                f"{path} cannot be opened for writing ({error}). Check the folder's permissions."
+            )
         case _:
             return RecollectError(f"The database reported: {error}")
 
@@ -233,7 +248,9 @@ class Connections:
         self._waiting.append(job)
         with self._turn:
             while not job.done:  # else whoever had the turn before committed it with theirs
-                self._commit([self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP))])
+                self._commit(
+                    [self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP))]
+                )
         if job.error is not None:
             raise job.error
         return job.value  # type: ignore[return-value]

@@ -56,8 +56,10 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
     )
     for tags, has in ((filter.tags, "exists"), (filter.not_tags, "not exists")):
         if tags:
-            clauses.append(f"{has} (select 1 from json_each(d.metadata, '$.tags') t "
-                           f"where folded(cast(t.value as blob)) in ({', '.join('?' * len(tags))}))")  # fmt: skip
+            clauses.append(
+                f"{has} (select 1 from json_each(d.metadata, '$.tags') t "
+                f"where folded(cast(t.value as blob)) in ({', '.join('?' * len(tags))}))"
+            )
             values += map(fold, tags)
     for titles, has in ((filter.titles, "titled"), (filter.not_titles, "not titled")):
         clauses += [f"{has}(d.title, ?)"] * len(titles)
@@ -66,5 +68,9 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
 
 
 def _clauses(*wanted: tuple[str, str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
-    clauses = [f"{column} {how} ({', '.join('?' * len(values))})" for column, how, values in wanted if values]
+    clauses = [
+        f"{column} {how} ({', '.join('?' * len(values))})"
+        for column, how, values in wanted
+        if values
+    ]
     return clauses, [v for _, _, values in wanted for v in values]

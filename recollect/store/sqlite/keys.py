@@ -72,19 +72,26 @@ class SqliteKeys(Keys):
     def every(self) -> list[ApiKey]:
         if not self._path.exists():
             return []
-        return self._with(lambda db: [key_of(row) for row in db.rows(f"{_SELECT} order by created_at, id")])
+        return self._with(
+            lambda db: [key_of(row) for row in db.rows(f"{_SELECT} order by created_at, id")]
+        )
 
     def revoke(self, id: str, at: datetime) -> None:
         def work(db: Connection) -> object:
             return db.get(
-                "update api_key set revoked_at = coalesce(revoked_at, ?) where id = ? returning id", (micros(at), id)
+                "update api_key set revoked_at = coalesce(revoked_at, ?) where id = ? returning id",
+                (micros(at), id),
             )
 
         if not self._path.exists() or self._with(work) is None:
-            raise NotFound(f"There is no key {truncate(id, 40)!r}. `recollect keys list` shows them.")
+            raise NotFound(
+                f"There is no key {truncate(id, 40)!r}. `recollect keys list` shows them."
+            )
 
     def any(self) -> bool:
-        return self._path.exists() and self._with(lambda db: bool(db.get("select exists (select 1 from api_key)")))
+        return self._path.exists() and self._with(
+            lambda db: bool(db.get("select exists (select 1 from api_key)"))
+        )
 
     def close(self) -> None:
         with self._turn:

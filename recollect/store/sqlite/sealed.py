@@ -89,7 +89,9 @@ class Sealed:
     def best(self, db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
         """The keys of passages that match, best first by the engines' own measure."""
         wanted = self._wanted(db, filter)
-        answers, rest = self._ask(db, node, lambda volume, seen: volume.best(node, wanted(seen), limit))
+        answers, rest = self._ask(
+            db, node, lambda volume, seen: volume.best(node, wanted(seen), limit)
+        )
         found = [hit for hits in answers for hit in hits]
         few = text.keys_of_few(db, filter) if rest else None
         for span in rest:
@@ -97,7 +99,9 @@ class Sealed:
         found.sort(key=lambda hit: (-hit[1], -hit[0]))
         return [key for key, _ in found[:limit]]
 
-    def count(self, db: Connection, node: Node, filter: Filter | None, at_most: int) -> tuple[int, bool]:
+    def count(
+        self, db: Connection, node: Node, filter: Filter | None, at_most: int
+    ) -> tuple[int, bool]:
         """How many passages match, and whether that is all: FTS5 counts no further than
         `at_most`. Without a filter everything is counted, hidden or not."""
         wanted = self._wanted(db, filter or Filter(hidden=True))
@@ -116,7 +120,9 @@ class Sealed:
         words = [form.text for form in forms if _single(form)]
         if len(words) < len(forms):
             return self.count(db, node, None, at_most)[0]
-        answers, rest = self._ask(db, node, lambda volume, _: sum(volume.frequency(words, True)), stale=False)
+        answers, rest = self._ask(
+            db, node, lambda volume, _: sum(volume.frequency(words, True)), stale=False
+        )
         return sum(answers) + sum(text.count(db, node, None, span, at_most) for span in rest)
 
     def _ask(
@@ -135,7 +141,11 @@ class Sealed:
             except (Unsupported, NotAVolume):
                 rest.append(span)
         if stale:
-            rest += [(key, key) for key in seen.stale if any(first <= key <= last for first, last in answered)]
+            rest += [
+                (key, key)
+                for key in seen.stale
+                if any(first <= key <= last for first, last in answered)
+            ]
         return answers, rest
 
     def _wanted(self, db: Connection, filter: Filter) -> Callable[[Seen], Wanted]:
@@ -179,13 +189,17 @@ class Sealed:
 
     # -- making ---
 
-    def refresh(self, progress: Progress | None = None, stop: Callable[[], bool] | None = None) -> None:
+    def refresh(
+        self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
+    ) -> None:
         """Seal what has come together, and seal anew what has changed much. One process at a time;
         a kill at any point leaves the library as it was, or with one more volume."""
         with self._alone() as alone:
             if not alone:
                 return
-            self._connections.write(lambda db: db.execute("delete from volume where not ready").fetchall())
+            self._connections.write(
+                lambda db: db.execute("delete from volume where not ready").fetchall()
+            )
             self._drop_damaged()
             self._sweep(clear=True)
             plan = self._plan()
@@ -271,7 +285,9 @@ class Sealed:
         with self._connections.read() as db:
             listed = [name for (name,) in db.execute("select name from volume where ready")]
         damaged = [(name,) for name in listed if not self._is_whole(name)]
-        self._connections.write(lambda db: db.executemany("delete from volume where name = ?", damaged).fetchall())
+        self._connections.write(
+            lambda db: db.executemany("delete from volume where name = ?", damaged).fetchall()
+        )
 
     def _is_whole(self, name: str) -> bool:
         volume = self._volume(name)
@@ -307,7 +323,12 @@ def _plan(db: Connection) -> list[Span]:
         if first - reached >= SMALLEST:
             settle()
             plan += _cut(reached, first - 1)
-        if db.execute("select count(*) from stale where passage between ? and ?", (first, last)).get > _STALE:
+        if (
+            db.execute(
+                "select count(*) from stale where passage between ? and ?", (first, last)
+            ).get
+            > _STALE
+        ):
             settle()
             plan.append((first, last))
         else:

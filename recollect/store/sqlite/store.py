@@ -99,8 +99,12 @@ class SqliteStore(Store):
 
     # -- writing ---
 
-    def save(self, documents_: Sequence[Document], receipt: int | None = None, by_id: bool = False) -> list[Saved]:
-        saved = self._write(lambda db: documents.save(db, text.Index(db, self._words), documents_, receipt, by_id))
+    def save(
+        self, documents_: Sequence[Document], receipt: int | None = None, by_id: bool = False
+    ) -> list[Saved]:
+        saved = self._write(
+            lambda db: documents.save(db, text.Index(db, self._words), documents_, receipt, by_id)
+        )
         if receipt is None:
             self._list_words()
         if any(one.removed for one in saved):
@@ -135,40 +139,63 @@ class SqliteStore(Store):
         return forgotten
 
     def cut(self, document: str, passage: str) -> Passage:
-        removed = self._write(lambda db: documents.cut(db, document, passage, text.Index(db, self._words)))
+        removed = self._write(
+            lambda db: documents.cut(db, document, passage, text.Index(db, self._words))
+        )
         self._purge()
         return removed
 
     def append(self, document: str, passage: Passage) -> Placed:
-        return self._write(lambda db: documents.append(db, document, passage, text.Index(db, self._words)))
+        return self._write(
+            lambda db: documents.append(db, document, passage, text.Index(db, self._words))
+        )
 
     def extend(self, document: str, passages: Sequence[Passage]) -> int:
-        return self._write(lambda db: documents.extend(db, document, passages, text.Index(db, self._words)))
+        return self._write(
+            lambda db: documents.extend(db, document, passages, text.Index(db, self._words))
+        )
 
     def amend(
-        self, document: str, title: str | None = None, namespace: str | None = None,
+        self,
+        document: str,
+        title: str | None = None,
+        namespace: str | None = None,
         metadata: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
-        self._write(lambda db: documents.amend(db, document, text.Index(db, self._words), title, namespace, metadata))
+    ) -> None:
+        self._write(
+            lambda db: documents.amend(
+                db, document, text.Index(db, self._words), title, namespace, metadata
+            )
+        )
 
     def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
         with self._connections.read() as db:
             return observing.unobserved(db, limit)
 
-    def observe(self, conversation: str, version: int, given: Document | None, complete: bool = True) -> None:
+    def observe(
+        self, conversation: str, version: int, given: Document | None, complete: bool = True
+    ) -> None:
         self._write(
-            lambda db: observing.observe(db, text.Index(db, self._words), conversation, version, given, complete)
+            lambda db: observing.observe(
+                db, text.Index(db, self._words), conversation, version, given, complete
+            )
         )
 
     def observe_again(self, incomplete: bool = False) -> None:
         self._write(lambda db: observing.begin_again(db, incomplete))
 
     def delete(self, document: str) -> None:
-        self._write(lambda db: documents.delete(db, documents.key_of(db, document), text.Index(db, self._words)))
+        self._write(
+            lambda db: documents.delete(
+                db, documents.key_of(db, document), text.Index(db, self._words)
+            )
+        )
         self._purge()
 
     def take(self, document: str) -> Document:
-        taken: Document = self._write(lambda db: documents.take(db, document, text.Index(db, self._words)))
+        taken: Document = self._write(
+            lambda db: documents.take(db, document, text.Index(db, self._words))
+        )
         self._purge()
         return taken
 
@@ -225,7 +252,9 @@ class SqliteStore(Store):
         with self._connections.read() as db:
             return documents.holding(db, origin, passages)
 
-    def documents(self, filter: Filter, search: str, limit: int, offset: int) -> tuple[list[Summary], int]:
+    def documents(
+        self, filter: Filter, search: str, limit: int, offset: int
+    ) -> tuple[list[Summary], int]:
         with self._connections.read(LIMITS.search_seconds) as db:
             return documents.summaries(db, filter, search, limit, offset)
 
@@ -257,7 +286,9 @@ class SqliteStore(Store):
             filter = exact(db, filter)
             if self._is_sealed(db):
                 return self._sealed.count(db, node, filter, _COUNTED)
-            counted = text.count(db, node, filter, text.everything(db), _COUNTED, text.keys_of_few(db, filter))
+            counted = text.count(
+                db, node, filter, text.everything(db), _COUNTED, text.keys_of_few(db, filter)
+            )
             return counted, counted < _COUNTED
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
@@ -297,11 +328,15 @@ class SqliteStore(Store):
     def _is_sealed(self, db: Connection) -> bool:
         return bool(db.execute("select exists (select 1 from volume where ready)").get)
 
-    def find_literal(self, text_: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
+    def find_literal(
+        self, text_: str, filter: Filter, limit: int, offset: int
+    ) -> tuple[list[Candidate], int]:
         with self._connections.read(LIMITS.search_seconds) as db:
             return text.find_literal(db, text_, exact(db, filter), limit, offset)
 
-    def newest(self, filter: Filter, limit: int, offset: int, by_document: bool = False) -> tuple[list[Candidate], int]:
+    def newest(
+        self, filter: Filter, limit: int, offset: int, by_document: bool = False
+    ) -> tuple[list[Candidate], int]:
         with self._searching() as db:
             return text.newest(db, exact(db, filter), limit, offset, by_document)
 
@@ -340,7 +375,11 @@ class SqliteStore(Store):
 
         def work(db: Connection) -> None:
             def insert(rows: list[tuple[int, bytes]]) -> None:
-                db.insert("vector", ("space", "passage", "vector"), [(space.id, key, blob) for key, blob in rows])
+                db.insert(
+                    "vector",
+                    ("space", "passage", "vector"),
+                    [(space.id, key, blob) for key, blob in rows],
+                )
 
             spaces.embed(db, space, blobs, insert)
 
@@ -349,7 +388,9 @@ class SqliteStore(Store):
     def finish_space(self, space: Space) -> None:
         self._connections.write(lambda db: spaces.finish(db, space))
 
-    def nearest(self, space: Space, vector: Any, filter: Filter, limit: int) -> list[tuple[int, float]]:
+    def nearest(
+        self, space: Space, vector: Any, filter: Filter, limit: int
+    ) -> list[tuple[int, float]]:
         with self._searching() as db:
             return self._vectors.nearest(db, space, vector, exact(db, filter), limit)
 
@@ -374,7 +415,9 @@ class SqliteStore(Store):
 
         return locked(self._index / "lock")
 
-    def refresh(self, progress: Progress | None = None, stop: Callable[[], bool] | None = None) -> None:
+    def refresh(
+        self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
+    ) -> None:
         with self._connections.read() as db:
             open_keys = text.everything(db)[1]
         if open_keys >= SMALLEST or (self._index / "volumes").exists():
@@ -403,7 +446,9 @@ class SqliteStore(Store):
             return receipts.every(db)
 
     def undo(self, receipt: int) -> Receipt:
-        undone: Receipt = self._write(lambda db: receipts.undo(db, receipt, text.Index(db, self._words)))
+        undone: Receipt = self._write(
+            lambda db: receipts.undo(db, receipt, text.Index(db, self._words))
+        )
         self._purge()
         return undone
 
@@ -430,7 +475,9 @@ class SqliteStore(Store):
         self.close()
         db = connect(self.path)
         try:
-            db.execute("pragma journal_mode = delete").fetchall()  # refused while anybody else has the file open
+            db.execute(
+                "pragma journal_mode = delete"
+            ).fetchall()  # refused while anybody else has the file open
             db.execute("begin exclusive")
             transfer.expect(db, known, self.path)
         except apsw.BusyError as error:
@@ -452,9 +499,16 @@ class SqliteStore(Store):
 
     def stats(self) -> dict[str, object]:
         with self._connections.read() as db:
-            part = db.get("select count(*) from passage where length(content) > ?", (LIMITS.indexed_characters,))
-            return statistics.counted(db) | {"indexed_in_part": part, "file_bytes": self.path.stat().st_size,
-                                             "path": str(self.path), "engine": self.engine}  # fmt: skip
+            part = db.get(
+                "select count(*) from passage where length(content) > ?",
+                (LIMITS.indexed_characters,),
+            )
+            return statistics.counted(db) | {
+                "indexed_in_part": part,
+                "file_bytes": self.path.stat().st_size,
+                "path": str(self.path),
+                "engine": self.engine,
+            }
 
     def facets(self, source: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
         with self._connections.read() as db:
@@ -508,9 +562,13 @@ class SqliteStore(Store):
             outdated = _outdated(db)
             total: int = db.execute("select count(*) from passage").get
         if outdated:
-            self._write(lambda db: db.execute(
-                "insert into passage_text (passage_text) values ('delete-all'); delete from word; "
-                "insert or replace into derived values ('text', ?)", (text.VERSION,)).fetchall())  # fmt: skip
+            self._write(
+                lambda db: db.execute(
+                    "insert into passage_text (passage_text) values ('delete-all'); delete from word; "
+                    "insert or replace into derived values ('text', ?)",
+                    (text.VERSION,),
+                ).fetchall()
+            )
         done = 0
         while count := self._write(lambda db: _index_some(db, self._words)):
             done += count
@@ -519,7 +577,9 @@ class SqliteStore(Store):
         self._list_words()
 
 
-_MISSING = "from passage p where not exists (select 1 from passage_text_docsize s where s.id = p.key)"
+_MISSING = (
+    "from passage p where not exists (select 1 from passage_text_docsize s where s.id = p.key)"
+)
 
 
 def _index_some(db: Connection, words: text.Words) -> int:
@@ -549,13 +609,17 @@ def _verify(db: Connection) -> Findings:
     for (line,) in db.rows("pragma integrity_check(20)"):
         if line != "ok":
             (found.damaged_index if "passage_text" in line else found.damaged).append(line)
-    found.damaged += [f"{r[0]} row {r[1]} refers to a missing {r[2]}" for r in db.rows("pragma foreign_key_check")]
+    found.damaged += [
+        f"{r[0]} row {r[1]} refers to a missing {r[2]}" for r in db.rows("pragma foreign_key_check")
+    ]
     found.unindexed = db.execute(f"select count(*) {_MISSING}").get
     found.orphaned = db.execute(
         "select count(*) from passage_text_docsize s where not exists (select 1 from passage p where p.key = s.id)"
     ).get
     try:  # integrity_check does not see all damage inside the index; a ranked search over it may
-        db.rows("select rowid from passage_text where passage_text match 'the OR a OR of' order by rank limit 1")
+        db.rows(
+            "select rowid from passage_text where passage_text match 'the OR a OR of' order by rank limit 1"
+        )
     except apsw.CorruptError as error:
         found.damaged_index.append(str(error))
     return found
@@ -565,5 +629,6 @@ def _drop_volumes(db: Connection, document: int) -> None:
     """What a document said must be in no file, so volumes that still have it go."""
     db.run(
         "delete from volume where exists (select 1 from stale s join passage p on p.key = s.passage "
-        "where s.passage between volume.first and volume.last and p.document = ?)", (document,),
-    )  # fmt: skip
+        "where s.passage between volume.first and volume.last and p.document = ?)",
+        (document,),
+    )

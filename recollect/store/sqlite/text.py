@@ -33,7 +33,9 @@ VERSION = 2
 _WORD = re.compile(r"[^\W_]+")  # as FTS5 cuts it
 _TO_SPACE = bytes(n if _WORD.match(chr(n)) else 0x20 for n in range(256))
 _LONGEST_WORD = 128
-_DELETE = "insert into passage_text (passage_text, rowid, title, content) values ('delete', ?, ?, ?)"
+_DELETE = (
+    "insert into passage_text (passage_text, rowid, title, content) values ('delete', ?, ?, ?)"
+)
 _MATCHING = "select rowid as key from passage_text where passage_text match ?"
 _BULK = 2_000  # messages from which words are put off
 _MANY = 3_000  # matches from which walking is cheaper than sorting
@@ -64,8 +66,10 @@ class Words:
 
     def note(self, db: Connection, texts: Iterable[str]) -> None:
         """Add the words of some texts to the list."""
-        db.executemany("insert or ignore into word values (?, nullif(stem(?1), ?1))",
-                       ((w,) for w in sorted(self.fresh(texts))))  # fmt: skip
+        db.executemany(
+            "insert or ignore into word values (?, nullif(stem(?1), ?1))",
+            ((w,) for w in sorted(self.fresh(texts))),
+        )
 
     def fresh(self, texts: Iterable[str]) -> set[str]:
         plain: set[bytes] = set()
@@ -97,10 +101,16 @@ class Index:
         self._words = words
 
     def add(self, rows: Iterable[Row]) -> None:
-        prepared = [(key, title and indexed(title), indexed(content)) for key, title, content in rows]
-        self._db.executemany("insert into passage_text (rowid, title, content) values (?, ?, ?)", prepared)
+        prepared = [
+            (key, title and indexed(title), indexed(content)) for key, title, content in rows
+        ]
+        self._db.executemany(
+            "insert into passage_text (rowid, title, content) values (?, ?, ?)", prepared
+        )
         if not _put_off_words(self._db, prepared):
-            self._words.note(self._db, (text for _, title, content in prepared for text in (title, content)))
+            self._words.note(
+                self._db, (text for _, title, content in prepared for text in (title, content))
+            )
 
     def remove(self, rows: Iterable[Row], count: int = 1) -> None:
         """Take passages out, and words that no other passage has out of the list. Wiping a passage
@@ -111,7 +121,9 @@ class Index:
             return
         db = self._db
         db.execute("insert into passage_text (passage_text, rank) values ('secure-delete', 0)")
-        db.executemany(_DELETE, ((key, indexed(title), indexed(content)) for key, title, content in rows))
+        db.executemany(
+            _DELETE, ((key, indexed(title), indexed(content)) for key, title, content in rows)
+        )
         db.execute("insert into passage_text (passage_text) values ('optimize')")
         db.execute("insert into passage_text (passage_text, rank) values ('secure-delete', 1)")
         self._words.forget()
@@ -122,7 +134,9 @@ class Index:
         prepared = [(key, indexed(title), indexed(content)) for key, title, content in rows]
         self._db.executemany(_DELETE, prepared)
         self._words.forget()
-        for word in self._words.fresh(text for _, title, content in prepared for text in (title, content)):
+        for word in self._words.fresh(
+            text for _, title, content in prepared for text in (title, content)
+        ):
             found = "select 1 from passage_text where passage_text match ? limit 1"
             if not self._db.execute(found, (_quoted_word(word),)).get:
                 self._db.execute("delete from word where term = ?", (word,))
@@ -135,7 +149,9 @@ def _put_off_words(db: Connection, rows: Sequence[Row]) -> bool:
     behind, and texts are looked for without it."""
     if words_are_behind(db):
         return True
-    if len(rows) < _BULK or len(rows) * 20 < rows[-1][0]:  # keys count up, so the last tells how many there are
+    if (
+        len(rows) < _BULK or len(rows) * 20 < rows[-1][0]
+    ):  # keys count up, so the last tells how many there are
         return False
     db.execute("update derived set version = 0 where name = 'words'")
     return True
@@ -249,11 +265,22 @@ def narrowed(span: Span, few: Sequence[int] | None) -> list[Span]:
     widest = sorted((after - before for before, after in pairwise(keys)), reverse=True)
     gap = max(widest[_PARTS], _NEAR) if len(widest) > _PARTS else _NEAR
     ends = [(before, after) for before, after in pairwise(keys) if after - before > gap]
-    return list(zip([keys[0], *(after for _, after in ends)], [*(before for before, _ in ends), keys[-1]], strict=True))
+    return list(
+        zip(
+            [keys[0], *(after for _, after in ends)],
+            [*(before for before, _ in ends), keys[-1]],
+            strict=True,
+        )
+    )
 
 
 def best(
-    db: Connection, node: Node, filter: Filter, span: Span, limit: int, few: Sequence[int] | None = None
+    db: Connection,
+    node: Node,
+    filter: Filter,
+    span: Span,
+    limit: int,
+    few: Sequence[int] | None = None,
 ) -> list[tuple[int, float]]:
     """Passages of a range of keys that match, best first: those with the rarest words, the
     shorter before the longer. bm25() is not asked, for it counts each word in the whole table.
@@ -263,7 +290,9 @@ def best(
     weights: dict[int, float] = {}
     for part in node.parts if isinstance(node, Or) else (node,):
         keys = [key for some in spans for key in _matching(db, part, filter, some)]
-        found_in_all = len(keys) if few is None or not keys else count(db, part, None, span, _LOOKED_AT)
+        found_in_all = (
+            len(keys) if few is None or not keys else count(db, part, None, span, _LOOKED_AT)
+        )
         weight = math.log(1 + (size - found_in_all + 0.5) / (found_in_all + 0.5))
         for key in keys:
             weights[key] = weights.get(key, 0.0) + weight
@@ -272,9 +301,13 @@ def best(
     for chunk in _chunks(_allowed(db, ranked, filter)):
         lowest = found[-1][1] if found else math.inf
         lengths = _lengths(db, sorted(chunk))
-        scores = ((key, 2.2 * weights[key] / (1 + 1.2 * (0.25 + 0.75 * n / _USUAL_LENGTH))) for key, n in lengths)
+        scores = (
+            (key, 2.2 * weights[key] / (1 + 1.2 * (0.25 + 0.75 * n / _USUAL_LENGTH)))
+            for key, n in lengths
+        )
         found += sorted(
-            ((key, min(score, lowest)) for key, score in scores), key=lambda hit: (-round(hit[1], 9), -hit[0])
+            ((key, min(score, lowest)) for key, score in scores),
+            key=lambda hit: (-round(hit[1], 9), -hit[0]),
         )
         if len(found) >= limit:
             break
@@ -295,7 +328,12 @@ def _chunks(keys: Iterator[int]) -> Iterator[list[int]]:
 
 
 def count(
-    db: Connection, node: Node, filter: Filter | None, span: Span, at_most: int, few: Sequence[int] | None = None
+    db: Connection,
+    node: Node,
+    filter: Filter | None,
+    span: Span,
+    at_most: int,
+    few: Sequence[int] | None = None,
 ) -> int:
     """How many passages of a range of keys match, counted no further than `at_most`."""
     source, values = _through(filter)
@@ -328,12 +366,17 @@ def _through(filter: Filter | None) -> tuple[str, list[Any]]:
     if filter is None:
         return "", []
     where, values = conditions(filter, many=True)
-    return f"cross join passage p on p.key = t.rowid cross join document d on d.key = p.document and {where}", values
+    return (
+        f"cross join passage p on p.key = t.rowid cross join document d on d.key = p.document and {where}",
+        values,
+    )
 
 
 def _lengths(db: Connection, keys: Sequence[int]) -> list[tuple[int, int]]:
     """How many words the passages have, as FTS5 notes it: one variable-length number a column."""
-    sql = "select s.id, s.sz from json_each(?) k cross join passage_text_docsize s on s.id = k.value"
+    sql = (
+        "select s.id, s.sz from json_each(?) k cross join passage_text_docsize s on s.id = k.value"
+    )
     return [(key, sum(_numbers(sizes))) for key, sizes in db.execute(sql, (json.dumps(keys),))]
 
 
@@ -346,13 +389,13 @@ def _numbers(data: bytes) -> Iterator[int]:
             value = 0
 
 
-def scores(frequencies: Mapping[Word, tuple[int, int]], passages: Iterable[Candidate]) -> dict[int, float]:
+def scores(
+    frequencies: Mapping[Word, tuple[int, int]], passages: Iterable[Candidate]
+) -> dict[int, float]:
     """BM25 of some passages. bm25() is not asked, for it counts each word in the whole table."""
     found: dict[int, float] = {}
     for passage in passages:
-        text = (
-            f" {' '.join(tokens(passage.title if not passage.position else ''))}  {' '.join(tokens(passage.content))} "
-        )
+        text = f" {' '.join(tokens(passage.title if not passage.position else ''))}  {' '.join(tokens(passage.content))} "
         length = text.count(" ")
         score = 0.0
         for word, (count, size) in frequencies.items():
@@ -378,10 +421,17 @@ def _alike(db: Connection, word: str) -> set[str]:
     )
     if listed or len(word) < 3:
         return {term for (term,) in listed if stem(term) == same}
-    return {term for (term,) in db.rows("select term from word where instr(term, ?) limit ?", (word, _VARIANTS))}
+    return {
+        term
+        for (term,) in db.rows(
+            "select term from word where instr(term, ?) limit ?", (word, _VARIANTS)
+        )
+    }
 
 
-def find_literal(db: Connection, text: str, filter: Filter, limit: int, offset: int) -> tuple[list[Candidate], int]:
+def find_literal(
+    db: Connection, text: str, filter: Filter, limit: int, offset: int
+) -> tuple[list[Candidate], int]:
     """See Store.find_literal. It is for texts without a word, so there is no index to ask."""
     walk = _walk(db, filter, few(db, filter))
     source = f"""from {walk.source} cross join document d on d.key = p.document
@@ -389,12 +439,15 @@ def find_literal(db: Connection, text: str, filter: Filter, limit: int, offset: 
     given = (*walk.values, fold(text))
     total: int = db.execute(f"select count(*) {source}", given).get
     found_rows = db.execute(
-        f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?", (*given, limit, offset)
+        f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?",
+        (*given, limit, offset),
     )
     return candidates(found_rows), total
 
 
-def newest(db: Connection, filter: Filter, limit: int, offset: int, by_document: bool) -> tuple[list[Candidate], int]:
+def newest(
+    db: Connection, filter: Filter, limit: int, offset: int, by_document: bool
+) -> tuple[list[Candidate], int]:
     walk = _walk(db, filter, few(db, filter))
     values = walk.values
     counted = "*"
@@ -424,7 +477,9 @@ def _walk(db: Connection, filter: Filter, documents: Sequence[int] | None) -> _W
     """By time, or document by document where these are few."""
     if documents is not None:
         where, values = passage_conditions(filter)
-        source = "json_each(?) k cross join passage p indexed by passage_order on p.document = k.value"
+        source = (
+            "json_each(?) k cross join passage p indexed by passage_order on p.document = k.value"
+        )
         return _Walk(source, where, [json.dumps(documents), *values])
     any_source, others = without_sources(db, filter)
     where, values = conditions(filter if others else any_source, many=True)
@@ -445,7 +500,9 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
             found = f"({words} contains(p.content, ?) or p.document in (select value from json_each(?)))"
             given = [*([every_word] if words else []), fold(text), titled]
         elif (gathered := containing.few(db)) is None:
-            found = f"(p.key in ({containing.sql}) or p.document in (select value from json_each(?)))"
+            found = (
+                f"(p.key in ({containing.sql}) or p.document in (select value from json_each(?)))"
+            )
             given = [*containing.values, titled]
         else:
             source = """(select value as key from json_each(?) union
@@ -481,7 +538,9 @@ def _containing(db: Connection, text: str) -> _Keys | None:
     around = _words_around(db, text)
     if around is None:
         return None
-    if text.isascii() and text.isalnum() and "*" not in around:  # whatever has a word around one word contains it
+    if (
+        text.isascii() and text.isalnum() and "*" not in around
+    ):  # whatever has a word around one word contains it
         return _Keys(_MATCHING, [around])
     return _Keys(
         f"""{_MATCHING} union select p.key from passage_text t join passage p on p.key = t.rowid

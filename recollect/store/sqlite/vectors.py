@@ -36,9 +36,17 @@ Columns = Callable[[str], NDArray[Any]]
 """The attributes of some rows, by name."""
 
 _ROW = np.dtype(
-    [("row", "<i8"), ("passage", "<i8"), ("document", "<i8"), ("created_at", "<i8"), ("role", "<u4"),
-     ("author", "<u4"), ("scale", "<f4"), ("hidden", "<u4")]
-)  # fmt: skip
+    [
+        ("row", "<i8"),
+        ("passage", "<i8"),
+        ("document", "<i8"),
+        ("created_at", "<i8"),
+        ("role", "<u4"),
+        ("author", "<u4"),
+        ("scale", "<f4"),
+        ("hidden", "<u4"),
+    ]
+)
 _NO_TIME = np.iinfo(np.int64).min
 _CHUNK = 65_536  # rows scanned at once: what bounds the memory
 _FIRST = 4_096  # rows scanned first, so that most of the others are soon known not to be near
@@ -77,7 +85,9 @@ class Vectors:
         (query,), (query_scale,) = quantised([vector])
         few = text.keys_of_few(db, filter)
         if few is not None and len(few) <= max(_SINGLY, text.everything(db)[1] // _SHARE):
-            near = self.cosines(db, space, query * query_scale, sorted(text.allowed(db, few, filter)))
+            near = self.cosines(
+                db, space, query * query_scale, sorted(text.allowed(db, few, filter))
+            )
             return sorted(near.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
         copy = self._copy(space)
         documents = db.remembered(of_documents(filter), lambda: chosen(db, filter))
@@ -91,7 +101,9 @@ class Vectors:
             nearest.scan(attributes.__getitem__, numbers)
         return [(passage, score * float(query_scale)) for passage, score in nearest.ranked()]
 
-    def cosines(self, db: Connection, space: Space, vector: Vector, keys: Sequence[int]) -> dict[int, float]:
+    def cosines(
+        self, db: Connection, space: Space, vector: Vector, keys: Sequence[int]
+    ) -> dict[int, float]:
         """How near these passages are, each by its nearest part; without those that have no vector."""
         found = _vectors(db, space, keys)
         if not found:
@@ -274,9 +286,11 @@ class _Allowed:
         if not filter.hidden:
             mask &= rows("hidden") == 0
         for column, names, wanted in (
-            ("role", filter.roles, True), ("author", filter.authors, True),
-            ("role", filter.not_roles, False), ("author", filter.not_authors, False),
-        ):  # fmt: skip
+            ("role", filter.roles, True),
+            ("author", filter.authors, True),
+            ("role", filter.not_roles, False),
+            ("author", filter.not_authors, False),
+        ):
             if names:
                 mask &= np.isin(rows(column), [_code(n) for n in names]) == wanted
         if filter.senders:
@@ -310,23 +324,31 @@ class _Nearest:
     def scan(self, columns: Columns, numbers: NDArray[np.int8]) -> None:
         import numkong
 
-        scores = np.asarray(numkong.cdist(self._query, numbers, metric="dot", out_dtype="float32"))[0]
+        scores = np.asarray(numkong.cdist(self._query, numbers, metric="dot", out_dtype="float32"))[
+            0
+        ]
         scores *= columns("scale")
         at = self._allowed.of(columns, np.flatnonzero(scores > self._edge))
         at = self._enough(columns("passage"), scores, at)
-        for passage, score in zip(columns("passage")[at].tolist(), scores[at].tolist(), strict=True):
+        for passage, score in zip(
+            columns("passage")[at].tolist(), scores[at].tolist(), strict=True
+        ):
             if score > self._best.get(passage, -np.inf):
                 self._best[passage] = score
         if len(self._best) >= self._limit:
             self._best = dict(self.ranked())
             self._edge = min(self._best.values())
 
-    def _enough(self, passages: NDArray[Any], scores: Vector, at: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _enough(
+        self, passages: NDArray[Any], scores: Vector, at: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
         """The best of these rows, as many as `limit` passages need: several parts of a message count once."""
         wanted = self._limit
         while len(at) > wanted:
             kept = scores[at]
-            best: NDArray[np.intp] = at[kept >= np.partition(kept, len(at) - wanted)[len(at) - wanted]]
+            best: NDArray[np.intp] = at[
+                kept >= np.partition(kept, len(at) - wanted)[len(at) - wanted]
+            ]
             if len(np.unique(passages[best])) >= self._limit:
                 return best
             wanted *= 2
@@ -360,7 +382,9 @@ def _listed(db: Connection, space: Space, after: int, limit: int) -> list[tuple[
     )
 
 
-def _attributes(listed: list[tuple[Any, ...]], space: Space) -> tuple[NDArray[Any], NDArray[np.int8]]:
+def _attributes(
+    listed: list[tuple[Any, ...]], space: Space
+) -> tuple[NDArray[Any], NDArray[np.int8]]:
     numbers, scales = _unpacked([row[-1] for row in listed], space.dimensions)
     attributes = np.empty(len(listed), _ROW)
     attributes["row"] = [r[0] for r in listed]
@@ -374,7 +398,9 @@ def _attributes(listed: list[tuple[Any, ...]], space: Space) -> tuple[NDArray[An
     return attributes, np.ascontiguousarray(numbers)
 
 
-def _tail(db: Connection, space: Space, after: int) -> Iterator[tuple[NDArray[Any], NDArray[np.int8]]]:
+def _tail(
+    db: Connection, space: Space, after: int
+) -> Iterator[tuple[NDArray[Any], NDArray[np.int8]]]:
     """What is not copied yet."""
     while listed := _listed(db, space, after, _COPIED):
         yield _attributes(listed, space)

@@ -156,7 +156,9 @@ def supports(node: Node) -> bool:
 
 def _cut(text: str) -> str:
     """The words of a text that is `indexable`, with spaces between them."""
-    words = text.encode().translate(_TO_SPACE).decode() if text.isascii() else " ".join(_tokens(text))
+    words = (
+        text.encode().translate(_TO_SPACE).decode() if text.isascii() else " ".join(_tokens(text))
+    )
     if len(words) > _LONGEST_WORD // 4:  # characters have up to four bytes
         return " ".join(map(_shortened, words.split()))
     return words
@@ -164,7 +166,9 @@ def _cut(text: str) -> str:
 
 def _tokens(text: str) -> list[str]:
     reason = apsw.FTS5_TOKENIZE_DOCUMENT
-    found = _tokenizer()(text.encode(), reason, None, include_offsets=False, include_colocated=False)
+    found = _tokenizer()(
+        text.encode(), reason, None, include_offsets=False, include_colocated=False
+    )
     return cast("list[str]", found)
 
 
@@ -175,7 +179,11 @@ def _tokenizer() -> apsw.FTS5Tokenizer:
 
 
 def _shortened(word: str) -> str:
-    return word.encode()[:_LONGEST_WORD].decode(errors="ignore") if len(word) > _LONGEST_WORD // 4 else word
+    return (
+        word.encode()[:_LONGEST_WORD].decode(errors="ignore")
+        if len(word) > _LONGEST_WORD // 4
+        else word
+    )
 
 
 # -- writing -----------------------------------------------------------------
@@ -279,7 +287,9 @@ class _Writer:
         assert self._writer is not None
         entry = tantivy.Document()
         if row.title:
-            entry.add_text("text", _cut(indexed(row.title)))  # a value of its own, so that no phrase runs on
+            entry.add_text(
+                "text", _cut(indexed(row.title))
+            )  # a value of its own, so that no phrase runs on
         entry.add_text("text", _cut(indexed(row.content)))
         entry.add_unsigned("key", row.key)
         entry.add_unsigned("document", row.document)
@@ -391,7 +401,9 @@ def _about(folder: Path) -> dict[str, Any]:
             raise NotAVolume(f"{folder} is a volume of another version of Recollect.")
         for name, size in about["files"].items():
             if (folder / name).stat().st_size != size:
-                raise NotAVolume(f"The volume {folder} is damaged: {name} has lost or gained bytes.")
+                raise NotAVolume(
+                    f"The volume {folder} is damaged: {name} has lost or gained bytes."
+                )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NotAVolume(f"{folder} is no volume ({error}).") from error
     assert isinstance(about, dict)
@@ -442,7 +454,9 @@ class _Index:
 
     # -- questions ---
 
-    def query(self, node: Node, wanted: Wanted, documents: tuple[int, int], scored: bool = True) -> Query | None:
+    def query(
+        self, node: Node, wanted: Wanted, documents: tuple[int, int], scored: bool = True
+    ) -> Query | None:
         """The tree and what may be found; None when nothing can be."""
         filters = []
         if wanted.roles:
@@ -453,10 +467,16 @@ class _Index:
             senders = list(map(_shortened, wanted.senders))
             filters.append(_any_of([self.any_of("role", senders), self.any_of("author", senders)]))
         if wanted.after is not None or wanted.before is not None:
-            if wanted.after is not None and wanted.before is not None and wanted.after > wanted.before:
+            if (
+                wanted.after is not None
+                and wanted.before is not None
+                and wanted.after > wanted.before
+            ):
                 return None
             filters.append(
-                Query.range_query(self._schema, "created_at", FieldType.Integer, wanted.after, wanted.before)
+                Query.range_query(
+                    self._schema, "created_at", FieldType.Integer, wanted.after, wanted.before
+                )
             )
         if wanted.documents is not None:
             here = wanted.documents_within(documents)
@@ -470,7 +490,10 @@ class _Index:
         ]
         if others := wanted.not_documents_within(documents):
             unwanted.append(self.any_of("document", others))
-        return _all_of([self._tree(node, scored), *(Query.const_score_query(f, 0.0) for f in filters)], unwanted)
+        return _all_of(
+            [self._tree(node, scored), *(Query.const_score_query(f, 0.0) for f in filters)],
+            unwanted,
+        )
 
     def any_of(self, field: str, values: Sequence[str | int], singly: int = _SINGLY) -> Query:
         if len(values) > singly:
@@ -496,7 +519,11 @@ class _Index:
     def _words(self, words: list[str]) -> Query:
         if len(words) > 1:
             return Query.phrase_query(self._schema, "text", list(words))
-        return Query.term_query(self._schema, "text", words[0], "freq") if words else Query.empty_query()
+        return (
+            Query.term_query(self._schema, "text", words[0], "freq")
+            if words
+            else Query.empty_query()
+        )
 
     def _prefix(self, words: list[str], scored: bool) -> Query:
         """Words of which the last is only begun."""
@@ -526,7 +553,11 @@ class _Index:
 def _any_of(queries: list[Query]) -> Query:
     if not queries:
         return Query.empty_query()
-    return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Should, q) for q in queries])
+    return (
+        queries[0]
+        if len(queries) == 1
+        else Query.boolean_query([(Occur.Should, q) for q in queries])
+    )
 
 
 def _all_of(queries: list[Query], none_of: Sequence[Query] = ()) -> Query:
@@ -534,4 +565,6 @@ def _all_of(queries: list[Query], none_of: Sequence[Query] = ()) -> Query:
         return Query.empty_query()
     if len(queries) == 1 and not none_of:
         return queries[0]
-    return Query.boolean_query([*((Occur.Must, q) for q in queries), *((Occur.MustNot, q) for q in none_of)])
+    return Query.boolean_query(
+        [*((Occur.Must, q) for q in queries), *((Occur.MustNot, q) for q in none_of)]
+    )
