@@ -932,10 +932,21 @@ class Library:
         return self.store.stats()
 
     def verify(self) -> Findings:
-        return self.store.verify()
+        """Compare everything derived with the messages, without changing anything."""
+        from recollect.index.refresh import never_embedded
+
+        findings = self.store.verify()
+        if not findings.damaged:
+            findings.never_embedded = sum(len(keys) for _, keys in never_embedded(self.store))
+        return findings
 
     def repair(self, progress: Progress | None = None) -> None:
+        """Rebuild the text index, and queue every message for embedding that was lost from the queue."""
+        from recollect.index.refresh import never_embedded
+
         self.store.repair(progress)
+        for space, keys in never_embedded(self.store):
+            self.store.queue(space, keys)
 
 
 _EVERYTHING = 2_000_000_000

@@ -289,6 +289,24 @@ def test_what_was_taken_back_does_not_wait_for_vectors(indexed: Any, more: str) 
     assert json.loads(indexed("model", "--json"))["vectors"][0]["share"] == 1.0
 
 
+def test_doctor_reports_and_repairs_what_would_never_be_embedded(
+    indexed: Any, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with recollect.open(place) as library:
+        library.store._connections.write(  # type: ignore[attr-defined]
+            lambda db: (
+                db.run("delete from vector where passage = 1"),
+                db.run("insert into unembedded (passage, space) select 999999, id from space"),
+            )
+        )
+    assert main(["doctor", "--home", place]) == 1
+    shown = capsys.readouterr().out
+    assert "queue entries without a message: 1" in shown
+    assert "messages without a vector that are not queued for one: 1" in shown
+    assert "Everything agrees" in indexed("doctor", "--repair")
+    assert "embedded 1 passages" in indexed("index")
+
+
 def test_index_says_for_programs_what_it_did(filled: Any) -> None:
     size = sum(map(len, TALKS.values()))
     done = json.loads(filled("index", "--json"))

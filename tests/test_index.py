@@ -450,6 +450,54 @@ def test_what_is_added_is_embedded_without_a_search(
     assert embedded(library) == 40
 
 
+def test_what_is_saved_after_a_deletion_is_embedded_in_the_background(
+    background: Callable[[], recollect.Library],
+) -> None:
+    library = background()
+    fill(library, 6)
+    done(library)
+    library.delete("c0")
+    fill(library, 6, start=100)
+    done(library)
+    assert embedded(library) == 6
+    assert library.search("dog").embedded == 1.0
+    assert library.verify().healthy
+
+
+def test_what_is_saved_after_an_edit_is_embedded_in_the_background(
+    background: Callable[[], recollect.Library],
+) -> None:
+    library = background()
+    note = library.knowledge.create("notes", {"title": "Boats", "content": "Sailing boats."})
+    done(library)
+    library.knowledge.edit("notes", note.id, {"content": "Growing tomatoes."})
+    done(library)
+    fill(library, 6)
+    done(library)
+    assert embedded(library) == 7
+    assert library.search("dog").embedded == 1.0
+    assert library.verify().healthy
+
+
+def test_messages_that_are_never_embedded_are_reported_and_repaired(
+    library: recollect.Library,
+) -> None:
+    fill(library, 6)
+    library.add_conversation("x", messages=[said("blank", " "), said("unknown", "\U0001f9ff")])
+    library.index()
+    assert library.verify().healthy  # a text that has no vector is no problem
+    keys = [library.store.key("c0", id) for id in ("m1", "m4")]
+    library.store._connections.write(  # type: ignore[attr-defined]
+        lambda db: db.run_many("delete from vector where passage = ?", [(key,) for key in keys])
+    )
+    findings = library.verify()
+    assert (findings.never_embedded, findings.healthy) == (2, False)
+    library.repair()
+    assert library.verify().healthy
+    library.index()
+    assert embedded(library) == 6
+
+
 @sqlite_only
 def test_volumes_are_made_in_the_background_also_without_a_model(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch

@@ -110,6 +110,15 @@ def _show_findings(found: Findings) -> None:
         )
     if found.outdated:
         out.print("[yellow]index[/]: made by another version")
+    if found.orphaned_in_queue:
+        out.print(
+            f"[yellow]vectors[/]: queue entries without a message: {found.orphaned_in_queue:,}"
+        )
+    if found.never_embedded:
+        out.print(
+            "[yellow]vectors[/]: messages without a vector that are not queued for one: "
+            f"{found.never_embedded:,}"
+        )
     if not found.healthy and not found.damaged:
         out.print("Run: recollect doctor --repair")
     if found.healthy:

@@ -44,13 +44,18 @@ def folder_of(name: str) -> Path:
     return home() / "models" / name
 
 
+def is_remote(name: str) -> bool:
+    """Whether the setting names a server."""
+    return name.startswith(("http://", "https://"))
+
+
 def opened(name: str, state: bytes | None) -> Embedder:
     """The model that the setting names. `state` is what it learned from the library."""
     if name == STATIC:
         from recollect.index.static import Counts, StaticModel
 
         return StaticModel(Counts.from_bytes(state[8:]) if state else None)
-    if name.startswith(("http://", "https://")):
+    if is_remote(name):
         from recollect.index.remote import RemoteModel
 
         address, _, model = name.partition("#")

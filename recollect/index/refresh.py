@@ -6,8 +6,9 @@ writes: those go on with what is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from recollect.errors import RecollectError
 from recollect.index import models
 from recollect.index.chunks import parts
 from recollect.store.base import Space, Store, Unembedded
@@ -53,6 +54,31 @@ def waiting(store: Store, setting: str) -> bool:
         return False
     mine = [s for s in store.spaces() if s.name == setting]
     return not mine or not mine[-1].ready or store.unembedded(mine[-1], 1)[1] > 0
+
+
+def never_embedded(store: Store) -> Iterator[tuple[Space, list[int]]]:
+    """The keys of passages that have no vector, are not queued for one, and should have one."""
+    for space in store.spaces():
+        batch = store.vectorless(space, 0, _BATCH)
+        while batch:
+            keys = _embeddable(space, batch)
+            if keys:
+                yield space, keys
+            batch = store.vectorless(space, batch[-1].key, _BATCH)
+
+
+def _embeddable(space: Space, passages: list[Unembedded]) -> list[int]:
+    """The keys of passages for which the model makes a vector.
+
+    A server is not asked: it makes one for every text that is not blank.
+    """
+    if not models.is_remote(space.name):
+        try:
+            vectors = _vectors(models.opened(space.name, space.state), passages)
+            return [passage.key for passage in passages if vectors[passage]]
+        except RecollectError:
+            pass  # the model is not here any more
+    return [p.key for p in passages if f"{p.title}{p.author or ''}{p.content}".strip()]
 
 
 def _embed(store: Store, space: Space, report: Progress, stopped: Callable[[], bool]) -> bool:

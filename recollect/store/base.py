@@ -118,11 +118,22 @@ class Findings:
     unindexed: int = 0
     orphaned: int = 0
     outdated: bool = False
+    orphaned_in_queue: int = 0
+    """Entries of the embedding queue whose message does not exist."""
+    never_embedded: int = 0
+    """Messages that have no vector and are not queued for one. Only Library.verify counts them, for
+    it takes the model to tell them from messages that have no vector because they hold no words."""
 
     @property
     def healthy(self) -> bool:
         return not (
-            self.damaged or self.damaged_index or self.unindexed or self.orphaned or self.outdated
+            self.damaged
+            or self.damaged_index
+            or self.unindexed
+            or self.orphaned
+            or self.outdated
+            or self.orphaned_in_queue
+            or self.never_embedded
         )
 
 
@@ -384,6 +395,15 @@ class Store(ABC):
     @abstractmethod
     def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
         """Passages that wait for vectors of this space, a batch of them, and how many wait in all."""
+
+    @abstractmethod
+    def vectorless(self, space: Space, after: int, limit: int) -> list[Unembedded]:
+        """Passages that count as embedded but have no vector, by key, those that follow key `after`.
+        Most hold no word that the model knows."""
+
+    @abstractmethod
+    def queue(self, space: Space, passages: Sequence[int]) -> None:
+        """Queue passages for embedding, given by their keys."""
 
     @abstractmethod
     def embed(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:

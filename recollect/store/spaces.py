@@ -60,11 +60,15 @@ def clear_some(db: Database) -> bool:
     return True
 
 
+_QUEUED = """from unembedded q where q.space = ? and q.passage <= ?
+  and exists (select 1 from passage p where p.key = q.passage)"""
+
+
 def unembedded(db: Database, space: Space, limit: int) -> tuple[list[Unembedded], int]:
     done: int = db.get("select done from space where id = ?", (space.id,)) or 0
     listed = db.rows(
-        """select p.key, case when d.opening = p.key then d.title else '' end, p.author, p.content, coalesce(u.mark, 0)
-        from (select passage as key from unembedded where space = ? and passage <= ?
+        f"""select p.key, case when d.opening = p.key then d.title else '' end, p.author, p.content, coalesce(u.mark, 0)
+        from (select q.passage as key {_QUEUED}
           union all select key from (select key from passage where key > ? order by key limit ?) n limit ?) k
         join passage p on p.key = k.key join document d on d.key = p.document
         left join unembedded u on u.passage = p.key and u.space = ? order by p.key""",
@@ -73,11 +77,50 @@ def unembedded(db: Database, space: Space, limit: int) -> tuple[list[Unembedded]
     if not listed:
         return [], 0
     waiting: int = db.get(
-        "select (select count(*) from unembedded where space = ? and passage <= ?) "
-        "+ (select passage from last_key) - ?",
+        f"select (select count(*) {_QUEUED}) + (select passage from last_key) - ?",
         (space.id, done, done),
     )
     return [Unembedded(*row) for row in listed], max(waiting, len(listed))
+
+
+def vectorless(db: Database, space: Space, after: int, limit: int) -> list[Unembedded]:
+    """See Store.vectorless."""
+    rows = db.rows(
+        """select p.key, case when d.opening = p.key then d.title else '' end, p.author, p.content, 0
+        from passage p join document d on d.key = p.document
+        where p.key > ? and p.key <= (select done from space where id = ?)
+          and not exists (select 1 from vector v where v.passage = p.key and v.space = ?)
+          and not exists (select 1 from unembedded u where u.passage = p.key and u.space = ?)
+        order by p.key limit ?""",
+        (after, space.id, space.id, space.id, limit),
+    )
+    return [Unembedded(*row) for row in rows]
+
+
+def queue(db: Database, space: Space, passages: Sequence[int]) -> None:
+    """See Store.queue."""
+    listed, value = db.among(passages)
+    db.run(
+        "insert into unembedded (passage, space) select p.key, s.id from passage p, space s "
+        f"where p.key in ({listed}) and s.id = ? and not exists "
+        "(select 1 from unembedded u where u.passage = p.key and u.space = s.id)",
+        (value, space.id),
+    )
+
+
+_ORPHANS = (
+    "from unembedded where not exists (select 1 from passage p where p.key = unembedded.passage)"
+)
+
+
+def count_orphans(db: Database) -> int:
+    """How many entries of the embedding queue name a passage that does not exist."""
+    count: int = db.get(f"select count(*) {_ORPHANS}")
+    return count
+
+
+def remove_orphans(db: Database) -> None:
+    db.run(f"delete {_ORPHANS}")
 
 
 def embed(

@@ -589,8 +589,11 @@ def step(url: str, stop_before: str | None = None) -> list[str]:
 NAMES = [name for name, _ in MIGRATIONS]
 
 
-def test_the_steps_are_those_of_sqlite() -> None:
-    assert [name for name, _ in OF_SQLITE] == NAMES
+TRIGGERS = ["m006_embedding_queue"]
+
+
+def test_the_steps_are_those_of_sqlite_without_those_that_only_change_triggers() -> None:
+    assert [name for name, _ in OF_SQLITE if name not in TRIGGERS] == NAMES
 
 
 def test_a_second_migration_changes_nothing(rows: Rows, database: str) -> None:

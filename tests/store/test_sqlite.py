@@ -156,6 +156,21 @@ def test_what_was_stored_before_there_were_versions_is_version_one(path: Path) -
     store.close()
 
 
+def test_what_an_earlier_version_left_in_the_embedding_queue_is_removed(path: Path) -> None:
+    path.parent.mkdir()
+    db = apsw.Connection(str(path))
+    migrate(db, path, stop_before="m006_embedding_queue")
+    db.execute("insert into space (name, version, dimensions) values ('test', '1', 8)")
+    db.execute("insert into unembedded (passage, space) values (1, 1), (2, 1)")
+    db.close()
+    store = SqliteStore(path)
+    assert store.verify().healthy
+    store.save([talk("hello")])
+    (space,) = store.spaces()
+    assert [p.content for p in store.unembedded(space, 1)[0]] == ["hello"]
+    store.close()
+
+
 def test_a_migration_that_fails_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

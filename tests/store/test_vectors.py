@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -224,6 +225,60 @@ def test_nothing_waits_when_what_waited_was_deleted(store: Store) -> None:
     assert store.unembedded(space, 10)[1] == 2
     store.delete("c2")
     assert store.unembedded(space, 10) == ([], 0)
+
+
+def test_nothing_that_was_deleted_or_edited_stays_in_the_queue(store: Store) -> None:
+    space = store.add_space("test", "1", 8, None)
+    store.save([conversation("c1", said("a", "one"), said("b", "two"), title="Boats")])
+    note = Document("test", "n1", "Note", source="note", passages=(said("a", "first"),))
+    (saved,) = store.save([note])
+    embed_all(store, space, unit(25, 3, 8))
+    store.finish_space(space)
+    store.cut("c1", "b")
+    store.cut("c1", "a")
+    store.rewrite(saved.id, replace(note, passages=(said("b", "second"),)))
+    store.delete("c1")
+    assert [p.content for p in store.unembedded(space, 1)[0]] == ["second"]
+    assert store.unembedded(space, 10)[1] == 1
+    assert store.verify().healthy
+
+
+def test_what_waits_is_listed_although_the_queue_names_passages_that_do_not_exist(
+    store: Store,
+) -> None:
+    store.save([conversation("c1", said("a", "one"), said("b", "two"))])
+    space = store.add_space("test", "1", 8, None)
+    embed_all(store, space, unit(26, 2, 8))
+    store.delete("c1")
+    leave_in_queue(store, space, range(1, 3))
+    store.save([conversation("c2", said("c", "three"))])
+    assert store.verify().orphaned_in_queue == 2
+    assert not store.verify().healthy
+    batch, waiting = store.unembedded(space, 1)
+    assert ([p.content for p in batch], waiting) == (["three"], 1)
+    store.repair()
+    assert store.verify().healthy
+
+
+def test_passages_without_a_vector_that_do_not_wait_can_be_listed_and_queued(store: Store) -> None:
+    store.save([conversation("c1", *(said(f"m{n}", f"text {n}") for n in range(4)))])
+    space = store.add_space("test", "1", 8, None)
+    batch, _ = store.unembedded(space, 3)
+    store.embed(space, {p: [unit(27, 1, 8)[0]] if n else [] for n, p in enumerate(batch)})
+    assert [p.content for p in store.vectorless(space, 0, 10)] == ["text 0"]
+    assert store.vectorless(space, batch[0].key, 10) == []
+    for _ in range(2):
+        store.queue(space, [batch[0].key, 999])
+    assert store.vectorless(space, 0, 10) == []
+    assert [p.content for p in store.unembedded(space, 10)[0]] == ["text 0", "text 3"]
+    assert store.verify().healthy
+
+
+def leave_in_queue(store: Store, space: Space, passages: Iterable[int]) -> None:
+    """Queue passages that do not exist, as an earlier version did."""
+    rows = [(passage, space.id) for passage in passages]
+    sql = "insert into unembedded (passage, space) values (?, ?)"
+    store._connections.write(lambda db: db.run_many(sql, rows))  # type: ignore[attr-defined]
 
 
 def test_a_vector_of_what_was_deleted_meanwhile_is_left_out(store: Store) -> None:

@@ -96,9 +96,9 @@ class Connection:
             bm25.update(self, keys)
         self._drop_vectors(keys)
         self.run(
-            """insert into unembedded (passage, space) select k.key, s.id from unnest(?::bigint[]) k(key), space s
-            where s.owner = ?::integer and not s.gone""",
-            (keys, self.owner),
+            """insert into unembedded (passage, space) select p.key, s.id from passage p, space s
+            where p.owner = ?::integer and p.key = any(?::bigint[]) and s.owner = ?::integer and not s.gone""",
+            (self.owner, keys, self.owner),
         )
 
     def forgotten(self, passages: Sequence[int]) -> None:

@@ -1,4 +1,5 @@
-"""The schema on PostgreSQL: the steps of SQLite's by the same names. Steps are appended, never edited.
+"""The schema on PostgreSQL: the steps of SQLite's by the same names, without those that only change triggers,
+which PostgreSQL does not use. Steps are appended, never edited.
 
 The owner is the first column of every key and every index, and what the tables
 are partitioned by: one user's rows lie together, a search touches one

@@ -295,6 +295,12 @@ class PostgresStore(Store):
     def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
         return self._read(lambda db: spaces.unembedded(db, space, limit))
 
+    def vectorless(self, space: Space, after: int, limit: int) -> list[Unembedded]:
+        return self._read(lambda db: spaces.vectorless(db, space, after, limit))
+
+    def queue(self, space: Space, passages: Sequence[int]) -> None:
+        self._write(lambda db: spaces.queue(db, space, passages))
+
     def embed(self, space: Space, vectors_: Mapping[Unembedded, Sequence[Any]]) -> None:
         from recollect.store.postgres import vectors
 
@@ -438,6 +444,7 @@ class PostgresStore(Store):
                 db.run(f"delete from {bm25.TABLE}")
             db.run("delete from word")
             db.run("delete from derived where name = 'text'")
+            spaces.remove_orphans(db)
             db.run("update last_key set removed = removed + 1")
             return int(db.get("select count(*) from passage"))
 
@@ -485,4 +492,5 @@ def _verify(db: Connection) -> Findings:
         found.damaged.append(f"{lost} messages belong to no conversation")
     found.unindexed = db.get(f"select count(*) {_MISSING}")
     found.orphaned = db.get(f"select count(*) {_LEFT}")
+    found.orphaned_in_queue = spaces.count_orphans(db)
     return found

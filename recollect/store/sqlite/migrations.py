@@ -214,12 +214,30 @@ create index document_unobserved on document (key)
   where source = 'conversation' and observed <> version and observed <> -version;
 """
 
+M006_EMBEDDING_QUEUE = """
+-- When the first passage of a document was removed, this trigger queued that passage for embedding although it no
+-- longer existed. Such rows hid everything that was saved later from the background indexer.
+drop trigger document_retitled;
+create trigger document_retitled after update of title, opening on document
+when old.title is not new.title or old.opening is not new.opening
+begin
+  insert or ignore into stale select o.key from (select old.opening as key union select new.opening) o
+    join volume v on o.key between v.first and v.last;
+  insert or replace into unembedded (passage, space)
+    select p.key, s.id from passage p cross join space s
+    where p.key in (old.opening, new.opening) and not s.gone;
+  delete from vector where passage in (old.opening, new.opening);
+end;
+delete from unembedded where not exists (select 1 from passage p where p.key = unembedded.passage);
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
     ("m003_long_words", M003_LONG_WORDS),
     ("m004_knowledge", M004_KNOWLEDGE),
     ("m005_observations", M005_OBSERVATIONS),
+    ("m006_embedding_queue", M006_EMBEDDING_QUEUE),
 )
 VERSION = len(MIGRATIONS)
 

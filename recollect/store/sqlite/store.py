@@ -367,6 +367,13 @@ class SqliteStore(Store):
         with self._connections.read() as db:
             return spaces.unembedded(db, space, limit)
 
+    def vectorless(self, space: Space, after: int, limit: int) -> list[Unembedded]:
+        with self._connections.read() as db:
+            return spaces.vectorless(db, space, after, limit)
+
+    def queue(self, space: Space, passages: Sequence[int]) -> None:
+        self._connections.write(lambda db: spaces.queue(db, space, passages))
+
     def embed(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
         from recollect.store.sqlite.vectors import packed
 
@@ -545,6 +552,7 @@ class SqliteStore(Store):
         def clear(db: Connection) -> None:
             db.execute("insert into passage_text (passage_text) values ('delete-all')")
             db.execute("delete from word")
+            spaces.remove_orphans(db)
 
         self._write(clear)
         self._words.forget()
@@ -616,6 +624,7 @@ def _verify(db: Connection) -> Findings:
     found.orphaned = db.execute(
         "select count(*) from passage_text_docsize s where not exists (select 1 from passage p where p.key = s.id)"
     ).get
+    found.orphaned_in_queue = spaces.count_orphans(db)
     try:  # integrity_check does not see all damage inside the index; a ranked search over it may
         db.rows(
             "select rowid from passage_text where passage_text match 'the OR a OR of' order by rank limit 1"
