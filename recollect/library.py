@@ -327,7 +327,7 @@ class Library:
         """Finding and reading across notes, media, conversations, characters and prompts."""
         from recollect.manage.knowledge import Knowledge
 
-        return Knowledge(self.store, self._meaning, self._catch_up)
+        return Knowledge(self.store, self._meaning, self.wake_indexer)
 
     @cached_property
     def archive(self) -> Archive:
@@ -347,7 +347,7 @@ class Library:
         """What is remembered of past work: observations, their details, the conversations; and forgetting."""
         from recollect.manage.memory import Memory
 
-        return Memory(self.store, self._meaning, self._catch_up, self.delete_conversation)
+        return Memory(self.store, self._meaning, self.wake_indexer, self.delete_conversation)
 
     def __enter__(self) -> Library:
         return self
@@ -390,7 +390,7 @@ class Library:
         receipt = import_files(
             self.store, ", ".join(map(str, paths)), found, progress, self.exclusion()
         )
-        self._catch_up()
+        self.wake_indexer()
         return receipt
 
     def take_in(self, entry: Entry, format: Format, admitted: Admission) -> FileReceipt:
@@ -398,12 +398,14 @@ class Library:
         from recollect.manage.importing import take_in
 
         taken = take_in(self.store, entry, format, admitted)
-        self._catch_up()
+        self.wake_indexer()
         return taken
 
     def undo(self, receipt: int) -> Receipt:
         """Take one import back."""
-        return self.store.undo(receipt)
+        undone = self.store.undo(receipt)
+        self.wake_indexer()
+        return undone
 
     def receipts(self) -> list[Receipt]:
         return self.store.receipts()
@@ -444,7 +446,7 @@ class Library:
             metadata=dict(metadata or {}),
         )
         (saved,) = self.store.save([document])
-        self._catch_up()
+        self.wake_indexer()
         return self.store.document(saved.id)
 
     def add_message(self, conversation_id: str, role: str, content: str, **fields: Any) -> str:
@@ -458,23 +460,25 @@ class Library:
         id_ = named.get("id") or str(uuid.uuid4())
         passage = _passage({**named, "id": id_, "role": role, "content": content})
         self.store.append(conversation_id, passage)
-        self._catch_up()
+        self.wake_indexer()
         return passage.id
 
     def rename(self, conversation_id: str, title: str) -> None:
         self.store.retitle(conversation_id, title)
+        self.wake_indexer()
 
     def delete(self, conversation_id: str) -> Document:
         """Remove a conversation for good: text, index, everything. What is returned is the only copy;
         `restore` puts it back."""
         deleted = self.store.take(conversation_id)
+        self.wake_indexer()
         self.archive.forget((deleted.origin, deleted.origin_id))
         return deleted
 
     def restore(self, document: Document) -> Document:
         """Put a conversation back that was deleted; what is in the library already is left alone."""
         (saved,) = self.store.save([document], by_id=document.origin == PROXY)
-        self._catch_up()
+        self.wake_indexer()
         return self.store.head(saved.id)
 
     # -- the calls of contract 1: plain mappings in and out ---
@@ -522,6 +526,7 @@ class Library:
                     )
                 ]
             )
+            self.wake_indexer()
             there = saved.id
             if saved.created and identifier(there) != identifier(
                 id_
@@ -614,12 +619,13 @@ class Library:
                 list(dict.fromkeys(t.strip() for t in _names(tags, "tags") if t.strip())) or None
             )
         self.store.amend(conversation_id, title, namespace, changes or None)
-        self._catch_up()
+        self.wake_indexer()
 
     def delete_conversation(self, conversation_id: str) -> None:
         """Remove a conversation for good. Raises NotFound."""
         about = self.store.head(conversation_id)
         self.store.delete(conversation_id)
+        self.wake_indexer()
         self.archive.forget((about.origin, about.origin_id))
 
     # -- threads ---
@@ -641,6 +647,7 @@ class Library:
                 id=str(uuid.uuid4()),
             )
             (saved,) = self.store.save([thread])
+            self.wake_indexer()
             there = saved.id
         return self.store.head(there)
 
@@ -670,7 +677,7 @@ class Library:
             }
         )
         placed = self.store.append(thread_id, passage)
-        self._catch_up()
+        self.wake_indexer()
         ((stored,), _) = self.store.part(thread_id, placed.position, 1)
         return stored, placed.new
 
@@ -690,7 +697,7 @@ class Library:
     def record(self, conversation_id: str, messages: Sequence[Passage]) -> int:
         """Add those messages that the conversation does not have, in one go; says how many were new."""
         added = self.store.extend(conversation_id, messages)
-        self._catch_up()
+        self.wake_indexer()
         return added
 
     # -- reading ---
@@ -853,7 +860,7 @@ class Library:
         wish = engine.Wish(
             mode, group, limit, offset, _moment(now, "now") or datetime.now(UTC), score
         )
-        self._catch_up()
+        self.wake_indexer()
         if isinstance(text, str):
             return engine.search(
                 self._searched(human_only), self._meaning, storable(text), filter_, wish
@@ -915,8 +922,8 @@ class Library:
         catch_up(self.store, progress)
         refresh(self.store, configured(), progress)
 
-    def _catch_up(self) -> None:
-        """Let what waits be indexed in the background, if that is allowed."""
+    def wake_indexer(self) -> None:
+        """Wake the background indexer, if there is one. Whatever changes documents calls this."""
         if self._background is not None:
             self._background.wake()
 
@@ -925,7 +932,7 @@ class Library:
         from recollect.manage.redacting import redact
 
         found = redact(self.store, report, progress)
-        self._catch_up()
+        self.wake_indexer()
         return found
 
     def stats(self) -> dict[str, object]:
@@ -947,6 +954,7 @@ class Library:
         self.store.repair(progress)
         for space, keys in never_embedded(self.store):
             self.store.queue(space, keys)
+        self.wake_indexer()
 
 
 _EVERYTHING = 2_000_000_000

@@ -16,11 +16,19 @@ from typing import Any
 import pytest
 
 import recollect
+from recollect import library as library_module
+from recollect.capture.agents import Said, Session
+from recollect.importers import find
 from recollect.index import models
 from recollect.index import refresh as refreshing
 from recollect.index.refresh import refresh, waiting
 from recollect.index.static import StaticModel
-from recollect.model import Page
+from recollect.library import Library
+from recollect.manage import observing
+from recollect.manage.importing import admission
+from recollect.manage.knowledge import Knowledge
+from recollect.manage.memory import Memory
+from recollect.model import OBSERVATION, Page, Passage, Problem
 from recollect.store.sqlite import sealed
 from recollect.store.sqlite import store as sqlite_store
 
@@ -604,6 +612,150 @@ def test_nothing_waits_once_everything_is_embedded(library: recollect.Library) -
     assert waiting(library.store, models.STATIC)
     library.delete("c100")
     assert not waiting(library.store, models.STATIC)
+
+
+class Writers:
+    """Everything that changes documents, by the name of the method, on a library that has some of each kind."""
+
+    def __init__(self, library: recollect.Library, folder: Path) -> None:
+        self.library = library
+        self.files = [folder / "first.json", folder / "second.json"]
+        for file in self.files:
+            talk = {"id": file.stem, "messages": [{"role": "user", "content": "from a file"}]}
+            file.write_text(json.dumps({"conversations": [talk]}))
+        for start in range(0, 300, 100):
+            fill(library, 20, start=start)
+        library.add_conversation(
+            "observed",
+            messages=[
+                said("o1", "I prefer the blue kettle, because it whistles at 95 degrees."),
+                said("o2", "My key is AKIAIOSFODNN7EXAMPLE."),
+            ],
+        )
+        self.note = library.knowledge.create("notes", {"title": "Boats", "content": "Sailing."}).id
+        self.session = Session(library, "agents", "s1")
+        self.session.add([Said({}, "user", "first"), Said({}, "user", "second")])
+        self.thread = library.thread("topic").id
+
+    def add_conversation(self) -> None:
+        self.library.add_conversation("new", messages=[said("new", "new")])
+
+    def add_message(self) -> None:
+        self.library.add_message("c0", "user", "another")
+
+    def rename(self) -> None:
+        self.library.rename("c0", "Another title")
+
+    def update_conversation(self) -> None:
+        self.library.update_conversation("c0", "Yet another title")
+
+    def delete(self) -> None:
+        self.deleted = self.library.delete("c0")
+
+    def restore(self) -> None:
+        self.library.restore(self.deleted)
+
+    def delete_conversation(self) -> None:
+        self.library.delete_conversation("c100")
+
+    def create_conversation(self) -> None:
+        self.library.create_conversation("empty")
+
+    def record(self) -> None:
+        self.library.record("empty", [Passage("r", "user", "recorded")])
+
+    def thread_(self) -> None:
+        self.library.thread("another topic")
+
+    def post(self) -> None:
+        self.library.post(self.thread, "ann", "posted")
+
+    def take_in(self) -> None:
+        (item,) = find(self.files[0])
+        assert not isinstance(item, Problem)
+        self.library.take_in(*item, admission(self.library.store, self.library.exclusion()))
+
+    def import_path(self) -> None:
+        self.receipt = self.library.import_path(self.files[1]).id
+
+    def undo(self) -> None:
+        self.library.undo(self.receipt)
+
+    def redact(self) -> None:
+        self.library.redact()
+
+    def repair(self) -> None:
+        self.library.repair()
+
+    def knowledge_create(self) -> None:
+        self.library.knowledge.create("notes", {"title": "Bread", "content": "Baking."})
+
+    def knowledge_edit(self) -> None:
+        self.library.knowledge.edit("notes", self.note, {"content": "Rowing."})
+
+    def knowledge_delete(self) -> None:
+        self.library.knowledge.delete("notes", self.note)
+
+    def memory_forget(self) -> None:
+        observed, *_ = self.library.every(sources=[OBSERVATION])
+        self.library.memory.forget([observed.passages[0].id], confirm=True)
+
+    def session_pop(self) -> None:
+        self.session.pop()
+
+
+READERS = {
+    Library: """activity archive close conversation conversations every exact exclusion facets find_messages finding
+      get_conversation get_conversation_by_session get_messages index knowledge memory messages_after receipts recent
+      recorded related search search_messages stats verify version view wake_indexer""",
+    Knowledge: "export find get list media_types search transcript",
+    Memory: "get read search timeline",
+}
+
+
+def writers() -> list[str]:
+    return [name for name in vars(Writers) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("kind", READERS, ids=lambda kind: kind.__name__)
+def test_every_method_that_changes_documents_is_tested_for_waking_the_indexer(kind: type) -> None:
+    prefix = "" if kind is Library else f"{kind.__name__.lower()}_"
+    public = {name for name in vars(kind) if not name.startswith("_")}
+    assert public - {*READERS[kind].split()} == {
+        name.removeprefix(prefix).rstrip("_")
+        for name in writers()
+        if (
+            name.startswith(prefix)
+            if prefix
+            else not name.startswith(("knowledge_", "memory_", "session_"))
+        )
+    }
+
+
+def test_whatever_changes_documents_wakes_the_background_indexer(
+    background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RECOLLECT_OBSERVER", "rules")
+    monkeypatch.setattr(library_module, "_PAUSE", 0.0)
+    monkeypatch.setattr(library_module, "_OBSERVED_EVERY", 0.0)
+    monkeypatch.setattr(sealed, "SMALLEST", 10)
+    monkeypatch.setattr(sqlite_store, "SMALLEST", 10)
+    library = background()
+    all_ = Writers(library, tmp_path)
+    indexer = library._background
+    assert indexer is not None
+    wakes: list[str] = []
+    wake = indexer.wake
+    for name in writers():
+        done(library)
+        wakes.clear()
+        monkeypatch.setattr(indexer, "wake", lambda name=name: (wakes.append(name), wake()))
+        getattr(all_, name)()
+        assert wakes, f"{name} does not wake the indexer"
+        done(library)
+        assert not waiting(library.store, models.STATIC), name
+        assert not observing.waiting(library.store), name
+    assert library.verify().healthy
 
 
 TOGETHER = """

@@ -342,7 +342,9 @@ class Knowledge:
 
     def delete(self, source: str, id: str | int) -> Document:
         """Remove it for good; what is returned is the only copy. Raises NotFound."""
-        return self._store.take(self.find(source, id).id)
+        deleted = self._store.take(self.find(source, id).id)
+        self._written()
+        return deleted
 
     def export(self, source: str, id: str | int, format: str) -> editing.Export:
         """As a file; see `editing.FORMATS`. Raises NotFound, InvalidInput."""

@@ -463,6 +463,7 @@ class Memory:
         if ids and not conversations:
             if confirm:
                 self._forget_observations(recalled)
+                self._catch_up()
             return Forgotten((), tuple(recalled), 0, 0)
         if ids:
             named = dict.fromkeys(one.observation.conversation for one in recalled)

@@ -101,7 +101,9 @@ class Session:
         last = self.passages(1)
         if conversation is None or not last:
             return None
-        return self._store.cut(conversation, last[0].id)
+        removed = self._store.cut(conversation, last[0].id)
+        self._library.wake_indexer()
+        return removed
 
     def clear(self) -> None:
         """Remove the session for good."""

@@ -111,6 +111,8 @@ class RecollectConversationStore(ConversationStore):
                 with suppress(RecollectError):
                     self._store.cut(conversation, passage.id)
             raise
+        finally:
+            self._library.wake_indexer()
 
     def _missing(
         self, record: ConversationRecord, new: Sequence[ConversationEntry]
