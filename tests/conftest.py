@@ -20,14 +20,14 @@ from recollect.settings import SETTINGS
 MEMORY = Path("/dev/shm")
 ENOUGH_MEMORY = 2 << 30
 
-# A busy machine must not fail a test, so there are no deadlines. CI derives the same examples every
-# time; elsewhere each run tries new ones.
+# A busy machine must not fail a test, so there are no deadlines. `make test` tries the same few
+# examples every time; `make test-all` tries many new ones.
 PATIENT = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
-settings.register_profile("local", PATIENT)
-settings.register_profile("ci", PATIENT, derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "local")
+settings.register_profile("quick", PATIENT, max_examples=20, derandomize=True)
+settings.register_profile("thorough", PATIENT, max_examples=200)
+settings.load_profile("quick")
 
 # Tests start hundreds of Python processes. Without cached bytecode, each would compile the package.
 sys.dont_write_bytecode = False
@@ -105,7 +105,7 @@ def on_postgres(database: str, user: str, tmp_path: Path, monkeypatch: pytest.Mo
     return database
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=postgres.STORES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where the libraries of a test are, on each store: the value of `--home` and RECOLLECT_HOME.
 

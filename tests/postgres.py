@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 import recollect
 
@@ -27,6 +28,9 @@ SKIP = "RECOLLECT_SKIP_POSTGRES"
 URL = "RECOLLECT_TEST_POSTGRES"
 PROBLEM = "RECOLLECT_NO_POSTGRES"
 TEMPLATE = "recollect_template"
+STORES = ["sqlite", pytest.param("postgres", marks=pytest.mark.full)]
+"""Parameters of a fixture that gives an interface each store. Interfaces do not know which store they
+use, so `make test` runs them on SQLite, except for tests marked `both_stores`."""
 
 
 class Server:

@@ -77,6 +77,7 @@ def test_list_and_read_show_what_is_there(filled: Any) -> None:
     assert filled("read", first["id"])
 
 
+@pytest.mark.both_stores
 def test_read_shows_a_hit_in_its_place(filled: Any) -> None:
     hit = json.loads(filled("search", "asyncio", "--json"))["hits"][0]
     shown = filled("read", hit["conversation_id"], "--message", hit["message_id"], "--around", "0")
@@ -231,6 +232,7 @@ def test_the_home_may_be_said_before_the_command_or_after_it(
         assert json.loads(done.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}
 
 
+@pytest.mark.both_stores
 def test_it_runs_as_a_program(place: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "recollect", "--help"], capture_output=True, text=True, check=True

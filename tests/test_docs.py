@@ -28,9 +28,12 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Every page with every store, but for those whose commands name the folder that the home is.
 FOLDERS = ("moving.md",)
 WHERE = [
-    (store, page)
-    for page in PAGES
-    for store in ("sqlite", "postgres")[: 1 if page.name in FOLDERS else 2]
+    *(("sqlite", page) for page in PAGES),
+    *(
+        pytest.param("postgres", page, marks=pytest.mark.full)
+        for page in PAGES
+        if page.name not in FOLDERS
+    ),
 ]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -31,6 +31,7 @@ def talk(id: str, *texts: str, title: str = "") -> dict[str, Any]:
     return {"id": id, "title": title or id, "created_at": "2025-01-01", "messages": messages}
 
 
+@pytest.mark.both_stores
 def test_importing_gives_a_true_receipt(library: recollect.Library, tmp_path: Path) -> None:
     path = own_export(
         tmp_path / "a.json",
@@ -65,6 +66,7 @@ def test_importing_again_changes_nothing_and_a_grown_file_adds_what_is_new(
     assert (grown.messages.new, grown.messages.same) == (2, 2)
 
 
+@pytest.mark.both_stores
 def test_an_import_can_be_taken_back(library: recollect.Library, tmp_path: Path) -> None:
     library.import_path(own_export(tmp_path / "a.json", talk("c1", "kept words")))
     receipt = library.import_path(own_export(tmp_path / "b.json", talk("c2", "unwanted words")))
@@ -158,6 +160,7 @@ def test_pages_are_clamped(library: recollect.Library) -> None:
     assert (page.limit, page.offset, page.total) == (200, 0, 1)
 
 
+@pytest.mark.both_stores
 def test_messages_are_added_one_by_one(library: recollect.Library) -> None:
     conversation = library.add_conversation(title="Live")
     first = library.add_message(conversation.id, "user", "hello there")

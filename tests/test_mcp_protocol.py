@@ -9,7 +9,7 @@ from typing import Any
 
 import mcp_types
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import methods
 
@@ -837,7 +837,6 @@ requests = st.fixed_dictionaries(
 @given(
     messages=st.lists(values | requests | st.lists(requests, max_size=3), min_size=1, max_size=4)
 )
-@settings(max_examples=300)
 def test_whatever_comes_in_the_answer_is_valid_json_rpc(messages: list[Any]) -> None:
     dispatcher = Dispatcher(Answers())
     for message in messages:

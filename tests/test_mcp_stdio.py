@@ -52,6 +52,7 @@ COMMAND = "from recollect.__main__ import main; import sys; sys.exit(main())"
 # -- in a process ----------------------------------------------------------
 
 
+@pytest.mark.both_stores
 def test_a_session_from_start_to_end(place: str, tmp_path: Path) -> None:
     with running("--home", place) as server:
         server.send(request(1, "initialize", protocolVersion="2025-11-25"))
@@ -242,6 +243,7 @@ def test_the_fixtures_of_the_conformance_suite_are_a_toolset_where_they_are_a_pr
         ) and "msg_search" not in names
 
 
+@pytest.mark.both_stores
 def test_agents_write_to_each_other_through_processes_of_their_own(place: str) -> None:
     with running("--home", place) as ann, running("--home", place) as bob:
         ann.send(request(1, "tools/call", name="bus_connect", arguments={"thread_name": "plans"}))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.search import rank
@@ -109,7 +109,6 @@ def pool_of(made: list[Any]) -> list[Found]:
     ]
 
 
-@settings(max_examples=60)
 @given(
     st.lists(candidates, max_size=8), st.sampled_from(QUESTIONS), st.randoms(use_true_random=False)
 )
@@ -126,7 +125,6 @@ def test_the_order_does_not_depend_on_the_order_of_what_was_found(
     assert [r.score for r in first] == [r.score for r in again]
 
 
-@settings(max_examples=40)
 @given(st.lists(candidates, max_size=8), st.sampled_from(QUESTIONS))
 def test_the_same_pool_has_the_same_order_and_is_left_as_it_was(
     made: list[Any], question: Question
@@ -138,7 +136,6 @@ def test_the_same_pool_has_the_same_order_and_is_left_as_it_was(
     assert pool == before
 
 
-@settings(max_examples=60)
 @given(st.lists(candidates, max_size=8), st.sampled_from(QUESTIONS))
 def test_parts_are_those_that_have_a_weight_and_add_up_to_the_score(
     made: list[Any], question: Question

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
@@ -321,7 +321,6 @@ def test_signs_alone_are_looked_for_as_they_are(talks: recollect.Library) -> Non
     assert (ids(page), page.total, page.matched) == (["n5"], 1, "literal")
 
 
-@settings(max_examples=60)
 @given(
     st.lists(
         st.sampled_from(

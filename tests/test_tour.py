@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import recollect
 from recollect.importers import detect
 from recollect.importers.files import entries
@@ -21,6 +23,7 @@ from recollect.store.sqlite import SqliteStore
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
+@pytest.mark.both_stores
 def test_tour(place: str, user: str) -> None:
     # A file is an entry; a format claims it and turns it into documents.
     (entry,) = entries(EXAMPLES / "chatgpt" / "conversations.json")

@@ -92,6 +92,7 @@ def add_long(library: recollect.Library, count: int = 5_000) -> None:
 # -- the list ---
 
 
+@pytest.mark.both_stores
 def test_the_list_shows_conversations_and_opens_them(site: Site, open_page: OpenPage) -> None:
     add(
         site.library,

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
@@ -261,7 +261,6 @@ def test_lines_end_where_the_writer_ended_them() -> None:
 
 
 @given(st.text(alphabet='[]|!.md#ab(/)"<>&\\\n` ', max_size=60), st.text(max_size=10))
-@settings(max_examples=300)
 def test_no_note_makes_a_link_into_the_console_but_to_notes(text: str, id: str) -> None:
     for address in re.findall(r'href="([^"]*)"', rendering.note(text, id)):
         assert address.startswith(("/knowledge/notes?link=", "http://", "https://", "mailto:"))
@@ -671,7 +670,6 @@ def test_a_page_of_another_site_cannot_write(
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
-@settings(max_examples=200)
 def test_a_digest_tells_apart_what_a_form_can(one: str, other: str) -> None:
     def as_sent(text: str) -> str:
         return writing._lines(recollect.text.storable(text))

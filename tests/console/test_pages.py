@@ -98,6 +98,7 @@ def test_the_list_is_filtered(
     )
 
 
+@pytest.mark.both_stores
 def test_a_search_works_without_script(client: TestClient, library: recollect.Library) -> None:
     library.add_conversation(
         "tea", "On tea", messages=[{"role": "user", "content": "Sencha at <70> degrees"}]

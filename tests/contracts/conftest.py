@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import databases
 import pytest
 from databases import Message
+from postgres import STORES
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 from worlds import Tool, World
@@ -32,7 +33,7 @@ def tool() -> Iterator[Tool]:
     opened.close()
 
 
-@pytest.fixture(params=["sqlite", "postgres", *databases.SHAPES])
+@pytest.fixture(params=[*STORES, *databases.SHAPES])
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     file = tmp_path / "export with spaces & 100%?#.db"
     if request.param == "postgres":
@@ -51,7 +52,7 @@ def export(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+@pytest.fixture(scope="module", params=STORES)
 def service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:

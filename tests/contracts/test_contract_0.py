@@ -89,6 +89,7 @@ def test_arguments_themselves_may_be_left_out(world: World, tool: Tool) -> None:
     assert "an apple" in result["content"][0]["text"]
 
 
+@pytest.mark.both_stores
 @proves("C0-05")
 def test_a_query_finds_messages_that_contain_it(world: World, tool: Tool) -> None:
     world.add("Fruit", *said("an apple", "a pear", "a pineapple"))

@@ -85,6 +85,7 @@ def refused(answer: Any, status: int) -> str:
 # -- saving ------------------------------------------------------------------
 
 
+@pytest.mark.both_stores
 @proves("C1-01", "C1-03", "C1-04")
 def test_an_interaction_is_saved_in_one_call_and_the_session_goes_on(client: TestClient) -> None:
     first = client.post(
@@ -178,6 +179,7 @@ def test_a_session_is_found_whatever_its_name(client: TestClient, session: str) 
     assert answer.json()["session_id"] == session
 
 
+@pytest.mark.both_stores
 @proves("C1-04", "C1-16")
 def test_every_field_of_a_message_comes_back(client: TestClient) -> None:
     create(client, "c1")

@@ -33,6 +33,7 @@ MESSAGE = {
 }
 
 
+@pytest.mark.both_stores
 @proves("C1-38")
 def test_the_example_of_direct_access_works(library: recollect.Library) -> None:
     db = library

@@ -71,6 +71,7 @@ def test_a_query_is_required(client: TestClient, asked: dict[str, Any]) -> None:
     assert answer.json()["detail"] == "Query parameter 'q' must not be empty"
 
 
+@pytest.mark.both_stores
 @proves("C2-02")
 def test_every_thread_is_searched_or_one(client: TestClient) -> None:
     first = thread(client, "One", "consensus one")
@@ -116,6 +117,7 @@ def test_the_limit_is_clamped_and_the_total_is_true(client: TestClient) -> None:
         )
 
 
+@pytest.mark.both_stores
 @proves("C2-04", "C2-07")
 def test_the_answer_has_the_shape_of_the_page(client: TestClient) -> None:
     id_ = thread(client, "My Thread Topic", "nothing here")

@@ -144,6 +144,7 @@ def test_a_timeout_is_never_an_empty_result(
     assert agent.error("msg_search", query="x") == {"error": "Database operation timeout"}
 
 
+@pytest.mark.both_stores
 @proves("C2-37")
 def test_every_thread_is_searched_or_one(agent: Caller, library: Library) -> None:
     first = agent.thread("One", "consensus one")

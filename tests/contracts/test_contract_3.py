@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from clauses import proves
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
@@ -158,6 +158,7 @@ def world(library: Library) -> Library:
 # -- results -----------------------------------------------------------------
 
 
+@pytest.mark.both_stores
 @proves("C3-01")
 def test_every_source_gives_the_same_fields(world: Library) -> None:
     results = found(world, "lighthouse")
@@ -366,7 +367,6 @@ SOURCES = (
 
 
 @proves("C3-17", "C3-18", "C3-19", "C3-23")
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_answer_exceeds_its_budget_and_siblings_are_contiguous(
     world: Library, data: st.DataObject

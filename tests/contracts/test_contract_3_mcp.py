@@ -96,6 +96,7 @@ def test_every_parameter_of_the_contract_is_there_and_only_reads(caller: Caller,
     assert tool["annotations"]["readOnlyHint"] is True
 
 
+@pytest.mark.both_stores
 @proves("C3-42")
 def test_an_answer_is_the_contracts_object_as_text_too(caller: Caller, library: Library) -> None:
     fill(library)

@@ -320,6 +320,7 @@ def test_files_are_those_read_modified_or_mentioned(world: Library, agent: Memor
     assert agent.ids("authentication", files=["oauth.py"]) == ["obs-m"]
 
 
+@pytest.mark.both_stores
 @proves("C4-13")
 def test_all_filters_hold_together(world: Library, agent: Memory) -> None:
     filters = {

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from recollect.importers.files import Entry
 from recollect.model import Document, Passage, Problem
 
-SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
+SAMPLES = Path(__file__).parents[1] / "samples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 scalars = (
     st.none()

@@ -9,7 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import SAMPLES, chat, documents, entry, mutate, only, passage, problems, said, values
+from builders import (
+    EXAMPLES,
+    SAMPLES,
+    chat,
+    documents,
+    entry,
+    mutate,
+    only,
+    passage,
+    problems,
+    said,
+    values,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -518,32 +530,25 @@ def visible_texts(conversation: dict[str, Any]) -> set[str]:
     }
 
 
-@pytest.mark.skipif(not (SAMPLES / "chatgpt").is_dir(), reason="no sample files here")
 def test_every_visible_text_of_the_samples_is_in_some_passage() -> None:
-    files = [
-        f for f in entries(SAMPLES / "chatgpt") if isinstance(f, Entry) and f.name.endswith(".json")
-    ]
-    assert len(files) == 3
-    for file in files:
+    for folder in (SAMPLES / "chatgpt", EXAMPLES / "chatgpt"):
+        (file,) = [entry for entry in entries(folder) if isinstance(entry, Entry)]
         assert chatgpt.claims(file)
         assert not claude.claims(file)
-        kept = {p.content for document in documents(chatgpt.read(file)) for p in document.passages}
+        contents = {p.content for d in documents(chatgpt.read(file)) for p in d.passages}
         for conversation in json.loads(file.head(1 << 24)):
-            assert visible_texts(conversation) <= kept
+            assert visible_texts(conversation) <= contents
 
 
-@pytest.mark.skipif(not (SAMPLES / "chatgpt").is_dir(), reason="no sample files here")
-def test_the_branch_last_seen_is_canonical_in_the_sample_tree() -> None:
-    (file,) = [
-        f for f in entries(SAMPLES / "chatgpt" / "chatgpt-tree.json") if isinstance(f, Entry)
-    ]
-    with file.open() as stream:
-        (raw,) = json.load(stream)
+def test_the_current_branch_is_canonical_in_the_sample_tree() -> None:
+    (file,) = [entry for entry in entries(SAMPLES / "chatgpt") if isinstance(entry, Entry)]
+    raw, _ = json.loads(file.head(1 << 24))
     path = []
-    walk = raw["current_node"]
-    while walk:
-        path.append(walk)
-        walk = raw["mapping"][walk]["parent"]
-    canonical = [p.id for p in arrange(only(chatgpt.read(file))).canonical]
+    node = raw["current_node"]
+    while node:
+        path.append(node)
+        node = raw["mapping"][node]["parent"]
+    canonical = [p.id for p in arrange(documents(chatgpt.read(file))[0]).canonical]
     assert canonical == [node for node in reversed(path) if node in canonical]
     assert canonical[-1] == raw["current_node"]
+    assert len(canonical) >= 5

@@ -487,20 +487,23 @@ def test_a_record_with_anything_in_any_place_is_read_or_reported(
 # -- samples ---------------------------------------------------------------
 
 
-@pytest.mark.skipif(not (SAMPLES / "synthetic").is_dir(), reason="no sample files here")
 def test_every_visible_text_of_the_sample_is_in_some_passage() -> None:
-    files = [
-        f for f in entries(SAMPLES / "synthetic" / "claude_ai_export.zip") if isinstance(f, Entry)
-    ]
-    claimed = [file for file in files if claude.claims(file)]
-    assert [file.basename for file in files if file not in claimed] == ["users.json"]
-    kept = {
-        p.content
-        for file in claimed
+    files = [file for file in entries(SAMPLES / "claude") if isinstance(file, Entry)]
+    exports = [file for file in files if claude.claims(file)]
+    assert [file.basename for file in files if file not in exports] == ["users.json"]
+    contents = {
+        passage.content
+        for file in exports
         for document in documents(claude.read(file))
-        for p in document.passages
+        for passage in document.passages
     }
-    (chats,) = [file for file in files if file.basename == "conversations.json"]
-    for conversation in json.loads(chats.head(1 << 24)):
-        assert {message["text"] for message in conversation["chat_messages"]} <= kept
-    assert {"# doc", "Be brief.", "Likes maps.", "brief", "pasted notes", "private"} <= kept
+    (conversations,) = [file for file in files if file.basename == "conversations.json"]
+    for conversation in json.loads(conversations.head(1 << 24)):
+        assert {message["text"] for message in conversation["chat_messages"]} <= contents
+    assert {
+        "# Rules\n\nNo fires before dusk.",
+        "The north bed is shaded.",
+        "north bed, south bed",
+        "Four metres fit twice along the fence.",
+    } <= contents
+    assert any("Use metric units." in content for content in contents)

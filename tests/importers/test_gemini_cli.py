@@ -16,7 +16,7 @@ from recollect.importers.files import Entry, entries
 from recollect.model import KINDS, ROLES, Document, Passage, Problem, arrange
 
 NAME = "session-2026-03-01T10-00-aaaaaaaa.jsonl"
-SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "gemini"
+SAMPLES = Path(__file__).parents[1] / "samples" / "gemini-cli" / "chats"
 
 
 def entry(*lines: object, name: str = NAME, end: str = "\n") -> Entry:
@@ -276,22 +276,28 @@ def test_a_resumed_session_in_both_shapes_is_one_conversation(
     assert words(library.conversation("s1").passages) == ["one", "two"]
 
 
-@pytest.mark.skipif(not SAMPLES.exists(), reason="no samples here")
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("session.jsonl", ["inspect the gemini session", "the session is readable"]),
         (
-            "session-set-snapshot.jsonl",
-            ["gemini set-snapshot conformance question", "gemini set-snapshot conformance answer"],
+            "session-2026-01-02T10-00-6e410000.json",
+            ["How much salt for a kilo of flour?", "Twenty grams."],
+        ),
+        (
+            "session-2026-05-06T11-00-6e410000.jsonl",
+            [
+                "Why does my sourdough not rise?",
+                "The kitchen is too cold; find a place at 24 degrees.",
+            ],
         ),
     ],
 )
 def test_samples_are_read(name: str, expected: list[str]) -> None:
-    (found,) = [e for e in entries(SAMPLES / "deja-vu" / name) if isinstance(e, Entry)]
-    assert detect(found) is gemini_cli
-    (read,) = [item for item in gemini_cli.read(found) if isinstance(item, Document)]
-    assert words(read.passages) == expected
+    (file,) = [e for e in entries(SAMPLES / name) if isinstance(e, Entry)]
+    assert detect(file) is gemini_cli
+    (document,) = [item for item in gemini_cli.read(file) if isinstance(item, Document)]
+    messages = [p.content for p in arrange(document).canonical if p.kind == "message"]
+    assert messages == expected
 
 
 # -- anything ------------------------------------------------------------------

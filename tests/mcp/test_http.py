@@ -76,6 +76,7 @@ def code(answer: httpx.Response) -> int:
 # -- sessions, as they were until 2025-11-25 ---------------------------------
 
 
+@pytest.mark.both_stores
 def test_a_session_is_begun_used_and_ended(served: Web) -> None:
     ann = served.someone()
     served.remember(ann.user, "the walrus was Paul")

@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote
 import pytest
 from asgi import ADDRESS
 from fastapi import FastAPI
+from postgres import STORES as STORES
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
@@ -20,8 +21,6 @@ from recollect.serve.app import make_app
 from recollect.serve.server import _Server
 from recollect.serve.service import Service, ServiceConfig
 from recollect.settings import place as placed
-
-STORES = ["sqlite", "postgres"]
 
 
 class World:

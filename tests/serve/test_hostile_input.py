@@ -9,7 +9,7 @@ from typing import Any
 
 import people
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from people import STORES, World, quoted
 from starlette.testclient import TestClient
@@ -208,7 +208,6 @@ QUERIES = st.one_of(
 )
 
 
-@settings(max_examples=300)
 @given(QUERIES)
 def test_no_text_at_all_makes_a_search_fail(client: TestClient, text: str) -> None:
     found = ask(client, "/api/search", q=text)

@@ -154,6 +154,7 @@ def test_every_route_is_described(operation: str) -> None:
 # -- answers -------------------------------------------------------------------
 
 
+@pytest.mark.both_stores
 def test_answers_of_the_contracts_are_what_is_described(world: World, user: str) -> None:
     client, ids = world.client(user), seeded(world, user)
     conversation, thread = (

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput, NotFound
@@ -267,7 +267,6 @@ def test_a_message_without_a_time_is_stored_and_comes_last(store: Store) -> None
     assert [c.id for c in store.recent("here", EVERYTHING, 10)] == ["b", "a"]
 
 
-@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.text(max_size=30), st.sampled_from(["user", "assistant", "tool"])),
@@ -605,7 +604,6 @@ def test_a_text_is_found_as_it_is_newest_first(talk: Store) -> None:
     assert ([c.id for c in candidates], total) == (["m2"], 1)
 
 
-@settings(max_examples=150)
 @given(st.text(max_size=40))
 def test_nothing_typed_breaks_a_search(talk: Store, text: str) -> None:
     page = search(talk, Meaning(talk), storable(text), EVERYTHING, Wish(limit=5))
@@ -613,7 +611,6 @@ def test_nothing_typed_breaks_a_search(talk: Store, text: str) -> None:
     talk.recent(storable(text), EVERYTHING, 5)
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_recent_agrees_with_reading_everything(talk: Store, data: st.DataObject) -> None:
     from recollect.text import fold
