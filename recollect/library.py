@@ -242,6 +242,7 @@ def library_file(folder: Path, user: str) -> Path:
 
 
 _PAUSE = 0.5  # seconds after a pass in which what comes is gathered for the next
+_RETRY = 2.0  # seconds after which the lock is tried again that another process holds
 _OBSERVED_EVERY = 10.0  # seconds: a conversation that goes on is observed as a whole each time
 
 
@@ -275,10 +276,10 @@ class _Background:
         from recollect.manage import observing
 
         stopped = self._closing.is_set
-        pause, observed, unobserved = 0.0, float("-inf"), False
+        pause, observed, unobserved, locked_out = 0.0, float("-inf"), False, False
         while not self._closing.wait(pause):
             with self._lock:
-                if not self._again and not unobserved:
+                if not self._again and not unobserved and not locked_out:
                     self._thread = None
                     return
                 self._again = False
@@ -286,10 +287,12 @@ class _Background:
                 if time.monotonic() >= observed + _OBSERVED_EVERY:
                     self._observe()
                     observed = time.monotonic()
+                locked_out = False
                 if refresh.waiting(self._store, models.configured()):
-                    refresh.refresh(self._store, models.configured(), stop=stopped)
+                    # If another process holds the lock, it may have looked for work before this came.
+                    locked_out = not refresh.refresh(self._store, models.configured(), stop=stopped)
                 unobserved = self._observing and observing.waiting(self._store)
-                pause = _PAUSE
+                pause = _RETRY if locked_out else _PAUSE
             except RecollectError as error:
                 log.warning("Indexing in the background stopped: %s", error)
                 with self._lock:
@@ -913,14 +916,21 @@ class Library:
 
     # -- care ---
 
-    def index(self, progress: IndexProgress | None = None) -> None:
-        """Observe everything, make it fast to search and give it vectors, now and to the end."""
+    def index(
+        self, progress: IndexProgress | None = None, on_wait: Callable[[], None] | None = None
+    ) -> None:
+        """Observe everything, make it fast to search and embed it, and return when all of it is done.
+
+        If the background indexer or another process is indexing the library, waits until it is done.
+        `on_wait` is called before each wait.
+        """
         from recollect.index.models import configured
         from recollect.index.refresh import refresh
         from recollect.manage.observing import catch_up
 
-        catch_up(self.store, progress)
-        refresh(self.store, configured(), progress)
+        waits = on_wait or (lambda: None)
+        catch_up(self.store, progress, on_wait=waits)
+        refresh(self.store, configured(), progress, on_wait=waits)
 
     def wake_indexer(self) -> None:
         """Wake the background indexer, if there is one. Whatever changes documents calls this."""

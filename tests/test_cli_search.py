@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -310,16 +312,28 @@ def test_doctor_reports_and_repairs_what_would_never_be_embedded(
 def test_index_says_for_programs_what_it_did(filled: Any) -> None:
     size = sum(map(len, TALKS.values()))
     done = json.loads(filled("index", "--json"))
-    assert (done["busy"], done["embedded"], done["messages"]) == (False, size, size)
+    assert (done["waited"], done["embedded"], done["messages"]) == (False, size, size)
     assert done["vectors"][0]["searched"]
 
 
-def test_index_leaves_the_work_to_whoever_is_at_it(filled: Any, place: str) -> None:
-    with recollect.open(place) as library, library.store.alone() as alone:
-        assert alone
-        assert "Another process is indexing" in filled("index")
-        assert json.loads(filled("index", "--json"))["busy"]
-    assert "embedded" in filled("index")
+def test_index_says_that_it_waits_for_another_process_and_then_indexes(
+    filled: Any, place: str
+) -> None:
+    with recollect.open(place) as library:
+        with library.store.alone() as alone:
+            assert alone
+            command = subprocess.Popen(
+                [sys.executable, "-m", "recollect", "index", "--json", "--home", place],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            assert command.stderr is not None
+            assert "Another process is indexing this library" in command.stderr.readline()
+        out, err = command.communicate()
+    assert (command.returncode, err.strip()) == (0, "")
+    done = json.loads(out)
+    assert (done["waited"], done["embedded"]) == (True, sum(map(len, TALKS.values())))
 
 
 def test_indexing_that_is_stopped_goes_on_next_time(

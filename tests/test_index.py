@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -612,6 +613,97 @@ def test_nothing_waits_once_everything_is_embedded(library: recollect.Library) -
     assert waiting(library.store, models.STATIC)
     library.delete("c100")
     assert not waiting(library.store, models.STATIC)
+
+
+HOLDER = """
+import sys, recollect
+with recollect.open(sys.argv[1]) as library, library.store.alone() as alone:
+    print(alone, flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def another_process_indexing(place: str) -> Iterator[None]:
+    """Another process holds the lock, until the end of the block."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, place],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "True\n"
+        try:
+            yield
+        finally:
+            holder.stdin.close()
+
+
+def test_index_waits_while_another_process_indexes(library: recollect.Library, place: str) -> None:
+    fill(library)
+    waits = threading.Event()
+    indexing = threading.Thread(target=library.index, kwargs={"on_wait": waits.set})
+    with another_process_indexing(place):
+        indexing.start()
+        assert waits.wait(30)
+        assert indexing.is_alive()
+        assert embedded(library) == 0
+    indexing.join(30)
+    assert not indexing.is_alive()
+    assert embedded(library) == 40
+
+
+def test_index_waits_while_the_background_indexes(
+    background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    embed = StaticModel.embed
+
+    def slow(self: StaticModel, texts: Any) -> Any:
+        begun.set()
+        assert go_on.wait(30)
+        return embed(self, texts)
+
+    monkeypatch.setattr(StaticModel, "embed", slow)
+    library = background()
+    fill(library)
+    assert begun.wait(30)
+    library.index(on_wait=go_on.set)
+    assert embedded(library) == 40
+
+
+def test_the_background_neither_waits_for_another_process_nor_gives_up(
+    background: Callable[[], recollect.Library], place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library_module, "_RETRY", 0.01)
+    refused = threading.Semaphore(0)
+
+    def watch(library: recollect.Library) -> None:
+        alone = library.store.alone
+
+        @contextmanager
+        def noting() -> Iterator[bool]:
+            with alone() as is_alone:
+                if not is_alone:
+                    refused.release()
+                yield is_alone
+
+        monkeypatch.setattr(library.store, "alone", noting)
+
+    library, closed = background(), background()
+    watch(library)
+    watch(closed)
+    with another_process_indexing(place):
+        fill(library)
+        for _ in range(3):
+            assert refused.acquire(timeout=30)
+        assert "m0" in ids(library.search("dog"))
+        closed.search("dog")
+        closed.close()
+    done(library)
+    assert embedded(library) == 40
 
 
 class Writers:

@@ -35,6 +35,8 @@ _MODEL_EXAMPLES = """\
 """
 _STOPPED = "Indexing was stopped. What is indexed stays; the next `recollect index` or import goes on from there."
 
+_WAITING = "Another process is indexing this library; waiting for it to finish."
+
 
 def register(commands: Commands) -> None:
     add_command(commands, "index", "index and embed everything that waits", index, _INDEX_EXAMPLES)
@@ -84,27 +86,31 @@ def index_after_import(library: Library, given: argparse.Namespace, what: str = 
 
 def _index(library: Library) -> dict[str, Any]:
     done = {"Sealing": 0, "Embedding": 0}
-    with library.store.alone() as alone:
-        pass  # only to know; the library asks again
-    if alone:
-        bar = Progress(
-            TextColumn("[bold]{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=console(stderr=True),
-            transient=True,
-        )
-        with bar:
-            task = bar.add_task("Indexing", total=None)
+    waited = False
+    bar = Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("Indexing", total=None)
 
-            def report(what: str, count: int, total: int) -> None:
-                done[what] = count
-                bar.update(task, description=what, completed=count, total=total)
+        def report(what: str, count: int, total: int) -> None:
+            done[what] = count
+            bar.update(task, description=what, completed=count, total=total)
 
-            library.index(report)
+        def report_wait() -> None:
+            nonlocal waited
+            if not waited:
+                bar.console.print(_WAITING, soft_wrap=True)
+            waited = True
+
+        library.index(report, report_wait)
     return {
-        "busy": not alone,
+        "waited": waited,
         "sealed": done["Sealing"],
         "embedded": done["Embedding"],
         "messages": library.store.size(),
@@ -113,8 +119,6 @@ def _index(library: Library) -> dict[str, Any]:
 
 
 def _told(done: dict[str, Any]) -> str:
-    if done["busy"]:
-        return "Another process is indexing this library already; it goes on there."
     parts = []
     if done["sealed"]:
         parts.append(f"sealed {done['sealed']:,} messages")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from recollect.errors import RecollectError
 from recollect.index import models
 from recollect.index.chunks import parts
+from recollect.index.lock import OnWait, index_lock
 from recollect.store.base import Space, Store, Unembedded
 
 Progress = Callable[[str, int, int], None]
@@ -26,11 +27,16 @@ def refresh(
     setting: str,
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
-) -> None:
-    """Seal and embed everything that waits, unless another process is at it."""
-    with store.alone() as alone:
+    on_wait: OnWait | None = None,
+) -> bool:
+    """Seal and embed everything that waits.
+
+    Returns False, with nothing done, if another process is indexing. With `on_wait`, waits for it.
+    """
+    with index_lock(store, on_wait) as alone:
         if alone:
             _refresh(store, setting, progress or (lambda *_: None), stop or (lambda: False))
+        return alone
 
 
 def _refresh(store: Store, setting: str, report: Progress, stopped: Callable[[], bool]) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.index.chat import Chat
+from recollect.index.lock import OnWait, index_lock
 from recollect.model import Document
 from recollect.observe import MAKER, as_document, observe
 from recollect.observe.model import Budget, Made, ModelObserver
@@ -32,17 +33,21 @@ _OBSERVER, _TRIED = "observer", "observer_tried"
 
 
 def catch_up(
-    store: Store, progress: Progress | None = None, stop: Callable[[], bool] | None = None
+    store: Store,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] | None = None,
+    on_wait: OnWait | None = None,
 ) -> int:
-    """Observe every conversation that has changed since it was, unless another process is at it; says how many."""
+    """Observe every conversation that has changed since it was observed, and return how many there were.
+
+    Does nothing if another process is indexing. With `on_wait`, waits for it.
+    """
     if (observer := _configured()) is None:
         return 0
-    with store.alone() as alone:
-        return (
-            _observe(store, observer, progress or (lambda *_: None), stop or (lambda: False))
-            if alone
-            else 0
-        )
+    with index_lock(store, on_wait) as alone:
+        if not alone:
+            return 0
+        return _observe(store, observer, progress or (lambda *_: None), stop or (lambda: False))
 
 
 def waiting(store: Store) -> bool:

@@ -1074,6 +1074,18 @@ def test_being_alone_ends_when_the_block_raises_and_is_of_one_user(
         assert alone
 
 
+def test_the_lock_is_free_at_once_for_whoever_is_connected_already(
+    store: PostgresStore, server: Database
+) -> None:
+    lock = [pool._LOCK, store._connections.owner]
+    with psycopg.connect(server.url, autocommit=True) as other:
+        for _ in range(50):
+            with store.alone() as alone:
+                assert alone
+            assert other.execute("select pg_try_advisory_lock(%s, %s)", lock).fetchone() == (True,)
+            other.execute("select pg_advisory_unlock(%s, %s)", lock)
+
+
 def test_being_alone_survives_a_restart_of_the_server(
     store: PostgresStore, opened: Opener, server: Database, user: str
 ) -> None:

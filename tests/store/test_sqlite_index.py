@@ -3,6 +3,7 @@ never the answer."""
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import signal
@@ -1038,3 +1039,38 @@ def test_a_passage_that_is_cut_off_is_in_no_file(store: SqliteStore, path: Path)
     assert volumes_with(store, "quixotic")
     store.cut("gone", "g2")
     assert volumes_with(store, "quixotic") == [] and files_with(path.parent, b"quixotic") == []
+
+
+@pytest.mark.parametrize("part", ["volumes", "vectors"])
+def test_refreshing_waits_for_whoever_is_removing_what_was_deleted(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    fill(store, 20)
+    space = store.add_space("test", "1", 8, None)
+    store.embed(space, {p: [np.ones(8, np.float32)] for p in store.unembedded(space, 100)[0]})
+    lock = path.with_name("index") / part / "lock"
+    tried = threading.Event()
+    take = sealed._lock
+
+    def noting(file: int, wait: bool) -> None:
+        if not os.path.samestat(os.fstat(file), lock.stat()):
+            take(file, wait)
+        elif wait:
+            tried.set()
+            take(file, wait)
+        else:
+            try:
+                take(file, wait)
+            finally:
+                tried.set()
+
+    refreshing = threading.Thread(target=store.refresh)
+    with sealed.locked(lock) as alone:
+        assert alone
+        monkeypatch.setattr(sealed, "_lock", noting)
+        refreshing.start()
+        assert tried.wait(30)
+    refreshing.join(30)
+    assert not refreshing.is_alive()
+    assert not store.unsealed()
+    assert (lock.parents[1] / "vectors" / f"space-{space.id}.rows").exists()

@@ -447,6 +447,15 @@ def test_only_one_may_embed_a_library_at_a_time(store: Store, reopen: Callable[[
         assert again
 
 
+def test_the_lock_is_free_as_soon_as_it_is_released(
+    store: Store, reopen: Callable[[], Store]
+) -> None:
+    for _ in range(25):
+        for one in (store, reopen()):
+            with one.alone() as alone:
+                assert alone
+
+
 def test_a_sample_is_spread_over_the_library(store: Store) -> None:
     store.save([conversation("c1", *(said(f"m{n}", f"text {n}") for n in range(100)))])
     sample = [int(text.split()[1]) for text in store.sample(10)]

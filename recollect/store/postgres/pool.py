@@ -193,7 +193,7 @@ class Locks:
         with self._turn, explaining(self._pool.place):
             if owner in self._held:
                 return False
-            if self._ask("pg_try_advisory_lock", owner):
+            if self._try(owner):
                 self._held.add(owner)
             elif not self._held:
                 self._hang_up()
@@ -202,18 +202,19 @@ class Locks:
     def let_go(self, owner: int) -> None:
         with self._turn:
             self._held.discard(owner)
-            with suppress(psycopg.Error):
-                if self._held:
-                    self._ask("pg_advisory_unlock", owner)
-                else:
-                    self._hang_up()
+            if self._connection is not None:
+                # Even before hanging up: the server notices only later that a connection was closed.
+                with suppress(psycopg.Error):  # if the connection is broken, so is the lock
+                    self._connection.execute("select pg_advisory_unlock(%s, %s)", [_LOCK, owner])
+            if not self._held:
+                self._hang_up()
 
     def close(self) -> None:
         with self._turn:
             self._held.clear()
             self._hang_up()
 
-    def _ask(self, function: str, owner: int) -> bool:
+    def _try(self, owner: int) -> bool:
         if self._connection is not None:
             with suppress(psycopg.Error):  # it may have ended long ago, unnoticed
                 self._connection.execute("select 1")
@@ -221,7 +222,7 @@ class Locks:
                 self._connection = None
         self._connection = self._connection or self._pool.connect()
         ((done,),) = self._connection.execute(
-            f"select {function}(%s, %s)", [_LOCK, owner]
+            "select pg_try_advisory_lock(%s, %s)", [_LOCK, owner]
         ).fetchall()
         return bool(done)
 

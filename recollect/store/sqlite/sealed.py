@@ -194,7 +194,7 @@ class Sealed:
     ) -> None:
         """Seal what has come together, and seal anew what has changed much. One process at a time;
         a kill at any point leaves the library as it was, or with one more volume."""
-        with self._alone() as alone:
+        with self._alone(wait=True) as alone:  # somebody may be sweeping, which is soon done
             if not alone:
                 return
             self._connections.write(
@@ -297,9 +297,9 @@ class Sealed:
         return False
 
     @contextmanager
-    def _alone(self) -> Iterator[bool]:
+    def _alone(self, wait: bool = False) -> Iterator[bool]:
         """True while no other process, nor another thread, seals this library."""
-        with locked(self._folder / "lock") as alone:
+        with locked(self._folder / "lock", wait) as alone:
             yield alone
 
 

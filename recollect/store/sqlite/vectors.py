@@ -136,7 +136,7 @@ class Vectors:
         """Bring the files up to the table, wipe from them what was deleted, and remove files of
         spaces that are no more."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with locked(self._folder / "lock") as alone:
+        with locked(self._folder / "lock", wait=True) as alone:
             if not alone:
                 return
             with self._connections.read() as db:
