@@ -917,20 +917,27 @@ class Library:
     # -- care ---
 
     def index(
-        self, progress: IndexProgress | None = None, on_wait: Callable[[], None] | None = None
-    ) -> None:
+        self,
+        progress: IndexProgress | None = None,
+        on_wait: Callable[[], None] | None = None,
+        *,
+        wait: bool = True,
+    ) -> bool:
         """Observe everything, make it fast to search and embed it, and return when all of it is done.
 
         If the background indexer or another process is indexing the library, waits until it is done.
-        `on_wait` is called before each wait.
+        `on_wait` is called before each wait. Without `wait`, leaves the work to it and returns False.
         """
         from recollect.index.models import configured
         from recollect.index.refresh import refresh
         from recollect.manage.observing import catch_up
 
-        waits = on_wait or (lambda: None)
-        catch_up(self.store, progress, on_wait=waits)
-        refresh(self.store, configured(), progress, on_wait=waits)
+        if not wait:
+            on_wait = None
+        elif on_wait is None:
+            on_wait = _do_nothing
+        catch_up(self.store, progress, on_wait=on_wait)
+        return refresh(self.store, configured(), progress, on_wait=on_wait)
 
     def wake_indexer(self) -> None:
         """Wake the background indexer, if there is one. Whatever changes documents calls this."""
@@ -965,6 +972,10 @@ class Library:
         for space, keys in never_embedded(self.store):
             self.store.queue(space, keys)
         self.wake_indexer()
+
+
+def _do_nothing() -> None:
+    pass
 
 
 _EVERYTHING = 2_000_000_000

@@ -519,6 +519,20 @@ def test_at_the_end_of_a_session_what_it_did_is_observed(session: Session) -> No
     until(nothing_waits)
 
 
+def test_a_turn_is_in_the_library_although_another_process_is_indexing(session: Session) -> None:
+    session.turn("I prefer tabs over spaces.")
+    settings = {"RECOLLECT_INDEXING": "background", "RECOLLECT_EMBEDDINGS": "off"}
+    with recollect.open(background=False) as library:
+        with library.store.alone() as alone:
+            assert alone
+            hook("session-end", session.event, **settings)
+            until(nothing_waits)
+            assert said(session.id) == ["I prefer tabs over spaces.", "Done."]
+            assert library.store.unobserved(1)[1] == 1
+        hook("stop", session.event, **settings)
+        until(lambda: library.store.unobserved(1)[1] == 0)
+
+
 def test_the_plugin_calls_hooks_that_there_are() -> None:
     folder = Path(__file__).parents[1] / "plugin"
     said_ = json.loads((folder / "hooks" / "hooks.json").read_text())["hooks"]

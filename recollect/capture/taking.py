@@ -87,4 +87,6 @@ def _index(library: Library, spool: Spool, *, now: bool) -> None:
     stamp = Path(spool.folder, _INDEXED)
     if now or not stamp.exists() or time.time() - stamp.stat().st_mtime > INDEXED_EVERY:
         stamp.touch()
-        library.index()
+        # Waiting for another process that indexes would keep the next turns out of the library.
+        if not library.index(wait=False):
+            stamp.unlink(missing_ok=True)  # so that the next turn tries again
