@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, settings
 import recollect
 from recollect.settings import SETTINGS
 
+pytest_plugins = ["contracts.proof"]
+
 MEMORY = Path("/dev/shm")
 ENOUGH_MEMORY = 2 << 30
 

@@ -277,7 +277,9 @@ class Knowledge:
     def _anchor(self, about: Summary, units: Units, wanted: Retrieval, sight: str) -> _Place | None:
         """Where to look: as told, else where a light search finds what is looked for; None where nothing says."""
         if wanted.loc and (found := units.find(wanted.loc)) is not None:
-            return _Place(*found, words=_words(wanted.query), found=True)
+            query_words = _words(wanted.query)
+            place = _at_words(units, found, query_words)
+            return _Place(*place, words=query_words, found=True)
         if not wanted.query.strip() or not len(units):
             return None
         filter_ = Filter(conversations=(identifier(about.id),), sources=(about.source,))
@@ -293,7 +295,8 @@ class Knowledge:
         for entry in islice(results.entries(), 1):
             for _, passage in self._store.contents([entry.candidate.key]).values():
                 if (found := units.find(location(about, passage, results.words))) is not None:
-                    return _Place(*found, entry.score, results.words, True)
+                    place = _at_words(units, found, results.words)
+                    return _Place(*place, entry.score, results.words, True)
         return None
 
     def _whole(self, units: Units, wanted: Retrieval, page: int, page_size: int) -> dict[str, Json]:
@@ -520,6 +523,14 @@ def _address(entry: Entry) -> str:
 def _words(query: str) -> list[Word]:
     node = read(query).node if query.strip() else None
     return [] if node is None else list(words(node))
+
+
+def _at_words(units: Units, place: tuple[int, int], words: Sequence[Word]) -> tuple[int, int]:
+    """The place of the words in a unit, where the location names only the unit: a message."""
+    unit, offset = place
+    if offset == 0 and words:
+        offset = found_at(units.text(unit), words) or 0
+    return unit, offset
 
 
 def _page_of_messages(units: Messages, room: int, page: int, size: int) -> dict[str, Json]:

@@ -156,9 +156,13 @@ class Results:
         return Entry(candidate, round(score, 6), candidate.key in self._by_title)
 
     def _is_titled(self, candidate: Candidate, ranked: Ranked) -> bool:
+        """Whether a conversation was found by its title and not by the message that matched."""
         if candidate.source != CONVERSATION or candidate.key in self._by_title:
             return candidate.source == CONVERSATION
-        return ranked.features["title"] > 0 and not ranked.found.matched and not ranked.found.vector
+        if ranked.found.matched or not ranked.features["title"]:
+            return False
+        # The vector of the first message includes the title. Later messages are found by their own.
+        return candidate.position == 0 or not ranked.found.vector
 
     def _rest(self) -> Iterator[Entry]:
         """What the ranker did not look at: of each kind in the order of its index, in turn."""

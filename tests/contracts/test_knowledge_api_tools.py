@@ -1,4 +1,4 @@
-"""Contract 3 as agents meet it: its tools, sessions and resource, on every store."""
+"""The MCP tools, sessions and resource of the Knowledge API (docs/contracts/knowledge-api.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from clauses import proves
-from starlette.testclient import TestClient
+from rest_client import Client
+from states import settle
 from tool_calls import Caller
 
 from recollect.library import Library
@@ -41,16 +42,16 @@ OURS = {"knowledge.search": {"shape"}}
 
 @pytest.fixture
 def caller(place: str) -> Iterator[Caller]:
-    made = Caller(place, "knowledge", "sources")
-    yield made
-    made.close()
+    caller = Caller(place, "knowledge", "sources")
+    yield caller
+    caller.close()
 
 
 @pytest.fixture
 def session(place: str) -> Iterator[Caller]:
-    made = Caller(place, "knowledge", "sources", session=Session())
-    yield made
-    made.close()
+    caller = Caller(place, "knowledge", "sources", session=Session())
+    yield caller
+    caller.close()
 
 
 def fill(library: Library, count: int = 1) -> None:
@@ -65,6 +66,7 @@ def fill(library: Library, count: int = 1) -> None:
         library.add_conversation(
             f"c{n}", f"Chat {n}", messages=[{"id": "m", "role": "user", "content": "a quagga"}]
         )
+    settle(library)
 
 
 def uris(answer: Any) -> list[str]:
@@ -75,42 +77,47 @@ def uris(answer: Any) -> list[str]:
 
 
 @proves("C3-40")
-def test_every_tool_is_offered_by_default_and_called_with_a_dot_or_without(
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_every_tool_is_offered_by_default_with_dots_or_underscores(
     caller: Caller, library: Library
 ) -> None:
     fill(library)
-    listed = {tool["name"] for tool in Catalog().listing()}
-    assert {name.replace(".", "_") for name in PARAMETERS} <= listed
+    names = {tool["name"] for tool in Catalog().listing()}
+    assert {name.replace(".", "_") for name in PARAMETERS} <= names
     assert {tool["name"] for tool in Catalog(names="dotted").listing()} >= PARAMETERS.keys()
     for name in ("knowledge_search", "knowledge.search"):
         assert len(caller.call(name, {"query": "quagga"})["structuredContent"]["results"]) == 5
 
 
 @proves("C3-41")
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("name", PARAMETERS)
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_every_parameter_of_the_contract_is_there_and_only_reads(caller: Caller, name: str) -> None:
+def test_tools_take_the_documented_parameters_and_are_read_only(caller: Caller, name: str) -> None:
     tool = next(tool for tool in Catalog(names="dotted").listing() if tool["name"] == name)
     assert tool["inputSchema"]["properties"].keys() == PARAMETERS[name] | OURS.get(name, set())
     assert tool["inputSchema"]["additionalProperties"] is False
     assert tool["annotations"]["readOnlyHint"] is True
 
 
-@pytest.mark.both_stores
 @proves("C3-42")
-def test_an_answer_is_the_contracts_object_as_text_too(caller: Caller, library: Library) -> None:
+@pytest.mark.every_state
+def test_an_answer_is_the_documented_object_also_as_text(caller: Caller, library: Library) -> None:
     fill(library)
     for source in ("notes", "media", "chats", "characters", "prompts"):
         result = caller.call(f"{source}_search", {"query": "quagga"})
-        found = result["structuredContent"]
-        assert json.loads(result["content"][0]["text"]) == found
-        assert found.keys() == {"results", "has_more", "next_offset", "total_estimated"}
-        read = caller.answer("knowledge_get", source=source, id=found["results"][0]["id"])
+        answer = result["structuredContent"]
+        assert json.loads(result["content"][0]["text"]) == answer
+        assert answer.keys() == {"results", "has_more", "next_offset", "total_estimated"}
+        read = caller.answer("knowledge_get", source=source, id=answer["results"][0]["id"])
         assert read.keys() == {"meta", "content", "attachments"}
 
 
 @proves("C3-43")
-def test_ten_results_of_a_source_and_twenty_of_everything(caller: Caller, library: Library) -> None:
+@pytest.mark.every_state
+def test_the_default_limit_is_ten_for_a_source_and_twenty_for_all(
+    caller: Caller, library: Library
+) -> None:
     fill(library, 12)
     assert len(uris(caller.answer("notes_search", query="quagga"))) == 10
     assert len(uris(caller.answer("knowledge_search", query="quagga"))) == 20
@@ -119,8 +126,8 @@ def test_ten_results_of_a_source_and_twenty_of_everything(caller: Caller, librar
 
 
 @proves("C3-44")
-def test_errors_name_the_tool_or_what_is_missing(caller: Caller, library: Library) -> None:
-    for tool, given, error in (
+def test_errors_name_the_tool_or_the_missing_item(caller: Caller, library: Library) -> None:
+    for tool, arguments, error in (
         ("media_search", {"query": ""}, "Invalid arguments for media_search: "),
         ("media_search", {"query": "x", "user_id": 2}, "Invalid arguments for media_search: "),
         ("media_search", {"query": "x" * 1_001}, "Invalid arguments for media_search: "),
@@ -135,19 +142,21 @@ def test_errors_name_the_tool_or_what_is_missing(caller: Caller, library: Librar
         ("prompts_get", {"prompt_id_or_name": "x"}, "Prompt not found: x"),
         ("notes_get", {"note_id": "x"}, "Note not found: x"),
     ):
-        assert caller.error(tool, **given)["error"].startswith(error)
+        assert caller.error(tool, **arguments)["error"].startswith(error)
 
 
 # -- preferences and sessions ------------------------------------------------------
 
 
 @proves("C3-45")
-def test_arguments_come_before_preferences_before_defaults(place: str, library: Library) -> None:
+def test_arguments_override_preferences_and_those_the_defaults(
+    place: str, library: Library
+) -> None:
     library.knowledge.create("notes", {"title": "Long", "content": "The quagga sleeps. " * 200})
 
-    def length(config: dict[str, Any], **given: Any) -> int:
+    def length(config: dict[str, Any], **arguments: Any) -> int:
         caller = Caller(place, "sources", config=config)
-        (result,) = caller.answer("notes_search", query="quagga", **given)["results"]
+        (result,) = caller.answer("notes_search", query="quagga", **arguments)["results"]
         caller.close()
         return len(result["snippet"])
 
@@ -157,7 +166,8 @@ def test_arguments_come_before_preferences_before_defaults(place: str, library: 
 
 
 @proves("C3-46")
-def test_a_session_is_not_given_the_same_until_there_is_nothing_else(
+@pytest.mark.every_state
+def test_a_session_repeats_no_result_until_all_were_returned(
     session: Caller, library: Library
 ) -> None:
     fill(library, 2)
@@ -170,8 +180,9 @@ def test_a_session_is_not_given_the_same_until_there_is_nothing_else(
 
 
 @proves("C3-47")
-def test_a_session_over_http_is_known_by_its_header(
-    client: TestClient, service: Service, user: str
+@pytest.mark.every_state
+def test_the_header_identifies_a_session_over_http(
+    client: Client, service: Service, user: str
 ) -> None:
     with service.libraries.borrow(user) as library:
         fill(library)
@@ -179,7 +190,7 @@ def test_a_session_over_http_is_known_by_its_header(
         json.dumps({"snippet_length": 12, "user_id": "bob"}).encode()
     ).decode()
 
-    def ask(method: str, session: str = "", path: str = "/mcp", **params: Any) -> Any:
+    def request(method: str, session: str = "", path: str = "/mcp", **params: Any) -> Any:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         headers = {"accept": "application/json, text/event-stream"} | (
             {"mcp-session-id": session} if session else {}
@@ -187,21 +198,21 @@ def test_a_session_over_http_is_known_by_its_header(
         return client.post(path, json=body, headers=headers)
 
     about = {"name": "tldw", "version": "1"}
-    begun = ask(
+    response = request(
         "initialize",
         path=f"/mcp?config={config}",
         protocolVersion="2025-06-18",
         capabilities={},
         clientInfo=about,
     )
-    session = begun.headers["mcp-session-id"]
+    session = response.headers["mcp-session-id"]
 
     def search(session: str) -> list[dict[str, Any]]:
         call = {"name": "knowledge.search", "arguments": {"query": "quagga", "limit": 3}}
-        found: list[dict[str, Any]] = ask("tools/call", session, **call).json()["result"][
+        answer: list[dict[str, Any]] = request("tools/call", session, **call).json()["result"][
             "structuredContent"
         ]["results"]
-        return found
+        return answer
 
     first, second = search(session), search(session)
     assert (len(first), len(second)) == (3, 2)
@@ -211,7 +222,8 @@ def test_a_session_over_http_is_known_by_its_header(
 
 
 @proves("C3-48")
-def test_what_was_asked_last_says_where_to_read(session: Caller, library: Library) -> None:
+@pytest.mark.every_state
+def test_the_last_query_tells_where_to_read(session: Caller, library: Library) -> None:
     filler = "Nothing is said here of it. " * 300
     id_ = library.knowledge.create(
         "notes", {"title": "Long", "content": f"{filler}Now the quagga. {filler}"}
@@ -229,16 +241,17 @@ def test_what_was_asked_last_says_where_to_read(session: Caller, library: Librar
 
 
 @proves("C3-49")
-def test_a_deep_research_client_has_search_and_fetch_beside_the_others(
+@pytest.mark.every_state
+def test_a_deep_research_client_has_search_and_fetch_next_to_the_canonical_tools(
     place: str, library: Library
 ) -> None:
     fill(library)
     dispatcher = Dispatcher(Catalog())
     about = {"protocolVersion": "2025-06-18", "clientInfo": {"name": "openai-mcp", "version": "1"}}
     dispatcher.handle({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about})
-    listed = dispatcher.handle({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
-    assert isinstance(listed, dict)
-    names = {tool["name"] for tool in listed["result"]["tools"]}
+    names = dispatcher.handle({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+    assert isinstance(names, dict)
+    names = {tool["name"] for tool in names["result"]["tools"]}
     assert names == {"search", "fetch", "knowledge_search", "knowledge_get"}
     caller = Caller(place, "research")
     results = caller.answer("search", query="quagga")["results"]
@@ -252,6 +265,7 @@ def test_a_deep_research_client_has_search_and_fetch_beside_the_others(
 
 
 @proves("C3-50")
+@pytest.mark.every_state
 def test_the_compact_shape_has_five_fields(caller: Caller, library: Library) -> None:
     fill(library)
     compact = caller.answer("knowledge_search", query="quagga", shape="compact")["results"]
@@ -267,30 +281,31 @@ def test_the_compact_shape_has_five_fields(caller: Caller, library: Library) -> 
 @proves("C3-51")
 def test_the_types_of_media_are_a_resource(caller: Caller, library: Library) -> None:
     fill(library, 2)
-    asked = {
+    request = {
         "jsonrpc": "2.0",
         "id": 1,
         "method": "resources/read",
         "params": {"uri": "media://types"},
     }
-    answer = caller.dispatcher.handle(asked, caller.context())
+    answer = caller.dispatcher.handle(request, caller.context())
     assert isinstance(answer, dict)
     (content,) = answer["result"]["contents"]
-    told = json.loads(content["text"])
+    document = json.loads(content["text"])
     assert content["mimeType"] == "application/json"
-    assert told["types"] == [{"media_type": "pdf", "count": 2}]
-    assert {"video", "podcast", "article"} <= set(told["suggested"])
+    assert document["types"] == [{"media_type": "pdf", "count": 2}]
+    assert {"video", "podcast", "article"} <= set(document["suggested"])
 
 
 @proves("C3-52")
-def test_nothing_that_is_sent_names_another_user(place: str, library: Library, user: str) -> None:
+@pytest.mark.every_state
+def test_no_argument_can_name_another_user(place: str, library: Library, user: str) -> None:
     fill(library)
     library.knowledge.create("notes", {"title": "Mine", "content": "the canary sings"})
-    found = library.knowledge.search("canary")["results"][0]
+    answer = library.knowledge.search("canary")["results"][0]
     other = Caller(place, "knowledge", "sources", user=f"other-{user}", config={"user_id": user})
     other.answer("notes_write", content="nothing")
     assert other.answer("knowledge_search", query="canary")["results"] == []
-    assert other.error("knowledge_get", source="notes", id=found["id"])["error"].startswith(
+    assert other.error("knowledge_get", source="notes", id=answer["id"])["error"].startswith(
         "Note not found"
     )
     for name in ("user_id", "_context", "db_paths", "user"):

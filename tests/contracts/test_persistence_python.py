@@ -1,4 +1,4 @@
-"""Contract 1, conversation persistence: the page's Python calls, on the library of every store."""
+"""The Python calls of the Persistence API (docs/contracts/persistence-api.md)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 from clauses import proves
+from states import settle
 
 import recollect
 from recollect.errors import Conflict, InvalidInput, NotFound
@@ -33,9 +34,10 @@ MESSAGE = {
 }
 
 
-@pytest.mark.both_stores
 @proves("C1-38")
-def test_the_example_of_direct_access_works(library: recollect.Library) -> None:
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_the_documented_example_of_direct_access_works(library: recollect.Library) -> None:
     db = library
     conversation = db.create_conversation(
         conversation_id="my-conv-id",
@@ -58,6 +60,7 @@ def test_the_example_of_direct_access_works(library: recollect.Library) -> None:
     messages = db.get_messages("my-conv-id")
     assert [m["id"] for m in messages] == ["msg-1", "msg-2"]
 
+    settle(library)
     results = db.search_messages("python", limit=10)
     assert [m["id"] for m in results] == ["msg-2"]
 
@@ -73,7 +76,7 @@ def test_the_example_of_direct_access_works(library: recollect.Library) -> None:
 def chat(
     db: recollect.Library, session_id: str, message: str, response: dict[str, str], namespace: str
 ) -> None:
-    """What the page shows of a chat that saves itself."""
+    """The documented chat endpoint that saves every interaction."""
     conversation = db.get_conversation_by_session(session_id)
     if not conversation:
         conversation = db.create_conversation(
@@ -99,7 +102,7 @@ def chat(
 
 
 @proves("C1-39", "C1-02", "C1-03")
-def test_the_example_of_automatic_saving_works(library: recollect.Library) -> None:
+def test_the_documented_example_of_automatic_saving_works(library: recollect.Library) -> None:
     chat(
         library,
         "session-1",
@@ -116,11 +119,11 @@ def test_the_example_of_automatic_saving_works(library: recollect.Library) -> No
         "work",
         4,
     )
-    said = [
+    messages = [
         (m["role"], m["content"], m["model"], m["tool_used"])
         for m in library.get_messages(first["id"])
     ]
-    assert said == [
+    assert messages == [
         ("user", "Tell me about Python, as much as you can in one sentence", None, None),
         ("assistant", "Snakes.", "gemini-2.0-flash-001", None),
         ("user", "More", None, None),
@@ -130,11 +133,11 @@ def test_the_example_of_automatic_saving_works(library: recollect.Library) -> No
 
 
 @proves("C1-40")
-def test_calls_give_the_shapes_of_the_page(library: recollect.Library) -> None:
-    made = library.create_conversation("c1", "s1", "Title", "work", {"a": 1})
-    assert made.keys() == CONVERSATION
+def test_calls_return_the_documented_shapes(library: recollect.Library) -> None:
+    conversation = library.create_conversation("c1", "s1", "Title", "work", {"a": 1})
+    assert conversation.keys() == CONVERSATION
     assert (
-        made.items()
+        conversation.items()
         >= {
             "id": "c1",
             "session_id": "s1",
@@ -144,8 +147,8 @@ def test_calls_give_the_shapes_of_the_page(library: recollect.Library) -> None:
             "metadata": {"a": 1},
         }.items()
     )
-    assert library.create_conversation("c1", "s1", "Title", "work", {"a": 1}) == made
-    attached, cited = [{"name": "a.png"}], [{"url": "https://example.org"}]
+    assert library.create_conversation("c1", "s1", "Title", "work", {"a": 1}) == conversation
+    attachments, citations = [{"name": "a.png"}], [{"url": "https://example.org"}]
     moment = "2025-10-09T19:37:47.783681+00:00"
     id_ = library.add_message(
         "c1",
@@ -154,8 +157,8 @@ def test_calls_give_the_shapes_of_the_page(library: recollect.Library) -> None:
         message_id="m1",
         model="m",
         tool_used="t",
-        attachments=attached,
-        citations=cited,
+        attachments=attachments,
+        citations=citations,
         timestamp=moment,
     )
     assert id_ == "m1"
@@ -167,8 +170,8 @@ def test_calls_give_the_shapes_of_the_page(library: recollect.Library) -> None:
         "content": "Hello",
         "model": "m",
         "tool_used": "t",
-        "attachments": attached,
-        "citations": cited,
+        "attachments": attachments,
+        "citations": citations,
         "timestamp": moment,
     }
     assert message.keys() == MESSAGE
@@ -176,16 +179,18 @@ def test_calls_give_the_shapes_of_the_page(library: recollect.Library) -> None:
     whole = library.get_conversation("c1")
     assert whole.keys() == CONVERSATION | {"messages"}
     assert (whole["messages"], whole["message_count"]) == ([message], 1)
-    found = library.get_conversation_by_session("s1")
-    assert found is not None
-    assert found.items() <= whole.items()
+    by_session = library.get_conversation_by_session("s1")
+    assert by_session is not None
+    assert by_session.items() <= whole.items()
 
 
 @proves("C1-40")
-def test_messages_can_be_read_and_found_in_parts(library: recollect.Library) -> None:
+@pytest.mark.every_state
+def test_messages_can_be_read_and_searched_in_pages(library: recollect.Library) -> None:
     library.create_conversation("c1")
     for n in range(5):
         library.add_message("c1", "user", f"python {n}", timestamp=f"2025-10-0{n + 1}")
+    settle(library)
     assert [m["content"] for m in library.get_messages("c1", limit=2, offset=1)] == [
         "python 1",
         "python 2",
@@ -199,7 +204,7 @@ def test_messages_can_be_read_and_found_in_parts(library: recollect.Library) -> 
 
 
 @proves("C1-06", "C1-07")
-def test_saving_again_is_the_same_and_something_else_is_a_conflict(
+def test_saving_again_changes_nothing_and_a_different_message_is_a_conflict(
     library: recollect.Library,
 ) -> None:
     library.create_conversation("c1", "s1")
@@ -215,7 +220,7 @@ def test_saving_again_is_the_same_and_something_else_is_a_conflict(
 
 
 @proves("C1-41")
-def test_what_is_not_there_is_said_so(library: recollect.Library) -> None:
+def test_missing_objects_are_none_or_not_found(library: recollect.Library) -> None:
     assert library.get_conversation_by_session("nobody") is None
     for call in (
         lambda: library.get_conversation("none"),
@@ -230,7 +235,7 @@ def test_what_is_not_there_is_said_so(library: recollect.Library) -> None:
 
 
 @proves("C1-41")
-def test_a_message_that_cannot_be_is_refused(library: recollect.Library) -> None:
+def test_an_invalid_message_is_refused(library: recollect.Library) -> None:
     library.create_conversation("c1")
     for fields in ({"unknown": 1}, {"timestamp": "never"}, {"role": ""}, {"content": None}):
         with pytest.raises(InvalidInput):

@@ -1,4 +1,4 @@
-"""Contract 1, conversation persistence: every route of the page, on every store."""
+"""The REST routes of the Persistence API (docs/contracts/persistence-api.md)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from urllib.parse import quote
 
 import pytest
 from clauses import proves
-from starlette.testclient import TestClient
+from rest_client import Client
 
-from recollect.manage.accounts import new_key
 from recollect.serve.app import make_app
 from recollect.serve.service import Service, ServiceConfig
-from recollect.settings import place as placed
+from recollect.settings import place as parse_place
 
 CONVERSATION = {
     "id",
@@ -46,48 +45,50 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00")
 
 def at(conversation_id: str, tail: str = "") -> str:
     quoted = quote(conversation_id, safe="")
-    if not quoted.strip("."):  # a client would take these for a folder
+    if not quoted.strip("."):  # a client would resolve these as folders
         quoted = quoted.replace(".", "%2E")
     return f"/conversations/{quoted}{tail}"
 
 
-def create(client: TestClient, id: str, *contents: str, **more: Any) -> dict[str, Any]:
+def create(client: Client, id: str, *contents: str, **more: Any) -> dict[str, Any]:
     messages = [
         {"role": ("user", "assistant")[n % 2], "content": c} for n, c in enumerate(contents)
     ]
-    made = client.post("/conversations", json={"id": id, "messages": messages, **more})
-    assert made.status_code == 201, made.text
-    shown: dict[str, Any] = made.json()
-    return shown
+    response = client.post("/conversations", json={"id": id, "messages": messages, **more})
+    assert response.status_code == 201, response.text
+    conversation: dict[str, Any] = response.json()
+    return conversation
 
 
-def listed(client: TestClient, **parameters: Any) -> list[str]:
+def list_ids(client: Client, **parameters: Any) -> list[str]:
     return [
         c["id"] for c in client.get("/conversations", params=parameters).json()["conversations"]
     ]
 
 
-def found(client: TestClient, query: str, **parameters: Any) -> list[str]:
+def search(client: Client, query: str, **parameters: Any) -> list[str]:
+    """The contents of the messages that a search returns."""
+    client.settle()
     answer = client.get("/conversations/search/messages", params={"query": query, **parameters})
     assert answer.status_code == 200, answer.text
     return [m["content"] for m in answer.json()["messages"]]
 
 
-def refused(answer: Any, status: int) -> str:
+def error_of(answer: Any, status: int) -> str:
     assert answer.status_code == status, answer.text
     body = answer.json()
     assert body["success"] is False
     assert body["detail"] == body["error"]["message"]
-    said: str = body["detail"]
-    return said
+    detail: str = body["detail"]
+    return detail
 
 
 # -- saving ------------------------------------------------------------------
 
 
-@pytest.mark.both_stores
 @proves("C1-01", "C1-03", "C1-04")
-def test_an_interaction_is_saved_in_one_call_and_the_session_goes_on(client: TestClient) -> None:
+@pytest.mark.every_store
+def test_an_interaction_is_saved_in_one_call_and_the_session_continues(client: Client) -> None:
     first = client.post(
         "/conversations/messages",
         json={
@@ -133,12 +134,12 @@ def test_an_interaction_is_saved_in_one_call_and_the_session_goes_on(client: Tes
     assert [m["id"] for m in conversation["messages"]] == saved["message_ids"] + again.json()[
         "message_ids"
     ]
-    assert len(listed(client)) == 1
+    assert len(list_ids(client)) == 1
 
 
 @proves("C1-02")
 @pytest.mark.parametrize(
-    ("said", "title"),
+    ("content", "title"),
     [
         ("Hello", "Hello"),
         ("x" * 50, "x" * 50),
@@ -146,16 +147,16 @@ def test_an_interaction_is_saved_in_one_call_and_the_session_goes_on(client: Tes
         ("Grüße 🎉 " * 10, ("Grüße 🎉 " * 10)[:50] + "..."),
     ],
 )
-def test_the_title_is_the_beginning_of_what_the_user_said_first(
-    client: TestClient, said: str, title: str
+def test_the_title_is_the_start_of_the_first_user_message(
+    client: Client, content: str, title: str
 ) -> None:
-    messages = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": said}]
+    messages = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": content}]
     client.post("/conversations/messages", json={"session_id": "s", "messages": messages})
     assert client.get("/conversations/by-session/s").json()["title"] == title
 
 
 @proves("C1-02")
-def test_a_title_that_is_given_is_the_title(client: TestClient) -> None:
+def test_an_explicit_title_wins(client: Client) -> None:
     messages = [{"role": "user", "content": "Hello"}]
     client.post(
         "/conversations/messages", json={"session_id": "s", "title": "Mine", "messages": messages}
@@ -164,13 +165,13 @@ def test_a_title_that_is_given_is_the_title(client: TestClient) -> None:
 
 
 @proves("C1-03")
-def test_a_session_that_nobody_had_is_not_found(client: TestClient) -> None:
-    assert refused(client.get("/conversations/by-session/none"), 404) == "Conversation not found"
+def test_an_unknown_session_is_not_found(client: Client) -> None:
+    assert error_of(client.get("/conversations/by-session/none"), 404) == "Conversation not found"
 
 
 @proves("C1-03", "C1-22")
 @pytest.mark.parametrize("session", ["a/b", "ü", "%2f", "a b?c#d"])
-def test_a_session_is_found_whatever_its_name(client: TestClient, session: str) -> None:
+def test_a_session_id_may_contain_any_character(client: Client, session: str) -> None:
     client.post(
         "/conversations/messages",
         json={"session_id": session, "messages": [{"role": "user", "content": "x"}]},
@@ -179,11 +180,10 @@ def test_a_session_is_found_whatever_its_name(client: TestClient, session: str) 
     assert answer.json()["session_id"] == session
 
 
-@pytest.mark.both_stores
 @proves("C1-04", "C1-16")
-def test_every_field_of_a_message_comes_back(client: TestClient) -> None:
+def test_every_field_of_a_message_comes_back(client: Client) -> None:
     create(client, "c1")
-    given = {
+    message = {
         "id": "m1",
         "role": "assistant",
         "content": "Hi there!",
@@ -193,30 +193,30 @@ def test_every_field_of_a_message_comes_back(client: TestClient) -> None:
         "citations": [{"url": "https://example.org", "title": "Example"}],
         "timestamp": "2025-10-09T19:37:48.123456+00:00",
     }
-    assert client.post(at("c1", "/messages"), json=given).status_code == 201
-    assert client.get(at("c1")).json()["messages"] == [{**given, "conversation_id": "c1"}]
+    assert client.post(at("c1", "/messages"), json=message).status_code == 201
+    assert client.get(at("c1")).json()["messages"] == [{**message, "conversation_id": "c1"}]
 
 
 @proves("C1-04")
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("timestamp", "stored"),
     [
         ("2025-10-09T21:37:48+02:00", "2025-10-09T19:37:48+00:00"),
         ("2025-10-09T19:37:48", "2025-10-09T19:37:48+00:00"),
         ("2025-10-09", "2025-10-09T00:00:00+00:00"),
     ],
 )
-def test_times_are_given_in_iso_8601_and_kept_in_utc(
-    client: TestClient, said: str, kept: str
-) -> None:
+def test_times_are_stored_in_utc(client: Client, timestamp: str, stored: str) -> None:
     create(client, "c1")
-    client.post(at("c1", "/messages"), json={"role": "user", "content": "x", "timestamp": said})
-    assert client.get(at("c1")).json()["messages"][0]["timestamp"] == kept
+    client.post(
+        at("c1", "/messages"), json={"role": "user", "content": "x", "timestamp": timestamp}
+    )
+    assert client.get(at("c1")).json()["messages"][0]["timestamp"] == stored
 
 
 @proves("C1-04")
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         "yesterday",
         "2024-13-45",
@@ -227,25 +227,25 @@ def test_times_are_given_in_iso_8601_and_kept_in_utc(
         "0001-01-01T00:00:00+14:00",
     ],
 )
-def test_a_time_that_cannot_be_read_is_refused_by_name(client: TestClient, wrong: str) -> None:
+def test_an_invalid_timestamp_is_refused_by_name(client: Client, invalid: str) -> None:
     create(client, "c1")
     answer = client.post(
-        at("c1", "/messages"), json={"role": "user", "content": "x", "timestamp": wrong}
+        at("c1", "/messages"), json={"role": "user", "content": "x", "timestamp": invalid}
     )
-    assert refused(answer, 400).startswith("timestamp: ")
+    assert error_of(answer, 400).startswith("timestamp: ")
     assert client.get(at("c1")).json()["messages"] == []
 
 
 @proves("C1-05")
-def test_a_conversation_is_in_the_default_namespace_unless_it_was_given_one(
-    client: TestClient,
+def test_a_conversation_without_a_namespace_is_in_the_default_one(
+    client: Client,
 ) -> None:
     assert create(client, "c1")["namespace"] == "default"
     assert create(client, "c2", namespace="work")["namespace"] == "work"
 
 
 @proves("C1-06")
-def test_making_a_conversation_again_changes_nothing(client: TestClient) -> None:
+def test_creating_a_conversation_again_changes_nothing(client: Client) -> None:
     body = {
         "conversation_id": "my-conv-id",
         "session_id": "my-session-id",
@@ -254,10 +254,10 @@ def test_making_a_conversation_again_changes_nothing(client: TestClient) -> None
         "metadata": {"project": "x"},
         "messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}],
     }
-    made = client.post("/conversations", json=body)
-    assert made.status_code == 201
+    response = client.post("/conversations", json=body)
+    assert response.status_code == 201
     assert (
-        made.json().items()
+        response.json().items()
         >= {
             "id": "my-conv-id",
             "session_id": "my-session-id",
@@ -269,12 +269,12 @@ def test_making_a_conversation_again_changes_nothing(client: TestClient) -> None
     )
     detail = client.get(at("my-conv-id")).json()
     again = client.post("/conversations", json=body)
-    assert (again.status_code, again.json()) == (200, made.json())
+    assert (again.status_code, again.json()) == (200, response.json())
     assert client.get(at("my-conv-id")).json() == detail
 
 
 @proves("C1-06")
-def test_an_id_or_session_of_another_conversation_is_a_conflict(client: TestClient) -> None:
+def test_an_id_or_session_of_another_conversation_is_a_conflict(client: Client) -> None:
     create(client, "c1", session_id="s1")
     create(client, "c2", "Hello", session_id="s2")
     for body in (
@@ -287,21 +287,21 @@ def test_an_id_or_session_of_another_conversation_is_a_conflict(client: TestClie
         },
     ):
         answer = client.post("/conversations", json=body)
-        refused(answer, 409)
+        error_of(answer, 409)
         assert answer.json()["error"]["code"] == "CONFLICT"
-    assert sorted(listed(client)) == ["c1", "c2"]
+    assert sorted(list_ids(client)) == ["c1", "c2"]
 
 
 @proves("C1-06")
-def test_a_conversation_without_an_id_gets_one(client: TestClient) -> None:
-    made = client.post("/conversations", json={}).json()
-    assert made["id"]
-    assert made["session_id"] == made["id"]
-    assert client.get(at(made["id"])).status_code == 200
+def test_a_conversation_without_an_id_gets_one(client: Client) -> None:
+    conversation = client.post("/conversations", json={}).json()
+    assert conversation["id"]
+    assert conversation["session_id"] == conversation["id"]
+    assert client.get(at(conversation["id"])).status_code == 200
 
 
 @proves("C1-07")
-def test_a_message_sent_again_is_stored_once(client: TestClient) -> None:
+def test_a_message_sent_again_is_stored_once(client: Client) -> None:
     create(client, "c1")
     message = {
         "message_id": "m1",
@@ -339,28 +339,28 @@ def test_a_message_sent_again_is_stored_once(client: TestClient) -> None:
         {"author": "Ann"},
     ],
 )
-def test_an_id_that_stands_for_another_message_is_a_conflict(
-    client: TestClient, other: dict[str, str]
+def test_a_different_message_with_the_same_id_is_a_conflict(
+    client: Client, other: dict[str, str]
 ) -> None:
     create(client, "c1")
     message = {"id": "m1", "role": "user", "content": "Hello"}
     client.post(at("c1", "/messages"), json=message)
-    refused(client.post(at("c1", "/messages"), json=message | other), 409)
+    error_of(client.post(at("c1", "/messages"), json=message | other), 409)
     assert [m["content"] for m in client.get(at("c1")).json()["messages"]] == ["Hello"]
 
 
 @proves("C1-07")
-def test_the_two_names_of_an_id_must_agree(client: TestClient) -> None:
+def test_the_two_names_of_an_id_must_agree(client: Client) -> None:
     create(client, "c1")
     message = {"id": "m1", "message_id": "m2", "role": "user", "content": "x"}
-    assert "differ" in refused(client.post(at("c1", "/messages"), json=message), 400)
-    assert "differ" in refused(
+    assert "differ" in error_of(client.post(at("c1", "/messages"), json=message), 400)
+    assert "differ" in error_of(
         client.post("/conversations", json={"id": "a", "conversation_id": "b"}), 400
     )
 
 
 @proves("C1-07")
-def test_a_message_may_answer_an_earlier_one(client: TestClient) -> None:
+def test_a_message_can_reply_to_an_earlier_one(client: Client) -> None:
     create(client, "c1")
     for id_, parent in (("m1", None), ("m2", "m1"), ("m3", "m1")):
         body = {"id": id_, "role": "user", "content": id_, "parent_id": parent}
@@ -370,33 +370,31 @@ def test_a_message_may_answer_an_earlier_one(client: TestClient) -> None:
     answer = client.post(
         at("c1", "/messages"), json={"role": "user", "content": "x", "parent_id": "m9"}
     )
-    assert refused(answer, 400).startswith("parent_id: ")
+    assert error_of(answer, 400).startswith("parent_id: ")
 
 
 @contextmanager
-def serving(place: str, user: str) -> Iterator[TestClient]:
-    """A server of its own, from start to end."""
-    service = Service(placed(place), ServiceConfig(rate_per_minute=0))
-    text, _ = new_key(service.keys, user)
-    headers = {"Authorization": f"Bearer {text}"}
-    with TestClient(make_app(service), "http://127.0.0.1:8765", headers=headers) as client:
+def serve(place: str, user: str) -> Iterator[Client]:
+    """A separate server, from its start to its end."""
+    service = Service(parse_place(place), ServiceConfig(rate_per_minute=0))
+    with Client(service, make_app(service), user) as client:
         yield client
     service.close()
 
 
 @proves("C1-08")
-def test_what_was_saved_is_there_after_a_restart(place: str, user: str) -> None:
-    with serving(place, user) as client:
+def test_saved_data_survives_a_restart(place: str, user: str) -> None:
+    with serve(place, user) as client:
         create(client, "c1", "Hello", title="Kept")
         before = client.get(at("c1")).json()
-    with serving(place, user) as client:
+    with serve(place, user) as client:
         assert client.get(at("c1")).json() == before
-        assert found(client, "hello") == ["Hello"]
+        assert search(client, "hello") == ["Hello"]
 
 
 @proves("C1-09")
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         {"role": "user", "content": "second", "timestamp": "never"},
         {"role": "user", "content": "second", "parent_id": "nobody"},
@@ -404,8 +402,8 @@ def test_what_was_saved_is_there_after_a_restart(place: str, user: str) -> None:
         {"role": "user", "content": "second", "id": "first"},
     ],
 )
-def test_an_interaction_is_saved_whole_or_not_at_all(
-    client: TestClient, wrong: dict[str, str]
+def test_an_interaction_is_saved_completely_or_not_at_all(
+    client: Client, invalid: dict[str, str]
 ) -> None:
     client.post(
         "/conversations/messages",
@@ -418,7 +416,7 @@ def test_an_interaction_is_saved_whole_or_not_at_all(
         "/conversations/messages",
         json={
             "session_id": "s",
-            "messages": [{"id": "first", "role": "user", "content": "first"}, wrong],
+            "messages": [{"id": "first", "role": "user", "content": "first"}, invalid],
         },
     )
     assert answer.status_code in (400, 409)
@@ -428,21 +426,21 @@ def test_an_interaction_is_saved_whole_or_not_at_all(
 
 
 @proves("C1-09")
-def test_nothing_is_made_for_messages_that_cannot_be_saved(client: TestClient) -> None:
+def test_invalid_messages_create_no_conversation(client: Client) -> None:
     first = {"id": "first", "role": "user", "content": "first"}
-    for wrong in (
+    for invalid in (
         {"timestamp": "never"},
         {"parent_id": "nobody"},
         {"parent_id": "second"},
         {"id": "first"},
     ):
-        messages = [first, {"id": "second", "role": "user", "content": "second", **wrong}]
-        refused(
+        messages = [first, {"id": "second", "role": "user", "content": "second", **invalid}]
+        error_of(
             client.post("/conversations/messages", json={"session_id": "s", "messages": messages}),
             400,
         )
-        refused(client.post("/conversations", json={"id": "c", "messages": messages}), 400)
-    assert listed(client) == []
+        error_of(client.post("/conversations", json={"id": "c", "messages": messages}), 400)
+    assert list_ids(client) == []
     messages = [first, {"role": "user", "content": "second", "parent_id": "first"}]
     assert (
         client.post(
@@ -453,7 +451,7 @@ def test_nothing_is_made_for_messages_that_cannot_be_saved(client: TestClient) -
 
 
 @proves("C1-07", "C1-01")
-def test_an_interaction_sent_again_with_its_ids_adds_nothing(client: TestClient) -> None:
+def test_sending_an_interaction_again_with_its_ids_adds_nothing(client: Client) -> None:
     body = {
         "session_id": "s",
         "messages": [
@@ -468,7 +466,7 @@ def test_an_interaction_sent_again_with_its_ids_adds_nothing(client: TestClient)
 
 
 @proves("C1-06", "C1-07", "C1-03")
-def test_what_many_send_at_once_is_stored_once(client: TestClient) -> None:
+def test_concurrent_requests_store_a_message_once(client: Client) -> None:
     message = {"id": "m", "role": "user", "content": "Hello"}
     interaction = {"session_id": "s", "messages": [message, {**message, "id": "n"}]}
 
@@ -496,7 +494,7 @@ def test_what_many_send_at_once_is_stored_once(client: TestClient) -> None:
 
 
 @proves("C1-10")
-def test_the_list_has_the_shape_of_the_page(client: TestClient) -> None:
+def test_the_list_has_the_documented_fields(client: Client) -> None:
     assert client.get("/conversations").json() == {
         "conversations": [],
         "total": 0,
@@ -508,18 +506,18 @@ def test_the_list_has_the_shape_of_the_page(client: TestClient) -> None:
     assert answer.headers["content-type"] == "application/json"
     page = answer.json()
     assert page.keys() == {"conversations", "total", "limit", "offset"}
-    (shown,) = page["conversations"]
-    assert shown.keys() == CONVERSATION
+    (conversation,) = page["conversations"]
+    assert conversation.keys() == CONVERSATION
     assert (
-        shown.items()
+        conversation.items()
         >= {"id": "c1", "session_id": "c1", "title": "Greetings", "message_count": 2}.items()
     )
-    assert TIME.fullmatch(shown["created_at"])
-    assert TIME.fullmatch(shown["updated_at"])
+    assert TIME.fullmatch(conversation["created_at"])
+    assert TIME.fullmatch(conversation["updated_at"])
 
 
 @pytest.mark.parametrize(
-    ("asked", "limit", "offset"),
+    ("parameters", "limit", "offset"),
     [
         ({}, 50, 0),
         ({"limit": 0}, 1, 0),
@@ -532,25 +530,27 @@ def test_the_list_has_the_shape_of_the_page(client: TestClient) -> None:
 )
 @proves("C1-11")
 def test_limits_are_clamped(
-    client: TestClient, asked: dict[str, Any], limit: int, offset: int
+    client: Client, parameters: dict[str, Any], limit: int, offset: int
 ) -> None:
     create(client, "c1")
-    page = client.get("/conversations", params=asked).json()
+    page = client.get("/conversations", params=parameters).json()
     assert (page["limit"], page["offset"], page["total"]) == (limit, offset, 1)
 
 
 @proves("C1-11")
 @pytest.mark.parametrize(
-    "asked", [{"limit": "many"}, {"offset": "1.5"}, {"limit": ""}, {"limit": "NaN"}]
+    "parameters", [{"limit": "many"}, {"offset": "1.5"}, {"limit": ""}, {"limit": "NaN"}]
 )
-def test_a_limit_that_is_no_number_is_refused(client: TestClient, asked: dict[str, str]) -> None:
-    answer = client.get("/conversations", params=asked)
-    refused(answer, 400)
-    assert [f["name"] for f in answer.json()["error"]["details"]["fields"]] == [*asked]
+def test_a_limit_that_is_not_a_number_is_refused(
+    client: Client, parameters: dict[str, str]
+) -> None:
+    answer = client.get("/conversations", params=parameters)
+    error_of(answer, 400)
+    assert [f["name"] for f in answer.json()["error"]["details"]["fields"]] == [*parameters]
 
 
 @proves("C1-12")
-def test_pages_show_each_conversation_once_and_the_total_is_true(client: TestClient) -> None:
+def test_pages_list_every_conversation_once_with_a_true_total(client: Client) -> None:
     ids = [f"c{n}" for n in range(7)]
     for id_ in ids:
         create(client, id_)
@@ -564,20 +564,22 @@ def test_pages_show_each_conversation_once_and_the_total_is_true(client: TestCli
 
 
 @proves("C1-13")
-def test_the_list_is_filtered_by_namespace(client: TestClient) -> None:
+def test_the_list_is_filtered_by_namespace(client: Client) -> None:
     for id_, namespace in (("a", "work"), ("b", "work-2"), ("c", "default"), ("d", "Work")):
         create(client, id_, namespace=namespace)
     page = client.get("/conversations", params={"namespace": "work"}).json()
     assert ([c["id"] for c in page["conversations"]], page["total"]) == (["a"], 1)
-    assert listed(client, namespace="wor%") == []
-    assert len(listed(client, namespace="")) == 4
+    assert list_ids(client, namespace="wor%") == []
+    assert len(list_ids(client, namespace="")) == 4
 
 
 @proves("C1-14")
-def test_the_list_is_searched_by_title_or_id(client: TestClient) -> None:
+@pytest.mark.every_state
+def test_the_list_is_searched_by_title_or_id(client: Client) -> None:
     create(client, "abc-123", "python inside", title="Rust lifetimes")
     create(client, "def-456", title="GRÜSSE aus Köln")
     create(client, "ghi_789", title="100% done")
+    client.settle()
     for text, ids in {
         "LIFETIMES": ["abc-123"],
         "BC-1": ["abc-123"],
@@ -589,32 +591,32 @@ def test_the_list_is_searched_by_title_or_id(client: TestClient) -> None:
     }.items():
         page = client.get("/conversations", params={"search": text}).json()
         assert ([c["id"] for c in page["conversations"]], page["total"]) == (ids, len(ids)), text
-    assert listed(client, search="rust", namespace="default") == ["abc-123"]
-    assert listed(client, search="rust", namespace="other") == []
+    assert list_ids(client, search="rust", namespace="default") == ["abc-123"]
+    assert list_ids(client, search="rust", namespace="other") == []
 
 
 @proves("C1-15")
-def test_what_changed_last_comes_first(client: TestClient) -> None:
+def test_the_last_changed_conversation_comes_first(client: Client) -> None:
     for id_ in ("a", "b", "c"):
         create(client, id_)
-    assert listed(client) == ["c", "b", "a"]
+    assert list_ids(client) == ["c", "b", "a"]
     client.post(at("a", "/messages"), json={"role": "user", "content": "again"})
-    assert listed(client) == ["a", "c", "b"]
+    assert list_ids(client) == ["a", "c", "b"]
     client.put(at("b"), params={"title": "B"})
-    assert listed(client) == ["b", "a", "c"]
+    assert list_ids(client) == ["b", "a", "c"]
 
 
 # -- one conversation --------------------------------------------------------
 
 
 @proves("C1-16")
-def test_a_conversation_has_the_shape_of_the_page(client: TestClient) -> None:
+def test_a_conversation_has_the_documented_fields(client: Client) -> None:
     create(client, "c1", "Hello", "Hi there!", title="Greetings", metadata={"tags": ["x"]})
-    shown = client.get(at("c1")).json()
-    assert shown.keys() == CONVERSATION | {"messages"}
-    assert (shown["message_count"], shown["metadata"]) == (2, {"tags": ["x"]})
-    assert [m.keys() for m in shown["messages"]] == [MESSAGE, MESSAGE]
-    first, second = shown["messages"]
+    conversation = client.get(at("c1")).json()
+    assert conversation.keys() == CONVERSATION | {"messages"}
+    assert (conversation["message_count"], conversation["metadata"]) == (2, {"tags": ["x"]})
+    assert [m.keys() for m in conversation["messages"]] == [MESSAGE, MESSAGE]
+    first, second = conversation["messages"]
     assert first | {"id": "", "timestamp": ""} == {
         "id": "",
         "conversation_id": "c1",
@@ -648,11 +650,9 @@ def test_a_conversation_has_the_shape_of_the_page(client: TestClient) -> None:
         lambda c: c.get("/conversations/by-session/none"),
     ],
 )
-def test_a_conversation_that_is_not_there_is_not_found(
-    client: TestClient, ask: Callable[[TestClient], Any]
-) -> None:
+def test_an_unknown_conversation_is_not_found(client: Client, ask: Callable[[Client], Any]) -> None:
     answer = ask(client)
-    assert refused(answer, 404) == "Conversation not found"
+    assert error_of(answer, 404) == "Conversation not found"
     assert answer.json()["error"]["code"] == "NOT_FOUND"
 
 
@@ -660,17 +660,17 @@ def test_a_conversation_that_is_not_there_is_not_found(
 @pytest.mark.parametrize(
     "title", ["New Title", "", "Zażółć 🎉", "a\r\nX-Evil: 1", "<b>&amp;", "x" * 5_000, "a\0b"]
 )
-def test_a_title_can_be_changed(client: TestClient, title: str) -> None:
+def test_a_title_can_be_changed(client: Client, title: str) -> None:
     create(client, "c1", "Hello", title="Old")
     answer = client.put(at("c1"), params={"title": title})
     assert (answer.status_code, answer.json()) == (200, {"success": True, "conversation_id": "c1"})
     assert client.get(at("c1")).json()["title"] == title
-    assert listed(client, search="Old") == []
+    assert list_ids(client, search="Old") == []
     assert "x-evil" not in client.post(at("c1", "/export?format=md")).headers
 
 
 @proves("C1-19", "C1-20")
-def test_an_update_without_a_title_succeeds_and_counts_as_a_change(client: TestClient) -> None:
+def test_an_update_without_a_title_succeeds_and_changes_updated_at(client: Client) -> None:
     create(client, "c1", title="Same")
     create(client, "c2")
     before = client.get(at("c1")).json()
@@ -679,42 +679,44 @@ def test_an_update_without_a_title_succeeds_and_counts_as_a_change(client: TestC
     after = client.get(at("c1")).json()
     assert after["updated_at"] > before["updated_at"]
     assert after | {"updated_at": ""} == before | {"updated_at": ""}
-    assert listed(client) == ["c1", "c2"]
+    assert list_ids(client) == ["c1", "c2"]
 
 
 @proves("C1-24")
-def test_namespace_and_tags_can_be_changed(client: TestClient) -> None:
+def test_namespace_and_tags_can_be_changed(client: Client) -> None:
     create(client, "c1", "Hello", title="Same", metadata={"kept": True})
     client.put(at("c1"), params={"namespace": "work", "tags": ["idea", "later"]})
-    shown = client.get(at("c1")).json()
-    assert (shown["title"], shown["namespace"]) == ("Same", "work")
-    assert shown["metadata"] == {"kept": True, "tags": ["idea", "later"]}
-    assert listed(client, namespace="work") == ["c1"]
+    conversation = client.get(at("c1")).json()
+    assert (conversation["title"], conversation["namespace"]) == ("Same", "work")
+    assert conversation["metadata"] == {"kept": True, "tags": ["idea", "later"]}
+    assert list_ids(client, namespace="work") == ["c1"]
     assert client.get("/api/v1/search", params={"q": "hello", "tag": "idea"}).json()["total"] == 1
     client.put(at("c1"), params={"tags": ""})
     assert client.get(at("c1")).json()["metadata"] == {"kept": True}
 
 
 @proves("C1-20", "C1-21")
-def test_a_deleted_conversation_is_nowhere(client: TestClient) -> None:
+@pytest.mark.every_state
+def test_a_deleted_conversation_is_not_found_anywhere(client: Client) -> None:
     create(client, "c1", "the word zebrafish", title="A zebrafish title")
     create(client, "c2", "other")
+    client.settle()
     answer = client.delete(at("c1"))
     assert (answer.status_code, answer.json()) == (200, {"success": True, "conversation_id": "c1"})
-    refused(client.get(at("c1")), 404)
-    refused(client.post(at("c1", "/export")), 404)
-    refused(client.delete(at("c1")), 404)
-    assert listed(client) == ["c2"]
-    assert found(client, "zebrafish") == []
+    error_of(client.get(at("c1")), 404)
+    error_of(client.post(at("c1", "/export")), 404)
+    error_of(client.delete(at("c1")), 404)
+    assert list_ids(client) == ["c2"]
+    assert search(client, "zebrafish") == []
     assert client.get("/api/search?q=zebrafish").json()["total"] == 0
     assert client.get("/api/v1/search?q=zebrafish").json()["hits"] == []
     assert client.get("/conversations/search/messages?query=other").json()["total"] == 1
 
 
 @proves("C1-21")
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_no_byte_of_a_deleted_conversation_is_left_in_the_files(place: str, user: str) -> None:
-    with serving(place, user) as client:
+@pytest.mark.sqlite_only
+def test_the_files_keep_no_byte_of_a_deleted_conversation(place: str, user: str) -> None:
+    with serve(place, user) as client:
         create(client, "c1", "the word zebrafish", title="An axolotl title")
         assert client.get("/api/v1/search?q=zebrafish").json()["total"] == 1
         client.delete(at("c1"))
@@ -766,12 +768,12 @@ IDS = [
 
 
 @proves("C1-22")
-def test_an_id_may_hold_any_character(client: TestClient) -> None:
+def test_an_id_may_contain_any_character(client: Client) -> None:
     for id_ in IDS:
-        lead_a_life(client, id_)
+        exercise(client, id_)
 
 
-def lead_a_life(client: TestClient, id: str) -> None:
+def exercise(client: Client, id: str) -> None:
     create(client, id, "Hello")
     assert client.get(at(id)).json()["id"] == id
     assert client.put(at(id), params={"title": "New"}).json() == {
@@ -781,28 +783,28 @@ def lead_a_life(client: TestClient, id: str) -> None:
     answer = client.post(at(id, "/messages"), json={"role": "user", "content": "More"})
     assert answer.json()["conversation_id"] == id
     assert client.post(at(id, "/export?format=json")).json()["title"] == "New"
-    shown = client.get(at(id)).json()
-    assert [m["content"] for m in shown["messages"]] == ["Hello", "More"]
-    assert {m["conversation_id"] for m in shown["messages"]} == {id}
-    assert found(client, "More", conversation_id=id) == ["More"]
+    conversation = client.get(at(id)).json()
+    assert [m["content"] for m in conversation["messages"]] == ["Hello", "More"]
+    assert {m["conversation_id"] for m in conversation["messages"]} == {id}
+    assert search(client, "More", conversation_id=id) == ["More"]
     assert client.delete(at(id)).json() == {"success": True, "conversation_id": id}
-    refused(client.get(at(id)), 404)
-    assert listed(client) == []
+    error_of(client.get(at(id)), 404)
+    assert list_ids(client) == []
 
 
 @proves("C1-22")
-def test_ids_that_look_alike_are_different_conversations(client: TestClient) -> None:
+def test_ids_that_look_alike_are_different_conversations(client: Client) -> None:
     alike = ["a", "A", "a ", " a", "a\n", "á", "a\u0301", "a/", "a%2F", "x" * 600, "x" * 601]
     for id_ in alike[:-2]:
         create(client, id_, f"I am {id_!r}")
     for id_ in alike[:-2]:
         assert [m["content"] for m in client.get(at(id_)).json()["messages"]] == [f"I am {id_!r}"]
     for id_ in alike[-2:]:
-        refused(client.post("/conversations", json={"id": id_}), 400)
+        error_of(client.post("/conversations", json={"id": id_}), 400)
 
 
 @proves("C1-23")
-def test_what_was_deleted_can_be_put_back_unchanged(client: TestClient) -> None:
+def test_a_deleted_conversation_can_be_restored_unchanged(client: Client) -> None:
     create(
         client,
         "c1",
@@ -830,7 +832,7 @@ def test_what_was_deleted_can_be_put_back_unchanged(client: TestClient) -> None:
     exported = client.post(at("c1", "/export")).json()
     deleted = client.delete(at("c1"), params={"undo": True}).json()
     assert deleted == {"success": True, "conversation_id": "c1", "conversation": exported}
-    refused(client.get(at("c1")), 404)
+    error_of(client.get(at("c1")), 404)
     restored = client.post(
         "/conversations/restore", content=json.dumps(deleted["conversation"]), headers=JSON
     )
@@ -839,18 +841,18 @@ def test_what_was_deleted_can_be_put_back_unchanged(client: TestClient) -> None:
         {"success": True, "conversation_id": "c1"},
     )
     assert client.post(at("c1", "/export")).json() == exported
-    assert found(client, "another way") == ["Another way"]
+    assert search(client, "another way") == ["Another way"]
     assert client.get("/conversations/by-session/s1").json()["id"] == "c1"
     again = client.post("/conversations/restore", content=json.dumps(exported), headers=JSON)
     assert again.status_code == 200
 
 
 @proves("C1-23")
-def test_putting_back_never_overwrites_what_is_there(client: TestClient) -> None:
+def test_restoring_never_overwrites_newer_data(client: Client) -> None:
     create(client, "c1", "Hello")
     exported = client.post(at("c1", "/export")).json()
     client.put(at("c1"), params={"title": "Newer"})
-    refused(client.post("/conversations/restore", json=exported), 409)
+    error_of(client.post("/conversations/restore", json=exported), 409)
     assert client.get(at("c1")).json()["title"] == "Newer"
 
 
@@ -867,17 +869,20 @@ def test_putting_back_never_overwrites_what_is_there(client: TestClient) -> None
         [],
     ],
 )
-def test_what_is_no_export_is_not_put_back(client: TestClient, body: Any) -> None:
-    refused(client.post("/conversations/restore", json=body), 400)
-    assert listed(client) == []
+def test_only_an_export_can_be_restored(client: Client, body: Any) -> None:
+    error_of(client.post("/conversations/restore", json=body), 400)
+    assert list_ids(client) == []
 
 
 # -- searching messages ------------------------------------------------------
 
 
 @proves("C1-25")
-def test_found_messages_have_the_shape_of_the_page(client: TestClient) -> None:
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_messages_of_a_search_have_the_documented_fields(client: Client) -> None:
     create(client, "c1", "Tell me about Python", "It is a snake.")
+    client.settle()
     answer = client.get("/conversations/search/messages?query=python&limit=50").json()
     assert answer.keys() == {"messages", "total"}
     (message,) = answer["messages"]
@@ -887,13 +892,14 @@ def test_found_messages_have_the_shape_of_the_page(client: TestClient) -> None:
 
 
 @proves("C1-26")
-@pytest.mark.parametrize("asked", [{}, {"query": ""}, {"query": "  \t\n"}, {"limit": 5}])
-def test_a_search_needs_a_query(client: TestClient, asked: dict[str, Any]) -> None:
-    answer = client.get("/conversations/search/messages", params=asked)
-    assert refused(answer, 400) == "Query parameter 'query' must not be empty"
+@pytest.mark.parametrize("parameters", [{}, {"query": ""}, {"query": "  \t\n"}, {"limit": 5}])
+def test_a_search_needs_a_query(client: Client, parameters: dict[str, Any]) -> None:
+    answer = client.get("/conversations/search/messages", params=parameters)
+    assert error_of(answer, 400) == "Query parameter 'query' must not be empty"
 
 
 @proves("C1-27")
+@pytest.mark.every_state
 @pytest.mark.parametrize(
     ("content", "query"),
     [
@@ -909,35 +915,40 @@ def test_a_search_needs_a_query(client: TestClient, asked: dict[str, Any]) -> No
         ('unclosed (" NEAR(', '(" NEAR('),
     ],
 )
-def test_a_query_is_found_as_it_is_written(client: TestClient, content: str, query: str) -> None:
+def test_a_query_matches_literally_in_any_case_and_alphabet(
+    client: Client, content: str, query: str
+) -> None:
     create(client, "c1", "something else", content)
-    assert found(client, query) == [content]
-    assert found(client, f"  {query}  ") == [content]
+    assert search(client, query) == [content]
+    assert search(client, f"  {query}  ") == [content]
 
 
 @proves("C1-27")
+@pytest.mark.every_state
 @pytest.mark.parametrize(
     "query", ["%", "_", "a%e", "ap_le", "[a]", "*", "' or 1=1 --", "\\", '"', "NEAR(", "x\0y"]
 )
-def test_signs_of_a_query_language_are_plain_characters(client: TestClient, query: str) -> None:
+def test_operator_characters_match_only_themselves(client: Client, query: str) -> None:
     create(client, "c1", "an apple")
-    assert found(client, query) == []
+    assert search(client, query) == []
 
 
 @proves("C1-28")
-def test_a_search_can_be_limited_to_one_conversation(client: TestClient) -> None:
+@pytest.mark.every_state
+def test_a_search_can_be_limited_to_one_conversation(client: Client) -> None:
     create(client, "c1", "python one")
     create(client, "c2", "python two")
-    assert found(client, "python", conversation_id="c1") == ["python one"]
-    assert found(client, "python", conversation_id="") == ["python two", "python one"]
+    assert search(client, "python", conversation_id="c1") == ["python one"]
+    assert search(client, "python", conversation_id="") == ["python two", "python one"]
     answer = client.get(
         "/conversations/search/messages", params={"query": "python", "conversation_id": "c3"}
     )
-    assert refused(answer, 404) == "Conversation not found"
+    assert error_of(answer, 404) == "Conversation not found"
 
 
 @proves("C1-29", "C1-30")
-def test_the_newest_messages_come_first_and_the_total_is_true(client: TestClient) -> None:
+@pytest.mark.every_state
+def test_the_newest_message_comes_first_and_the_total_is_true(client: Client) -> None:
     create(client, "c1")
     for n in range(5):
         moment = f"2025-10-{9 + n:02}T00:00:00+00:00"
@@ -945,22 +956,25 @@ def test_the_newest_messages_come_first_and_the_total_is_true(client: TestClient
             at("c1", "/messages"),
             json={"role": "user", "content": f"python {n}", "timestamp": moment},
         )
+    client.settle()
     answer = client.get(
         "/conversations/search/messages", params={"query": "python", "limit": 2}
     ).json()
     assert [m["content"] for m in answer["messages"]] == ["python 4", "python 3"]
     assert answer["total"] == 5
-    assert found(client, "python", limit=2, offset=4) == ["python 0"]
-    assert len(found(client, "python", limit=0)) == 1
-    assert len(found(client, "python", limit=10**9)) == 5
-    refused(
+    assert search(client, "python", limit=2, offset=4) == ["python 0"]
+    assert len(search(client, "python", limit=0)) == 1
+    assert len(search(client, "python", limit=10**9)) == 5
+    error_of(
         client.get("/conversations/search/messages", params={"query": "python", "limit": "x"}), 400
     )
 
 
 @proves("C1-29")
-def test_fifty_messages_are_returned_unless_told_otherwise(client: TestClient) -> None:
+@pytest.mark.every_state
+def test_fifty_messages_are_returned_by_default(client: Client) -> None:
     create(client, "c1", *(f"python {n}" for n in range(55)))
+    client.settle()
     answer = client.get("/conversations/search/messages?query=python").json()
     assert (len(answer["messages"]), answer["total"]) == (50, 55)
 
@@ -969,7 +983,7 @@ def test_fifty_messages_are_returned_unless_told_otherwise(client: TestClient) -
 
 
 @pytest.fixture
-def greetings(client: TestClient) -> str:
+def greetings(client: Client) -> str:
     create(client, "c1", title="My Conversation")
     for message in (
         {
@@ -992,11 +1006,11 @@ def greetings(client: TestClient) -> str:
 
 
 @proves("C1-31", "C1-34")
-@pytest.mark.parametrize("asked", [{}, {"format": "json"}])
-def test_json_is_the_whole_conversation(
-    client: TestClient, greetings: str, asked: dict[str, str]
+@pytest.mark.parametrize("parameters", [{}, {"format": "json"}])
+def test_json_has_the_whole_conversation(
+    client: Client, greetings: str, parameters: dict[str, str]
 ) -> None:
-    exported = client.post(at("c1", "/export"), params=asked).json()
+    exported = client.post(at("c1", "/export"), params=parameters).json()
     detail = client.get(at("c1")).json()
     assert {key: exported[key] for key in CONVERSATION} == {
         key: detail[key] for key in CONVERSATION
@@ -1006,13 +1020,13 @@ def test_json_is_the_whole_conversation(
 
 
 @proves("C1-31")
-def test_the_session_of_an_export_is_that_of_the_conversation(client: TestClient) -> None:
+def test_an_export_names_its_session(client: Client) -> None:
     create(client, "c1", "Hello", session_id="my-session")
     assert client.post(at("c1", "/export")).json()["session_id"] == "my-session"
 
 
 @proves("C1-32")
-def test_text_is_that_of_the_page(client: TestClient, greetings: str) -> None:
+def test_the_plain_text_is_the_documented_one(client: Client, greetings: str) -> None:
     answer = client.post(at("c1", "/export"), params={"format": "txt"})
     assert answer.headers["content-type"] == "application/json"
     assert answer.json() == {
@@ -1031,7 +1045,7 @@ ASSISTANT: Hi there!
 
 
 @proves("C1-33")
-def test_markdown_is_that_of_the_page(client: TestClient, greetings: str) -> None:
+def test_the_markdown_is_the_documented_one(client: Client, greetings: str) -> None:
     assert client.post(at("c1", "/export"), params={"format": "md"}).json() == {
         "content": f"""# My Conversation
 
@@ -1056,9 +1070,9 @@ Hi there!
 
 @proves("C1-34")
 @pytest.mark.parametrize("format", ["xml", "", "JSON", "json ", "../md", "html"])
-def test_another_format_is_refused(client: TestClient, greetings: str, format: str) -> None:
+def test_another_format_is_refused(client: Client, greetings: str, format: str) -> None:
     answer = client.post(at("c1", "/export"), params={"format": format})
-    assert refused(answer, 400) == "Invalid format. Supported: json, txt, md"
+    assert error_of(answer, 400) == "Invalid format. Supported: json, txt, md"
 
 
 # -- errors ------------------------------------------------------------------
@@ -1067,7 +1081,7 @@ JSON = {"content-type": "application/json"}
 
 
 @proves("C1-35")
-def test_an_error_has_the_one_shape(client: TestClient) -> None:
+def test_all_errors_share_one_envelope(client: Client) -> None:
     answer = client.get("/conversations/none", headers={"X-Request-ID": "my-request"})
     body = answer.json()
     assert TIME.fullmatch(body["error"].pop("timestamp"))
@@ -1121,14 +1135,14 @@ UNUSABLE = [
 
 
 @proves("C1-36")
-def test_a_body_that_cannot_be_used_is_refused(client: TestClient) -> None:
+def test_an_invalid_body_is_refused(client: Client) -> None:
     for body in UNUSABLE:
-        refused(client.post("/conversations", content=body, headers=JSON), 400)
-    assert listed(client) == []
+        error_of(client.post("/conversations", content=body, headers=JSON), 400)
+    assert list_ids(client) == []
 
 
 @proves("C1-36")
-def test_only_json_is_taken(client: TestClient) -> None:
+def test_only_json_is_accepted(client: Client) -> None:
     for path in (
         "/conversations",
         "/conversations/messages",
@@ -1145,12 +1159,12 @@ def test_only_json_is_taken(client: TestClient) -> None:
             "application/jsonp",
         ):
             answer = client.post(path, content=b"{}", headers={"content-type": kind})
-            refused(answer, 415)
+            error_of(answer, 415)
             assert answer.json()["error"]["code"] == "UNSUPPORTED_MEDIA_TYPE"
 
 
 @proves("C1-36")
-def test_json_is_taken_in_any_encoding_it_may_have(client: TestClient) -> None:
+def test_json_is_accepted_in_every_encoding_it_allows(client: Client) -> None:
     for n, encoding in enumerate(("utf-8", "utf-16", "utf-32")):
         body = json.dumps({"id": f"c{n}", "title": "Grüße 🎉"}, ensure_ascii=False).encode(encoding)
         answer = client.post(
@@ -1162,7 +1176,7 @@ def test_json_is_taken_in_any_encoding_it_may_have(client: TestClient) -> None:
 
 
 @proves("C1-36")
-def test_what_text_can_hold_comes_back_as_it_was(client: TestClient) -> None:
+def test_any_text_comes_back_unchanged(client: Client) -> None:
     strange = (
         "NUL \0 lone \ud800 escape \x1b[31m bidi \u202e tag \U000e0041 zwj 👩‍👩‍👧 "
         + "e"
@@ -1174,15 +1188,15 @@ def test_what_text_can_hold_comes_back_as_it_was(client: TestClient) -> None:
         "messages": [{"role": "user", "content": strange, "metadata": {"x": strange}}],
     }
     assert client.post("/conversations", content=json.dumps(body), headers=JSON).status_code == 201
-    shown = client.get(at("c1")).json()
-    assert shown["title"] == strange
-    assert shown["messages"][0]["content"] == strange
+    conversation = client.get(at("c1")).json()
+    assert conversation["title"] == strange
+    assert conversation["messages"][0]["content"] == strange
     assert client.post(at("c1", "/export")).json()["messages"][0]["metadata"] == {"x": strange}
     assert client.post(at("c1", "/export?format=txt")).json()["content"].count(strange) == 2
 
 
 @proves("C1-37")
-def test_nothing_is_kept_in_caches(client: TestClient) -> None:
+def test_responses_forbid_caching(client: Client) -> None:
     create(client, "c1", "Hello")
     for answer in (
         client.get("/conversations"),

@@ -1,4 +1,4 @@
-"""Contract 2 as agents meet it: `msg_search` and its neighbours, on every store."""
+"""The MCP tools of the Bus (docs/contracts/bus.md)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 from clauses import proves
+from slow_database import MESSAGES, slow_searches
+from states import settle
 from tool_calls import Caller
 
-from recollect.errors import SearchTimeout
 from recollect.library import Library
 from recollect.model import MASK
 
-RESULT = {"message_id", "thread_id", "thread_topic", "author", "seq", "created_at", "snippet"}
+FIELDS = {"message_id", "thread_id", "thread_topic", "author", "seq", "created_at", "snippet"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00")
-NOTHING = {"results": [], "total": 0}
+NO_RESULTS = {"results": [], "total": 0}
 
 
 @pytest.fixture
@@ -34,10 +35,13 @@ def person(place: str) -> Iterator[Caller]:
 
 
 def search(caller: Caller, query: str, **arguments: Any) -> Any:
+    with caller.context().library() as library:
+        settle(library)
     return caller.answer("msg_search", query=query, **arguments)
 
 
-def found(caller: Caller, query: str, **arguments: Any) -> list[str]:
+def contents(caller: Caller, query: str, **arguments: Any) -> list[str]:
+    """The snippets of the results without marks, in alphabetical order."""
     return sorted(
         re.sub("</?mark>", "", result["snippet"])
         for result in search(caller, query, **arguments)["results"]
@@ -51,7 +55,7 @@ def found(caller: Caller, query: str, **arguments: Any) -> list[str]:
 def test_the_tool_takes_a_query_a_thread_and_a_limit(agent: Caller) -> None:
     tool = next(tool for tool in agent.catalog.listing() if tool["name"] == "msg_search")
     schema = tool["inputSchema"]
-    assert {name: given["type"] for name, given in schema["properties"].items()} == {
+    assert {name: rule["type"] for name, rule in schema["properties"].items()} == {
         "query": "string",
         "thread_id": "string",
         "limit": "integer",
@@ -64,11 +68,13 @@ def test_the_tool_takes_a_query_a_thread_and_a_limit(agent: Caller) -> None:
 
 
 @proves("C2-32")
-def test_the_answer_has_exactly_the_shape_of_the_page(agent: Caller) -> None:
-    id_ = agent.thread("My Thread Topic", "nothing here")
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_the_answer_has_exactly_the_documented_fields(agent: Caller) -> None:
+    thread_id = agent.thread("My Thread Topic", "nothing here")
     posted = agent.answer(
         "msg_post",
-        thread_id=id_,
+        thread_id=thread_id,
         author="cursor-agent-abc123",
         content="the quick brown fox jumps",
         metadata={"ui_type": "card"},
@@ -77,10 +83,10 @@ def test_the_answer_has_exactly_the_shape_of_the_page(agent: Caller) -> None:
     assert page.keys() == {"results", "total", "query"}
     assert (page["total"], page["query"]) == (1, "brown")
     (result,) = page["results"]
-    assert result.keys() == RESULT
+    assert result.keys() == FIELDS
     assert result == {
         "message_id": posted["msg_id"],
-        "thread_id": id_,
+        "thread_id": thread_id,
         "thread_topic": "My Thread Topic",
         "author": "cursor-agent-abc123",
         "seq": 2,
@@ -91,11 +97,12 @@ def test_the_answer_has_exactly_the_shape_of_the_page(agent: Caller) -> None:
 
 
 @proves("C2-33")
-def test_the_limit_is_capped_and_the_total_is_true(agent: Caller, library: Library) -> None:
+@pytest.mark.every_state
+def test_the_limit_is_clamped_and_the_total_is_true(agent: Caller, library: Library) -> None:
     library.add_conversation(
         "c1", messages=[{"role": "user", "content": f"performance {n}"} for n in range(205)]
     )
-    for asked, given in (
+    for limit, count in (
         (None, 50),
         (5, 5),
         (0, 1),
@@ -105,63 +112,68 @@ def test_the_limit_is_capped_and_the_total_is_true(agent: Caller, library: Libra
         (10**30, 200),
         ("7", 7),
     ):
-        page = search(agent, "performance", limit=asked)
-        assert (len(page["results"]), page["total"]) == (given, 205), asked
-    for wrong in ("x", True, [5], {}):
-        assert agent.error("msg_search", query="performance", limit=wrong) == {
+        page = search(agent, "performance", limit=limit)
+        assert (len(page["results"]), page["total"]) == (count, 205), limit
+    for invalid in ("x", True, [5], {}):
+        assert agent.error("msg_search", query="performance", limit=invalid) == {
             "error": "Invalid limit: expected a number."
         }
 
 
 @proves("C2-34")
 @pytest.mark.parametrize(
-    "asked", [{}, {"query": ""}, {"query": " \t\n"}, {"query": None}, {"limit": 5}]
+    "parameters", [{}, {"query": ""}, {"query": " \t\n"}, {"query": None}, {"limit": 5}]
 )
 def test_an_empty_query_is_an_error_before_anything_is_searched(
-    agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
+    agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch, parameters: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(Library, "exact", None)
-    assert agent.error("msg_search", **asked) == {"error": "query must not be empty"}
+    assert agent.error("msg_search", **parameters) == {"error": "query must not be empty"}
 
 
 @proves("C2-35")
+@pytest.mark.every_state
 @pytest.mark.parametrize("query", ["*", '"open', "a AND", "(a", "a )", "NEAR(a", "author:bob"])
-def test_a_malformed_expression_finds_nothing(agent: Caller, library: Library, query: str) -> None:
+def test_a_malformed_expression_matches_nothing(
+    agent: Caller, library: Library, query: str
+) -> None:
     library.add_conversation(
         "c1", messages=[{"role": "user", "content": "a state of the art, open, bob"}]
     )
-    assert search(agent, query) == {**NOTHING, "query": query}
+    assert search(agent, query) == {**NO_RESULTS, "query": query}
 
 
 @proves("C2-36")
-def test_a_timeout_is_never_an_empty_result(
-    agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
+def test_a_timeout_is_an_error_and_the_next_search_works(
+    agent: Caller, library: Library, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def slow(*_: object, **__: object) -> None:
-        raise SearchTimeout("details that nobody needs")
+    messages = [{"role": "user", "content": "a common word"} for _ in range(MESSAGES)]
+    library.add_conversation("c1", messages=messages)
+    with slow_searches(place, monkeypatch):
+        error = agent.error("msg_search", query="common")
+    assert error == {"error": "Database operation timeout"}
+    assert search(agent, "common")["total"] == MESSAGES
 
-    monkeypatch.setattr(Library, "exact", slow)
-    assert agent.error("msg_search", query="x") == {"error": "Database operation timeout"}
 
-
-@pytest.mark.both_stores
 @proves("C2-37")
-def test_every_thread_is_searched_or_one(agent: Caller, library: Library) -> None:
+@pytest.mark.every_state
+def test_all_threads_are_searched_or_just_one(agent: Caller, library: Library) -> None:
     first = agent.thread("One", "consensus one")
     agent.thread("Two", "consensus two")
     library.add_conversation("c1", messages=[{"role": "user", "content": "consensus three"}])
     everything = ["consensus one", "consensus three", "consensus two"]
-    assert found(agent, "consensus") == found(agent, "consensus", thread_id="") == everything
-    assert found(agent, "consensus", thread_id=first) == ["consensus one"]
-    assert search(agent, "consensus", thread_id="nobody") == {**NOTHING, "query": "consensus"}
+    assert contents(agent, "consensus") == contents(agent, "consensus", thread_id="") == everything
+    assert contents(agent, "consensus", thread_id=first) == ["consensus one"]
+    assert search(agent, "consensus", thread_id="nobody") == {**NO_RESULTS, "query": "consensus"}
 
 
 @proves("C2-38")
-def test_the_syntax_of_the_page_works(agent: Caller, library: Library) -> None:
+@pytest.mark.every_state
+def test_the_documented_syntax_works(agent: Caller, library: Library) -> None:
     agent.thread(
         "t", "angular signals", "signals of an Angular app", "performance tests", "performing well"
     )
-    for query, contents in (
+    for query, matches in (
         ("ANGULAR", ["angular signals", "signals of an Angular app"]),
         ('"angular signals"', ["angular signals"]),
         ("perform*", ["performance tests", "performing well"]),
@@ -172,10 +184,11 @@ def test_the_syntax_of_the_page_works(agent: Caller, library: Library) -> None:
         ),
         ("content:well", ["performing well"]),
     ):
-        assert found(agent, query) == contents, query
+        assert contents(agent, query) == matches, query
 
 
 @proves("C2-39")
+@pytest.mark.every_state
 def test_snippets_are_short_marked_and_escaped(agent: Caller) -> None:
     words = " ".join(f"w{n}" for n in range(40))
     agent.thread("t", f"{words} <img src=x onerror=alert(1)> brown & <mark>fake</mark> {words}")
@@ -187,15 +200,16 @@ def test_snippets_are_short_marked_and_escaped(agent: Caller) -> None:
 
 
 @proves("C2-40")
+@pytest.mark.every_state
 def test_a_human_only_message_is_counted_and_masked(agent: Caller, person: Caller) -> None:
-    id_ = agent.thread("t", "the launch is public")
-    for given in (
+    thread_id = agent.thread("t", "the launch is public")
+    for mark in (
         {"human_only": True},
         {"metadata": {"visibility": "human_only"}},
         {"metadata": {"audience": "human"}},
     ):
         person.answer(
-            "msg_post", thread_id=id_, author="boss", content="the launch is quagga", **given
+            "msg_post", thread_id=thread_id, author="boss", content="the launch is quagga", **mark
         )
     page = search(agent, "launch")
     assert page["total"] == 4
@@ -210,14 +224,15 @@ def test_a_human_only_message_is_counted_and_masked(agent: Caller, person: Calle
 
 
 @proves("C2-41")
-def test_with_the_setting_hide_nothing_tells_of_it(
+@pytest.mark.every_state
+def test_with_the_setting_hide_a_human_only_message_cannot_be_guessed(
     agent: Caller, person: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
-    id_ = agent.thread("t", "the launch is public")
-    for given in ({"human_only": True}, {"metadata": {"audience": " HUMAN "}}):
+    thread_id = agent.thread("t", "the launch is public")
+    for mark in ({"human_only": True}, {"metadata": {"audience": " HUMAN "}}):
         person.answer(
-            "msg_post", thread_id=id_, author="boss", content="the launch is quagga", **given
+            "msg_post", thread_id=thread_id, author="boss", content="the launch is quagga", **mark
         )
     library.add_conversation(
         "c1",
@@ -229,36 +244,38 @@ def test_with_the_setting_hide_nothing_tells_of_it(
             ),
         ],
     )
-    for _ in range(2):
-        page = search(agent, "launch")
-        assert (page["total"], len(page["results"])) == (206, 50)
-        assert all("launch" in result["snippet"] for result in page["results"])
-        assert len(search(agent, "launch", limit=200)["results"]) == 200
-        assert (
-            search(agent, "launch NOT quagga")["total"]
-            == search(agent, "launch OR quagga")["total"]
-            == 206
-        )
-        assert search(agent, "quagga") == {**NOTHING, "query": "quagga"}
-        assert search(person, "launch")["total"] == 413
-        library.index()  # what was sealed is found another way
+    page = search(agent, "launch")
+    assert (page["total"], len(page["results"])) == (206, 50)
+    assert all("launch" in result["snippet"] for result in page["results"])
+    assert len(search(agent, "launch", limit=200)["results"]) == 200
+    assert (
+        search(agent, "launch NOT quagga")["total"]
+        == search(agent, "launch OR quagga")["total"]
+        == 206
+    )
+    assert search(agent, "quagga") == {**NO_RESULTS, "query": "quagga"}
+    assert search(person, "launch")["total"] == 413
 
 
-# -- its neighbours --------------------------------------------------------------
+# -- other tools ----------------------------------------------------------------
 
 
 @proves("C2-42")
-def test_bus_connect_gives_the_id_of_a_thread(agent: Caller) -> None:
-    joined = agent.answer("bus_connect", thread_name="My Thread Topic", ide="Cursor", model="GPT-4")
-    assert joined["agent"]["name"] == "Cursor (GPT-4)"
-    assert joined["thread"]["created"] is True
-    id_ = joined["thread"]["thread_id"]
-    agent.answer("msg_post", thread_id=id_, author="Cursor (GPT-4)", content="deployment strategy")
-    (result,) = search(agent, "deployment strategy", thread_id=id_)["results"]
+def test_bus_connect_returns_the_thread_of_a_topic(agent: Caller) -> None:
+    connection = agent.answer(
+        "bus_connect", thread_name="My Thread Topic", ide="Cursor", model="GPT-4"
+    )
+    assert connection["agent"]["name"] == "Cursor (GPT-4)"
+    assert connection["thread"]["created"] is True
+    thread_id = connection["thread"]["thread_id"]
+    agent.answer(
+        "msg_post", thread_id=thread_id, author="Cursor (GPT-4)", content="deployment strategy"
+    )
+    (result,) = search(agent, "deployment strategy", thread_id=thread_id)["results"]
     assert (result["thread_topic"], result["author"]) == ("My Thread Topic", "Cursor (GPT-4)")
     again = agent.answer("bus_connect", thread_name="My Thread Topic")
     assert (again["thread"]["thread_id"], again["thread"]["created"], again["current_seq"]) == (
-        id_,
+        thread_id,
         False,
         1,
     )
@@ -266,43 +283,51 @@ def test_bus_connect_gives_the_id_of_a_thread(agent: Caller) -> None:
 
 
 @proves("C2-43")
-def test_msg_list_follows_the_same_rules_of_visibility(agent: Caller, person: Caller) -> None:
-    id_ = agent.thread("t", "public")
+def test_msg_list_follows_the_same_visibility_rules(agent: Caller, person: Caller) -> None:
+    thread_id = agent.thread("t", "public")
     person.answer(
         "msg_post",
-        thread_id=id_,
+        thread_id=thread_id,
         author="boss",
         content="quagga",
         human_only=True,
         metadata={"x": "quagga"},
     )
     assert [
-        message["content"] for message in agent.answer("msg_list", thread_id=id_)["messages"]
+        message["content"] for message in agent.answer("msg_list", thread_id=thread_id)["messages"]
     ] == ["public", MASK]
-    masked = agent.answer("msg_list", thread_id=id_, after_seq=1)["messages"][0]
+    masked = agent.answer("msg_list", thread_id=thread_id, after_seq=1)["messages"][0]
     assert masked["metadata"] == {"content_hidden": True, "content_hidden_reason": "human_only"}
     assert (
-        person.answer("msg_list", thread_id=id_, after_seq=1)["messages"][0]["content"] == "quagga"
+        person.answer("msg_list", thread_id=thread_id, after_seq=1)["messages"][0]["content"]
+        == "quagga"
     )
 
 
 @proves("C2-44")
-def test_msg_post_is_repeated_by_its_id_and_refused_where_others_wrote(agent: Caller) -> None:
-    id_ = agent.thread("t", "one")
-    given = {"thread_id": id_, "author": "a", "content": "two", "id": "mine"}
-    first = agent.answer("msg_post", **given)
-    assert (first, first["seq"]) == (agent.answer("msg_post", **given), 2)
-    refused = agent.error("msg_post", thread_id=id_, author="b", content="x", expected_last_seq=1)
+def test_msg_post_stores_an_id_once_and_fails_if_others_wrote(agent: Caller) -> None:
+    thread_id = agent.thread("t", "one")
+    message = {"thread_id": thread_id, "author": "a", "content": "two", "id": "mine"}
+    first = agent.answer("msg_post", **message)
+    assert (first, first["seq"]) == (agent.answer("msg_post", **message), 2)
+    refused = agent.error(
+        "msg_post", thread_id=thread_id, author="b", content="x", expected_last_seq=1
+    )
     assert [message["content"] for message in refused["new_messages"]] == ["two"]
     assert (
-        agent.answer("msg_post", thread_id=id_, author="b", content="x", expected_last_seq=2)["seq"]
+        agent.answer("msg_post", thread_id=thread_id, author="b", content="x", expected_last_seq=2)[
+            "seq"
+        ]
         == 3
     )
 
 
 @proves("C2-45")
-def test_msg_wait_gives_what_is_new_or_an_empty_list(agent: Caller) -> None:
-    id_ = agent.thread("t", "one", "two")
-    new = agent.answer("msg_wait", thread_id=id_, after_seq=1, timeout_seconds=60)
+def test_msg_wait_returns_new_messages_or_an_empty_list(agent: Caller) -> None:
+    thread_id = agent.thread("t", "one", "two")
+    new = agent.answer("msg_wait", thread_id=thread_id, after_seq=1, timeout_seconds=60)
     assert [message["content"] for message in new["messages"]] == ["two"]
-    assert agent.answer("msg_wait", thread_id=id_, after_seq=2, timeout_seconds=0)["messages"] == []
+    assert (
+        agent.answer("msg_wait", thread_id=thread_id, after_seq=2, timeout_seconds=0)["messages"]
+        == []
+    )

@@ -1,4 +1,4 @@
-"""Contract 2, message search on a bus of agents: every promise of the page, on every store."""
+"""The REST routes of the Bus (docs/contracts/bus.md)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 import pytest
 from clauses import proves
-from starlette.testclient import TestClient
+from rest_client import Client
+from slow_database import MESSAGES, slow_searches
 
-from recollect.errors import SearchTimeout
-from recollect.library import Library
 from recollect.model import MASK
+from recollect.serve.service import Service
 
-RESULT = {
+FIELDS = {
     "message_id",
     "thread_id",
     "thread_topic",
@@ -29,24 +29,25 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00")
 
 
 def thread(
-    client: TestClient, topic: str, *contents: str, author: str = "cursor-agent", **more: Any
+    client: Client, topic: str, *contents: str, author: str = "cursor-agent", **more: Any
 ) -> str:
-    id_: str = client.post("/api/threads", json={"topic": topic}).json()["id"]
+    thread_id: str = client.post("/api/threads", json={"topic": topic}).json()["id"]
     for content in contents:
-        posted = post(client, id_, author=author, content=content, **more)
+        posted = post(client, thread_id, author=author, content=content, **more)
         assert posted.status_code == 201, posted.text
-    return id_
+    return thread_id
 
 
-def post(client: TestClient, thread_id: str, **message: Any) -> Any:
+def post(client: Client, thread_id: str, **message: Any) -> Any:
     return client.post(f"/api/threads/{quote(thread_id, safe='')}/messages", json=message)
 
 
-def search(client: TestClient, q: str, **parameters: Any) -> dict[str, Any]:
+def search(client: Client, q: str, **parameters: Any) -> dict[str, Any]:
+    client.settle()
     answer = client.get("/api/search", params={"q": q, **parameters})
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    page: dict[str, Any] = answer.json()
+    return page
 
 
 def plain(snippet: str) -> str:
@@ -54,7 +55,8 @@ def plain(snippet: str) -> str:
     return unescape(re.sub("</?mark>", "", snippet))
 
 
-def found(client: TestClient, q: str, **parameters: Any) -> list[str]:
+def contents(client: Client, q: str, **parameters: Any) -> list[str]:
+    """The snippets of the results without marks, in alphabetical order."""
     return sorted(plain(r["snippet"]) for r in search(client, q, **parameters)["results"])
 
 
@@ -63,27 +65,28 @@ def found(client: TestClient, q: str, **parameters: Any) -> list[str]:
 
 @proves("C2-01")
 @pytest.mark.parametrize(
-    "asked", [{}, {"q": ""}, {"q": "  \t\n "}, {"limit": 5}, {"thread_id": "x"}]
+    "parameters", [{}, {"q": ""}, {"q": "  \t\n "}, {"limit": 5}, {"thread_id": "x"}]
 )
-def test_a_query_is_required(client: TestClient, asked: dict[str, Any]) -> None:
-    answer = client.get("/api/search", params=asked)
+def test_a_query_is_required(client: Client, parameters: dict[str, Any]) -> None:
+    answer = client.get("/api/search", params=parameters)
     assert answer.status_code == 400
     assert answer.json()["detail"] == "Query parameter 'q' must not be empty"
 
 
-@pytest.mark.both_stores
 @proves("C2-02")
-def test_every_thread_is_searched_or_one(client: TestClient) -> None:
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_all_threads_are_searched_or_just_one(client: Client) -> None:
     first = thread(client, "One", "consensus one")
     thread(client, "Two", "consensus two")
     client.post(
         "/conversations",
         json={"id": "c1", "messages": [{"role": "user", "content": "consensus three"}]},
     )
-    assert found(client, "consensus") == ["consensus one", "consensus three", "consensus two"]
-    assert found(client, "consensus", thread_id=first) == ["consensus one"]
-    assert found(client, "consensus", thread_id="c1") == ["consensus three"]
-    assert found(client, "consensus", thread_id="") == [
+    assert contents(client, "consensus") == ["consensus one", "consensus three", "consensus two"]
+    assert contents(client, "consensus", thread_id=first) == ["consensus one"]
+    assert contents(client, "consensus", thread_id="c1") == ["consensus three"]
+    assert contents(client, "consensus", thread_id="") == [
         "consensus one",
         "consensus three",
         "consensus two",
@@ -96,10 +99,11 @@ def test_every_thread_is_searched_or_one(client: TestClient) -> None:
 
 
 @proves("C2-03", "C2-05")
-def test_the_limit_is_clamped_and_the_total_is_true(client: TestClient) -> None:
+@pytest.mark.every_state
+def test_the_limit_is_clamped_and_the_total_is_true(client: Client) -> None:
     messages = [{"role": "user", "content": f"performance {n}"} for n in range(205)]
     client.post("/conversations", json={"id": "c1", "messages": messages})
-    for asked, given in (
+    for limit, count in (
         (None, 50),
         (5, 5),
         (0, 1),
@@ -108,22 +112,22 @@ def test_the_limit_is_clamped_and_the_total_is_true(client: TestClient) -> None:
         (201, 200),
         (10**30, 200),
     ):
-        page = search(client, "performance", **({} if asked is None else {"limit": asked}))
-        assert (len(page["results"]), page["total"]) == (given, 205), asked
-    for wrong in ("x", "", "1.5", "NaN"):
+        page = search(client, "performance", **({} if limit is None else {"limit": limit}))
+        assert (len(page["results"]), page["total"]) == (count, 205), limit
+    for invalid in ("x", "", "1.5", "NaN"):
         assert (
-            client.get("/api/search", params={"q": "performance", "limit": wrong}).status_code
+            client.get("/api/search", params={"q": "performance", "limit": invalid}).status_code
             == 400
         )
 
 
-@pytest.mark.both_stores
 @proves("C2-04", "C2-07")
-def test_the_answer_has_the_shape_of_the_page(client: TestClient) -> None:
-    id_ = thread(client, "My Thread Topic", "nothing here")
+@pytest.mark.every_state
+def test_the_answer_has_the_documented_fields(client: Client) -> None:
+    thread_id = thread(client, "My Thread Topic", "nothing here")
     posted = post(
         client,
-        id_,
+        thread_id,
         author="cursor-agent-abc123",
         role="assistant",
         content="the quick brown fox jumps",
@@ -133,10 +137,10 @@ def test_the_answer_has_the_shape_of_the_page(client: TestClient) -> None:
     assert page.keys() == {"results", "total", "query"}
     assert (page["total"], page["query"]) == (1, "brown")
     (result,) = page["results"]
-    assert result.keys() == RESULT
+    assert result.keys() == FIELDS
     assert result == {
         "message_id": posted["msg_id"],
-        "thread_id": id_,
+        "thread_id": thread_id,
         "thread_topic": "My Thread Topic",
         "author": "cursor-agent-abc123",
         "seq": 2,
@@ -148,7 +152,7 @@ def test_the_answer_has_the_shape_of_the_page(client: TestClient) -> None:
 
 
 @proves("C2-04", "C2-07")
-def test_a_message_without_a_name_or_metadata_shows_its_role_and_null(client: TestClient) -> None:
+def test_a_message_without_author_or_metadata_has_its_role_and_null(client: Client) -> None:
     client.post(
         "/conversations", json={"id": "c1", "messages": [{"role": "assistant", "content": "brown"}]}
     )
@@ -157,7 +161,8 @@ def test_a_message_without_a_name_or_metadata_shows_its_role_and_null(client: Te
 
 
 @proves("C2-06")
-def test_the_best_match_comes_first(client: TestClient) -> None:
+@pytest.mark.every_state
+def test_the_best_match_comes_first(client: Client) -> None:
     thread(
         client,
         "T",
@@ -170,40 +175,56 @@ def test_the_best_match_comes_first(client: TestClient) -> None:
 
 
 @proves("C2-08")
-def test_a_search_that_takes_too_long_says_so(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
+def test_a_search_that_takes_too_long_is_stopped_and_the_next_one_works(
+    client: Client, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def slow(*_: object, **__: object) -> None:
-        raise SearchTimeout("The search took longer than a second.")
-
-    monkeypatch.setattr(Library, "exact", slow)
-    answer = client.get("/api/search?q=brown")
+    messages = [{"role": "user", "content": "a common word"} for _ in range(MESSAGES)]
+    client.post("/conversations", json={"id": "c1", "messages": messages})
+    with slow_searches(str(service.place), monkeypatch):
+        answer = client.get("/api/search?q=common")
     assert answer.status_code == 503
     assert answer.json()["detail"] == "Database operation timeout"
     assert answer.json()["error"]["code"] == "UNAVAILABLE"
     assert int(answer.headers["retry-after"]) > 0
+    assert search(client, "common")["total"] == MESSAGES
 
 
 @proves("C2-09")
-def test_a_message_is_found_at_once_and_not_after_it_was_deleted(client: TestClient) -> None:
-    id_ = thread(client, "T", "first")
+@pytest.mark.every_state
+def test_a_message_is_found_at_once_and_no_longer_after_it_is_deleted(client: Client) -> None:
+    thread_id = thread(client, "T", "first")
     for n in range(3):
-        post(client, id_, author="a", content=f"immediately {n}")
+        post(client, thread_id, author="a", content=f"immediately {n}")
         assert search(client, "immediately")["total"] == n + 1
-    client.delete(f"/api/threads/{id_}")
+    client.delete(f"/api/threads/{thread_id}")
     assert search(client, "immediately")["total"] == 0
 
 
 @proves("C2-10")
-def test_only_contents_are_searched(client: TestClient) -> None:
-    id_ = thread(client, "Zebra topic", "nothing", author="giraffe")
+@pytest.mark.every_state
+def test_only_content_is_searched(client: Client) -> None:
+    thread_id = thread(client, "Zebra topic", "nothing", author="giraffe")
     post(
-        client, id_, id="okapi", author="lion", content="nothing either", metadata={"note": "tapir"}
+        client,
+        thread_id,
+        id="okapi",
+        author="lion",
+        content="nothing either",
+        metadata={"note": "tapir"},
     )
-    for word in ("zebra", "topic", "giraffe", "okapi", "lion", "tapir", "user", id_.split("-")[0]):
+    for word in (
+        "zebra",
+        "topic",
+        "giraffe",
+        "okapi",
+        "lion",
+        "tapir",
+        "user",
+        thread_id.split("-")[0],
+    ):
         assert search(client, word)["total"] == 0, word
     assert search(client, "nothing")["total"] == 2
-    assert found(client, "zebra OR nothing") == ["nothing", "nothing either"]
+    assert contents(client, "zebra OR nothing") == ["nothing", "nothing either"]
     assert search(client, "nothing NOT zebra")["total"] == 2
 
 
@@ -221,17 +242,18 @@ SENTENCES = (
 
 
 @pytest.fixture
-def sentences(client: TestClient) -> TestClient:
+def sentences(client: Client) -> Client:
     thread(client, "T", *SENTENCES)
     return client
 
 
-def expect(client: TestClient, q: str, *numbers: int) -> None:
-    assert found(client, q) == sorted(SENTENCES[n] for n in numbers), q
+def assert_matches(client: Client, q: str, *numbers: int) -> None:
+    assert contents(client, q) == sorted(SENTENCES[n] for n in numbers), q
 
 
 @proves("C2-11", "C2-12", "C2-13", "C2-14", "C2-15", "C2-16")
-def test_expressions_mean_what_the_page_says(sentences: TestClient) -> None:
+@pytest.mark.every_state
+def test_expressions_match_as_documented(sentences: Client) -> None:
     for q, numbers in {
         "angular": (0, 1),
         "angular signals": (0, 1),
@@ -261,10 +283,11 @@ def test_expressions_mean_what_the_page_says(sentences: TestClient) -> None:
         "NEAR(angular fast, 5)": (0,),
         "angular + signals": (0,),
     }.items():
-        expect(sentences, q, *numbers)
+        assert_matches(sentences, q, *numbers)
 
 
 @proves("C2-16")
+@pytest.mark.every_state
 @pytest.mark.parametrize(
     ("content", "q"),
     [
@@ -277,10 +300,10 @@ def test_expressions_mean_what_the_page_says(sentences: TestClient) -> None:
     ],
 )
 def test_words_end_at_space_and_punctuation_in_any_alphabet(
-    client: TestClient, content: str, q: str
+    client: Client, content: str, q: str
 ) -> None:
     thread(client, "T", "something else", content)
-    assert found(client, q) == [content]
+    assert contents(client, q) == [content]
 
 
 MALFORMED = [
@@ -312,7 +335,8 @@ MALFORMED = [
 
 
 @proves("C2-17")
-def test_a_malformed_expression_finds_nothing_and_says_why(sentences: TestClient) -> None:
+@pytest.mark.every_state
+def test_a_malformed_expression_matches_nothing_and_warns(sentences: Client) -> None:
     for q in MALFORMED:
         page = search(sentences, q)
         assert (page["results"], page["total"], page["query"]) == ([], 0, q.strip()), q
@@ -324,7 +348,8 @@ def test_a_malformed_expression_finds_nothing_and_says_why(sentences: TestClient
 
 
 @proves("C2-18", "C2-19", "C2-20")
-def test_a_snippet_shows_twenty_words_around_what_matched(client: TestClient) -> None:
+@pytest.mark.every_state
+def test_a_snippet_has_at_most_twenty_words_around_the_match(client: Client) -> None:
     before, after = (" ".join(f"{side}{n}" for n in range(40)) for side in ("b", "a"))
     for content, cut in (
         (f"{before} needle {after}", (True, True)),
@@ -332,8 +357,8 @@ def test_a_snippet_shows_twenty_words_around_what_matched(client: TestClient) ->
         (f"{before} needle", (True, False)),
         ("a needle in a haystack", (False, False)),
     ):
-        id_ = thread(client, f"cut at {cut}", content)
-        (result,) = search(client, "needle", thread_id=id_)["results"]
+        thread_id = thread(client, f"cut at {cut}", content)
+        (result,) = search(client, "needle", thread_id=thread_id)["results"]
         snippet = result["snippet"]
         assert (snippet.startswith("…"), snippet.endswith("…")) == cut
         assert "<mark>needle</mark>" in snippet
@@ -343,7 +368,8 @@ def test_a_snippet_shows_twenty_words_around_what_matched(client: TestClient) ->
 
 
 @proves("C2-19")
-def test_every_word_that_matched_is_marked(client: TestClient) -> None:
+@pytest.mark.every_state
+def test_every_matching_word_is_marked(client: Client) -> None:
     thread(client, "T", "The brown Fox saw a brownish FOX")
     (result,) = search(client, "brown fox")["results"]
     assert (
@@ -353,7 +379,7 @@ def test_every_word_that_matched_is_marked(client: TestClient) -> None:
 
 
 @proves("C2-18")
-def test_a_long_message_has_a_short_snippet(client: TestClient) -> None:
+def test_a_long_message_has_a_short_snippet(client: Client) -> None:
     for content in (
         "x" * 300_000 + " needle",
         "needle " * 30_000,
@@ -382,10 +408,10 @@ EVIL = [
 
 
 @proves("C2-21")
-def test_no_markup_of_a_message_survives_in_a_snippet(client: TestClient) -> None:
+def test_no_markup_of_a_message_survives_in_a_snippet(client: Client) -> None:
     for n, content in enumerate(EVIL):
-        id_ = thread(client, f"<b>{n}</b>", content, author="<i>evil</i>")
-        (result,) = search(client, "needle", thread_id=id_)["results"]
+        thread_id = thread(client, f"<b>{n}</b>", content, author="<i>evil</i>")
+        (result,) = search(client, "needle", thread_id=thread_id)["results"]
         snippet = result["snippet"]
         assert snippet.count("<mark>needle</mark>") == 1
         assert not re.search("[<>\"']", snippet.replace("<mark>needle</mark>", ""))
@@ -397,32 +423,90 @@ def test_no_markup_of_a_message_survives_in_a_snippet(client: TestClient) -> Non
 
 MARKS: list[dict[str, Any]] = [
     {"human_only": True},
+    {"human_only": True, "metadata": {"visibility": "all", "audience": "everybody"}},
     {"metadata": {"visibility": "human_only"}},
-    {"metadata": {"visibility": "Human_Only"}},
+    {"metadata": {"visibility": " Human_Only "}},
     {"metadata": {"audience": "human"}},
-    {"metadata": {"audience": "HUMAN"}},
+    {"metadata": {"audience": "HUMAN\t", "visibility": "all"}},
 ]
 
 
 @proves("C2-22", "C2-23", "C2-24")
+@pytest.mark.every_state
 @pytest.mark.parametrize("mark", MARKS)
-def test_a_message_for_people_is_masked_for_agents(
-    client: TestClient, agent: TestClient, mark: dict[str, Any]
+def test_a_human_only_message_is_masked_for_agents(
+    client: Client, agent: Client, mark: dict[str, Any]
 ) -> None:
-    id_ = thread(client, "T", "a secret word", "a common word")
-    assert post(client, id_, author="boss", content="a secret raise", **mark).status_code == 201
-    assert found(client, "secret") == ["a secret raise", "a secret word"]
+    thread_id = thread(client, "T", "a secret word", "a common word")
+    assert (
+        post(client, thread_id, author="boss", content="a secret raise", **mark).status_code == 201
+    )
+    assert contents(client, "secret") == ["a secret raise", "a secret word"]
     page = search(agent, "secret")
     assert page["total"] == 2
     assert sorted(r["snippet"] for r in page["results"]) == [MASK, "a <mark>secret</mark> word"]
-    shown = agent.get(f"/api/threads/{id_}/messages").json()["messages"]
-    assert [(m["content"], m["human_only"]) for m in shown] == [
+    messages = agent.get(f"/api/threads/{thread_id}/messages").json()["messages"]
+    assert [(m["content"], m["human_only"]) for m in messages] == [
         ("a secret word", False),
         ("a common word", False),
         (MASK, True),
     ]
-    seen = client.get(f"/api/threads/{id_}/messages").json()["messages"]
-    assert [(m["content"], m["human_only"]) for m in seen][2] == ("a secret raise", True)
+    visible = client.get(f"/api/threads/{thread_id}/messages").json()["messages"]
+    assert [(m["content"], m["human_only"]) for m in visible][2] == ("a secret raise", True)
+
+
+@proves("C2-22", "C2-24")
+@pytest.mark.parametrize(
+    "mark",
+    [
+        {"visibility": "human_only"},
+        {"metadata": {"visibility": "HUMAN_ONLY"}},
+        {"metadata": {"audience": " Human"}},
+    ],
+)
+@pytest.mark.parametrize("saved_by", ["conversation", "message", "interaction", "restored"])
+def test_a_human_only_message_is_masked_on_every_route_whichever_saved_it(
+    client: Client, agent: Client, mark: dict[str, Any], saved_by: str
+) -> None:
+    message = {"id": "m1", "role": "user", "content": "a secret raise", **mark}
+    id_ = save(client, saved_by, message)
+    assert client.get(f"/conversations/{id_}").json()["messages"][0]["content"] == "a secret raise"
+    queries = {"q": "secret", "query": "secret"}
+    for method, path in (
+        ("GET", "/api/search"),
+        ("GET", "/api/v1/search"),
+        ("GET", "/conversations/search/messages"),
+        ("GET", f"/conversations/{id_}"),
+        ("GET", f"/api/threads/{id_}/messages"),
+        ("POST", f"/conversations/{id_}/export?format=json"),
+        ("POST", f"/conversations/{id_}/export?format=txt"),
+        ("POST", f"/conversations/{id_}/export?format=md"),
+    ):
+        parameters = queries if "search" in path else None
+        answer = agent.request(method, path, params=parameters)
+        assert answer.status_code == 200, (path, answer.text)
+        assert MASK in answer.text, path
+        assert "raise" not in answer.text, path
+
+
+def save(client: Client, interface: str, message: dict[str, Any]) -> str:
+    """Save a conversation with one message through one of the routes; its id."""
+    title = {"title": "A title"}
+    if interface == "message":
+        client.post("/conversations", json={"id": "c1", **title})
+        answer = client.post("/conversations/c1/messages", json=message)
+    elif interface == "interaction":
+        body = {"session_id": "c1", "messages": [message], **title}
+        answer = client.post("/conversations/messages", json=body)
+    else:
+        answer = client.post("/conversations", json={"id": "c1", "messages": [message], **title})
+    assert answer.status_code == 201, answer.text
+    if interface == "restored":
+        deleted = client.delete("/conversations/c1", params={"undo": True}).json()
+        answer = client.post("/conversations/restore", json=deleted["conversation"])
+        assert answer.status_code == 201, answer.text
+    id_: str = client.get("/conversations").json()["conversations"][0]["id"]
+    return id_
 
 
 @proves("C2-22")
@@ -435,22 +519,25 @@ def test_a_message_for_people_is_masked_for_agents(
         {"metadata": {"audience": "humans"}},
         {"metadata": {"audience": ["human"]}},
         {"metadata": {"visibility": None}},
+        {"metadata": {"visibility": "human"}},
+        {"metadata": {"audience": "human_only"}},
+        {"metadata": {"note": {"audience": "human"}}},
     ],
 )
-def test_other_messages_are_for_everybody(
-    client: TestClient, agent: TestClient, mark: dict[str, Any]
+def test_other_messages_are_visible_to_everybody(
+    client: Client, agent: Client, mark: dict[str, Any]
 ) -> None:
-    id_ = thread(client, "T")
-    post(client, id_, author="boss", content="an open word", **mark)
-    assert found(agent, "open") == ["an open word"]
+    thread_id = thread(client, "T")
+    post(client, thread_id, author="boss", content="an open word", **mark)
+    assert contents(agent, "open") == ["an open word"]
 
 
 @proves("C2-25")
-def test_an_agent_sees_only_some_metadata_of_a_message_for_people(
-    client: TestClient, agent: TestClient
+def test_an_agent_sees_only_some_metadata_of_a_human_only_message(
+    client: Client, agent: Client
 ) -> None:
-    id_ = thread(client, "T")
-    told = {
+    thread_id = thread(client, "T")
+    public = {
         "visibility": "human_only",
         "audience": "human",
         "ui_type": "card",
@@ -461,14 +548,16 @@ def test_an_agent_sees_only_some_metadata_of_a_message_for_people(
     }
     post(
         client,
-        id_,
+        thread_id,
         author="boss",
         content="hush",
-        metadata={**told, "salary": 5, "reason": "secret"},
+        metadata={**public, "salary": 5, "reason": "secret"},
     )
-    hidden = told | {"content_hidden": True, "content_hidden_reason": "human_only"}
+    hidden = public | {"content_hidden": True, "content_hidden_reason": "human_only"}
     assert search(agent, "hush")["results"][0]["metadata"] == hidden
-    assert agent.get(f"/api/threads/{id_}/messages").json()["messages"][0]["metadata"] == hidden
+    assert (
+        agent.get(f"/api/threads/{thread_id}/messages").json()["messages"][0]["metadata"] == hidden
+    )
     assert search(client, "hush")["results"][0]["metadata"]["salary"] == 5
 
 
@@ -476,13 +565,13 @@ def test_an_agent_sees_only_some_metadata_of_a_message_for_people(
 
 
 @proves("C2-26")
-def test_a_thread_is_known_by_its_topic(client: TestClient) -> None:
-    made = client.post(
+def test_a_thread_is_opened_by_its_topic(client: Client) -> None:
+    response = client.post(
         "/api/threads", json={"topic": "Release 1.0", "metadata": {"status": "review"}}
     )
-    assert made.status_code == 201
-    shown = made.json()
-    assert shown.keys() == {
+    assert response.status_code == 201
+    messages = response.json()
+    assert messages.keys() == {
         "id",
         "thread_id",
         "topic",
@@ -493,12 +582,16 @@ def test_a_thread_is_known_by_its_topic(client: TestClient) -> None:
         "last_seq",
         "metadata",
     }
-    assert shown["id"] == shown["thread_id"]
-    assert (shown["topic"], shown["status"], shown["last_seq"]) == ("Release 1.0", "review", 0)
+    assert messages["id"] == messages["thread_id"]
+    assert (messages["topic"], messages["status"], messages["last_seq"]) == (
+        "Release 1.0",
+        "review",
+        0,
+    )
     again = client.post("/api/threads", json={"topic": "Release 1.0"})
-    assert (again.status_code, again.json()) == (200, shown)
+    assert (again.status_code, again.json()) == (200, messages)
     assert client.post("/api/threads", json={"topic": "release 1.0"}).status_code == 201
-    for wrong in (
+    for invalid in (
         {},
         {"topic": ""},
         {"topic": "   "},
@@ -506,11 +599,11 @@ def test_a_thread_is_known_by_its_topic(client: TestClient) -> None:
         {"topic": "x" * 501},
         {"topic": "x", "user": "y"},
     ):
-        assert client.post("/api/threads", json=wrong).status_code == 400
+        assert client.post("/api/threads", json=invalid).status_code == 400
 
 
 @proves("C2-27")
-def test_threads_are_listed_with_a_true_total(client: TestClient) -> None:
+def test_threads_are_listed_with_a_true_total(client: Client) -> None:
     client.post("/conversations", json={"id": "c1", "title": "A chat"})
     ids = [thread(client, f"Topic {n}", "hello", "again") for n in range(3)]
     page = client.get("/api/threads", params={"limit": 2}).json()
@@ -528,36 +621,39 @@ def test_threads_are_listed_with_a_true_total(client: TestClient) -> None:
 
 
 @proves("C2-28")
-def test_a_thread_can_be_read_and_deleted(client: TestClient) -> None:
-    id_ = thread(client, "T", "hello")
-    shown = client.get(f"/api/threads/{id_}").json()
-    assert (shown["topic"], shown["message_count"], shown["last_seq"]) == ("T", 1, 1)
-    assert client.get(f"/conversations/{id_}").json()["messages"][0]["content"] == "hello"
-    assert client.delete(f"/api/threads/{id_}").json() == {"success": True, "thread_id": id_}
+def test_a_thread_can_be_read_and_deleted(client: Client) -> None:
+    thread_id = thread(client, "T", "hello")
+    messages = client.get(f"/api/threads/{thread_id}").json()
+    assert (messages["topic"], messages["message_count"], messages["last_seq"]) == ("T", 1, 1)
+    assert client.get(f"/conversations/{thread_id}").json()["messages"][0]["content"] == "hello"
+    assert client.delete(f"/api/threads/{thread_id}").json() == {
+        "success": True,
+        "thread_id": thread_id,
+    }
     for answer in (
-        client.get(f"/api/threads/{id_}"),
-        client.delete(f"/api/threads/{id_}"),
-        client.get(f"/api/threads/{id_}/messages"),
-        post(client, id_, author="a", content="x"),
+        client.get(f"/api/threads/{thread_id}"),
+        client.delete(f"/api/threads/{thread_id}"),
+        client.get(f"/api/threads/{thread_id}/messages"),
+        post(client, thread_id, author="a", content="x"),
     ):
         assert (answer.status_code, answer.json()["detail"]) == (404, "Thread not found")
     assert client.get("/api/threads").json()["total"] == 0
 
 
 @proves("C2-29")
-def test_posting_gives_the_place_in_the_thread(client: TestClient) -> None:
-    id_, other = thread(client, "T"), thread(client, "Other", "noise")
+def test_posting_returns_the_number_in_the_thread(client: Client) -> None:
+    thread_id, other = thread(client, "T"), thread(client, "Other", "noise")
     for n in range(1, 4):
-        posted = post(client, id_, author="a", content=f"message {n}")
+        posted = post(client, thread_id, author="a", content=f"message {n}")
         assert posted.status_code == 201
         assert posted.json().keys() == {"msg_id", "thread_id", "seq", "created_at"}
-        assert (posted.json()["thread_id"], posted.json()["seq"]) == (id_, n)
+        assert (posted.json()["thread_id"], posted.json()["seq"]) == (thread_id, n)
     assert post(client, other, author="a", content="x").json()["seq"] == 2
 
 
 @proves("C2-29")
-def test_a_message_posted_again_is_stored_once(client: TestClient) -> None:
-    id_ = thread(client, "T", "before")
+def test_a_message_posted_again_is_stored_once(client: Client) -> None:
+    thread_id = thread(client, "T", "before")
     message = {
         "id": "m1",
         "author": "a",
@@ -565,20 +661,20 @@ def test_a_message_posted_again_is_stored_once(client: TestClient) -> None:
         "metadata": {"x": 1},
         "reply_to": "m0",
     }
-    first = post(client, id_, **message)
-    post(client, id_, author="b", content="between")
-    again = post(client, id_, **message)
+    first = post(client, thread_id, **message)
+    post(client, thread_id, author="b", content="between")
+    again = post(client, thread_id, **message)
     assert (first.status_code, again.status_code) == (201, 200)
     assert first.json() == again.json()
-    assert post(client, id_, **(message | {"content": "else"})).status_code == 409
-    shown = client.get(f"/api/threads/{id_}/messages").json()["messages"]
-    assert [m["content"] for m in shown] == ["before", "hello", "between"]
-    assert shown[1]["metadata"] == {"x": 1, "reply_to": "m0"}
+    assert post(client, thread_id, **(message | {"content": "else"})).status_code == 409
+    messages = client.get(f"/api/threads/{thread_id}/messages").json()["messages"]
+    assert [m["content"] for m in messages] == ["before", "hello", "between"]
+    assert messages[1]["metadata"] == {"x": 1, "reply_to": "m0"}
 
 
 @proves("C2-29")
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         {},
         {"author": "a"},
@@ -591,33 +687,33 @@ def test_a_message_posted_again_is_stored_once(client: TestClient) -> None:
         {"author": "a", "content": "x", "metadata": []},
     ],
 )
-def test_what_is_no_message_is_refused(client: TestClient, wrong: dict[str, Any]) -> None:
-    id_ = thread(client, "T")
-    assert post(client, id_, **wrong).status_code == 400
-    assert client.get(f"/api/threads/{id_}").json()["last_seq"] == 0
+def test_an_invalid_message_is_refused(client: Client, invalid: dict[str, Any]) -> None:
+    thread_id = thread(client, "T")
+    assert post(client, thread_id, **invalid).status_code == 400
+    assert client.get(f"/api/threads/{thread_id}").json()["last_seq"] == 0
 
 
 @proves("C2-30")
-def test_messages_are_read_in_order_after_a_seq(client: TestClient) -> None:
-    id_ = thread(client, "T", *(f"message {n}" for n in range(1, 6)))
+def test_messages_are_read_in_order_after_a_seq(client: Client) -> None:
+    thread_id = thread(client, "T", *(f"message {n}" for n in range(1, 6)))
 
-    def read(**asked: Any) -> tuple[list[int], int, bool]:
-        page = client.get(f"/api/threads/{id_}/messages", params=asked).json()
+    def read_page(**parameters: Any) -> tuple[list[int], int, bool]:
+        page = client.get(f"/api/threads/{thread_id}/messages", params=parameters).json()
         assert page.keys() == {"messages", "current_seq", "has_more"}
         assert all(m["content"] == f"message {m['seq']}" for m in page["messages"])
         return [m["seq"] for m in page["messages"]], page["current_seq"], page["has_more"]
 
-    assert read() == ([1, 2, 3, 4, 5], 5, False)
-    assert read(limit=2) == ([1, 2], 5, True)
-    assert read(after_seq=2, limit=2) == ([3, 4], 5, True)
-    assert read(after_seq=4) == ([5], 5, False)
-    assert read(after_seq=5) == ([], 5, False)
-    assert read(after_seq=10**30) == ([], 5, False)
-    assert read(after_seq=-3, limit=0) == ([1], 5, True)
-    shown = client.get(f"/api/threads/{id_}/messages").json()["messages"][0]
-    assert shown | {"id": "", "created_at": ""} == {
+    assert read_page() == ([1, 2, 3, 4, 5], 5, False)
+    assert read_page(limit=2) == ([1, 2], 5, True)
+    assert read_page(after_seq=2, limit=2) == ([3, 4], 5, True)
+    assert read_page(after_seq=4) == ([5], 5, False)
+    assert read_page(after_seq=5) == ([], 5, False)
+    assert read_page(after_seq=10**30) == ([], 5, False)
+    assert read_page(after_seq=-3, limit=0) == ([1], 5, True)
+    messages = client.get(f"/api/threads/{thread_id}/messages").json()["messages"][0]
+    assert messages | {"id": "", "created_at": ""} == {
         "id": "",
-        "thread_id": id_,
+        "thread_id": thread_id,
         "author": "cursor-agent",
         "role": "user",
         "content": "message 1",
@@ -626,11 +722,11 @@ def test_messages_are_read_in_order_after_a_seq(client: TestClient) -> None:
         "metadata": None,
         "human_only": False,
     }
-    assert client.get(f"/api/threads/{id_}/messages?after_seq=x").status_code == 400
+    assert client.get(f"/api/threads/{thread_id}/messages?after_seq=x").status_code == 400
 
 
 @proves("C2-30")
-def test_a_hundred_messages_are_read_unless_told_otherwise(client: TestClient) -> None:
+def test_a_hundred_messages_are_read_by_default(client: Client) -> None:
     messages = [{"role": "user", "content": f"message {n}"} for n in range(250)]
     client.post("/conversations", json={"id": "a/b", "messages": messages})
     page = client.get("/api/threads/a%2Fb/messages").json()

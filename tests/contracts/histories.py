@@ -1,4 +1,4 @@
-"""The tool as a client calls it, and conversations in every kind of source that it reads."""
+"""`conversation_search` as a client calls it, and conversations in every data source it reads."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import databases
 from databases import Message
+from states import settle
 
 import recollect
 from recollect.serve.mcp.catalog import Catalog
@@ -15,11 +16,11 @@ from recollect.serve.mcp.context import LocalLibrary
 from recollect.serve.mcp.protocol import Dispatcher
 
 SEPARATOR = "\n\n---\n\n"
-NOTHING = "No matching messages."
+NO_MATCH = "No matching messages."
 
 
 class Tool:
-    """`conversation_search` as a client calls it, by default where the settings say that libraries are."""
+    """The tool as a client calls it. By default it searches where the settings say."""
 
     def __init__(
         self, home: Path | str | None = None, user: str | None = None, **options: Any
@@ -38,6 +39,7 @@ class Tool:
         return self.request("tools/call", name="conversation_search", arguments=arguments)["result"]
 
     def search(self, **arguments: Any) -> str:
+        """The text of an answer that is not an error."""
         result = self.call(**arguments)
         assert result["isError"] is False, result
         text: str = result["content"][0]["text"]
@@ -45,10 +47,10 @@ class Tool:
 
     def blocks(self, **arguments: Any) -> list[str]:
         text = self.search(**arguments)
-        return [] if text == NOTHING else text.split(SEPARATOR)
+        return [] if text == NO_MATCH else text.split(SEPARATOR)
 
-    def found(self, **arguments: Any) -> list[str]:
-        """What is said in the messages found, without their first lines."""
+    def contents(self, **arguments: Any) -> list[str]:
+        """The messages of an answer, without their headers."""
         return [block.split("\n", 1)[1] for block in self.blocks(**arguments)]
 
     def error(self, **arguments: Any) -> str:
@@ -59,12 +61,13 @@ class Tool:
         return text
 
 
-class World:
-    """Conversations in one kind of source."""
+class History:
+    """Conversations in one kind of data source: the library, or a ChatGPT Browser database."""
 
     def __init__(self, kind: str, file: Path) -> None:
         self.kind = kind
         self._file = file
+        self._library: recollect.Library | None = None
         if kind in databases.SHAPES:
             databases.create(file, kind)
 
@@ -72,13 +75,19 @@ class World:
         if self.kind in databases.SHAPES:
             databases.add(self._file, self.kind, id, title, [*messages])
             return
-        given = [{"role": m.role, "content": m.content, "created_at": m.at} for m in messages]
-        with recollect.open() as library:
-            library.add_conversation(id=id, title=title, messages=given)
+        if self._library is None:
+            self._library = recollect.open()
+        rows = [{"role": m.role, "content": m.content, "created_at": m.at} for m in messages]
+        self._library.add_conversation(id=id, title=title, messages=rows)
+        settle(self._library)
+
+    def close(self) -> None:
+        if self._library is not None:
+            self._library.close()
 
 
-def said(*contents: str) -> list[Message]:
-    """Messages of a user, a minute apart."""
+def user_messages(*contents: str) -> list[Message]:
+    """Messages of a user, one minute apart."""
     return [
         Message("user", content, f"2025-02-10T14:{n:02}:00+00:00")
         for n, content in enumerate(contents)

@@ -1,4 +1,4 @@
-"""Contract 0, `conversation_search`: the tool and its parameters, on the library and on foreign databases."""
+"""Conversation search: the tool and its parameters (docs/contracts/conversation-search.md)."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ import databases
 import pytest
 from clauses import proves
 from databases import Message
-from worlds import NOTHING, Tool, World, said
+from histories import NO_MATCH, History, Tool, user_messages
 
 # -- the tool --------------------------------------------------------------
 
 
-def listed(tool: Tool) -> dict[str, Any]:
+def definition(tool: Tool) -> dict[str, Any]:
     (only,) = tool.request("tools/list")["result"]["tools"]
     result: dict[str, Any] = only
     return result
 
 
 @proves("C0-01", "C0-02", "C0-03")
-def test_the_tool_is_listed_with_the_words_of_the_contract(tool: Tool) -> None:
-    shown = listed(tool)
-    assert shown["name"] == "conversation_search"
-    assert shown["description"] == (
+def test_the_tool_has_the_name_and_description_of_the_contract(tool: Tool) -> None:
+    listed = definition(tool)
+    assert listed["name"] == "conversation_search"
+    assert listed["description"] == (
         "Search prior conversation history (canonical ChatGPT export). Hybrid-style: text match on content and titles. "
         "Optional filters: roles (user/assistant/tool), start_date and end_date (ISO 8601 inclusive). Returns matching "
         "messages with timestamps and content."
     )
-    assert shown["annotations"]["readOnlyHint"] is True
+    assert listed["annotations"]["readOnlyHint"] is True
 
 
 @proves("C0-04", "C0-09", "C0-15", "C0-17", "C0-44")
-def test_the_schema_is_that_of_the_contract(tool: Tool) -> None:
-    schema = listed(tool)["inputSchema"]
+def test_the_schema_has_the_parameters_of_the_contract(tool: Tool) -> None:
+    schema = definition(tool)["inputSchema"]
     types = {
         name: {k: v for k, v in rule.items() if k != "description"}
         for name, rule in schema["properties"].items()
@@ -55,9 +55,9 @@ def test_the_schema_is_that_of_the_contract(tool: Tool) -> None:
 
 
 @proves("C0-45")
-def test_the_tool_can_stand_beside_the_one_of_letta_under_another_name(place: str) -> None:
+def test_the_tool_can_have_another_name_next_to_lettas_own(place: str) -> None:
     renamed = Tool(place, rename={"conversation_search": "history_search"}, prefix="chatgpt_")
-    assert listed(renamed)["name"] == "chatgpt_history_search"
+    assert definition(renamed)["name"] == "chatgpt_history_search"
     answer = renamed.request("tools/call", name="chatgpt_history_search", arguments={})
     assert answer["result"]["content"][0]["text"].startswith("Database not found:")
     assert (
@@ -70,42 +70,45 @@ def test_the_tool_can_stand_beside_the_one_of_letta_under_another_name(place: st
 
 
 @proves("C0-04", "C0-18")
+@pytest.mark.every_state
 @pytest.mark.parametrize("nothing", [None, "", "absent"])
-def test_what_is_left_out_null_or_empty_does_not_filter(
-    world: World, tool: Tool, nothing: str | None
+def test_missing_null_and_empty_parameters_do_not_filter(
+    history: History, tool: Tool, nothing: str | None
 ) -> None:
-    world.add("Fruit", *said("an apple", "a pear"))
+    history.add("Fruit", *user_messages("an apple", "a pear"))
     names = ("query", "roles", "start_date", "end_date", "limit")
-    assert tool.found(**{} if nothing == "absent" else dict.fromkeys(names, nothing)) == [
+    assert tool.contents(**{} if nothing == "absent" else dict.fromkeys(names, nothing)) == [
         "a pear",
         "an apple",
     ]
 
 
 @proves("C0-04")
-def test_arguments_themselves_may_be_left_out(world: World, tool: Tool) -> None:
-    world.add("Fruit", *said("an apple"))
+def test_arguments_are_optional(history: History, tool: Tool) -> None:
+    history.add("Fruit", *user_messages("an apple"))
     result = tool.request("tools/call", name="conversation_search")["result"]
     assert "an apple" in result["content"][0]["text"]
 
 
-@pytest.mark.both_stores
 @proves("C0-05")
-def test_a_query_finds_messages_that_contain_it(world: World, tool: Tool) -> None:
-    world.add("Fruit", *said("an apple", "a pear", "a pineapple"))
-    assert tool.found(query="apple") == ["a pineapple", "an apple"]
-    assert tool.found(query="  pear  ") == ["a pear"]
+@pytest.mark.every_state
+def test_a_query_finds_messages_that_contain_it(history: History, tool: Tool) -> None:
+    history.add("Fruit", *user_messages("an apple", "a pear", "a pineapple"))
+    assert tool.contents(query="apple") == ["a pineapple", "an apple"]
+    assert tool.contents(query="  pear  ") == ["a pear"]
 
 
 @proves("C0-06")
-def test_a_title_that_matches_returns_the_whole_conversation(world: World, tool: Tool) -> None:
-    world.add("Rust lifetimes", *said("how long?", "as long as needed"), id="c1")
-    world.add("Dinner", *said("soup"), id="c2")
-    assert tool.found(query="LIFETIMES") == ["as long as needed", "how long?"]
-    assert tool.found(query="lifetimes rust") == ["as long as needed", "how long?"]
+@pytest.mark.every_state
+def test_a_matching_title_returns_the_whole_conversation(history: History, tool: Tool) -> None:
+    history.add("Rust lifetimes", *user_messages("how long?", "as long as needed"), id="c1")
+    history.add("Dinner", *user_messages("soup"), id="c2")
+    assert tool.contents(query="LIFETIMES") == ["as long as needed", "how long?"]
+    assert tool.contents(query="lifetimes rust") == ["as long as needed", "how long?"]
 
 
 @proves("C0-07")
+@pytest.mark.every_state
 @pytest.mark.parametrize(
     ("content", "query"),
     [
@@ -124,64 +127,66 @@ def test_a_title_that_matches_returns_the_whole_conversation(world: World, tool:
     ],
 )
 def test_a_query_matches_in_any_case_and_alphabet(
-    world: World, tool: Tool, content: str, query: str
+    history: History, tool: Tool, content: str, query: str
 ) -> None:
-    world.add("", *said("something else", content))
-    assert tool.found(query=query) == [content]
+    history.add("", *user_messages("something else", content))
+    assert tool.contents(query=query) == [content]
 
 
 @proves("C0-07")
+@pytest.mark.every_state
 @pytest.mark.parametrize(
     "query", ["%", "_", "a%e", "ap_le", "[a]", "*", "' or 1=1 --", "\\", '"', "NEAR("]
 )
-def test_signs_of_a_query_language_are_plain_characters(
-    world: World, tool: Tool, query: str
-) -> None:
-    world.add("Fruit", *said("an apple"))
-    assert tool.search(query=query) == NOTHING
-    world.add("Signs", *said(f"before {query} after"), id="c2")
-    assert tool.found(query=query) == [f"before {query} after"]
+def test_operator_characters_are_literal(history: History, tool: Tool, query: str) -> None:
+    history.add("Fruit", *user_messages("an apple"))
+    assert tool.search(query=query) == NO_MATCH
+    history.add("Signs", *user_messages(f"before {query} after"), id="c2")
+    assert tool.contents(query=query) == [f"before {query} after"]
 
 
 @proves("C0-08")
-def test_a_message_with_all_words_matches_in_any_order(world: World, tool: Tool) -> None:
-    world.add(
+@pytest.mark.every_state
+def test_a_message_with_all_words_matches_in_any_order(history: History, tool: Tool) -> None:
+    history.add(
         "",
-        *said(
+        *user_messages(
             "gather runs coroutines in asyncio", "asyncio alone", "gather alone", "asynciogather"
         ),
     )
-    assert tool.found(query="asyncio gather") == ["gather runs coroutines in asyncio"]
-    assert tool.found(query="Gather, Asyncio!") == ["gather runs coroutines in asyncio"]
+    assert tool.contents(query="asyncio gather") == ["gather runs coroutines in asyncio"]
+    assert tool.contents(query="Gather, Asyncio!") == ["gather runs coroutines in asyncio"]
 
 
 @proves("C0-05", "C0-08")
-def test_very_long_words_are_told_apart_by_their_ends(world: World, tool: Tool) -> None:
+@pytest.mark.every_state
+def test_very_long_words_differ_by_their_ends(history: History, tool: Tool) -> None:
     words = [letter * 200 + end for letter in "ab" for end in "xy"]
-    world.add("", *said(*words))
-    assert tool.found(query=words[1]) == [words[1]]
-    assert tool.found(query=f"{words[1][100:]}") == [words[1]]
-    assert tool.search(query=f"{words[1]} {words[2]}") == NOTHING
+    history.add("", *user_messages(*words))
+    assert tool.contents(query=words[1]) == [words[1]]
+    assert tool.contents(query=f"{words[1][100:]}") == [words[1]]
+    assert tool.search(query=f"{words[1]} {words[2]}") == NO_MATCH
 
 
 @proves("C0-09")
-def test_roles_restrict_the_messages(world: World, tool: Tool) -> None:
+@pytest.mark.every_state
+def test_roles_limit_results(history: History, tool: Tool) -> None:
     roles = ("user", "assistant", "tool", "system")
-    world.add(
+    history.add(
         "",
         *(
             Message(role, f"by {role}", f"2025-02-10T14:0{n}:00+00:00")
             for n, role in enumerate(roles)
         ),
     )
-    assert tool.found(roles=["user"]) == ["by user"]
-    assert tool.found(roles=["assistant", "tool"]) == ["by tool", "by assistant"]
-    assert tool.found(roles="tool") == ["by tool"]
-    assert tool.found(roles=[]) == ["by system", "by tool", "by assistant", "by user"]
+    assert tool.contents(roles=["user"]) == ["by user"]
+    assert tool.contents(roles=["assistant", "tool"]) == ["by tool", "by assistant"]
+    assert tool.contents(roles="tool") == ["by tool"]
+    assert tool.contents(roles=[]) == ["by system", "by tool", "by assistant", "by user"]
 
 
 @proves("C0-10", "C0-41")
-def test_a_role_that_is_not_allowed_is_named(world: World, tool: Tool) -> None:
+def test_an_unknown_role_is_an_error_that_names_it(history: History, tool: Tool) -> None:
     assert (
         tool.error(roles=["admin"]) == "Invalid role(s): ['admin']. Allowed: user, assistant, tool."
     )
@@ -191,7 +196,7 @@ def test_a_role_that_is_not_allowed_is_named(world: World, tool: Tool) -> None:
 
 
 @pytest.fixture
-def days(world: World) -> None:
+def days(history: History) -> None:
     """Messages at the edges of 15 January 2024 UTC."""
     times = [
         "2024-01-14T23:59:59.999000+00:00",
@@ -201,27 +206,29 @@ def days(world: World) -> None:
         "2024-01-16T00:00:00+00:00",
     ]
     names = ("eve", "morning", "noon", "night", "after")
-    world.add("", *(Message("user", name, at) for name, at in zip(names, times, strict=True)))
+    history.add("", *(Message("user", name, at) for name, at in zip(names, times, strict=True)))
 
 
 @proves("C0-11")
+@pytest.mark.every_state
 @pytest.mark.usefixtures("days")
-def test_a_start_date_is_inclusive_and_covers_its_day(tool: Tool) -> None:
-    assert tool.found(start_date="2024-01-15") == ["after", "night", "noon", "morning"]
-    assert tool.found(start_date="2024-01-15T23:59:59.999") == ["after", "night"]
+def test_a_start_date_is_inclusive_and_means_the_start_of_the_day(tool: Tool) -> None:
+    assert tool.contents(start_date="2024-01-15") == ["after", "night", "noon", "morning"]
+    assert tool.contents(start_date="2024-01-15T23:59:59.999") == ["after", "night"]
 
 
 @proves("C0-12")
+@pytest.mark.every_state
 @pytest.mark.usefixtures("days")
-def test_an_end_date_is_inclusive_and_covers_its_day(tool: Tool) -> None:
-    assert tool.found(end_date="2024-01-15") == ["night", "noon", "morning", "eve"]
-    assert tool.found(end_date="2024-01-15T14:30:00") == ["noon", "morning", "eve"]
-    assert tool.found(start_date="2024-01-15", end_date="2024-01-15") == [
+def test_an_end_date_is_inclusive_and_means_the_end_of_the_day(tool: Tool) -> None:
+    assert tool.contents(end_date="2024-01-15") == ["night", "noon", "morning", "eve"]
+    assert tool.contents(end_date="2024-01-15T14:30:00") == ["noon", "morning", "eve"]
+    assert tool.contents(start_date="2024-01-15", end_date="2024-01-15") == [
         "night",
         "noon",
         "morning",
     ]
-    assert tool.search(start_date="2024-01-16", end_date="2024-01-14") == NOTHING
+    assert tool.search(start_date="2024-01-16", end_date="2024-01-14") == NO_MATCH
 
 
 @proves("C0-13")
@@ -237,8 +244,8 @@ def test_an_end_date_is_inclusive_and_covers_its_day(tool: Tool) -> None:
         " 2024-01-15 14:30:00 ",
     ],
 )
-def test_times_are_utc_unless_they_say_otherwise(tool: Tool, noon: str) -> None:
-    assert tool.found(start_date=noon, end_date=noon) == ["noon"]
+def test_times_without_an_offset_are_utc(tool: Tool, noon: str) -> None:
+    assert tool.contents(start_date=noon, end_date=noon) == ["noon"]
 
 
 @proves("C0-14", "C0-41")
@@ -246,8 +253,8 @@ def test_times_are_utc_unless_they_say_otherwise(tool: Tool, noon: str) -> None:
 @pytest.mark.parametrize(
     "value", ["yesterday", "2024-13-01", "2024-02-30", "15/01/2024", "1" * 5000, "\ud800"]
 )
-def test_a_date_that_cannot_be_read_is_named(
-    world: World, tool: Tool, name: str, value: str
+def test_an_invalid_date_is_an_error_that_names_the_parameter(
+    history: History, tool: Tool, name: str, value: str
 ) -> None:
     error = tool.error(**{name: value})
     assert error.startswith(f"Error: Invalid {name}: ")
@@ -255,11 +262,12 @@ def test_a_date_that_cannot_be_read_is_named(
 
 
 @proves("C0-15")
-def test_the_limit_is_fifty_by_default(world: World, tool: Tool) -> None:
-    world.add("", *said(*(f"message {n}" for n in range(60))))
+@pytest.mark.every_state
+def test_the_limit_is_fifty_by_default(history: History, tool: Tool) -> None:
+    history.add("", *user_messages(*(f"message {n}" for n in range(60))))
     assert len(tool.blocks()) == 50
     assert len(tool.blocks(limit=None)) == 50
-    assert tool.found(limit=2) == ["message 59", "message 58"]
+    assert tool.contents(limit=2) == ["message 59", "message 58"]
 
 
 @proves("C0-16")
@@ -298,7 +306,7 @@ def many(export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @proves("C0-17", "C0-41")
-def test_an_additional_property_is_refused_by_name(world: World, tool: Tool) -> None:
+def test_an_unknown_parameter_is_refused_by_name(history: History, tool: Tool) -> None:
     error = tool.error(query="x", user_id="mallory")
     assert (
         error
@@ -318,11 +326,13 @@ def test_an_additional_property_is_refused_by_name(world: World, tool: Tool) -> 
         ("limit", ["many", "nan", float("nan"), True, False, [5], {}]),
     ],
 )
-def test_an_argument_of_the_wrong_type_is_named(tool: Tool, name: str, values: list[Any]) -> None:
+def test_a_value_of_the_wrong_type_is_an_error_that_names_the_parameter(
+    tool: Tool, name: str, values: list[Any]
+) -> None:
     for value in values:
         assert tool.error(**{name: value}).startswith(f"Error: Invalid {name}: expected ")
 
 
 @proves("C0-19")
-def test_a_query_over_the_cap_is_refused_not_searched(world: World, tool: Tool) -> None:
+def test_a_query_that_is_too_long_is_refused(history: History, tool: Tool) -> None:
     assert tool.error(query="x" * 1_000_000).startswith("Error: Invalid query: ")

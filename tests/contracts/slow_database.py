@@ -1,0 +1,32 @@
+"""A database in which every search exceeds its time limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import psycopg
+import pytest
+
+from recollect.settings import LIMITS
+from recollect.store.postgres import store as postgres_store
+from recollect.store.sqlite import store as sqlite_store
+
+MESSAGES = 3_000
+"""So many matching messages take SQLite longer than no time at all."""
+
+
+@contextmanager
+def slow_searches(place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make the engine itself stop searches. SQLite gets no time; on PostgreSQL a lock blocks them."""
+    if place.startswith("postgresql"):
+        with psycopg.connect(place) as other, monkeypatch.context() as patch:
+            patch.setattr(postgres_store, "LIMITS", replace(LIMITS, search_seconds=0.05))
+            other.execute("lock table recollect.passage_text in access exclusive mode")
+            yield
+            other.rollback()
+        return
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_store, "LIMITS", replace(LIMITS, search_seconds=0.0))
+        yield

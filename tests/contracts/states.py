@@ -1,0 +1,79 @@
+"""The states that the index of a user's library can be in.
+
+Searching must keep its promises in each of them. The fixture `state` activates one; `settle` then
+brings a library into it, before a search looks at what a test has written.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from recollect.index import models
+from recollect.index.refresh import waiting
+from recollect.library import Library
+from recollect.store.sqlite import sealed
+from recollect.store.sqlite import store as sqlite_store
+
+FRESH = "fresh"
+"""Nothing is indexed beyond what saving does."""
+SEALED = "sealed"
+"""The text index is sealed. There are no vectors."""
+EMBEDDED = "embedded"
+"""`recollect index` has run: everything has vectors."""
+BACKGROUND = "background"
+"""The background thread has embedded everything."""
+
+STATES = (FRESH, SEALED, EMBEDDED, BACKGROUND)
+BY_DEFAULT = (EMBEDDED, BACKGROUND)
+WITH_VECTORS = (EMBEDDED, BACKGROUND)
+PATIENCE = 60.0
+"""Seconds after which the background thread counts as stuck."""
+
+_active = FRESH
+
+
+@contextmanager
+def activate(state: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make libraries that are opened from now on reach this state."""
+    global _active
+    if state == SEALED:
+        monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
+        # SQLite seals only large libraries, and those of tests are small.
+        monkeypatch.setattr(sealed, "SMALLEST", 1)
+        monkeypatch.setattr(sqlite_store, "SMALLEST", 1)
+    if state == BACKGROUND:
+        monkeypatch.setenv("RECOLLECT_INDEXING", "background")
+    _active = state
+    yield
+    _active = FRESH
+
+
+def settle(library: Library) -> None:
+    """Bring everything that was written so far into the active state."""
+    if _active == FRESH:
+        return
+    if _active == BACKGROUND:
+        wait_until(lambda: not waits(library))
+    elif waits(library):
+        library.index()
+    assert not waits(library)
+    assert bool(library.store.spaces()) == (_active != SEALED and library.store.size() > 0)
+
+
+def waits(library: Library) -> bool:
+    """Whether anything waits to be sealed or embedded."""
+    return waiting(library.store, models.configured())
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Return as soon as the condition holds. Fail if it does not become true."""
+    deadline = time.monotonic() + PATIENCE
+    clock = threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, "the background thread left work undone"
+        clock.wait(0.01)
