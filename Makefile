@@ -1,25 +1,36 @@
-.PHONY: test demo check browser clients format bench bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-teams soak clean
+.PHONY: test test-all check pytest browser clients demo format bench bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-teams soak clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Some tests wait for browsers, servers and disks, so one process more than cores keeps the cores busy.
+PYTEST := $(BIN)/python -m pytest --dist worksteal -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+# Without cached bytecode, every process that a test starts would compile the package.
+unexport PYTHONDONTWRITEBYTECODE
 
-# Half of the time is waiting, for browsers, servers and disks: so there are two processes for every core.
-test: check browser
-	$(BIN)/python -m pytest -n $$($(BIN)/python -c "import os; print(2 * os.cpu_count())") --dist worksteal
+# What a change must pass. The type checker is one process, so it runs beside the tests.
+test: browser $(READY)
+	@$(MAKE) --no-print-directory --jobs 2 check pytest
+
+# Everything: all tests on both stores, in every state, with many more examples and kills.
+test-all: check browser
+	KILLS=100 RECOLLECT_SCREENSHOTS=1 $(PYTEST) -m "" --hypothesis-profile=thorough
 
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# The console is tested in a real browser: it is installed where that may be done, and asked for elsewhere.
+pytest: $(READY)
+	$(PYTEST)
+
+# The console is tested in a real browser, which root on Debian installs here.
 browser:
 	@command -v chromium >/dev/null || test "$$RECOLLECT_SKIP_BROWSER" = 1 || \
 	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "Installing chromium (once)" && \
 	  { apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1 || \
 	    { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }; }; } || \
-	echo "There is no chromium, so the tests of the console will fail. Install it (apt install chromium), or set RECOLLECT_SKIP_BROWSER=1 to leave them out."
+	echo "There is no chromium, so the tests of the console will fail. Install it (apt install chromium), or set RECOLLECT_SKIP_BROWSER=1 to skip them."
 
 # Real MCP clients: the inspector, the conformance suite, the TypeScript SDKs, Claude Code and Codex, from the npm registry.
 clients: $(READY)
@@ -56,8 +67,9 @@ bench-speed: $(READY)
 bench-teams: $(READY)
 	$(BIN)/python -m bench.teams
 
+# Kill programs and servers 1,000 times.
 soak: $(READY)
-	KILLS=1000 $(BIN)/python -m pytest tests/test_crash.py tests/test_power_loss.py tests/test_move.py tests/store/test_postgres_connections.py -n auto
+	KILLS=1000 $(PYTEST) -m "" tests/test_crash.py tests/test_power_loss.py tests/test_move.py tests/store/test_postgres_connections.py
 
 $(READY): pyproject.toml
 	@echo "Setting up $(VENV) (once)"

@@ -60,15 +60,26 @@ def has_memory_for_files() -> bool:
     return shutil.disk_usage(MEMORY).free >= ENOUGH_MEMORY
 
 
+def hide_settings(patch: pytest.MonkeyPatch, home: Path) -> None:
+    """Hide the developer's own library and settings from tests."""
+    for setting in SETTINGS:
+        patch.delenv(setting.name, raising=False)
+    patch.setenv("RECOLLECT_HOME", str(home))
+    patch.setenv("RECOLLECT_INDEXING", "manual")
+    patch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def isolated_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Settings for fixtures that last longer than a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        hide_settings(patch, tmp_path_factory.mktemp("session") / "home")
+        yield
+
+
 @pytest.fixture(autouse=True)
 def isolated_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Hide the developer's own library and settings from tests."""
-    monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("RECOLLECT_INDEXING", "manual")
-    for setting in SETTINGS:
-        if setting.name not in ("RECOLLECT_HOME", "RECOLLECT_INDEXING"):
-            monkeypatch.delenv(setting.name, raising=False)
-    monkeypatch.setenv("COLUMNS", "200")
+    hide_settings(monkeypatch, tmp_path / "home")
 
 
 @pytest.fixture(scope="session")

@@ -1,26 +1,20 @@
-"""kill -9 at random points: every acknowledged message is there once, and search agrees.
-
-KILLS sets the number of kills in all (100 by default; `make soak` runs 1,000).
-"""
+"""kill -9 at random points: every acknowledged message is stored once, and search agrees."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from kills import KILLS, run_and_kill
 
 import recollect
 from recollect.model import Filter
 from recollect.query import parse
 
-KILLS = int(os.environ.get("KILLS", "100"))
-SERIES = 10
+SERIES = max(2, KILLS // 50)
+KILLS_PER_SERIES = max(1, KILLS // 2 // SERIES)
 
 APPENDER = """
 import sys, recollect
@@ -38,35 +32,17 @@ recollect.open(sys.argv[1]).import_path(sys.argv[2], progress=lambda *a: print(a
 """
 
 
-def run_and_kill(code: str, *arguments: str, lines: int) -> list[str]:
-    """Start a program, kill it after it has printed this many lines, and return all it printed."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    printed = []
-    for _ in range(lines):
-        line = process.stdout.readline()
-        if not line:
-            break
-        printed.append(line)
-    process.send_signal(signal.SIGKILL)
-    printed += process.stdout.readlines()
-    process.wait()
-    process.stdout.close()
-    return [line.strip() for line in printed if line.endswith("\n")]
-
-
 @pytest.mark.parametrize("series", range(SERIES))
-def test_appends_survive_being_killed(series: int, tmp_path: Path) -> None:
+def test_acknowledged_messages_survive_a_kill(series: int, tmp_path: Path) -> None:
     rng = random.Random(series)
     home = tmp_path / "home"
     with recollect.open(home) as library:
         library.add_conversation("c1", "Crash")
     acknowledged: set[int] = set()
-    for kill in range(max(1, KILLS // 2 // SERIES)):
-        printed = run_and_kill(APPENDER, str(home), str(kill * 1_000_000), lines=rng.randint(1, 60))
-        acknowledged |= {int(line) for line in printed}
+    for kill in range(KILLS_PER_SERIES):
+        first = str(kill * 1_000_000)
+        lines = run_and_kill(APPENDER, str(home), first, lines=rng.randint(1, 60))
+        acknowledged |= {int(line) for line in lines}
         with recollect.open(home) as library:
             stored = [p.id for p in library.conversation("c1").passages]
             assert len(stored) == len(set(stored))
@@ -78,35 +54,29 @@ def test_appends_survive_being_killed(series: int, tmp_path: Path) -> None:
             assert [h.message_id for h in library.search(f"word{n}x").hits] == [f"m{n}"]
 
 
+def write_export(path: Path) -> list[str]:
+    """Write 60 conversations of 20 messages, and return the ids of the messages."""
+    conversations = []
+    for c in range(60):
+        messages = [
+            {
+                "id": f"c{c}m{m}",
+                "role": "user",
+                "content": f"imported word{c}x{m} " + "filler " * 200,
+            }
+            for m in range(20)
+        ]
+        conversations.append({"id": f"c{c}", "title": f"Conversation {c}", "messages": messages})
+    path.write_text(json.dumps({"conversations": conversations}))
+    return [message["id"] for c in conversations for message in c["messages"]]
+
+
 @pytest.mark.parametrize("series", range(SERIES))
-def test_imports_survive_being_killed_and_finish_when_run_again(
-    series: int, tmp_path: Path
-) -> None:
+def test_an_import_survives_kills_and_finishes_when_run_again(series: int, tmp_path: Path) -> None:
     rng = random.Random(1_000 + series)
     home, export = tmp_path / "home", tmp_path / "conversations.json"
-    export.write_text(
-        json.dumps(
-            {
-                "conversations": [
-                    {
-                        "id": f"c{c}",
-                        "title": f"Talk {c}",
-                        "created_at": "2025-01-01",
-                        "messages": [
-                            {
-                                "id": f"c{c}m{m}",
-                                "role": "user",
-                                "content": f"imported word{c}x{m} " + "filler " * 200,
-                            }
-                            for m in range(20)
-                        ],
-                    }
-                    for c in range(60)
-                ]
-            }
-        )
-    )
-    for _ in range(max(1, KILLS // 2 // SERIES)):
+    ids = write_export(export)
+    for _ in range(KILLS_PER_SERIES):
         run_and_kill(IMPORTER, str(home), str(export), lines=rng.randint(1, 20))
         with recollect.open(home) as library:
             assert library.verify().healthy
@@ -115,8 +85,7 @@ def test_imports_survive_being_killed_and_finish_when_run_again(
             assert library.store.count(parse("imported"), Filter())[0] == len(stored)
     with recollect.open(home) as library:
         library.import_path(export)
-        stored = [p.id for d in library.every() for p in d.passages]
-        assert sorted(stored) == sorted(f"c{c}m{m}" for c in range(60) for m in range(20))
+        assert sorted(p.id for d in library.every() for p in d.passages) == sorted(ids)
         assert library.search("word7x3").hits[0].message_id == "c7m3"
         assert library.verify().healthy
         for receipt in library.receipts():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
@@ -16,7 +17,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import recollect
-from recollect import __version__
+from recollect import __main__, __version__, cli
 from recollect.cli import parser
 from recollect.serve.app import make_app
 from recollect.serve.service import Service
@@ -47,21 +48,30 @@ def blocks(language: str) -> list[tuple[str, str]]:
     ]
 
 
-def run(arguments: list[str], folder: Path) -> None:
-    """Run a command in a folder where the examples lie, as the docs suppose."""
-    if not (folder / "examples").exists():
-        (folder / "examples").symlink_to(ROOT / "examples")
-    done = subprocess.run(
-        arguments, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
-    assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with the examples that the docs use."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    return tmp_path
 
 
-@pytest.mark.usefixtures("place")
+def exit_code() -> int:
+    """Run the command in `sys.argv` in this process; a process for each would take a minute."""
+    try:
+        return __main__.main()
+    except SystemExit as end:
+        return int(end.code or 0)
+
+
+@pytest.mark.usefixtures("place", "folder")
 @pytest.mark.parametrize(
     ("place", "page"), WHERE, indirect=["place"], ids=lambda part: getattr(part, "name", part)
 )
-def test_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
+def test_commands_of_a_page_run_one_after_the_other(
+    page: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = [
         line[2:]
         for name, text in blocks("console")
@@ -69,22 +79,23 @@ def test_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path) 
         for line in text.splitlines()
         if line.startswith("$ ")
     ]
-    recollect = [sys.executable, "-m", "recollect"]
     if lines and not lines[0].startswith("recollect import"):
-        run(
-            [*recollect, "import", *(str(p) for p in (ROOT / "examples").iterdir() if p.is_dir())],
-            tmp_path,
-        )
+        examples = [str(path) for path in (ROOT / "examples").iterdir() if path.is_dir()]
+        assert cli.main(["import", *examples]) == 0
     for line in lines:
         program, *arguments = shlex.split(line)
         assert program == "recollect"
-        run([*recollect, *arguments], tmp_path)
+        monkeypatch.setattr(sys, "argv", [program, *arguments])
+        assert exit_code() == 0, f"{line}\n{capsys.readouterr().err}"
 
 
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize(("page", "code"), blocks("python"))
-def test_programs_in_the_docs_run(page: str, code: str, tmp_path: Path) -> None:
-    run([sys.executable, "-c", code], tmp_path)
+def test_programs_in_the_docs_run(page: str, code: str, folder: Path) -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True
+    )
+    assert process.returncode == 0, f"{code}\n{process.stdout}\n{process.stderr}"
 
 
 @pytest.mark.parametrize(("page", "text"), blocks("json"))

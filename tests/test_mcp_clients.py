@@ -155,6 +155,7 @@ def install(sources: list[Path], folder: Path) -> None:
     unfinished.rename(folder)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["v1", "legacy", "auto", "2026-07-28"])
 def test_the_typescript_sdks_list_and_call_the_tool(
     home: Path, typescript: Path, mode: str

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -16,8 +12,9 @@ from typing import Any
 
 import apsw
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from kills import KILLS, run_and_kill
 
 import recollect
 from recollect import library
@@ -45,7 +42,6 @@ DIRECTIONS = [
     ("sqlite", "sqlite"),
     ("postgres", "postgres"),
 ]
-KILLS = int(os.environ.get("KILLS", "100"))
 
 
 class Place:
@@ -356,7 +352,6 @@ def apply(store: Store, what: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
-@settings(max_examples=30)
 @given(data=st.data())
 def test_any_library_is_moved_and_undone_alike(
     places: Places, here: str, there: str, data: st.DataObject
@@ -505,10 +500,9 @@ def test_a_move_survives_being_killed_and_ends_when_run_again(
         ],
         receipt.id,
     )
-    for _ in range(max(4, KILLS // 12)):
-        run_and_kill(
-            [source.where, target.where, source.user, target.user], lines=rng.randint(0, 45)
-        )
+    for _ in range(max(2, KILLS // 12)):
+        arguments = (source.where, target.where, source.user, target.user)
+        run_and_kill(MOVER, *arguments, lines=rng.randint(0, 45))
     move(source, target)
     new = target.store()
     assert is_same(old, new)
@@ -516,19 +510,6 @@ def test_a_move_survives_being_killed_and_ends_when_run_again(
     assert new.verify().healthy
     old.close()
     new.close()
-
-
-def run_and_kill(arguments: list[str], lines: int) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", MOVER, *arguments], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    for _ in range(lines):
-        process.stdout.readline()
-    process.send_signal(signal.SIGKILL)
-    process.stdout.read()
-    process.wait()
-    process.stdout.close()
 
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])

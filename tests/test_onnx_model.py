@@ -39,7 +39,7 @@ TABLE = np.array(
 )
 
 
-# -- the real weights ------------------------------------------------------
+# -- the real weights, fetched from a registry -----------------------------
 
 
 @pytest.fixture(scope="session")
@@ -84,12 +84,14 @@ TALK = [
 ]
 
 
+@pytest.mark.full
 def test_the_fetched_model_is_small_and_has_its_name(gte: OnnxModel, weights: Path) -> None:
     assert (gte.name, gte.dimensions) == ("gte-small", 384)
     assert 30_000_000 < (weights / QUANTISED).stat().st_size < 36_000_000
     assert repr(gte) == f"OnnxModel({str(weights)!r})"
 
 
+@pytest.mark.full
 def test_sentences_that_mean_the_same_are_nearer(gte: OnnxModel) -> None:
     doctor, physician, guitar = gte.embed(TALK[:3])
     assert doctor @ physician > doctor @ guitar + 0.05
@@ -97,12 +99,14 @@ def test_sentences_that_mean_the_same_are_nearer(gte: OnnxModel) -> None:
     assert question @ doctor > question @ guitar and question @ physician > question @ guitar
 
 
+@pytest.mark.full
 def test_every_vector_is_of_unit_length(gte: OnnxModel) -> None:
     vectors = gte.embed(TALK)
     assert vectors.shape == (len(TALK), 384) and vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
+@pytest.mark.full
 def test_a_text_has_the_same_vector_in_any_company(gte: OnnxModel, full: OnnxModel) -> None:
     assert (gte.embed(TALK) == np.stack([gte.embed([text])[0] for text in TALK])).all()
     assert (gte.embed_query(TALK[0]) == gte.embed(TALK)[0]).all()
@@ -111,12 +115,14 @@ def test_a_text_has_the_same_vector_in_any_company(gte: OnnxModel, full: OnnxMod
     )
 
 
+@pytest.mark.full
 def test_quantising_keeps_the_vectors(gte: OnnxModel, full: OnnxModel) -> None:
     alike = (gte.embed(TALK) * full.embed(TALK)).sum(axis=1)
     assert alike.min() > 0.99, alike
     assert gte.version != full.version
 
 
+@pytest.mark.full
 def test_words_after_the_first_128_tokens_count(gte: OnnxModel) -> None:
     opening = "We spoke about the weather again and again. " * 20
     cats, taxes = gte.embed(
@@ -125,11 +131,13 @@ def test_words_after_the_first_128_tokens_count(gte: OnnxModel) -> None:
     assert cats @ taxes < 0.999
 
 
+@pytest.mark.full
 def test_a_text_longer_than_the_model_is_cut(gte: OnnxModel) -> None:
     long, longer = gte.embed(["word " * 600, "word " * 200_000])
     assert (long == longer).all() and np.linalg.norm(long) == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.full
 def test_a_text_without_words_is_zero(gte: OnnxModel) -> None:
     vectors = gte.embed(["", "words", " \n\t", "\u200b"])
     assert not vectors[[0, 2, 3]].any() and vectors[1].any()
@@ -137,16 +145,19 @@ def test_a_text_without_words_is_zero(gte: OnnxModel) -> None:
     assert gte.embed([]).shape == (0, 384)
 
 
+@pytest.mark.full
 def test_half_a_character_does_no_harm(gte: OnnxModel) -> None:
     assert gte.embed(["a\ud800b \0 c"]).any()
 
 
+@pytest.mark.full
 def test_several_threads_may_share_a_model(gte: OnnxModel) -> None:
     with ThreadPoolExecutor(4) as pool:
         for vectors in pool.map(lambda _: gte.embed(TALK[:4]), range(8)):
             assert (vectors == gte.embed(TALK[:4])).all()
 
 
+@pytest.mark.full
 def test_a_model_that_is_there_is_not_downloaded_again(
     weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
@@ -158,7 +158,9 @@ def shown(page: Page) -> list[object]:
     return [hits, page.total, page.exact, page.matched, page.mode, page.embedded]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2, 3))]
+)
 def test_both_stores_give_the_same_hits_in_the_same_order(
     both: list[recollect.Library], seed: int
 ) -> None:
@@ -242,7 +244,6 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=25)
 @given(
     st.lists(st.lists(WORDS, min_size=1, max_size=8).map(" ".join), min_size=1, max_size=12),
     st.lists(WORDS, min_size=1, max_size=3).map(" ".join),

@@ -47,6 +47,8 @@ class _Watcher:
     def __init__(self) -> None:
         self.listeners: set[asyncio.Event] = set()
         self.task: asyncio.Task[None] | None = None
+        self.started = asyncio.Event()
+        """Set once the version is known from which changes count."""
 
 
 class Events:
@@ -78,6 +80,7 @@ class Events:
         ends = time.monotonic() + LIFE_SECONDS
         quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
         try:
+            await watcher.started.wait()
             yield _RETRY
             while (
                 not self._service.draining.is_set() and time.monotonic() < ends and not await gone()
@@ -110,11 +113,13 @@ class Events:
                 log.warning("A library cannot be watched for the moment: %s", type(error).__name__)
                 pause = _PAUSE_SECONDS
             else:
-                if known is not None and version != known:
+                if watcher.started.is_set() and version != known:
                     for listener in watcher.listeners:
                         listener.set()
                 known = version
+            watcher.started.set()
             await asyncio.sleep(pause)
+        watcher.started.set()
 
     def _version(self, user: str) -> object:
         with self._service.libraries.borrow(user) as library:

@@ -1,4 +1,4 @@
-"""What tests of the console share: a service on each store, a client, a real server, and a real browser."""
+"""Fixtures for tests of the console: a service, a client, a real server and a real browser."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from recollect.manage.accounts import new_key
 from recollect.serve.app import make_app
 from recollect.serve.service import Service, ServiceConfig
 from recollect.settings import default_user
-from recollect.settings import place as placed
+from recollect.settings import place as library_place
 
 PORT = 8765
 SKIP = "RECOLLECT_SKIP_BROWSER"
 SCREENSHOTS = Path(__file__).parents[2] / "artifacts" / "screenshots"
-QUIET = (
+WITH_SCREENSHOTS = os.environ.get("RECOLLECT_SCREENSHOTS") == "1"
+TIMEOUT = 60_000  # milliseconds; a busy machine must not fail a test
+BROWSER_OPTIONS = (
     "--no-sandbox",
     "--disable-gpu",
     "--disable-background-networking",
@@ -37,37 +39,37 @@ QUIET = (
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "may_meet(*parts): errors in the browser's console that a test means to cause"
+        "markers", "browser_errors(*parts): errors in the browser's console that a test causes"
     )
 
 
 @pytest.fixture
 def service(place: str) -> Iterator[Service]:
-    made = Service(placed(place), ServiceConfig(rate_per_minute=0))
-    yield made
-    made.drain()
-    made.close()
+    service = Service(library_place(place), ServiceConfig(rate_per_minute=0))
+    yield service
+    service.drain()
+    service.close()
 
 
 @pytest.fixture
 def client(service: Service) -> Iterator[TestClient]:
-    """Somebody with a browser on this computer."""
+    """A person with a browser on this computer."""
     headers = {"Accept": "text/html"}
     address = f"http://127.0.0.1:{PORT}"
-    with TestClient(make_app(service), address, headers=headers, follow_redirects=False) as made:
-        yield made
+    with TestClient(make_app(service), address, headers=headers, follow_redirects=False) as client:
+        yield client
 
 
 @pytest.fixture
 def new_user_key(service: Service) -> Callable[..., str]:
-    def make(
+    def create(
         user: str | None = None, scopes: Sequence[str] = ("read", "write"), **more: Any
     ) -> str:
         text, _ = new_key(service.keys, user or default_user(), "a test", scopes, **more)
         service.auth.keys_changed()
         return text
 
-    return make
+    return create
 
 
 # -- a real server and a real browser ---
@@ -75,28 +77,27 @@ def new_user_key(service: Service) -> Callable[..., str]:
 
 @pytest.fixture
 def site(place: str) -> Iterator[Site]:
-    listening = socket.create_server(
-        ("127.0.0.1", 0)
-    )  # who connects before the server runs simply waits
-    port = listening.getsockname()[1]
-    service = Service(placed(place), ServiceConfig(port=port, rate_per_minute=0))
+    # Clients that connect before the server runs wait in the socket's backlog.
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    service = Service(library_place(place), ServiceConfig(port=port, rate_per_minute=0))
     server = uvicorn.Server(
         uvicorn.Config(make_app(service), log_level="error", timeout_graceful_shutdown=5)
     )
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     with recollect.open(place, background=False) as library:
         yield Site(f"http://127.0.0.1:{port}", place, service, library)
     service.draining.set()
     server.should_exit = True
     thread.join()
-    listening.close()
+    listener.close()
     service.close()
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """One browser for the tests of a module: while Playwright runs, its event loop holds the main thread."""
+    """One browser per module: while Playwright runs, its event loop occupies the main thread."""
     if os.environ.get(SKIP) == "1":
         pytest.skip(f"{SKIP}=1")
     program = (
@@ -106,27 +107,32 @@ def browser() -> Iterator[Any]:
     )
     if program is None:
         pytest.fail(
-            f"There is no browser to test with. Install one (apt-get install chromium), or set {SKIP}=1 to leave these "
-            "tests out.",
+            "There is no browser to test with. Install one (apt-get install chromium), or set "
+            f"{SKIP}=1 to skip these tests.",
             pytrace=False,
         )
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(timeout=30_000)  # a busy machine is no failure
+    expect.set_options(timeout=TIMEOUT)
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=program, args=list(QUIET))
-        yield launched
-        launched.close()
+        browser = playwright.chromium.launch(
+            executable_path=program, args=list(BROWSER_OPTIONS), timeout=4 * TIMEOUT
+        )
+        yield browser
+        browser.close()
 
 
 @pytest.fixture
 def open_page(
     browser: Any, site: Site, request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., Any]]:
-    """`open_page("/c/x", dark=True)`: a page of its own, which may meet no error. A picture is kept of each."""
+    """`open_page("/c/x", dark=True)` opens a page in its own context.
+
+    The test fails if a page reports an error. RECOLLECT_SCREENSHOTS=1 saves a picture of each page.
+    """
     pages: list[tuple[Any, list[str]]] = []
 
-    def opened(
+    def open_(
         path: str = "/", *, dark: bool = False, phone: bool = False, ready: bool = True
     ) -> Any:
         context = browser.new_context(
@@ -137,12 +143,13 @@ def open_page(
             timezone_id="UTC",
             accept_downloads=True,
         )
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(TIMEOUT)
         page = context.new_page()
         problems: list[str] = []
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on(
-            "console", lambda said: problems.append(said.text) if said.type == "error" else None
+            "console",
+            lambda message: problems.append(message.text) if message.type == "error" else None,
         )
         page.on(
             "dialog",
@@ -154,15 +161,19 @@ def open_page(
             page.wait_for_selector("html[data-ready]")
         return page
 
-    yield opened
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    name = "".join(c if c.isalnum() else "-" for c in request.node.name.removeprefix("test_"))
-    seen = []
+    yield open_
+    marker = request.node.get_closest_marker("browser_errors")
+    expected = marker.args if marker else ()
+    unexpected = []
     for number, (page, problems) in enumerate(pages):
-        page.screenshot(path=SCREENSHOTS / f"{name[:120]}{number or ''}.png", animations="disabled")
+        if WITH_SCREENSHOTS:
+            save_screenshot(page, f"{request.node.name.removeprefix('test_')}-{number}")
         page.context.close()
-        seen += problems
-    allowed = request.node.get_closest_marker("may_meet")
-    expected = allowed.args if allowed else ()
-    unexpected = [problem for problem in seen if not any(part in problem for part in expected)]
+        unexpected += [text for text in problems if not any(part in text for part in expected)]
     assert not unexpected
+
+
+def save_screenshot(page: Any, name: str) -> None:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    file = "".join(c if c.isalnum() else "-" for c in name)
+    page.screenshot(path=SCREENSHOTS / f"{file[:120]}.png", animations="disabled")

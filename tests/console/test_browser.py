@@ -1,6 +1,6 @@
 """The console in a real browser, on both stores: everything that a person can do there.
 
-Pictures of the last state of each test are kept in artifacts/screenshots.
+RECOLLECT_SCREENSHOTS=1 saves a picture of every page in artifacts/screenshots.
 """
 
 from __future__ import annotations
@@ -616,7 +616,7 @@ def test_activity_is_drawn(site: Site, open_page: OpenPage) -> None:
     expect(page.locator("[data-page-link='activity']")).to_have_attribute("aria-current", "page")
 
 
-@pytest.mark.may_meet("401")
+@pytest.mark.browser_errors("401")
 def test_signing_in_with_a_key(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "Behind a key", "text")
     key, _ = new_key(site.service.keys, default_user(), "console", ("read", "write"))

@@ -1,6 +1,6 @@
 """Notes, media, characters and prompts in a real browser.
 
-Pictures of the last state of each test are kept in artifacts/screenshots.
+RECOLLECT_SCREENSHOTS=1 saves a picture of every page in artifacts/screenshots.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def test_a_note_is_written_and_edited_by_keyboard(site: Site, open_page: OpenPag
     assert (note.title, note.version) == ("Moss", 2)
 
 
-@pytest.mark.may_meet("409")
+@pytest.mark.browser_errors("409")
 def test_who_was_slower_sees_the_difference_and_decides(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
     id = id_of(site.library, "notes", "Rain barrel")

@@ -1,4 +1,4 @@
-"""A server with MCP, on each store, for all tests of a file; every test comes to it with users of its own."""
+"""An MCP server on each store for all tests of a file; every test has its own users."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recollect.serve.mcp.conversations import Toolset
 
 
 @pytest.fixture(autouse=True)
-def connections_closed() -> Iterator[None]:
+def close_connections() -> Iterator[None]:
     yield
     while Someone.everybody:
         Someone.everybody.pop().http.close()
@@ -28,24 +28,24 @@ def served(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Web]:
     """A server on each store."""
-    with world(request, tmp_path_factory) as made, listening(made) as address:
-        yield Web(made, address)
+    with world(request, tmp_path_factory) as service, listening(service) as address:
+        yield Web(service, address)
 
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
-    """A server, for what does not depend on the store."""
-    made = World(str(tmp_path_factory.mktemp("service")))
-    with listening(made) as address:
-        yield Web(made, address)
-    made.service.close()
+    """A server on SQLite, for what does not depend on the store."""
+    service = World(str(tmp_path_factory.mktemp("service")))
+    with listening(service) as address:
+        yield Web(service, address)
+    service.service.close()
 
 
 @pytest.fixture
 def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Probe]:
-    made = Probe()
+    probe = Probe()
     monkeypatch.setattr(
-        Toolset, "conversation_search", lambda self, context, given: made(self, context, given)
+        Toolset, "conversation_search", lambda self, *arguments: probe(self, *arguments)
     )
-    yield made
-    made.may_end.set()
+    yield probe
+    probe.may_end.set()

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
@@ -843,10 +843,17 @@ def test_nothing_that_is_sent_changes_who_asks(web: Web, probe: Probe, era: str)
     assert [tool["name"] for tool in listed.json()["result"]["tools"]] == ["conversation_search"]
 
 
-@pytest.mark.parametrize("offered", TOOLS, ids=lambda tool: f"{tool.toolset}.{tool.name}")
-def test_no_tool_shows_what_another_user_has(served: Web, offered: Tool) -> None:
-    tool = offered.name
-    victim, mallory = served.someone(), served.someone()
+class Victim(NamedTuple):
+    user: str
+    observation: int
+    ids: dict[str, str]
+    """The id of an item, by source."""
+
+
+@pytest.fixture(scope="module")
+def victim(served: Web) -> Victim:
+    """A user with something in every source, about a canary that sings."""
+    victim = served.someone()
     served.remember(victim.user, "the canary sings", "canary")
     with served.world.service.libraries.borrow(victim.user) as library:
         said = {
@@ -855,8 +862,8 @@ def test_no_tool_shows_what_another_user_has(served: Web, offered: Tool) -> None
         }
         library.add_conversation("perch", "The canary", messages=[said])
         library.index()
-        observed = library.memory.search("canary").observations[0].observation.id
-        items = {
+        observation = library.memory.search("canary").observations[0].observation.id
+        ids = {
             "chats": library.conversations()[0][0].id,
             "notes": library.knowledge.create("notes", {"content": "the canary sings"}).id,
             "media": library.knowledge.create("media", {"content": "the canary sings"}).id,
@@ -867,7 +874,14 @@ def test_no_tool_shows_what_another_user_has(served: Web, offered: Tool) -> None
                 "prompts", {"name": "canary", "user_prompt": "it sings"}
             ).id,
         }
-    source = next((source for source in items if tool.startswith(source)), "notes")
+    return Victim(victim.user, observation, ids)
+
+
+@pytest.mark.parametrize("offered", TOOLS, ids=lambda tool: f"{tool.toolset}.{tool.name}")
+def test_no_tool_shows_what_another_user_has(served: Web, victim: Victim, offered: Tool) -> None:
+    tool = offered.name
+    mallory = served.someone()
+    source = next((source for source in victim.ids if tool.startswith(source)), "notes")
     profile = {"research": "/mcp/research", "memory": "/mcp/memory"}.get(offered.toolset, "/mcp")
     honest = {
         "query": "canary",
@@ -877,17 +891,17 @@ def test_no_tool_shows_what_another_user_has(served: Web, offered: Tool) -> None
         "author": "m",
         "after_seq": 0,
         "timeout_seconds": 0,
-        "id": f"{source}://{items[source]}",
+        "id": f"{source}://{victim.ids[source]}",
         "scope": "all",
         "source": source,
         "retrieval": {"mode": "full"},
-        "ids": [observed],
+        "ids": [victim.observation],
         "path": "/default/perch.jsonl",
-        "anchor": observed,
+        "anchor": victim.observation,
         "confirm": True,
     }
     for name in ("note_id", "media_id", "conversation_id", "character_id", "prompt_id_or_name"):
-        honest[name] = items[source]
+        honest[name] = victim.ids[source]
     arguments = {
         name: value for name, value in honest.items() if name in offered.input_schema["properties"]
     }

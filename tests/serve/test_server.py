@@ -139,7 +139,6 @@ def read_all(connection: socket.socket) -> bytes:
 # -- the end ---
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_on_a_signal_what_was_begun_is_answered_and_kept(
     start: Start, place: str, user: str, number: int

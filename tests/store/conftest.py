@@ -1,4 +1,4 @@
-"""One suite, every store: a store that is added here is tested by all of it."""
+"""Every store passes the same tests."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ from recollect.store.base import Store
 def reopen(
     request: pytest.FixtureRequest, tmp_path: Path, user: str
 ) -> Iterator[Callable[[], Store]]:
-    """Opens the same store again, as another process would."""
-    opened: list[Store] = []
-    address: str = request.getfixturevalue("database") if request.param == "postgres" else ""
+    """Open the same store again, as another process would."""
+    stores: list[Store] = []
+    url: str = ""
+    if request.param == "postgres":
+        url = request.getfixturevalue("database")
 
     def open_again() -> Store:
-        opened.append(_opened(address, tmp_path / "store", user))
-        return opened[-1]
+        store = open_store(url, tmp_path / "store", user)
+        stores.append(store)
+        return store
 
     yield open_again
-    for store in opened:
+    for store in stores:
         store.close()
 
 
-def _opened(address: str, folder: Path, user: str) -> Store:
-    if address:
+def open_store(url: str, folder: Path, user: str) -> Store:
+    if url:
         from recollect.store.postgres import PostgresStore
 
-        return PostgresStore(address, user)
+        return PostgresStore(url, user)
     from recollect.store.sqlite import SqliteStore
 
     return SqliteStore(folder / "library.db")

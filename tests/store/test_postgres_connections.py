@@ -28,6 +28,7 @@ import numpy as np
 import postgres
 import psycopg
 import pytest
+from kills import KILLS
 from proxy import Link, Proxy
 from psycopg.conninfo import conninfo_to_dict
 
@@ -41,7 +42,7 @@ from recollect.store.postgres import PostgresStore, connection, pool
 from recollect.store.postgres import store as store_module
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
-ROUNDS = max(2, int(os.environ.get("KILLS", "100")) // 40)
+ROUNDS = max(2, KILLS // 40)
 ACTIONS = 3 if ROUNDS == 2 else 20  # what everyone does between two restarts
 PATIENCE = 60.0  # seconds after which a test gives up; nothing here takes nearly as long
 Opener = Callable[..., PostgresStore]

@@ -201,7 +201,9 @@ function unread(count) {
 
 /** Something was saved: take in what is new at the end. */
 export async function grow() {
-  if (kind() !== "conversation" || !state || state.busy || "leaving" in state.root.dataset) return;
+  if (kind() !== "conversation") return;
+  while (state?.busy) await new Promise((resolve) => setTimeout(resolve, 50));
+  if (!state || "leaving" in state.root.dataset) return;
   const followed = at_bottom();
   const whole = state.end >= state.total;
   const last = all(".message", state.messages).at(-1);
