@@ -21,7 +21,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from recollect.model import Document, Passage, arrange
+from recollect.model.documents import Document, Passage, arrange
 
 VOCABULARY_SIZE = 60_000
 _BAG_SIZE = 1 << 20

@@ -31,10 +31,11 @@ import apsw
 
 import recollect
 from bench import corpus
-from recollect.items import Cue, with_cues, with_fields, with_text
+from recollect.importers.items import with_cues, with_fields, with_text
+from recollect.language.transcript import Cue, write
 from recollect.library import Library
-from recollect.model import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT, Document
-from recollect.transcript import write
+from recollect.model.documents import Document
+from recollect.model.kinds import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT
 
 SHARES = {CONVERSATION: 0.6, NOTE: 0.2, MEDIA: 0.1, PROMPT: 0.05, CHARACTER: 0.05}
 QUERIES, ROUNDS, LIMIT, BATCH = 12, 3, 20, 2_000
@@ -73,11 +74,11 @@ def documents(items: int) -> Iterator[Document]:
             "system_prompt": next(texts),
             "user_prompt": next(texts),
         }
-        yield with_fields(Document("prompts", name, source=PROMPT), fields)
+        yield with_fields(Document("prompts", name, kind=PROMPT), fields)
     for number in range(counts[CHARACTER]):
         name = f"Character {number}"
         yield with_fields(
-            Document("characters", name, source=CHARACTER),
+            Document("characters", name, kind=CHARACTER),
             {"name": name, "description": next(texts)},
         )
 
@@ -99,14 +100,14 @@ def build(items: int, folder: Path) -> tuple[Library, apsw.Connection]:
             with plain:
                 for each in batch:
                     whole = [
-                        (each.title, "".join(p.content for p in each.passages), each.origin_id)
+                        (each.title, "".join(p.content for p in each.passages), each.source_id)
                     ]
                     rows = (
                         [(each.title, p.content, p.id) for p in each.passages]
-                        if each.source == CONVERSATION
+                        if each.kind == CONVERSATION
                         else whole
                     )
-                    plain.executemany(f"insert into {each.source} values (?, ?, ?)", rows)
+                    plain.executemany(f"insert into {each.kind} values (?, ?, ?)", rows)
             batch = []
     library.index()
     return library, plain
@@ -174,7 +175,7 @@ def search(items: int, keep: Path | None) -> None:
         shown = " | ".join(f"{median:.1f}, {tail:.1f}" for median, tail in figures)
         print(f"| {kind} | {shown} | {figures[-1][0] / figures[0][0]:.1f} |", flush=True)
     anchor = find("error", sources=["notes"], limit=1)["results"][0]
-    from recollect.manage.retrieval import retrieval
+    from recollect.knowledge.retrieval import retrieval
 
     for mode in ("snippet", "chunk", "chunk_with_siblings", "full"):
         wanted = retrieval({"mode": mode, "loc": anchor["loc"], "max_tokens": 2_000}, {})

@@ -40,9 +40,10 @@ import recollect
 from bench import corpus
 from bench.quality import FOLDER, Question, libraries
 from recollect.library import Library
-from recollect.manage.memory import Memory, Recalled
-from recollect.manage.remembered import details_text, search_text
-from recollect.model import OBSERVATION, Filter
+from recollect.memory.api import Memory, Recalled
+from recollect.memory.render import details_text, search_text
+from recollect.model.kinds import OBSERVATION
+from recollect.model.search import Filter
 
 FILE = "longmemeval.json.gz"
 FIRST, SECOND, AT_ONCE = 10, 50, (2, 5)
@@ -164,7 +165,7 @@ def by_whole_conversations(library: Library, question: Question) -> Taken:
 
 
 def moment(question: Question) -> Any:
-    from recollect.text import bound
+    from recollect.language.text import bound
 
     return bound(question.asked_at, end=True)
 
@@ -274,7 +275,7 @@ def tell(ways: dict[str, list[Taken]], layers: list[tuple[list[bool], list[bool]
 
 
 def count(library: Library) -> int:
-    return library.store.newest(Filter(hidden=True, sources=(OBSERVATION,)), 1, 0)[1]
+    return library.store.newest(Filter(hidden=True, kinds=(OBSERVATION,)), 1, 0)[1]
 
 
 def build(observations: int, folder: Path) -> Library:

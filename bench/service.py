@@ -65,11 +65,11 @@ def build_plain(path: Path, messages: int) -> None:
             at = document.updated_at.timestamp() if document.updated_at else 0.0
             db.execute(
                 "insert into conversation values (?, ?, ?, ?)",
-                [document.origin_id, document.title, at, len(document.passages)],
+                [document.source_id, document.title, at, len(document.passages)],
             )
             db.executemany(
                 "insert into message (id, conversation, role, content, at) values (?, ?, ?, ?, ?)",
-                [(p.id, document.origin_id, p.role, p.content, at) for p in document.passages],
+                [(p.id, document.source_id, p.role, p.content, at) for p in document.passages],
             )
         db.execute("insert into words (words) values ('rebuild')")
     db.close()
@@ -272,7 +272,7 @@ def main(messages: int, clients: int, seconds: float, keep: Path | None) -> None
         with Server(within / "postgres") as server:
             url = server.database("service")
             build(url, messages)
-            documents = [document.origin_id for document in corpus.documents(messages)]
+            documents = [document.source_id for document in corpus.documents(messages)]
             said()
             RECOLLECT.conversations = PLAIN.conversations = documents
             print(f"\n## {clients} clients on {messages:,} messages, {seconds:g} s each\n")

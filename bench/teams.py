@@ -78,11 +78,11 @@ from bench.speed import (
     typed,
 )
 from recollect.errors import SearchTimeout
-from recollect.manage.importing import BATCH
-from recollect.model import Document
-from recollect.query import content_words, read
+from recollect.language.query import content_words, read
+from recollect.language.text import tokens
+from recollect.model.documents import Document
 from recollect.store.postgres.migrations import FUNCTIONS, MIGRATIONS
-from recollect.text import tokens
+from recollect.transfer.importing import BATCH
 
 SECONDS = 20.0  # for one place and one kind
 READING = 20.0  # seconds that many read at once

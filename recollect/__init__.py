@@ -17,7 +17,9 @@ TYPE_CHECKING = False  # typing itself is not imported before `initialize` is an
 if TYPE_CHECKING:
     from recollect.errors import RecollectError
     from recollect.library import Library, open
-    from recollect.model import Document, Filter, Hit, Page, Passage, Receipt, Summary
+    from recollect.model.documents import Document, Passage, Summary
+    from recollect.model.receipts import Receipt
+    from recollect.model.search import Filter, Hit, Page
 
 __version__ = "0.1.0"
 __all__ = [
@@ -33,12 +35,23 @@ __all__ = [
     "open",
 ]
 
-_HOMES = {"RecollectError": "errors", "Library": "library", "open": "library"}
+_HOMES = {
+    "RecollectError": "errors",
+    "Library": "library",
+    "open": "library",
+    "Document": "model.documents",
+    "Passage": "model.documents",
+    "Summary": "model.documents",
+    "Filter": "model.search",
+    "Hit": "model.search",
+    "Page": "model.search",
+    "Receipt": "model.receipts",
+}
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module 'recollect' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"recollect.{_HOMES.get(name, 'model')}"), name)
+    return getattr(import_module(f"recollect.{_HOMES[name]}"), name)

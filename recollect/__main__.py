@@ -11,11 +11,11 @@ def main() -> int:
     while at < len(arguments) and arguments[at].partition("=")[0] in ("--home", "--user"):
         at += 1 if "=" in arguments[at] else 2
     if arguments[at : at + 1] == ["mcp"]:
-        from recollect.serve.mcp.stdio import main as serve
+        from recollect.serve.mcp.transports.stdio import main as serve
 
         return serve(arguments[:at] + arguments[at + 1 :])
     if arguments[at : at + 1] == ["hook"]:
-        from recollect.capture.hooks import main as hook
+        from recollect.capture.transcripts.hooks import main as hook
 
         if (ended := hook(arguments[:at] + arguments[at + 1 :])) is not None:
             return ended

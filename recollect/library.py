@@ -23,44 +23,40 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import Conflict, InvalidInput, NotFound, RecollectError
-from recollect.model import (
-    CONVERSATION,
-    HUMAN_ONLY,
-    SOURCES,
+from recollect.language.text import bound, identifier, storable, truncate
+from recollect.model.audience import HUMAN_ONLY, for_people
+from recollect.model.documents import (
     Document,
-    FileReceipt,
-    Filter,
     Json,
-    Page,
     Passage,
-    Receipt,
     Shown,
     Summary,
     View,
-    for_people,
 )
+from recollect.model.kinds import CONVERSATION, KINDS
+from recollect.model.receipts import FileReceipt, Receipt
+from recollect.model.search import Filter, Page
 from recollect.settings import LIMITS, default_user, home, place
 from recollect.store.base import Candidate, Findings, Store
-from recollect.store.encoding import Progress
-from recollect.text import bound, identifier, storable, truncate
+from recollect.store.sql.encoding import Progress
 
 if TYPE_CHECKING:
-    from recollect.importers import Format
-    from recollect.importers.files import Entry
+    from recollect.importers.entries import Entry
+    from recollect.importers.registry import Format
     from recollect.index.meaning import Meaning
-    from recollect.manage.archive import Archive
-    from recollect.manage.exclusion import Exclusion
-    from recollect.manage.importing import Admission
-    from recollect.manage.knowledge import Knowledge
-    from recollect.manage.memory import Memory
-    from recollect.manage.moving import Moved
-    from recollect.manage.redacting import Redaction
-    from recollect.store.keys import Keys
+    from recollect.knowledge.api import Knowledge
+    from recollect.memory.api import Memory
+    from recollect.store.api_keys import Keys
     from recollect.store.postgres import PostgresStore
+    from recollect.transfer.archive import Archive
+    from recollect.transfer.exclusion import Exclusion
+    from recollect.transfer.importing import Admission
+    from recollect.transfer.moving import Moved
+    from recollect.transfer.redaction import Redaction
 
 log = logging.getLogger(__name__)
 
-ORIGIN = "recollect"
+SOURCE = "recollect"
 BUS = "bus"
 """The origin of threads, in which agents and people write to each other; each is known by its topic."""
 PROXY = "proxy"
@@ -119,7 +115,7 @@ def move(
     Both places are as for `open`. Everything is compared in the end; only with `remove` the
     library at the source is then removed. The target must be new, or unfinished.
     """
-    from recollect.manage import moving
+    from recollect.transfer import moving
 
     here, there = place(source), place(target)
     user = _checked(default_user() if user is None else user)
@@ -136,7 +132,7 @@ def move(
 
 def abort_move(target: str | Path, user: str | None = None) -> None:
     """Take away what an unfinished move has left in a place."""
-    from recollect.manage import moving
+    from recollect.transfer import moving
 
     where, user = place(target), _checked(default_user() if user is None else user)
     if not _exists(where, user):
@@ -149,11 +145,11 @@ def keys(path_or_url: str | Path | None = None) -> Keys:
     """The API keys of a place (see manage.accounts). Nothing is created before the first key."""
     where = place(path_or_url)
     if isinstance(where, Path):
-        from recollect.store.sqlite.keys import SqliteKeys
+        from recollect.store.sqlite.api_keys import SqliteKeys
 
         return SqliteKeys(where / "keys.db")
     _postgres(where)
-    from recollect.store.postgres.keys import PostgresKeys
+    from recollect.store.postgres.api_keys import PostgresKeys
 
     return PostgresKeys(where)
 
@@ -178,7 +174,7 @@ def _archive(where: Path | str, user: str) -> Path:
 
 def _whole(store: Store) -> Store:
     """The store, unless it holds only a part of a library that is being moved into it."""
-    from recollect.store.transfer import MOVING
+    from recollect.store.sql.transfer import MOVING
 
     if store.noted(MOVING) is not None:
         store.close()
@@ -197,7 +193,7 @@ def _redacting(store: Store) -> Store:
     if said != "on":
         store.close()
         raise InvalidInput(f"RECOLLECT_REDACT: {truncate(said, 80)!r} is not one of on, off.")
-    from recollect.manage.redacting import redacting
+    from recollect.transfer.redaction import redacting
 
     return redacting(store)
 
@@ -272,8 +268,9 @@ class _Background:
             thread.join()
 
     def _run(self) -> None:
-        from recollect.index import models, refresh
-        from recollect.manage import observing
+        from recollect.index import refresh
+        from recollect.memory import backlog as observing
+        from recollect.models import configured as models
 
         stopped = self._closing.is_set
         pause, observed, unobserved, locked_out = 0.0, float("-inf"), False, False
@@ -301,7 +298,7 @@ class _Background:
 
     def _observe(self) -> None:
         """An observer that cannot work keeps nothing else from being done."""
-        from recollect.manage import observing
+        from recollect.memory import backlog as observing
 
         try:
             observing.catch_up(self._store, stop=self._closing.is_set)
@@ -328,27 +325,27 @@ class Library:
     @cached_property
     def knowledge(self) -> Knowledge:
         """Finding and reading across notes, media, conversations, characters and prompts."""
-        from recollect.manage.knowledge import Knowledge
+        from recollect.knowledge.api import Knowledge
 
         return Knowledge(self.store, self._meaning, self.wake_indexer)
 
     @cached_property
     def archive(self) -> Archive:
         """The files that conversations were taken from, kept for when they are cleaned up."""
-        from recollect.manage.archive import Archive
+        from recollect.transfer.archive import Archive
 
         return Archive(self._archive)
 
     def exclusion(self) -> Exclusion:
         """What must not be taken in, as the settings say now."""
-        from recollect.manage.exclusion import configured
+        from recollect.transfer.exclusion import configured
 
         return configured(self._archive.parent.parent)
 
     @cached_property
     def memory(self) -> Memory:
         """What is remembered of past work: observations, their details, the conversations; and forgetting."""
-        from recollect.manage.memory import Memory
+        from recollect.memory.api import Memory
 
         return Memory(self.store, self._meaning, self.wake_indexer, self.delete_conversation)
 
@@ -386,8 +383,8 @@ class Library:
         What is in the library already is left alone. Raises UnknownFormat when
         nothing at a path can be read; a broken record never stops the rest.
         """
-        from recollect.importers import find
-        from recollect.manage.importing import import_files
+        from recollect.importers.registry import find
+        from recollect.transfer.importing import import_files
 
         found = [item for path in paths for item in find(Path(path).expanduser(), kind, within)]
         receipt = import_files(
@@ -398,7 +395,7 @@ class Library:
 
     def take_in(self, entry: Entry, format: Format, admitted: Admission) -> FileReceipt:
         """Save what a file holds, without a receipt: of one that is followed while it grows."""
-        from recollect.manage.importing import take_in
+        from recollect.transfer.importing import take_in
 
         taken = take_in(self.store, entry, format, admitted)
         self.wake_indexer()
@@ -421,7 +418,7 @@ class Library:
         title: str = "",
         *,
         messages: Iterable[Mapping[str, Json]] = (),
-        namespace: str = "default",
+        project: str = "default",
         created_at: Moment = None,
         metadata: Mapping[str, Json] | None = None,
     ) -> Document:
@@ -439,10 +436,10 @@ class Library:
         )
         times = [p.created_at for p in passages if p.created_at]
         document = Document(
-            origin=ORIGIN,
-            origin_id=conversation,
+            source=SOURCE,
+            source_id=conversation,
             title=title,
-            namespace=namespace,
+            project=project,
             created_at=started or datetime.now(UTC),
             updated_at=max(times, default=None) or started or datetime.now(UTC),
             passages=tuple(passages),
@@ -475,12 +472,12 @@ class Library:
         `restore` puts it back."""
         deleted = self.store.take(conversation_id)
         self.wake_indexer()
-        self.archive.forget((deleted.origin, deleted.origin_id))
+        self.archive.forget((deleted.source, deleted.source_id))
         return deleted
 
     def restore(self, document: Document) -> Document:
         """Put a conversation back that was deleted; what is in the library already is left alone."""
-        (saved,) = self.store.save([document], by_id=document.origin == PROXY)
+        (saved,) = self.store.save([document], by_id=document.source == PROXY)
         self.wake_indexer()
         return self.store.head(saved.id)
 
@@ -493,14 +490,14 @@ class Library:
         title: str = "",
         namespace: str = "default",
         metadata: Mapping[str, Json] | None = None,
-        origin: str = ORIGIN,
+        origin: str = SOURCE,
     ) -> dict[str, Json]:
         """A new conversation of a session, or the one that it has already.
 
         With an id alone, also the one of that id. Raises Conflict when the id is another session's, or the
         session's conversation has another id.
         """
-        from recollect.manage.shapes import conversation_shape
+        from recollect.model.fields import conversation_shape
 
         id_ = conversation_id or str(uuid.uuid4())
         session = session_id or id_
@@ -521,7 +518,7 @@ class Library:
                         origin,
                         session,
                         title,
-                        namespace=namespace,
+                        project=namespace,
                         created_at=now,
                         updated_at=now,
                         metadata=dict(metadata or {}),
@@ -551,23 +548,23 @@ class Library:
 
     def get_conversation(self, conversation_id: str) -> dict[str, Json]:
         """A conversation with its messages. Raises NotFound."""
-        from recollect.manage.shapes import conversation_shape, message_shape
+        from recollect.model.fields import conversation_shape, message_shape
 
         document = self.store.document(conversation_id)
         messages = [message_shape(passage, document.id) for passage in document.passages]
         return conversation_shape(document) | {"messages": messages}
 
     def get_conversation_by_session(self, session_id: str) -> dict[str, Json] | None:
-        from recollect.manage.shapes import conversation_shape
+        from recollect.model.fields import conversation_shape
 
-        found = self.store.find(ORIGIN, session_id) or self.store.find(PROXY, session_id)
+        found = self.store.find(SOURCE, session_id) or self.store.find(PROXY, session_id)
         return None if found is None else conversation_shape(self.store.summary(found))
 
     def get_messages(
         self, conversation_id: str, limit: int | None = None, offset: int = 0
     ) -> list[dict[str, Json]]:
         """The messages of a conversation in reading order. Raises NotFound."""
-        from recollect.manage.shapes import message_shape
+        from recollect.model.fields import message_shape
 
         found, _ = self.store.part(
             conversation_id, max(offset, 0), _EVERYTHING if limit is None else max(limit, 0)
@@ -584,7 +581,7 @@ class Library:
         self, query: str, conversation_id: str | None = None, limit: int = 50, offset: int = 0
     ) -> tuple[list[dict[str, Json]], int]:
         """The same, and how many there are in all."""
-        from recollect.manage.shapes import message_shape
+        from recollect.model.fields import message_shape
 
         found, total = self.finding(query, conversation_id, limit, offset)
         return [message_shape(passage, document) for document, passage in found], total
@@ -594,11 +591,11 @@ class Library:
     ) -> tuple[list[tuple[str, Passage]], int]:
         """Messages that contain a text without regard to case, newest first, each with the id of its
         conversation; and how many there are in all."""
-        from recollect.query import check_size
+        from recollect.language.query import check_size
 
         check_size(query)
         within = () if conversation_id is None else (self.store.head(conversation_id).id,)
-        filter_ = Filter(sources=(CONVERSATION,), conversations=tuple(map(identifier, within)))
+        filter_ = Filter(kinds=(CONVERSATION,), conversations=tuple(map(identifier, within)))
         limit, offset = (
             max(1, min(limit, LIMITS.page_size)),
             max(0, min(offset, LIMITS.page_offset)),
@@ -611,7 +608,7 @@ class Library:
         self,
         conversation_id: str,
         title: str | None = None,
-        namespace: str | None = None,
+        project: str | None = None,
         tags: Sequence[str] | None = None,
         metadata: Mapping[str, Json] | None = None,
     ) -> None:
@@ -621,7 +618,7 @@ class Library:
             changes["tags"] = (
                 list(dict.fromkeys(t.strip() for t in _names(tags, "tags") if t.strip())) or None
             )
-        self.store.amend(conversation_id, title, namespace, changes or None)
+        self.store.amend(conversation_id, title, project, changes or None)
         self.wake_indexer()
 
     def delete_conversation(self, conversation_id: str) -> None:
@@ -629,7 +626,7 @@ class Library:
         about = self.store.head(conversation_id)
         self.store.delete(conversation_id)
         self.wake_indexer()
-        self.archive.forget((about.origin, about.origin_id))
+        self.archive.forget((about.source, about.source_id))
 
     # -- threads ---
 
@@ -714,9 +711,9 @@ class Library:
         *,
         limit: int = 50,
         offset: int = 0,
-        namespaces: Sequence[str] = (),
-        origins: Sequence[str] = (),
-        sources: Sequence[str] = (CONVERSATION,),
+        projects: Sequence[str] = (),
+        sources: Sequence[str] = (),
+        kinds: Sequence[str] = (CONVERSATION,),
         search: str = "",
         roles: Sequence[str] = (),
         authors: Sequence[str] = (),
@@ -732,9 +729,9 @@ class Library:
             after=_moment(after, "after"),
             before=_moment(before, "before", end=True),
             tags=_names(tags, "tags"),
-            namespaces=_names(namespaces, "namespaces"),
-            origins=_names(origins, "origins"),
+            projects=_names(projects, "projects"),
             sources=_names(sources, "sources"),
+            kinds=_names(kinds, "kinds"),
         )
         limit = max(1, min(limit, LIMITS.page_size))
         return self.store.documents(
@@ -742,11 +739,11 @@ class Library:
         )
 
     def every(
-        self, *, sources: Sequence[str] = SOURCES, namespaces: Sequence[str] = ()
+        self, *, kinds: Sequence[str] = KINDS, projects: Sequence[str] = ()
     ) -> Iterator[Document]:
         """Every document, one in memory at a time."""
         return self.store.every(
-            Filter(sources=_names(sources, "sources"), namespaces=_names(namespaces, "namespaces"))
+            Filter(kinds=_names(kinds, "kinds"), projects=_names(projects, "projects"))
         )
 
     def view(
@@ -761,7 +758,7 @@ class Library:
         """A part of one way through a conversation with branches: of the canonical way, or of one that
         goes `through` a message. It begins at `start`, or so that the message `around` is in its middle.
         Raises NotFound."""
-        from recollect.manage.paths import way
+        from recollect.knowledge.branches import way
 
         document = self.store.head(conversation_id)
         steps = way(self.store.bones(conversation_id), through or around)
@@ -784,7 +781,7 @@ class Library:
 
     def activity(self) -> dict[str, Any]:
         """How many messages there were over time, by origin, model, tool and namespace."""
-        from recollect.manage.activity import described
+        from recollect.knowledge.activity import described
 
         return described(self.store.activity())
 
@@ -808,7 +805,7 @@ class Library:
         from recollect.search import engine
 
         within = tuple(map(identifier, _names(conversations, "conversations")))
-        filter_ = Filter(conversations=within, sources=(CONVERSATION,))
+        filter_ = Filter(conversations=within, kinds=(CONVERSATION,))
         return engine.exact(self._searched(human_only), storable(text), filter_, limit)
 
     def search(
@@ -823,9 +820,9 @@ class Library:
         authors: Sequence[str] = (),
         after: Moment = None,
         before: Moment = None,
-        namespaces: Sequence[str] = (),
-        origins: Sequence[str] = (),
+        projects: Sequence[str] = (),
         sources: Sequence[str] = (),
+        kinds: Sequence[str] = (),
         conversations: Sequence[str] = (),
         tags: Sequence[str] = (),
         hidden: bool = False,
@@ -851,10 +848,10 @@ class Library:
             authors=_names(authors, "authors"),
             after=_moment(after, "after"),
             before=_moment(before, "before", end=True),
-            namespaces=_names(namespaces, "namespaces"),
-            origins=_names(origins, "origins"),
-            sources=_names(
-                sources or (SOURCES if hidden else ()), "sources"
+            projects=_names(projects, "projects"),
+            sources=_names(sources, "sources"),
+            kinds=_names(
+                kinds or (KINDS if hidden else ()), "sources"
             ),  # observations are hidden, too
             conversations=tuple(map(identifier, _names(conversations, "conversations"))),
             tags=_names(tags, "tags"),
@@ -875,7 +872,7 @@ class Library:
     def _searched(self, human_only: bool) -> Store:
         if human_only:
             return self.store
-        from recollect.search.withheld import withheld
+        from recollect.store.views.audience import withheld
 
         return withheld(self.store)
 
@@ -906,11 +903,11 @@ class Library:
     ) -> list[Candidate]:
         """The newest messages that contain the text literally or all its words, or whose
         conversation's title does; without a text, simply the newest."""
-        from recollect.query import check_size
+        from recollect.language.query import check_size
 
         check_size(text or "")
         filter_ = Filter(
-            roles=_names(roles, "roles"), after=after, before=before, sources=(CONVERSATION,)
+            roles=_names(roles, "roles"), after=after, before=before, kinds=(CONVERSATION,)
         )
         return self.store.recent(storable(text) if text else None, filter_, limit)
 
@@ -928,9 +925,9 @@ class Library:
         If the background indexer or another process is indexing the library, waits until it is done.
         `on_wait` is called before each wait. Without `wait`, leaves the work to it and returns False.
         """
-        from recollect.index.models import configured
         from recollect.index.refresh import refresh
-        from recollect.manage.observing import catch_up
+        from recollect.memory.backlog import catch_up
+        from recollect.models.configured import configured
 
         if not wait:
             on_wait = None
@@ -946,7 +943,7 @@ class Library:
 
     def redact(self, *, report: bool = False, progress: IndexProgress | None = None) -> Redaction:
         """Take secrets out of everything that is stored, for good; with `report`, only say where there are any."""
-        from recollect.manage.redacting import redact
+        from recollect.transfer.redaction import redact
 
         found = redact(self.store, report, progress)
         self.wake_indexer()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-START = "from recollect.serve.mcp.stdio import main; import sys; sys.exit(main(sys.argv[1:]))"
+START = "from recollect.serve.mcp.transports.stdio import main; import sys; sys.exit(main(sys.argv[1:]))"
 
 
 def command(*options: str, start: str = START) -> list[str]:

@@ -13,14 +13,15 @@ PACKAGE = Path(__file__).parents[1] / "recollect"
 
 # From the bottom up: a module may import from its own layer and from those before it.
 LAYERS = [
-    {"chunking", "errors", "preferences", "settings", "stem", "text", "when"},
+    {"errors", "settings"},
+    {"language"},
     {"model"},
-    {"items", "query"},
-    {"redact", "transcript"},
-    {"importers", "observe", "store"},
+    {"redact"},
+    {"importers", "store"},
+    {"models"},
     {"index"},
     {"search"},
-    {"manage"},
+    {"knowledge", "memory", "transfer"},
     {"library"},
     {"capture"},
     {"serve"},
@@ -29,7 +30,7 @@ LAYERS = [
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # Parts of one layer that must not know each other.
-STRANGERS = [{"importers", "store"}, {"importers", "observe"}, {"observe", "store"}]
+STRANGERS = [{"importers", "store"}]
 
 
 def part(path: Path) -> str:

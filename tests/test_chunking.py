@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.chunking import Chunk, chunk_ids, chunks, sentences, tokens
+from recollect.language.chunking import Chunk, chunk_ids, chunks, sentences, tokens
 
 TEXTS = st.text(st.characters() | st.sampled_from(" .!?\n。#"), max_size=600)
 

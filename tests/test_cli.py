@@ -57,7 +57,7 @@ def test_filters_work_from_the_command_line(filled: Any) -> None:
         filled("search", "the", "--role", "user", "--origin", "chatgpt", "--json", "--limit", "200")
     )
     assert 0 < mine["total"] < everything["total"]
-    assert {(h["role"], h["origin"]) for h in mine["hits"]} == {("user", "chatgpt")}
+    assert {(h["role"], h["source"]) for h in mine["hits"]} == {("user", "chatgpt")}
     assert json.loads(filled("search", "the", "--before", "1999-01-01", "--json"))["total"] == 0
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect import transcript
 from recollect.cli import common, knowledge, main, writing
-from recollect.manage import editing, retrieval
-from recollect.manage.results import KINDS
+from recollect.knowledge import editing, retrieval
+from recollect.knowledge.results import KINDS
+from recollect.language import transcript
 
 SRT = (
     "1\n00:00:01,000 --> 00:00:04,000\nWater the tomatoes early.\n\n"

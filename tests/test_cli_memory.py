@@ -10,7 +10,7 @@ import pytest
 
 import recollect
 from recollect.cli import main
-from recollect.manage import observing
+from recollect.memory import backlog as observing
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def garden(place: str) -> None:
         library.add_conversation(
             "s1",
             "Roses\x1b[31m",
-            namespace="/home/me/garden",
+            project="/home/me/garden",
             messages=[
                 {
                     "role": "user",

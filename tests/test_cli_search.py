@@ -12,7 +12,7 @@ import pytest
 
 import recollect
 from recollect.cli import main
-from recollect.index import models
+from recollect.models import configured as models
 from recollect.search.rank import WEIGHTS
 from recollect.store.postgres import PostgresStore
 from recollect.store.sqlite import SqliteStore
@@ -420,7 +420,7 @@ def test_only_a_model_that_is_known_can_be_fetched(run: Any) -> None:
 def test_fetching_says_where_the_model_is_and_how_to_use_it(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect.index import fetching
+    from recollect.models import download as fetching
 
     def fetched(name: str, into: Path, progress: Any) -> Path:
         progress("downloading", 1, 2)

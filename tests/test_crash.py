@@ -10,8 +10,8 @@ import pytest
 from kills import KILLS, run_and_kill
 
 import recollect
-from recollect.model import Filter
-from recollect.query import parse
+from recollect.language.query import parse
+from recollect.model.search import Filter
 
 SERIES = max(2, KILLS // 50)
 KILLS_PER_SERIES = max(1, KILLS // 2 // SERIES)
@@ -26,7 +26,7 @@ for n in range(first, first + 100_000):
 """
 IMPORTER = """
 import sys, recollect
-from recollect.manage import importing
+from recollect.transfer import importing
 importing.BATCH = 40
 recollect.open(sys.argv[1]).import_path(sys.argv[2], progress=lambda *a: print(a[1], flush=True))
 """

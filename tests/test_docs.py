@@ -20,7 +20,7 @@ import recollect
 from recollect import __main__, __version__, cli
 from recollect.cli import parser
 from recollect.serve.app import make_app
-from recollect.serve.service import Service
+from recollect.serve.http.service import Service
 from recollect.settings import LIMITS, SETTINGS
 from recollect.settings import place as settings_place
 

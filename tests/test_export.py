@@ -8,10 +8,17 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.importers import own
-from recollect.importers.files import Entry
-from recollect.manage.export import as_json, as_markdown, as_text, write_json
-from recollect.model import KINDS, ROLES, VISIBILITIES, Document, Passage, arrange
+from recollect.importers.chats import own
+from recollect.importers.entries import Entry
+from recollect.language.query import ROLES
+from recollect.model.documents import (
+    PASSAGE_TYPES,
+    VISIBILITIES,
+    Document,
+    Passage,
+    arrange,
+)
+from recollect.transfer.export import as_json, as_markdown, as_text, write_json
 
 HELLO = Passage(
     "msg-uuid", "user", "Hello", created_at=datetime(2025, 10, 9, 19, 37, 47, 783681, UTC)
@@ -137,9 +144,9 @@ def test_text_and_markdown_follow_the_canonical_path_without_what_was_hidden_or_
         Passage("system", "system", "Be brief.", visibility="hidden"),
         Passage("question", "user", "Why?", parent="system"),
         Passage("abandoned", "assistant", "No idea.", parent="question"),
-        Passage("thought", "assistant", "Let me look.", parent="question", kind="thinking"),
-        Passage("call", "assistant", "look()", parent="thought", kind="tool_call"),
-        Passage("result", "tool", "found it", parent="call", kind="tool_result"),
+        Passage("thought", "assistant", "Let me look.", parent="question", type="thinking"),
+        Passage("call", "assistant", "look()", parent="thought", type="tool_call"),
+        Passage("result", "tool", "found it", parent="call", type="tool_result"),
         Passage("answer", "assistant", "Because.", parent="result"),
     )
     branched = arrange(Document("test", "1", "Why", passages=passages, head="answer"))
@@ -220,7 +227,7 @@ def passages(draw: st.DrawFn) -> tuple[Passage, ...]:
             id=identity,
             role=draw(st.none() | st.sampled_from(ROLES)),
             content=draw(texts),
-            kind=draw(st.sampled_from(KINDS)),
+            type=draw(st.sampled_from(PASSAGE_TYPES)),
             author=draw(st.none() | texts),
             model=draw(st.none() | texts),
             tool=draw(st.none() | texts),
@@ -241,11 +248,11 @@ def documents(draw: st.DrawFn) -> Document:
     said = draw(passages())
     heads = st.none() | (st.sampled_from([p.id for p in said]) if said else st.nothing())
     return Document(
-        origin=draw(names),
-        origin_id=draw(names),
+        source=draw(names),
+        source_id=draw(names),
         title=draw(texts),
-        source=draw(st.sampled_from(["conversation", "note"])),
-        namespace=draw(names),
+        kind=draw(st.sampled_from(["conversation", "note"])),
+        project=draw(names),
         created_at=draw(times),
         updated_at=draw(times),
         head=draw(heads),

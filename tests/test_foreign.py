@@ -15,8 +15,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from recollect.language.text import fold
 from recollect.search.foreign import ForeignDatabase, Needle
-from recollect.text import fold
 
 # Letters that are folded in every odd way: one to many, many to one, composed, without case, beyond 16 bits.
 ODD = "aesßẞſkKﬁﬂﬆİıŉǰẖΣσςΐйЙеёÅÅ日本가각🎉𐐀𐐨_%\\\"\n'.x9 "

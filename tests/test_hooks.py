@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.capture import hooks
-from recollect.capture.spool import Spool
+from recollect.capture.transcripts import hooks
+from recollect.capture.transcripts.inbox import Spool
 from recollect.library import open_existing
-from recollect.manage.digest import digest
-from recollect.model import Observation
+from recollect.memory.digest import digest
+from recollect.model.observations import Observation
 
 PATIENCE = 120.0
 SQLITE = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -354,7 +354,7 @@ def test_handing_over_loads_nothing_heavy(session: Session) -> None:
         "recollect.library",
         "recollect.store",
     }
-    assert "recollect.capture.spool" in loaded
+    assert "recollect.capture.transcripts.inbox" in loaded
     assert not loaded & heavy
 
 
@@ -404,14 +404,14 @@ def observed(
     id: str = "c1",
 ) -> None:
     """Let a conversation have been observed."""
-    from recollect.observe import as_document
+    from recollect.memory.observe import as_document
 
     moment = at or datetime.now(UTC)
     kept = library.add_conversation(
         id,
         "Work",
         messages=[{"role": "user", "content": "do it", "created_at": moment}],
-        namespace=project,
+        project=project,
     )
     found = [
         Observation(

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from recollect.cli import main
-from recollect.importers import find
-from recollect.items import fields_of, text_of
+from recollect.importers.items import fields_of, text_of
+from recollect.importers.registry import find
+from recollect.knowledge import editing
 from recollect.library import Library
-from recollect.manage import editing
-from recollect.model import Document, Filter, Problem
+from recollect.model.documents import Document
+from recollect.model.receipts import Problem
+from recollect.model.search import Filter
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def test_a_vault_is_imported_and_the_second_time_changes_nothing(
         ("sub/thoughts.txt", "notes", 1),
     ]
     note = library.store.document("plan")
-    assert (note.title, note.source, note.metadata["tags"]) == (
+    assert (note.title, note.kind, note.metadata["tags"]) == (
         "Garden plan",
         "note",
         ["garden", "spring"],
@@ -99,7 +101,7 @@ def test_what_is_sent_again_is_the_same_note_wherever_it_was_put(
             number - 1,
             number - 1,
         ]
-    assert {d.id: d.origin_id for d in library.store.every(Filter())} == {
+    assert {d.id: d.source_id for d in library.store.every(Filter())} == {
         "idea": "idea.md",
         "vault/sub/idea": "vault.zip!sub/idea.md",
     }
@@ -128,7 +130,7 @@ def test_prompts_and_characters_are_found_by_their_fields(library: Library, tmp_
     library.import_path(tmp_path / "x")
     assert fields_of(library.store.document("Pirate").passages)["user_prompt"] == "Speak like one"
     (hit,) = library.search("café", mode="text").hits
-    assert (hit.title, hit.role, hit.kind) == ("Zoë", "description", "field")
+    assert (hit.title, hit.role, hit.type) == ("Zoë", "description", "field")
 
 
 # -- at the command line ---
@@ -192,7 +194,7 @@ def test_what_is_exported_and_imported_again_says_the_same(
         path = tmp_path / f"again.{format_}"
         path.write_bytes(editing.export(first, format_).data)
         again = only(path)
-        assert (again.title, again.source) == (first.title, first.source)
+        assert (again.title, again.kind) == (first.title, first.kind)
         assert [(p.role, p.content) for p in again.passages] == [
             (p.role, p.content) for p in first.passages
         ]

@@ -19,19 +19,22 @@ import pytest
 import recollect
 from recollect import library as library_module
 from recollect.capture.agents import Said, Session
-from recollect.importers import find
-from recollect.index import models
+from recollect.importers.registry import find
 from recollect.index import refresh as refreshing
 from recollect.index.refresh import refresh, waiting
-from recollect.index.static import StaticModel
+from recollect.knowledge.api import Knowledge
 from recollect.library import Library
-from recollect.manage import observing
-from recollect.manage.importing import admission
-from recollect.manage.knowledge import Knowledge
-from recollect.manage.memory import Memory
-from recollect.model import OBSERVATION, Page, Passage, Problem
+from recollect.memory import backlog as observing
+from recollect.memory.api import Memory
+from recollect.model.documents import Passage
+from recollect.model.kinds import OBSERVATION
+from recollect.model.receipts import Problem
+from recollect.model.search import Page
+from recollect.models import configured as models
+from recollect.models.static import StaticModel
 from recollect.store.sqlite import sealed
 from recollect.store.sqlite import store as sqlite_store
+from recollect.transfer.importing import admission
 
 sqlite_only = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)
@@ -789,7 +792,7 @@ class Writers:
         self.library.knowledge.delete("notes", self.note)
 
     def memory_forget(self) -> None:
-        observed, *_ = self.library.every(sources=[OBSERVATION])
+        observed, *_ = self.library.every(kinds=[OBSERVATION])
         self.library.memory.forget([observed.passages[0].id], confirm=True)
 
     def session_pop(self) -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.items import (
+from recollect.importers.items import (
     Cue,
     cues_of,
     fields_of,
@@ -18,7 +18,8 @@ from recollect.items import (
     with_fields,
     with_text,
 )
-from recollect.model import CHARACTER, MEDIA, NOTE, PROMPT, Document
+from recollect.model.documents import Document
+from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 WORDS = st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=12)
@@ -31,7 +32,7 @@ CUES = st.lists(st.tuples(SAID, st.sampled_from([None, "Ada", "Grace"])), max_si
 
 
 def document(source: str, **more: object) -> Document:
-    return Document("here", "it", source=source, created_at=NOW, **more)  # type: ignore[arg-type]
+    return Document("here", "it", kind=source, created_at=NOW, **more)  # type: ignore[arg-type]
 
 
 @given(st.text(max_size=4_000))

@@ -12,8 +12,8 @@ import pytest
 import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.library import keys as keys_of
-from recollect.manage.accounts import check, new_key, revoke
-from recollect.store.keys import Keys
+from recollect.serve.accounts import check, new_key, revoke
+from recollect.store.api_keys import Keys
 
 
 @pytest.fixture

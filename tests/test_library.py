@@ -14,8 +14,8 @@ import pytest
 
 import recollect
 from recollect.errors import InvalidInput, NotFound, RecollectError, UnknownFormat
+from recollect.language.text import storable
 from recollect.library import library_file
-from recollect.text import storable
 
 
 def own_export(path: Path, *conversations: dict[str, Any]) -> Path:
@@ -78,7 +78,7 @@ def test_one_bad_conversation_does_not_hold_the_others_back(
     library: recollect.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from recollect.settings import Limits
-    from recollect.store import encoding
+    from recollect.store.sql import encoding
 
     monkeypatch.setattr(encoding, "LIMITS", Limits(message_bytes=100))
     path = own_export(

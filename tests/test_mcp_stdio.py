@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from mcp_server import call, command, request, running
 
 import recollect
-from recollect.serve.mcp import stdio
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Context
 from recollect.serve.mcp.protocol import Dispatcher
-from recollect.serve.mcp.stdio import Connection, lines, main
+from recollect.serve.mcp.transports import stdio
+from recollect.serve.mcp.transports.stdio import Connection, lines, main
 from recollect.settings import LIMITS
 
 # A server whose every tool call waits for ever, and whose stray output must not reach the client.

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.library import Library
-from recollect.manage import memory as module
-from recollect.manage import observing
-from recollect.manage.memory import Recalled, file_of, path_of, project_of
-from recollect.manage.remembered import FACTS, facts_for, search_text
-from recollect.model import MASK, Observation
-from recollect.observe import reading
+from recollect.memory import api as module
+from recollect.memory import backlog as observing
+from recollect.memory.api import Recalled, file_of, path_of, project_of
+from recollect.memory.observe import reading
+from recollect.memory.render import FACTS, facts_for, search_text
+from recollect.model.audience import MASK
+from recollect.model.observations import Observation
 
 DAY = datetime(2025, 12, 1, 14, 30, tzinfo=UTC)
 SECRET = "the wombat code is 7261"
@@ -42,7 +43,7 @@ def talk(
     library.add_conversation(
         id_,
         f"Talk {id_}",
-        namespace=namespace,
+        project=namespace,
         created_at=at,
         messages=[
             {
@@ -64,7 +65,7 @@ def keep(library: Library, conversation: str, *observations: dict[str, Any]) -> 
             **{
                 "type": "decision",
                 "conversation": conversation,
-                "project": document.namespace,
+                "project": document.project,
                 "lines": (7, 12),
                 "passages": tuple(p.id for p in document.passages[:2]),
                 "created_at": document.created_at,
@@ -132,7 +133,7 @@ def test_observations_are_found_and_nothing_else(world: Library) -> None:
         ["obs-2", "obs-3", "obs-4", "obs-5"],
         4,
     )
-    assert {hit.source for hit in world.search("token").hits} == {"conversation"}
+    assert {hit.kind for hit in world.search("token").hits} == {"conversation"}
     first = world.memory.search("JWT authentication").observations[0]
     assert (first.observation.id, first.path, first.observation.conversation) == (
         "obs-1",
@@ -333,7 +334,7 @@ def test_observations_are_made_by_the_rules_and_lead_back_to_what_was_said(
     library.add_conversation(
         "s1",
         "Roses",
-        namespace="/home/me/garden",
+        project="/home/me/garden",
         messages=[
             {
                 "role": "user",
@@ -425,7 +426,7 @@ def test_a_long_conversation_is_read_in_parts(
 def test_what_only_people_may_see_is_masked_hidden_or_shown(library: Library) -> None:
     talk(library)
     library.store.append(
-        "s1", recollect.model.Passage("p", "user", SECRET, visibility="human_only", created_at=DAY)
+        "s1", recollect.Passage("p", "user", SECRET, visibility="human_only", created_at=DAY)
     )
     library.add_message("s1", "assistant", "That stays between us.", id="last")
     path = "/my-api/s1.jsonl"
@@ -455,7 +456,7 @@ def test_what_only_people_may_see_is_masked_hidden_or_shown(library: Library) ->
 def test_every_name_survives_its_path(namespace: str, id_: str) -> None:
     from urllib.parse import unquote
 
-    from recollect.text import storable
+    from recollect.language.text import storable
 
     path = path_of(namespace, id_)
     assert path.isprintable() and "`" not in path and path.count("/") == 2
@@ -586,8 +587,8 @@ def test_an_observation_is_forgotten_and_never_made_again(library: Library) -> N
     again = library.conversation("s1")
     library.store.save(
         [
-            recollect.model.Document(
-                again.origin,
+            recollect.Document(
+                again.source,
                 "s1",
                 "Roses again",
                 updated_at=datetime.now(UTC) + timedelta(days=1),

@@ -20,20 +20,13 @@ import recollect
 from recollect import library
 from recollect.cli import main
 from recollect.errors import InvalidInput, NotFound, RecollectError, StoreBusy
-from recollect.manage import moving
-from recollect.model import (
-    CONVERSATION,
-    KINDS,
-    NOTE,
-    ROLES,
-    VISIBILITIES,
-    Document,
-    Filter,
-    Passage,
-)
-from recollect.query import parse
-from recollect.store import transfer
+from recollect.language.query import ROLES, parse
+from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Passage
+from recollect.model.kinds import CONVERSATION, NOTE
+from recollect.model.search import Filter
 from recollect.store.base import Batch, Contents, Store
+from recollect.store.sql import transfer
+from recollect.transfer import moving
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 DIRECTIONS = [
@@ -101,8 +94,8 @@ def said(id: str, content: str, minutes: int = 0, **fields: Any) -> Passage:
 
 
 def conversation(id: str, *passages: Passage, **fields: Any) -> Document:
-    defaults = {"title": f"Talk {id}", "created_at": NOON, "updated_at": NOON, "origin": "test"}
-    return Document(origin_id=id, passages=passages, **(defaults | fields))
+    defaults = {"title": f"Talk {id}", "created_at": NOON, "updated_at": NOON, "source": "test"}
+    return Document(source_id=id, passages=passages, **(defaults | fields))
 
 
 def fill(store: Store) -> None:
@@ -122,15 +115,15 @@ def fill(store: Store) -> None:
                 "c2",
                 said("x", "nul \0 and \ud800 half"),
                 title="odd \udfff \0 title",
-                namespace="\ud83d",
+                project="\ud83d",
             ),
             conversation("c3", said("s1", "shared"), shared_ids=True),
             conversation("c4", said("s1", "shared"), said("s2", "of its own"), shared_ids=True),
-            conversation("c1", said("a", "of another origin"), origin="other"),
-            conversation("n1", said("p", "a note"), source=NOTE),
+            conversation("c1", said("a", "of another origin"), source="other"),
+            conversation("n1", said("p", "a note"), kind=NOTE),
             conversation(
                 "c5",
-                said("h", "hidden", visibility="hidden", role=None, kind="context"),
+                said("h", "hidden", visibility="hidden", role=None, type="context"),
                 partial=True,
             ),
             conversation("gone", said("g", "will be deleted")),
@@ -285,7 +278,7 @@ passages = st.builds(
     id=ids,
     role=st.none() | st.sampled_from(ROLES),
     content=texts,
-    kind=st.sampled_from(KINDS),
+    type=st.sampled_from(PASSAGE_TYPES),
     author=st.none() | texts,
     model=st.none() | texts,
     tool=st.none() | texts,
@@ -301,11 +294,11 @@ passages = st.builds(
 )
 documents = st.builds(
     Document,
-    origin=st.sampled_from(["one", "one", "two"]),
-    origin_id=st.sampled_from(["c1", "c1", "\0"]),  # few, so that imports meet
+    source=st.sampled_from(["one", "one", "two"]),
+    source_id=st.sampled_from(["c1", "c1", "\0"]),  # few, so that imports meet
     title=texts,
-    source=st.sampled_from([CONVERSATION, NOTE]),
-    namespace=texts,
+    kind=st.sampled_from([CONVERSATION, NOTE]),
+    project=texts,
     created_at=times,
     updated_at=st.sampled_from([None, NOON, NOON + timedelta(days=1)]),
     head=st.none() | ids,

@@ -10,13 +10,16 @@ import pytest
 
 from recollect.errors import InvalidInput
 from recollect.library import Library
-from recollect.manage import observing
-from recollect.model import OBSERVATION, Document, Filter, Observation
-from recollect.observe import from_passage
-from recollect.observe.model import Made
+from recollect.memory import backlog as observing
+from recollect.memory.observe import from_passage
+from recollect.memory.observe.model import Made
+from recollect.model.documents import Document
+from recollect.model.kinds import OBSERVATION
+from recollect.model.observations import Observation
+from recollect.model.search import Filter
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
-OBSERVED = Filter(hidden=True, sources=(OBSERVATION,))
+OBSERVED = Filter(hidden=True, kinds=(OBSERVATION,))
 
 
 def talk(
@@ -27,7 +30,7 @@ def talk(
     library.add_conversation(
         id_,
         "Kettles",
-        namespace="kitchen",
+        project="kitchen",
         messages=[
             {"role": "user", "content": said, "created_at": NOW},
             {
@@ -42,7 +45,7 @@ def talk(
 def observed(library: Library) -> list[Observation]:
     found, _ = library.store.documents(OBSERVED, "", 100, 0)
     return [
-        from_passage(p, d.namespace) for d in found for p in library.store.document(d.id).passages
+        from_passage(p, d.project) for d in found for p in library.store.document(d.id).passages
     ]
 
 
@@ -105,10 +108,10 @@ def test_a_conversation_that_goes_on_is_observed_again_and_what_stays_keeps_its_
 def test_observations_are_found_by_no_ordinary_search(library: Library) -> None:
     talk(library)
     library.index()
-    assert {hit.source for hit in library.search("kettle").hits} == {"conversation"}
-    assert {hit.source for hit in library.search("kettle", hidden=True).hits} == {"conversation"}
+    assert {hit.kind for hit in library.search("kettle").hits} == {"conversation"}
+    assert {hit.kind for hit in library.search("kettle", hidden=True).hits} == {"conversation"}
     assert library.conversations()[1] == 1
-    assert [d.source for d in library.every()] == ["conversation"]
+    assert [d.kind for d in library.every()] == ["conversation"]
     assert library.knowledge.search("kettle")["total_estimated"] == 2
     assert library.stats()["messages"] == 2
 

@@ -28,9 +28,9 @@ import tokenizers
 from onnx import TensorProto, helper, numpy_helper
 
 from recollect.errors import InvalidInput, RecollectError
-from recollect.index import fetching
-from recollect.index.fetching import FULL, QUANTISED, Published, fetch
-from recollect.index.onnx import OnnxModel
+from recollect.models import download as fetching
+from recollect.models.download import FULL, QUANTISED, Published, fetch
+from recollect.models.onnx import OnnxModel
 
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "red", "green", "blue", "query")
 TABLE = np.array(

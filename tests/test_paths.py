@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.errors import NotFound
-from recollect.manage.paths import way
-from recollect.model import Bone, Document, Passage, arrange
+from recollect.knowledge.branches import way
+from recollect.model.documents import Bone, Document, Passage, arrange
 
 
 @st.composite

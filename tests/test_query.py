@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
-from recollect.query import (
+from recollect.language.query import (
     STOPWORDS,
     And,
     Fields,
@@ -182,7 +182,7 @@ def test_a_query_is_what_was_typed_and_how_it_was_understood() -> None:
         ("from:ada,grace", Fields(authors=("ada", "grace"))),
         ('from:"Ada Lovelace"', Fields(authors=("Ada Lovelace",))),
         ('-from:"Lovelace, Ada"', Fields(not_authors=("Lovelace, Ada",))),
-        ("in:work -in:old", Fields(namespaces=("work",), not_namespaces=("old",))),
+        ("in:work -in:old", Fields(projects=("work",), not_projects=("old",))),
         ('tag:idea tag:"to do" -tag:done', Fields(tags=("idea", "to do"), not_tags=("done",))),
         ("title:garden title:irrigat*", Fields(titles=(w("garden"), Word("irrigat", prefix=True)))),
         (

@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.language.when import windows
 from recollect.search import rank
 from recollect.search.rank import WEIGHTS, Found, Question
 from recollect.search.terms import Term
 from recollect.store.base import Candidate
-from recollect.when import windows
 
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)
 DEFAULTS: dict[str, Any] = {
     "title": "",
     "role": "user",
     "author": None,
-    "kind": "message",
+    "type": "message",
     "created_at": NOW - timedelta(days=30),
-    "origin": "test",
-    "source": "conversation",
-    "namespace": "default",
+    "source": "test",
+    "kind": "conversation",
+    "project": "default",
     "canonical": True,
     "passages": 4,
 }

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from upstream import completion, events
 
 import recollect
-from recollect.capture.recording import Asked, Recorder, Recording
-from recollect.capture.tape import Answer, Choice, Tape
-from recollect.capture.turns import turns_of
-from recollect.model import Document, Passage
+from recollect.capture.proxy.recording import Asked, Recorder, Recording
+from recollect.capture.proxy.tape import Answer, Choice, Tape
+from recollect.capture.proxy.turns import turns_of
+from recollect.model.documents import Document, Passage
 
 EVENTS = "text/event-stream"
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -97,7 +97,7 @@ def test_a_history_continues_its_conversation(chat: Chat) -> None:
         ("assistant", "Now this."),
     ]
     assert all(p.canonical for p in document.passages)
-    assert (document.origin, document.title, document.namespace) == ("proxy", "Hello", "default")
+    assert (document.source, document.title, document.project) == ("proxy", "Hello", "default")
     assert document.passages[1].model == "model-1"
     assert document.passages[1].metadata == {
         "finish_reason": "stop",
@@ -250,7 +250,7 @@ def test_a_system_prompt_may_change_without_a_new_conversation(chat: Chat) -> No
         "Ciao.",
     ]
     prompts = [p for p in document.passages if p.role == "system"]
-    assert [(p.kind, p.visibility) for p in prompts] == [("context", "hidden")] * 2
+    assert [(p.type, p.visibility) for p in prompts] == [("context", "hidden")] * 2
     assert document.title == "Hello"
 
 
@@ -271,7 +271,7 @@ def test_a_session_is_one_conversation_whatever_its_history(chat: Chat) -> None:
     assert chat.say(user("Hello"), to="Hi.", session="s-2") != first
     document = chat.library.conversation(first)
     assert canonical(document) == ["Hello", "Hi.", "Something else", "Well."]
-    assert (document.namespace, document.origin_id) == ("work", "s-1")
+    assert (document.project, document.source_id) == ("work", "s-1")
 
 
 def test_a_session_whose_client_sends_the_last_messages_only_stays_in_order(chat: Chat) -> None:
@@ -338,7 +338,7 @@ def test_tools_make_the_round_trip(chat: Chat) -> None:
         == first
     )
     passages = chat.library.conversation(first).passages
-    assert [(p.role, p.kind, p.tool, p.content) for p in passages] == [
+    assert [(p.role, p.type, p.tool, p.content) for p in passages] == [
         ("user", "message", None, "Weather?"),
         ("assistant", "tool_call", "weather", "city: Rome\ndays: 2"),
         ("tool", "tool_result", "weather", "Sunny"),
@@ -356,7 +356,7 @@ def test_thoughts_words_and_calls_of_one_answer_hang_in_a_line(chat: Chat) -> No
     results = [{"role": "tool", "tool_call_id": f"call_{n}", "content": f"r{n}"} for n in (1, 2)]
     assert chat.say(user("Do"), sent_back, *results, to="Done.") == first
     document = chat.library.conversation(first)
-    assert [(p.kind, p.tool) for p in document.passages] == [
+    assert [(p.type, p.tool) for p in document.passages] == [
         ("message", None),
         ("thinking", None),
         ("message", None),

@@ -13,8 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import redact
-from recollect.items import Cue, cues_of, text_of, with_cues, with_fields, with_text
-from recollect.model import Document, Passage
+from recollect.importers.items import (
+    Cue,
+    cues_of,
+    text_of,
+    with_cues,
+    with_fields,
+    with_text,
+)
+from recollect.model.documents import Document, Passage
 from recollect.redact import redacted, redacted_parts, redacted_value
 from recollect.redact.documents import redacted_document
 

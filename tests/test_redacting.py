@@ -10,8 +10,10 @@ import pytest
 import recollect
 from recollect.cli import main
 from recollect.errors import InvalidInput
-from recollect.model import CONVERSATION, Document, Filter, Passage
-from recollect.query import parse
+from recollect.language.query import parse
+from recollect.model.documents import Document, Passage
+from recollect.model.kinds import CONVERSATION
+from recollect.model.search import Filter
 
 SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
 MARK = "[redacted:github-pat]"
@@ -42,7 +44,7 @@ def redacting(place: str, monkeypatch: pytest.MonkeyPatch) -> recollect.Library:
 
 def everything(library: recollect.Library) -> str:
     documents = library.store.every(
-        Filter(sources=("conversation", "note", "observation"), hidden=True)
+        Filter(kinds=("conversation", "note", "observation"), hidden=True)
     )
     return repr(list(documents)) + repr(library.receipts())
 
@@ -136,9 +138,10 @@ def test_a_report_says_where_and_never_what(library: recollect.Library, tmp_path
     before = everything(library)
     made = library.redact(report=True)
     assert not made.done and everything(library) == before
-    assert {d.id: (d.source, d.messages and d.kinds["github-pat"]) for d in made.documents}[
-        "c1"
-    ] == (CONVERSATION, 3)
+    assert {d.id: (d.kind, d.messages and d.kinds["github-pat"]) for d in made.documents}["c1"] == (
+        CONVERSATION,
+        3,
+    )
     assert made.documents[0].messages == ("m1",)
     assert SECRET[:12] not in repr(made)
 
@@ -165,7 +168,7 @@ def test_what_is_stored_already_is_redacted_for_good(
     ):  # taking back brings no secret back
         library.undo(receipt.id)
         assert SECRET[4:] not in everything(library)
-    assert library.conversations(sources=("conversation", "note"))[1] == 0
+    assert library.conversations(kinds=("conversation", "note"))[1] == 0
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)

@@ -22,8 +22,8 @@ import numpy as np
 import pytest
 
 from recollect.errors import InvalidInput, RecollectError
-from recollect.index import remote
-from recollect.index.remote import RemoteModel
+from recollect.models import remote
+from recollect.models.remote import RemoteModel
 
 KEY = "sk-secret-0123456789abcdef"
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.errors import InvalidInput
-from recollect.model import Document, Page, Passage
+from recollect.model.documents import Document, Passage
+from recollect.model.search import Page
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TOPICS = (
@@ -123,7 +124,7 @@ def documents(seed: int, messages: int) -> list[Document]:
                 "test",
                 f"c{number}",
                 title=rng.choice(["", "A talk about " + topic[0], " ".join(topic[:3])]),
-                namespace=rng.choice(["default", "work"]),
+                project=rng.choice(["default", "work"]),
                 created_at=start,
                 updated_at=start,
                 passages=tuple(passages),
@@ -198,7 +199,7 @@ def test_both_stores_page_and_filter_alike(both: list[recollect.Library]) -> Non
             {"roles": ["user"]},
             {"authors": ["Ada"]},
             {"after": "2026-02-10", "before": "2026-02-20"},
-            {"namespaces": ["work"]},
+            {"projects": ["work"]},
             {"hidden": True},
             {"conversations": ["c3", "c4"]},
         ):

@@ -16,9 +16,11 @@ import pytest
 
 import recollect
 from recollect.errors import RecollectError
-from recollect.importers import FORMATS, find
-from recollect.model import Document, Filter, Problem
-from recollect.query import Word
+from recollect.importers.registry import FORMATS, find
+from recollect.language.query import Word
+from recollect.model.documents import Document
+from recollect.model.receipts import Problem
+from recollect.model.search import Filter
 
 SAMPLES = Path(__file__).parent / "samples"
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.errors import InvalidInput, NotFound
-from recollect.model import Hit, Page
+from recollect.model.search import Hit, Page
 from recollect.search import engine
 from recollect.store.sqlite import sealed
 from recollect.store.sqlite import store as sqlite_store
@@ -87,7 +87,7 @@ def _fill(library: recollect.Library) -> None:
     library.add_conversation(
         "c1",
         "Concurrency in Python",
-        namespace="work",
+        project="work",
         metadata={"tags": ["Idea", "Ärger"]},
         messages=[
             said("m1", "How do I run coroutines with asyncio?", days=40, author="Ann"),

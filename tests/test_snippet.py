@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.query import Word, parse, words
+from recollect.language.query import Word, parse, words
 from recollect.search.snippet import snippet
 
 

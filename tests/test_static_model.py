@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput, RecollectError
-from recollect.index.static import CACHED, TABLE, Counts, Pieces, StaticModel, Table, shipped
+from recollect.models.static import (
+    CACHED,
+    TABLE,
+    Counts,
+    Pieces,
+    StaticModel,
+    Table,
+    shipped,
+)
 
 MODEL = StaticModel()
 TALK = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.text import (
+from recollect.language.text import (
     bound,
     fold,
     for_model,

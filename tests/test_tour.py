@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import recollect
-from recollect.importers import detect
-from recollect.importers.files import entries
+from recollect.importers.entries import entries
+from recollect.importers.registry import detect
 from recollect.index.meaning import Meaning
-from recollect.model import Document
-from recollect.query import And, Word, parse
+from recollect.language.query import And, Word, parse
+from recollect.model.documents import Document
 from recollect.search.engine import Wish, search
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import LocalLibrary

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from recollect.items import Cue
-from recollect.transcript import Transcript, parse, write
+from recollect.language.transcript import Cue, Transcript, parse, write
 
 SAMPLES = Path(__file__).parent / "samples"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recollect.library import Library
-from recollect.search import withheld
+from recollect.store.views import audience as withheld
 
 
 def fill(library: Library, shown: int = 3, closed: int = 4) -> None:

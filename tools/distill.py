@@ -1,4 +1,4 @@
-"""Makes `recollect/index/static.table`, the default embedding model, out of gte-small.
+"""Makes `recollect/models/static.table`, the default embedding model, out of gte-small.
 
     python tools/distill.py [--check] [--folder FOLDER]
 
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.index.static import DIMENSIONS, TABLE, Counts, Pieces, Table
+from recollect.models.static import DIMENSIONS, TABLE, Counts, Pieces, Table
 
 VERSION = "1"
 FOLDER = Path(__file__).parents[1] / "build" / "distill"

@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _serve_agents(given: argparse.Namespace) -> int:
     """Seldom: `__main__` takes this command before it comes here, unless an option before it is abbreviated."""
-    from recollect.serve.mcp.stdio import main as serve
+    from recollect.serve.mcp.transports.stdio import main as serve
 
     said = {"--home": given.home, "--user": given.user}
     return serve([f"{flag}={value}" for flag, value in said.items() if value is not None])

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from recollect.errors import NotFound
+from recollect.language.text import iso, printable
 from recollect.library import Library, open, open_existing
 from recollect.settings import default_user, place
-from recollect.text import iso, printable
 
 Commands = Any  # argparse keeps the type of its subparsers private
 KINDS = ("notes", "media", "chats", "characters", "prompts")

@@ -12,8 +12,8 @@ from typing import TextIO
 
 from recollect.cli.common import Commands, add_command, console, existing
 from recollect.errors import InvalidInput
-from recollect.manage.export import as_json, as_markdown, as_text, write_json
-from recollect.model import Document
+from recollect.model.documents import Document
+from recollect.transfer.export import as_json, as_markdown, as_text, write_json
 
 _EXAMPLES = """\
   recollect export --output library.json               everything; `recollect import` reads it back

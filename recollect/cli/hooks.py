@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from recollect.capture.hooks import EVENTS, main
+from recollect.capture.transcripts.hooks import EVENTS, main
 from recollect.cli.common import Commands, add_command
 
 _EXAMPLES = """\

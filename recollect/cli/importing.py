@@ -22,7 +22,7 @@ from recollect.cli.common import (
 from recollect.cli.indexing import index_after_import
 from recollect.errors import InvalidInput
 from recollect.library import Library
-from recollect.model import Counts, FileReceipt, Receipt
+from recollect.model.receipts import Counts, FileReceipt, Receipt
 
 _EXAMPLES = """\
   recollect import chatgpt-export.zip

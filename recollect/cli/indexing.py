@@ -21,8 +21,8 @@ from rich.table import Table
 
 from recollect.cli.common import Commands, add_command, console, existing, print_json, safe
 from recollect.errors import InvalidInput, RecollectError
-from recollect.index import models
 from recollect.library import Library, open_existing
+from recollect.models import configured as models
 from recollect.store.base import Space, Store
 
 _INDEX_EXAMPLES = """\
@@ -204,7 +204,7 @@ def _show(given: argparse.Namespace) -> int:
 
 
 def _fetch(given: argparse.Namespace) -> int:
-    from recollect.index import fetching
+    from recollect.models import download as fetching
 
     if given.name is None:
         raise InvalidInput(f"Which model? recollect model fetch {' | '.join(fetching.MODELS)}")

@@ -11,11 +11,11 @@ from rich.table import Table
 
 from recollect.cli.common import Commands, add_command, console, print_json, safe, when
 from recollect.errors import InvalidInput
+from recollect.language.text import bound
 from recollect.library import keys
-from recollect.manage.accounts import SCOPES, new_key, revoke
+from recollect.serve.accounts import SCOPES, new_key, revoke
 from recollect.settings import default_user
-from recollect.store.keys import ApiKey
-from recollect.text import bound
+from recollect.store.api_keys import ApiKey
 
 _EXAMPLES = """\
   recollect keys add laptop --user ann

@@ -26,8 +26,8 @@ from recollect.cli.common import (
     safe,
 )
 from recollect.errors import InvalidInput
-from recollect.preferences import chosen
-from recollect.text import printable
+from recollect.knowledge.preferences import chosen
+from recollect.language.text import printable
 
 _EXAMPLES = """\
   recollect knowledge search 'how to prune roses'      notes, media, chats, characters and prompts in one list
@@ -277,7 +277,7 @@ def _clock(seconds: float) -> str:
 
 
 def list_(given: argparse.Namespace) -> int:
-    from recollect.manage.results import listed
+    from recollect.knowledge.results import listed
 
     if given.type and given.kind != "media":
         raise InvalidInput("--type is for media alone.")
@@ -332,7 +332,7 @@ def types(given: argparse.Namespace) -> int:
 
 
 def read(given: argparse.Namespace) -> int:
-    from recollect.manage.retrieval import retrieval
+    from recollect.knowledge.retrieval import retrieval
 
     loc = {"chunk_index": given.chunk, "seconds": given.at}
     loc = {name: value for name, value in loc.items() if value is not None}

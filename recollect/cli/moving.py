@@ -12,9 +12,9 @@ from recollect.cli.common import Commands, add_command, console, print_json, saf
 from recollect.cli.indexing import index_after_import
 from recollect.errors import InvalidInput
 from recollect.library import abort_move, move, open
-from recollect.manage.moving import Moved
 from recollect.settings import default_user
 from recollect.store.base import Contents
+from recollect.transfer.moving import Moved
 
 _EXAMPLES = """\
   recollect move ~/old-place ~/new-place

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from recollect.cli.common import Commands, add_command, console, existing, print_json, safe, when
 from recollect.errors import NotFound
-from recollect.manage.export import as_json
-from recollect.model import Document, Passage
-from recollect.text import printable
+from recollect.language.text import printable
+from recollect.model.documents import Document, Passage
+from recollect.transfer.export import as_json
 
 _LIST_EXAMPLES = """\
   recollect list
@@ -74,8 +74,8 @@ def list_(given: argparse.Namespace) -> int:
         found, total = library.conversations(
             limit=given.limit,
             offset=given.offset,
-            namespaces=given.namespace,
-            origins=given.origin,
+            projects=given.namespace,
+            sources=given.origin,
             search=given.search,
         )
     if given.json:
@@ -101,7 +101,7 @@ def list_(given: argparse.Namespace) -> int:
             safe(summary.id),
             f"{changed:%Y-%m-%d}" if changed else "",
             f"{summary.message_count:,}",
-            summary.origin,
+            summary.source,
         )
     out.print(table)
     out.print(f"[dim]{len(found):,} of {total:,}[/]")
@@ -116,8 +116,8 @@ def read(given: argparse.Namespace) -> int:
         return 0
     out = console()
     out.print(
-        f"[bold]{safe(document.title) or 'Untitled'}[/]  [dim]{document.origin} · {when(document.created_at)} · "
-        f"{safe(document.namespace)}[/]\n"
+        f"[bold]{safe(document.title) or 'Untitled'}[/]  [dim]{document.source} · {when(document.created_at)} · "
+        f"{safe(document.project)}[/]\n"
     )
     for passage in _shown(document, given):
         _show(passage, given.message)
@@ -146,7 +146,7 @@ def _show(passage: Passage, wanted: str | None) -> None:
         when(passage.created_at),
         passage.model,
         passage.tool,
-        passage.kind if passage.kind != "message" else None,
+        passage.type if passage.type != "message" else None,
         None if passage.canonical else "on another branch",
     ]
     name = safe(passage.author or passage.role or "unknown")

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from recollect.cli.common import Commands, add_command, console, existing, print_json, safe
 from recollect.library import Library
-from recollect.manage.redacting import Redaction
+from recollect.transfer.redaction import Redaction
 
 _EXAMPLES = """\
   recollect redact --report             say where there are secrets, and of which kind; never what they are

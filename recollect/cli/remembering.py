@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from recollect.cli.common import Commands, add_command, existing, print_json
-from recollect.text import printable
+from recollect.language.text import printable
 
 _EXAMPLES = """\
   recollect memory search 'authentication'             observations: what was done, decided and learned
@@ -126,7 +126,7 @@ def _add_forget(actions: Commands) -> None:
 
 
 def search(given: argparse.Namespace) -> int:
-    from recollect.manage import remembered
+    from recollect.memory import render as remembered
 
     first = " ".join(given.query)
     query: str | list[str] = [first, *given.also] if given.also else first
@@ -146,7 +146,7 @@ def search(given: argparse.Namespace) -> int:
 
 
 def get(given: argparse.Namespace) -> int:
-    from recollect.manage import remembered
+    from recollect.memory import render as remembered
 
     with existing(given) as library:
         found = library.memory.get(given.ids)
@@ -162,7 +162,7 @@ def read(given: argparse.Namespace) -> int:
 
 
 def timeline(given: argparse.Namespace) -> int:
-    from recollect.manage import remembered
+    from recollect.memory import render as remembered
 
     with existing(given) as library:
         found, anchor = library.memory.timeline(
@@ -174,7 +174,7 @@ def timeline(given: argparse.Namespace) -> int:
 
 
 def forget(given: argparse.Namespace) -> int:
-    from recollect.manage import remembered
+    from recollect.memory import render as remembered
 
     with existing(given) as library:
         gone = library.memory.forget(

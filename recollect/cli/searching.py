@@ -19,10 +19,10 @@ from recollect.cli.common import (
     when,
 )
 from recollect.errors import InvalidInput
-from recollect.index import models
+from recollect.language.query import read
 from recollect.library import Library
-from recollect.model import Hit, Page
-from recollect.query import read
+from recollect.model.search import Hit, Page
+from recollect.models import configured as models
 
 _EXAMPLES = """\
   recollect search how did I fix the leaking valve last summer
@@ -143,8 +143,8 @@ def search(given: argparse.Namespace) -> int:
             authors=given.author,
             after=given.after,
             before=given.before,
-            namespaces=given.namespace,
-            origins=given.origin,
+            projects=given.namespace,
+            sources=given.origin,
             conversations=given.conversation,
             tags=given.tag,
             hidden=given.hidden,
@@ -228,7 +228,7 @@ def _show_message(hit: Hit, explain: bool) -> None:
     branch = "" if hit.canonical else " · [yellow]on another branch[/]"
     out.print(
         f"[bold]{safe(hit.title) or 'Untitled'}[/]  [dim]{safe(_who(hit))} · {when(hit.created_at)} · "
-        f"{hit.origin}{copies}[/]{branch}"
+        f"{hit.source}{copies}[/]{branch}"
     )
     out.print(Padding(_marked(hit), (0, 0, 0, 2)))
     if explain:
@@ -239,7 +239,7 @@ def _show_message(hit: Hit, explain: bool) -> None:
 def _show_conversation(hit: Hit, explain: bool) -> None:
     out = console()
     out.print(
-        f"[bold]{safe(hit.title) or 'Untitled'}[/]  [dim]{when(hit.created_at)} · {hit.origin} · "
+        f"[bold]{safe(hit.title) or 'Untitled'}[/]  [dim]{when(hit.created_at)} · {hit.source} · "
         f"score {hit.score:.2f}[/]"
     )
     for one in (hit, *hit.also):
@@ -257,7 +257,7 @@ def _show_where(hit: Hit) -> None:
 
 
 def _who(hit: Hit) -> str:
-    return hit.author or hit.role or hit.source
+    return hit.author or hit.role or hit.kind
 
 
 def _marked(hit: Hit) -> str:

@@ -64,8 +64,8 @@ def register(commands: Commands) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
+    from recollect.serve.http.service import ServiceConfig
     from recollect.serve.server import serve
-    from recollect.serve.service import ServiceConfig
 
     config = ServiceConfig.configured(
         host=given.host,

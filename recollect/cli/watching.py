@@ -29,7 +29,7 @@ from recollect.errors import InvalidInput
 from recollect.library import open
 
 TOOLS = ("claude-code", "codex", "gemini-cli")
-"""Those of recollect.capture.watch, which takes longer to load than most commands need."""
+"""Those of recollect.capture.transcripts.watch, which takes longer to load than most commands need."""
 _WATCH_EXAMPLES = """\
   recollect watch                                      Claude Code, Codex and Gemini CLI, until Ctrl-C
   recollect watch --tool claude-code
@@ -87,7 +87,7 @@ def register(commands: Commands) -> None:
 
 
 def watch(given: argparse.Namespace) -> int:
-    from recollect.capture.watch import Watcher, changes, folders
+    from recollect.capture.transcripts.watch import Watcher, changes, folders
 
     followed = folders(given.tool, [Path(path) for path in given.folder])
     for path in given.folder:

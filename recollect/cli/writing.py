@@ -25,8 +25,8 @@ from recollect.cli.common import (
 )
 from recollect.errors import Conflict, InvalidInput
 from recollect.library import Library
-from recollect.manage.export import write_json
-from recollect.model import Summary
+from recollect.model.documents import Summary
+from recollect.transfer.export import write_json
 
 FORMATS = {
     "notes": ("md", "txt", "json"),
@@ -172,7 +172,7 @@ def _text(library: Library, about: Summary) -> tuple[str, str]:
 
 def _say(given: argparse.Namespace, about: Summary, done: str) -> None:
     if given.json:
-        from recollect.manage.results import listed
+        from recollect.knowledge.results import listed
 
         print_json(listed(about))
         return

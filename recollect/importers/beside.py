@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from recollect.importers import images
-from recollect.importers.files import Entry
+from recollect.importers.documents import images
+from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import UNREADABLE, peek
 
 VIDEO = frozenset(

@@ -26,8 +26,8 @@ from typing import Any
 import orjson
 
 from recollect.errors import UnsafeFile
-from recollect.importers.files import Entry
-from recollect.model import Problem
+from recollect.importers.entries import Entry
+from recollect.model.receipts import Problem
 from recollect.settings import LIMITS
 
 UNREADABLE = (OSError, UnsafeFile, zlib.error, NotImplementedError)

@@ -6,7 +6,7 @@ import codecs
 import re
 from typing import NamedTuple
 
-from recollect.importers.files import Entry
+from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import UNREADABLE
 
 _MARKS = (

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import RecollectError
-from recollect.index import models
+from recollect.models import configured as models
 from recollect.store.base import Space, Store
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from recollect.errors import RecollectError
-from recollect.index import models
 from recollect.index.chunks import parts
 from recollect.index.lock import OnWait, index_lock
+from recollect.models import configured as models
 from recollect.store.base import Space, Store, Unembedded
 
 Progress = Callable[[str, int, int], None]

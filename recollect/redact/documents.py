@@ -12,7 +12,8 @@ from dataclasses import replace
 from itertools import chain, groupby, pairwise
 from typing import Any
 
-from recollect.model import CONVERSATION, Document, Passage
+from recollect.model.documents import Document, Passage
+from recollect.model.kinds import CONVERSATION
 from recollect.redact import Found, redacted, redacted_parts, redacted_value
 
 _TITLES = 20  # passages that a title may be the beginning of
@@ -21,7 +22,7 @@ _TITLES = 20  # passages that a title may be the beginning of
 def redacted_document(document: Document) -> tuple[Document, Found]:
     """The document without secrets, and how many there were of each kind; itself where there are none."""
     found: Found = Counter()
-    if document.source == CONVERSATION:
+    if document.kind == CONVERSATION:
         passages = tuple(redacted_passage(passage, found) for passage in document.passages)
     else:  # a text in chunks, or fields in chunks
         by_field = groupby(document.passages, key=lambda passage: passage.role)

@@ -13,8 +13,7 @@ from typing import Any
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.index.meaning import Meaning
-from recollect.model import Filter, Hit, Page
-from recollect.query import (
+from recollect.language.query import (
     And,
     MalformedQuery,
     Node,
@@ -25,15 +24,16 @@ from recollect.query import (
     read,
     words,
 )
+from recollect.language.text import fold, has_token, tokens
+from recollect.language.when import windows
+from recollect.model.search import Filter, Hit, Page
 from recollect.search import rank
 from recollect.search.rank import WEIGHTS, Found, Question, Ranked
 from recollect.search.snippet import excerpt, snippet
 from recollect.search.terms import Term, any_term, terms_of
 from recollect.settings import LIMITS
 from recollect.store.base import Candidate, Space, Store
-from recollect.store.matching import matches
-from recollect.text import fold, has_token, tokens
-from recollect.when import windows
+from recollect.store.sql.matching import matches
 
 MODES = ("both", "text", "vector")
 GROUPS = ("message", "conversation")
@@ -212,12 +212,12 @@ def narrowed(filter: Filter, query: Query) -> Filter:
         before=before,
         roles=_both(filter.roles, f.roles),
         authors=_both(filter.authors, f.authors),
-        namespaces=_both(filter.namespaces, f.namespaces),
+        projects=_both(filter.projects, f.projects),
         tags=_both(filter.tags, f.tags),
         titles=filter.titles + _starred(f.titles),
         not_roles=filter.not_roles + f.not_roles,
         not_authors=filter.not_authors + f.not_authors,
-        not_namespaces=filter.not_namespaces + f.not_namespaces,
+        not_projects=filter.not_projects + f.not_projects,
         not_tags=filter.not_tags + f.not_tags,
         not_titles=filter.not_titles + _starred(f.not_titles),
     )
@@ -605,11 +605,11 @@ def _shown(found: Candidate, wanted: list[Word], score: float) -> Hit:
         title=found.title,
         role=found.role,
         author=found.author,
-        kind=found.kind,
+        type=found.type,
         created_at=found.created_at,
-        origin=found.origin,
         source=found.source,
-        namespace=found.namespace,
+        kind=found.kind,
+        project=found.project,
         position=found.position,
         canonical=found.canonical,
         score=score,

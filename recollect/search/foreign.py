@@ -27,10 +27,10 @@ from typing import Any, NamedTuple
 import apsw
 
 from recollect.errors import DamagedLibrary, SearchTimeout, StoreBusy, UnsafeFile
-from recollect.importers.chatgpt_browser import decode_content
+from recollect.importers.chats.chatgpt_browser import decode_content
 from recollect.importers.databases import connect
+from recollect.language.text import fold, from_micros, indexable, micros, moment
 from recollect.settings import LIMITS
-from recollect.text import fold, from_micros, indexable, micros, moment
 
 STEPS_BETWEEN_LOOKS_AT_THE_CLOCK = 10_000
 COLUMNS = {

@@ -29,11 +29,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
-from recollect.model import CONVERSATION
+from recollect.language.text import tokens
+from recollect.language.when import Window, date_words
+from recollect.model.kinds import CONVERSATION
 from recollect.search.terms import Finder, Term
 from recollect.store.base import Candidate
-from recollect.text import tokens
-from recollect.when import Window, date_words
 
 WEIGHTS: Mapping[str, float] = {
     "words": 3.0,
@@ -165,9 +165,7 @@ def features_of(question: Question, pool: Sequence[Found]) -> list[tuple[Found, 
     conversations = _Conversations(question, pool)
     speaker = _speaker(question, pool)
     roles = {
-        f.candidate.role
-        for f in pool
-        if (f.text or f.vector) and f.candidate.source == CONVERSATION
+        f.candidate.role for f in pool if (f.text or f.vector) and f.candidate.kind == CONVERSATION
     }
     person = (
         question.asked
@@ -196,10 +194,10 @@ def features_of(question: Question, pool: Sequence[Found]) -> list[tuple[Found, 
                     "reply": before.words / top * short if asked and before is not None else 0.0,
                     "whole": conversations.whole(c.document),
                     "side": conversations.side(c.document)
-                    if c.source == CONVERSATION
+                    if c.kind == CONVERSATION
                     else conversations.whole(c.document),
                     "person": 1.0
-                    if person and (c.role == "user" or c.source != CONVERSATION)
+                    if person and (c.role == "user" or c.kind != CONVERSATION)
                     else 0.0,
                     "speaker": 1.0 if speaker is not None and c.author == speaker else 0.0,
                     "recent": _recent(question.now, c.created_at),

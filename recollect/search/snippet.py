@@ -13,9 +13,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 
-from recollect.query import Word
+from recollect.language.query import Word
+from recollect.language.text import indexable
 from recollect.settings import LIMITS
-from recollect.text import indexable
 
 _HITS = 64
 _BEFORE = 400  # characters before the first match, and

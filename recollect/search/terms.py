@@ -8,9 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from recollect.query import Node, Or, Query, Word, content_words, words
+from recollect.language.query import (
+    Node,
+    Or,
+    Query,
+    Word,
+    content_words,
+    words,
+)
+from recollect.language.text import tokens, unspaced
 from recollect.store.base import Store
-from recollect.text import tokens, unspaced
 
 Form = tuple[str, ...]
 """Words that stand in a row; most often it is one."""

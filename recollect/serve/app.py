@@ -12,9 +12,10 @@ from starlette.types import Receive, Scope, Send
 
 from recollect import __version__
 from recollect.serve.console import pages
-from recollect.serve.edge import Edge
-from recollect.serve.errors import SCHEMA, add_handlers
-from recollect.serve.mcp import http as mcp
+from recollect.serve.http.edge import Edge
+from recollect.serve.http.errors import SCHEMA, add_handlers
+from recollect.serve.http.service import Service
+from recollect.serve.mcp.transports import http as mcp
 from recollect.serve.rest import (
     bus,
     chat,
@@ -28,7 +29,6 @@ from recollect.serve.rest import (
     openai,
     search,
 )
-from recollect.serve.service import Service
 
 ROUTERS = tuple(
     part.router

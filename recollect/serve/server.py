@@ -27,12 +27,12 @@ from websockets.frames import Frame
 from recollect import __version__
 from recollect.errors import RecollectError
 from recollect.library import keys
-from recollect.serve import logs
 from recollect.serve.app import make_app
-from recollect.serve.auth import is_loopback
-from recollect.serve.service import Service, ServiceConfig
+from recollect.serve.http import logs
+from recollect.serve.http.auth import is_loopback
+from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import LIMITS
-from recollect.store.keys import Keys
+from recollect.store.api_keys import Keys
 
 KEEP_ALIVE_SECONDS = 15
 MOST_FRAGMENTS = 10_000  # frames of one message of a WebSocket

@@ -16,9 +16,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recollect.model import CONVERSATION, Bone, Document, Filter, Passage, Receipt, Summary
-from recollect.query import Node, Word
-from recollect.store.encoding import Progress
+from recollect.language.query import Node, Word
+from recollect.model.documents import Bone, Document, Passage, Summary
+from recollect.model.kinds import CONVERSATION
+from recollect.model.receipts import Receipt
+from recollect.model.search import Filter
+from recollect.store.sql.encoding import Progress
 
 
 @dataclass(slots=True)
@@ -33,9 +36,9 @@ class Saved:
     kept: int = 0
     """Passages that differ but were not replaced: what the library has is newer or fuller."""
     copies: int = 0
-    """Passages that already live in another document of the origin."""
+    """Passages that already live in another document of the source."""
     altered: bool = False
-    """What the origin says of the document itself (title, times, metadata) differs from before."""
+    """What the source says of the document itself (title, times, metadata) differs from before."""
     removed: int = 0
     """Passages that a rewritten document no longer has."""
     redacted: Mapping[str, int] = field(default_factory=dict)
@@ -61,11 +64,11 @@ class Candidate(NamedTuple):
     title: str
     role: str | None
     author: str | None
-    kind: str
+    type: str
     created_at: datetime | None
-    origin: str
     source: str
-    namespace: str
+    kind: str
+    project: str
     position: int
     canonical: bool
     passages: int
@@ -168,8 +171,8 @@ class Activity:
 
     hours: list[tuple[int, int]]
     """Hours since 1970 in which there were any, and how many."""
-    origins: list[tuple[str, int]]
-    namespaces: list[tuple[str, int]]
+    sources: list[tuple[str, int]]
+    projects: list[tuple[str, int]]
     models: list[tuple[str, int]]
     tools: list[tuple[str, int]]
 
@@ -185,7 +188,7 @@ class Store(ABC):
     ) -> list[Saved]:
         """Store documents or bring stored ones up to date, all in one transaction.
 
-        A document is known by (origin, origin_id). Passages that are new are
+        A document is known by (source, source_id). Passages that are new are
         added, equal ones left alone, different ones replaced unless the stored
         document is newer or the given one is `partial`. Of a conversation nothing
         is removed; anything else is rewritten, so that what replaces it is all it
@@ -218,7 +221,7 @@ class Store(ABC):
         self,
         document: str,
         title: str | None = None,
-        namespace: str | None = None,
+        project: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         """Change what is said of a document, as a change made now: an export of before does not take
@@ -263,7 +266,7 @@ class Store(ABC):
         """A document as lists show it. Raises NotFound."""
 
     @abstractmethod
-    def find(self, origin: str, origin_id: str) -> str | None:
+    def find(self, source: str, source_id: str) -> str | None:
         """The id of the document that came from there."""
 
     @abstractmethod
@@ -284,8 +287,8 @@ class Store(ABC):
         """The passages of a document from a position on, and how many it has in all. Raises NotFound."""
 
     @abstractmethod
-    def holding(self, origin: str, passages: Sequence[str]) -> list[tuple[str, str]]:
-        """Documents of an origin that hold some of these passages (see `extend`) and the passage, the
+    def holding(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
+        """Documents of an source that hold some of these passages (see `extend`) and the passage, the
         document that changed last first."""
 
     @abstractmethod
@@ -519,11 +522,11 @@ class Store(ABC):
 
     @abstractmethod
     def stats(self) -> dict[str, object]:
-        """Counts and sizes: conversations, messages, by origin and role, first and last time."""
+        """Counts and sizes: conversations, messages, by source and role, first and last time."""
 
     @abstractmethod
-    def facets(self, source: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
-        """The namespaces, origins and tags of the documents of a source, with how many have each; most first."""
+    def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
+        """The projects, sources and tags of the documents of a source, with how many have each; most first."""
 
     @abstractmethod
     def media_types(self) -> list[tuple[str, int]]:
@@ -531,7 +534,7 @@ class Store(ABC):
 
     @abstractmethod
     def activity(self) -> Activity:
-        """How many passages there are by hour, origin, namespace, model and tool."""
+        """How many passages there are by hour, source, project, model and tool."""
 
     @abstractmethod
     def version(self) -> object:

@@ -76,15 +76,15 @@ def test_items_come_back_as_they_were(library: recollect.Library) -> None:
     assert session.conversation_id is None
     assert asyncio.run(session.get_items()) == [] and asyncio.run(session.pop_item()) is None
     asyncio.run(session.add_items([]))
-    assert library.conversations(origins=["openai-agents"])[1] == 0
+    assert library.conversations(sources=["openai-agents"])[1] == 0
     asyncio.run(session.add_items(ITEMS[:2]))  # type: ignore[arg-type]
     asyncio.run(session.add_items(ITEMS[2:]))  # type: ignore[arg-type]
     assert asyncio.run(RecollectSession("s", library).get_items()) == ITEMS
     assert asyncio.run(session.get_items(3)) == ITEMS[-3:]
     assert asyncio.run(session.get_items(0)) == [] and asyncio.run(session.get_items(99)) == ITEMS
     assert asyncio.run(RecollectSession("another", library).get_items()) == []
-    (summary,) = library.conversations(namespaces=["work"])[0]
-    kinds = [(p.kind, p.content) for p in library.conversation(summary.id).passages]
+    (summary,) = library.conversations(projects=["work"])[0]
+    kinds = [(p.type, p.content) for p in library.conversation(summary.id).passages]
     assert kinds[2:6] == [
         ("thinking", "look it up"),
         ("tool_call", 'weather\n{"city": "Kyoto"}'),
@@ -189,8 +189,8 @@ def test_messages_of_langchain_come_back_as_they_were(library: recollect.Library
     assert again.messages == MESSAGES == asyncio.run(again.aget_messages())
     assert "It rains." in str(again)
     stored = library.conversation(history.conversation_id or "")
-    assert stored.title == "What is the weather in Kyoto?" and stored.namespace == "work"
-    assert [(p.role, p.kind, p.tool, p.model) for p in stored.passages][1:] == [
+    assert stored.title == "What is the weather in Kyoto?" and stored.project == "work"
+    assert [(p.role, p.type, p.tool, p.model) for p in stored.passages][1:] == [
         ("user", "message", None, None),
         ("assistant", "tool_call", "weather", "fake-1"),
         ("tool", "tool_result", "weather", None),
@@ -227,7 +227,7 @@ def test_a_chat_of_langchain_is_kept_and_cleared(library: recollect.Library) -> 
     library.add_message(history.conversation_id or "", "assistant", "by hand", id="h")
     assert history.messages[-1] == AIMessage("by hand", id="h")
     history.clear()
-    assert history.messages == [] and library.conversations(origins=["langchain"])[1] == 0
+    assert history.messages == [] and library.conversations(sources=["langchain"])[1] == 0
 
 
 # -- pydantic-ai ----------------------------------------------------------------------
@@ -263,7 +263,7 @@ def test_a_history_of_pydantic_ai_goes_on(library: recollect.Library) -> None:
     assert again.messages == more.all_messages()
     stored = library.conversation(again.conversation_id or "")
     assert stored.title == "How is the weather?"
-    assert [(p.role, p.kind, p.tool) for p in stored.passages][:4] == [
+    assert [(p.role, p.type, p.tool) for p in stored.passages][:4] == [
         ("user", "message", None),
         ("assistant", "tool_call", "weather"),
         ("tool", "tool_result", "weather"),
@@ -340,7 +340,7 @@ async def _conversations(library: recollect.Library) -> None:
     forked = await store.fork("c", at=2, new_conversation_id="d")
     assert forked.messages == result.all_messages()[:2]
     assert [record.conversation_id for record in await store.list_conversations()] == ["d", "c"]
-    summaries, total = library.conversations(origins=["pydantic-ai-store"], namespaces=["work"])
+    summaries, total = library.conversations(sources=["pydantic-ai-store"], projects=["work"])
     assert total == 2 and {s.title for s in summaries} == {"How is the weather?"}
     assert len(ids(library, "yesterday")) == 1
     await store.delete("c")

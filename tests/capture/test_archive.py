@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import recollect
 from recollect.cli import main
 from recollect.errors import InvalidInput, NotFound
-from recollect.manage.archive import Archive, Archived, Stamp
+from recollect.transfer.archive import Archive, Archived, Stamp
 
 NAME = ("claude-code", "s1")
 

@@ -9,18 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
-from recollect.manage.exclusion import (
+from recollect.model.documents import Document, Passage
+from recollect.model.receipts import Problem
+from recollect.transfer.exclusion import (
     Exclusion,
     configured,
     without_private,
     without_private_json,
     without_private_text,
 )
-from recollect.model import Document, Passage, Problem
 
 
 def conversation(*passages: Passage, project: str = "/home/me/loom", **more: object) -> Document:
-    return Document("codex", "s1", "A loom", namespace=project, passages=passages, **more)  # type: ignore[arg-type]
+    return Document("codex", "s1", "A loom", project=project, passages=passages, **more)  # type: ignore[arg-type]
 
 
 def said(words: str, role: str = "user", **more: object) -> Passage:
@@ -102,7 +103,7 @@ def test_sub_agents_are_excluded_with_their_session() -> None:
 
 def test_only_conversations_are_excluded() -> None:
     note = Document(
-        "notes", "n", source="note", passages=(said("DO NOT INDEX THIS CHAT <private>x</private>"),)
+        "notes", "n", kind="note", passages=(said("DO NOT INDEX THIS CHAT <private>x</private>"),)
     )
     assert Exclusion(("*",)).admitted(note) is note
 

@@ -84,13 +84,13 @@ def test_a_run_of_an_agent_is_saved_by_one_line(library: recollect.Library) -> N
         "message",
         "message",
     ]
-    (conversation,) = library.conversations(origins=["openai-agents"])[0]
+    (conversation,) = library.conversations(sources=["openai-agents"])[0]
     assert (conversation.title, conversation.id) == (
         "How is the weather in Kyoto?",
         session.conversation_id,
     )
     stored = library.conversation(conversation.id)
-    assert [(p.role, p.kind, p.tool) for p in stored.canonical] == [
+    assert [(p.role, p.type, p.tool) for p in stored.canonical] == [
         ("user", "message", None),
         ("assistant", "tool_call", "weather"),
         ("tool", "tool_result", None),

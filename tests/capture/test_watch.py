@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import recollect
-from recollect.capture import watch
-from recollect.capture.watch import Event, Folder, Watcher
+from recollect.capture.transcripts import watch
+from recollect.capture.transcripts.watch import Event, Folder, Watcher
 from recollect.errors import InvalidInput, StoreBusy
 
 SESSION = "0a4c0000-0000-4000-8000-00000000000a"
@@ -398,7 +398,7 @@ def test_every_tool_is_followed(home: Path, library: recollect.Library) -> None:
         path.write_text(text)
     watcher = Watcher(library, watch.folders())
     watcher.once()
-    assert {s.origin for s in library.conversations()[0]} == {"claude-code", "codex", "gemini-cli"}
+    assert {s.source for s in library.conversations()[0]} == {"claude-code", "codex", "gemini-cli"}
     assert [
         f.path.relative_to(library.archive.folder).as_posix() for f in library.archive.files()
     ] == [

@@ -477,9 +477,7 @@ def remembered(home: Path) -> tuple[str, str]:
                 "created_at": now,
             },
         ]
-        library.add_conversation(
-            id="till", title="The till", messages=messages, namespace=str(home)
-        )
+        library.add_conversation(id="till", title="The till", messages=messages, project=str(home))
         library.index()
         (found, *_) = library.memory.search("till in SQLite").observations
         return found.observation.id, found.path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import recollect
-from recollect.serve.service import Service
+from recollect.serve.http.service import Service
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from playwright.sync_api import expect
 from sites import Site
 
 import recollect
-from recollect.manage.accounts import new_key
+from recollect.serve.accounts import new_key
 from recollect.settings import default_user
 
 OpenPage = Callable[..., Any]
@@ -100,7 +100,7 @@ def test_the_list_shows_conversations_and_opens_them(site: Site, open_page: Open
         "Moss in the rain",
         "How long does it take?",
         "A *year*.",
-        namespace="garden",
+        project="garden",
     )
     add(site.library, "bread", "Bread", "And the oven?")
     page = open_page()
@@ -147,7 +147,7 @@ def test_ten_thousand_conversations_scroll(site: Site, open_page: OpenPage) -> N
 
 
 def test_filters_narrow_the_list_and_stay_in_the_address(site: Site, open_page: OpenPage) -> None:
-    add(site.library, "a", "Alpha", "x", namespace="work")
+    add(site.library, "a", "Alpha", "x", project="work")
     add(site.library, "b", "Beta", "y", metadata={"tags": ["green"]}, created_at="2025-05-05")
     add(site.library, "c", "Gamma", "z", "answered")
     page = open_page()
@@ -373,10 +373,10 @@ def test_markdown_and_code_are_rendered(site: Site, open_page: OpenPage) -> None
         "Markdown",
         messages=[
             {"role": "user", "content": "How?"},
-            {"role": "assistant", "kind": "thinking", "content": "Let me think."},
+            {"role": "assistant", "type": "thinking", "content": "Let me think."},
             {
                 "role": "assistant",
-                "kind": "tool_call",
+                "type": "tool_call",
                 "tool": "docs",
                 "content": '{"q": "gather"}',
             },
@@ -483,7 +483,7 @@ def test_tags_and_project(site: Site, open_page: OpenPage) -> None:
     page.get_by_label("Project", exact=True).last.fill("garden")
     page.get_by_role("button", name="Move").click()
     expect(page.locator(".row .project")).to_have_text("garden")
-    assert site.library.conversation("c").namespace == "garden"
+    assert site.library.conversation("c").project == "garden"
 
 
 def test_export(site: Site, open_page: OpenPage) -> None:
@@ -595,7 +595,7 @@ def test_activity_is_drawn(site: Site, open_page: OpenPage) -> None:
         site.library.add_conversation(
             f"c{n}",
             "C",
-            namespace=f"project {n % 2}",
+            project=f"project {n % 2}",
             messages=[
                 {
                     "role": "assistant",
@@ -810,8 +810,8 @@ def test_what_is_stored_stays_text_and_asks_nobody(site: Site, open_page: OpenPa
     site.library.add_conversation(
         f"id {nasty}",
         nasty,
-        messages=[message, {**message, "id": "2", "kind": "tool_call"}],
-        namespace=nasty,
+        messages=[message, {**message, "id": "2", "type": "tool_call"}],
+        project=nasty,
         metadata={"tags": [nasty]},
     )
     page = open_page()

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 import recollect
-from recollect.serve import events
-from recollect.serve.events import Events, TooManyStreams
-from recollect.serve.service import Service
+from recollect.serve.http import events
+from recollect.serve.http.events import Events, TooManyStreams
+from recollect.serve.http.service import Service
 from recollect.settings import LIMITS, default_user
 
 

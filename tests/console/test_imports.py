@@ -20,11 +20,11 @@ from sites import Site
 from starlette.testclient import TestClient
 
 import recollect
-from recollect.serve import jobs
 from recollect.serve.app import make_app
-from recollect.serve.jobs import DONE, FAILED, QUEUED, Jobs, safe_name
+from recollect.serve.http import jobs
+from recollect.serve.http.jobs import DONE, FAILED, QUEUED, Jobs, safe_name
+from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.rest import imports
-from recollect.serve.service import Service, ServiceConfig
 from recollect.settings import LIMITS, default_user
 from recollect.settings import place as placed
 
@@ -147,7 +147,7 @@ def test_a_note_that_is_sent_is_known_by_its_name_alone(
 ) -> None:
     assert ended(service, send(client, "idea.md", b"Beans").json()["id"]).state == DONE
     note = library.store.document("idea")
-    assert (note.origin, note.origin_id, note.created_at) == ("notes", "idea.md", None)
+    assert (note.source, note.source_id, note.created_at) == ("notes", "idea.md", None)
     page = client.get("/imports").text
     assert "Items" in page
     assert "Conversations</strong>" not in page
@@ -181,7 +181,7 @@ def test_a_person_may_say_what_a_file_is(
         headers={"Content-Type": "application/octet-stream", "Accept": "*/*"},
     )
     assert ended(service, answer.json()["id"]).state == DONE
-    assert library.store.document("idea").source == "prompt"
+    assert library.store.document("idea").kind == "prompt"
     assert (
         client.post(
             "/api/imports", params={"name": "a.md", "as": "music"}, content=b"x"

@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 import recollect
-from recollect.manage import editing
-from recollect.model import CHARACTER, MEDIA, NOTE, PROMPT, Document
-from recollect.serve.console import items, links, rendering, writing
+from recollect.knowledge import editing
+from recollect.model.documents import Document
+from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
+from recollect.serve import links
+from recollect.serve.console import items, rendering, writing
 
 PART = {"X-Recollect-Fragment": "part"}
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -172,7 +174,7 @@ def notes(library: recollect.Library) -> None:
         ("vault/kitchen/Bread", "How to bake bread", {}),
     ):
         note = editing.made(NOTE, {"title": title, "content": f"text of {id}"})
-        library.store.save([replace(note, id=id, origin="notes", origin_id=id, metadata=metadata)])
+        library.store.save([replace(note, id=id, source="notes", source_id=id, metadata=metadata)])
 
 
 @pytest.mark.parametrize(
@@ -351,7 +353,7 @@ def test_times_are_written_as_people_do() -> None:
 
 
 def test_pages_of_a_document_are_told(client: TestClient, library: recollect.Library) -> None:
-    from recollect.items import with_text
+    from recollect.importers.items import with_text
 
     text = "First page. " * 200 + "Second page. " * 200
     document = Document(
@@ -744,8 +746,8 @@ def test_ids_may_hold_any_character(
     note = replace(
         editing.made(NOTE, {"title": "Odd", "content": "still here"}),
         id=id,
-        origin="notes",
-        origin_id=id,
+        source="notes",
+        source_id=id,
     )
     library.store.save([note])
     link = re.search(r'class="row" href="([^"]*)"', client.get("/knowledge/notes").text)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.serve.console.links import conversation_url, local, open_in, origin_name
-from recollect.text import storable
+from recollect.language.text import storable
+from recollect.serve.links import conversation_url, local, open_in, origin_name
 
 UUID = "0c5f3b9e-6a50-4a0e-9c43-0a4f3c0f7d11"
 

@@ -13,9 +13,9 @@ import pytest
 from starlette.testclient import TestClient
 
 import recollect
-from recollect.serve.console import assets
+from recollect.language.text import storable
 from recollect.serve.console.templating import ago, project, size
-from recollect.text import storable
+from recollect.serve.http import assets
 
 PART = {"X-Recollect-Fragment": "part"}
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -41,7 +41,7 @@ def test_the_list_shows_what_is_known_of_a_conversation(
         "moss",
         "Moss in the rain",
         messages=[{"role": "user", "content": "hello"}],
-        namespace="garden",
+        project="garden",
         metadata={"tags": ["green", "wet"]},
     )
     said = shown(client.get("/").text)
@@ -84,7 +84,7 @@ def test_the_list_is_filtered(
         "a",
         "Alpha",
         messages=[{"role": "user", "content": "x", "created_at": "2026-01-10"}],
-        namespace="work",
+        project="work",
     )
     library.add_conversation(
         "b",
@@ -111,7 +111,7 @@ def test_a_search_works_without_script(client: TestClient, library: recollect.Li
 
 def test_no_results_say_what_was_searched(client: TestClient, library: recollect.Library) -> None:
     library.add_conversation(
-        "tea", "On tea", messages=[{"role": "user", "content": "Sencha"}], namespace="kitchen"
+        "tea", "On tea", messages=[{"role": "user", "content": "Sencha"}], project="kitchen"
     )
     said = shown(
         client.get("/console/hits?q=nowhere&namespace=kitchen&role=user", headers=PART).text
@@ -209,14 +209,14 @@ def test_what_is_beside_the_conversation_is_collapsed(
         "Tools",
         messages=[
             {"role": "system", "content": "the secret prompt", "visibility": "hidden"},
-            {"role": "assistant", "content": "I wonder", "kind": "thinking"},
+            {"role": "assistant", "content": "I wonder", "type": "thinking"},
             {
                 "role": "assistant",
                 "content": '{"q": "*x*"}',
-                "kind": "tool_call",
+                "type": "tool_call",
                 "tool": "look_up",
             },
-            {"role": "tool", "content": "found *it*", "kind": "tool_result", "tool": "look_up"},
+            {"role": "tool", "content": "found *it*", "type": "tool_result", "tool": "look_up"},
             {
                 "role": "assistant",
                 "content": "Here.",
@@ -279,7 +279,7 @@ def test_activity_is_drawn_with_a_table_beside_it(
     library.add_conversation(
         "c",
         "C",
-        namespace="garden",
+        project="garden",
         messages=[
             {"role": "user", "content": "x", "created_at": "2026-01-10T10:00:00Z"},
             {
@@ -315,7 +315,7 @@ NAMES: list[tuple[str, dict[str, Any]]] = [
     ("content", {"content": NASTY}),
     ("author", {"author": NASTY}),
     ("model", {"model": NASTY}),
-    ("tool", {"tool": NASTY, "kind": "tool_call"}),
+    ("tool", {"tool": NASTY, "type": "tool_call"}),
     ("attachment", {"attachments": [{"name": NASTY}]}),
     ("citation", {"citations": [NASTY]}),
     ("id", {"id": NASTY}),
@@ -328,7 +328,7 @@ def test_nothing_stored_becomes_markup(
 ) -> None:
     message = {"role": "assistant", "content": "a pear", **fields}
     library.add_conversation(
-        f"c{NASTY}", NASTY, messages=[message], namespace=NASTY, metadata={"tags": [NASTY]}
+        f"c{NASTY}", NASTY, messages=[message], project=NASTY, metadata={"tags": [NASTY]}
     )
     pages = [
         "/",

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import recollect
 from recollect.serve.app import make_app
-from recollect.serve.service import Service, ServiceConfig
+from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import place as parse_place
 
 # -- what a test runs on ---

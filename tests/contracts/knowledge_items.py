@@ -7,10 +7,11 @@ from typing import Any
 
 from states import settle
 
-from recollect.items import Cue, with_cues, with_fields, with_text
+from recollect.importers.items import Cue, with_cues, with_fields, with_text
+from recollect.knowledge.retrieval import retrieval
 from recollect.library import Library
-from recollect.manage.retrieval import retrieval
-from recollect.model import CHARACTER, MEDIA, NOTE, PROMPT, Document
+from recollect.model.documents import Document
+from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 FIELDS = {
@@ -79,11 +80,11 @@ def video(item_id: str, cues: list[Cue]) -> Document:
 
 
 def prompt(name: str, **fields: str) -> Document:
-    return with_fields(Document("prompts", name, source=PROMPT), {"name": name, **fields})
+    return with_fields(Document("prompts", name, kind=PROMPT), {"name": name, **fields})
 
 
 def character(name: str, **fields: str) -> Document:
-    return with_fields(Document("characters", name, source=CHARACTER), {"name": name, **fields})
+    return with_fields(Document("characters", name, kind=CHARACTER), {"name": name, **fields})
 
 
 def save(library: Library, *documents: Document) -> None:

@@ -6,8 +6,8 @@ import states
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
-from recollect.manage.accounts import new_key
-from recollect.serve.service import Service
+from recollect.serve.accounts import new_key
+from recollect.serve.http.service import Service
 
 
 class Client(TestClient):

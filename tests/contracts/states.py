@@ -13,9 +13,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from recollect.index import models
 from recollect.index.refresh import waiting
 from recollect.library import Library
+from recollect.models import configured as models
 from recollect.store.sqlite import sealed
 from recollect.store.sqlite import store as sqlite_store
 

@@ -12,8 +12,8 @@ from clauses import proves
 from rest_client import Client
 from slow_database import MESSAGES, slow_searches
 
-from recollect.model import MASK
-from recollect.serve.service import Service
+from recollect.model.audience import MASK
+from recollect.serve.http.service import Service
 
 FIELDS = {
     "message_id",

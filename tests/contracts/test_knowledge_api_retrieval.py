@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from knowledge_items import COAST, ITEMS, get, media, note, prompt, save, search
 
-from recollect.chunking import tokens
 from recollect.errors import InvalidInput, NotFound
+from recollect.knowledge.retrieval import WHOLE, retrieval
+from recollect.language.chunking import tokens
 from recollect.library import Library
-from recollect.manage.retrieval import WHOLE, retrieval
-from recollect.model import Passage
+from recollect.model.documents import Passage
 
 # -- locations ----------------------------------------------------------------
 

@@ -14,10 +14,10 @@ from states import settle
 from tool_calls import Caller
 
 from recollect.library import Library
+from recollect.serve.http.service import Service
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.protocol import Dispatcher
 from recollect.serve.mcp.sessions import Session
-from recollect.serve.service import Service
 
 SEARCH = {"query", "limit", "offset", "snippet_length"}
 PARAMETERS = {

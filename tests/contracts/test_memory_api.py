@@ -13,10 +13,11 @@ from clauses import proves
 from states import WITH_VECTORS, settle
 from tool_calls import Caller
 
-from recollect.chunking import tokens
+from recollect.language.chunking import tokens
 from recollect.library import Library
-from recollect.manage import observing
-from recollect.model import MASK, Observation
+from recollect.memory import backlog as observing
+from recollect.model.audience import MASK
+from recollect.model.observations import Observation
 from recollect.serve.mcp.catalog import Catalog
 
 DAY = datetime(2025, 12, 1, 14, 30, tzinfo=UTC)
@@ -93,7 +94,7 @@ def converse(library: Library, id_: str, namespace: str, at: datetime, *said: st
     library.add_conversation(
         id_,
         f"About {id_}",
-        namespace=namespace,
+        project=namespace,
         created_at=at,
         messages=[
             {
@@ -115,7 +116,7 @@ def observe(library: Library, conversation: str, *observations: dict[str, Any]) 
             **{
                 "type": "decision",
                 "conversation": conversation,
-                "project": document.namespace,
+                "project": document.project,
                 "lines": (5, 12),
                 "passages": tuple(p.id for p in document.passages[:2]),
                 "created_at": document.created_at,
@@ -727,7 +728,7 @@ def test_agents_find_no_word_of_a_human_only_message(
     secret: Library, agent: Memory, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", setting)
-    (document,) = (d for d in secret.every(sources=["observation"]))
+    (document,) = (d for d in secret.every(kinds=["observation"]))
     assert any("wombat" in passage.content for passage in document.passages)
     assert not any("numbat" in passage.content for passage in document.passages)
     for query in ("numbat vault", "7261", "quokka", "decided", "vault code", '"the numbat"'):

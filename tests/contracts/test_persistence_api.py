@@ -16,7 +16,7 @@ from clauses import proves
 from rest_client import Client
 
 from recollect.serve.app import make_app
-from recollect.serve.service import Service, ServiceConfig
+from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import place as parse_place
 
 CONVERSATION = {

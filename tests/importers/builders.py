@@ -10,8 +10,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from recollect.importers.files import Entry
-from recollect.model import Document, Passage, Problem
+from recollect.importers.entries import Entry
+from recollect.model.documents import Document, Passage
+from recollect.model.receipts import Problem
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 EXAMPLES = Path(__file__).parents[2] / "examples"

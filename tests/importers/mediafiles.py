@@ -7,10 +7,11 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from recollect.importers import media, transcripts
-from recollect.importers.files import Entry, entries
-from recollect.items import text_of
-from recollect.model import Document, Problem
+from recollect.importers.entries import Entry, entries
+from recollect.importers.items import text_of
+from recollect.importers.knowledge import media, transcripts
+from recollect.model.documents import Document
+from recollect.model.receipts import Problem
 
 
 def read(path: Path) -> list[Document | Problem]:

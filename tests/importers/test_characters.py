@@ -18,10 +18,11 @@ from builders import SAMPLES, entry, mutate, only, problems, values
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.importers import characters, pictures
-from recollect.importers.files import Entry, entries
-from recollect.items import fields_of
-from recollect.model import Document, Problem
+from recollect.importers.entries import Entry, entries
+from recollect.importers.items import fields_of
+from recollect.importers.knowledge import characters, pictures
+from recollect.model.documents import Document
+from recollect.model.receipts import Problem
 from recollect.settings import LIMITS
 
 V1 = {
@@ -150,7 +151,7 @@ def test_other_files_are_not(other: Any) -> None:
 def test_a_card_has_its_fields_and_is_kept_whole() -> None:
     found = read(V2)
     assert fields_of(found.passages) == FIELDS
-    assert (found.origin, found.origin_id, found.id, found.source) == (
+    assert (found.source, found.source_id, found.id, found.kind) == (
         "characters",
         "me/Zoë",
         "Zoë",
@@ -169,7 +170,7 @@ def test_a_card_has_its_fields_and_is_kept_whole() -> None:
 
 def test_the_first_version_has_no_creator() -> None:
     found = read(V1)
-    assert (found.origin_id, found.metadata["spec"], found.metadata["card"]) == (
+    assert (found.source_id, found.metadata["spec"], found.metadata["card"]) == (
         "Zoë",
         "chara_card_v1",
         V1,

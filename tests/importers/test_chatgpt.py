@@ -25,9 +25,10 @@ from builders import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.importers import chatgpt, claude
-from recollect.importers.files import Entry, entries
-from recollect.model import KINDS, VISIBILITIES, Document, Problem, arrange
+from recollect.importers.chats import chatgpt, claude
+from recollect.importers.entries import Entry, entries
+from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, arrange
+from recollect.model.receipts import Problem
 
 TREE = {
     "root": (None, None),
@@ -91,10 +92,10 @@ def test_other_files_are_left_to_others(name: str, content: Any) -> None:
 
 def test_a_conversation_becomes_a_document() -> None:
     document = read(chat(TREE, is_archived=True, plugin_ids=None))
-    assert (document.origin, document.origin_id, document.title) == ("chatgpt", "c-1", "A chat")
+    assert (document.source, document.source_id, document.title) == ("chatgpt", "c-1", "A chat")
     assert document.created_at == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
     assert document.updated_at == datetime(2023, 11, 14, 22, 15, 0, 500000, tzinfo=UTC)
-    assert document.namespace == "default"
+    assert document.project == "default"
     assert document.metadata == {"is_archived": True}
     assert not document.partial
 
@@ -201,17 +202,17 @@ def test_a_null_title_is_no_title() -> None:
 
 
 def test_a_project_is_a_namespace_and_a_gpt_is_not() -> None:
-    assert read(chat(TREE, gizmo_id="g-p-123")).namespace == "g-p-123"
-    assert read(chat(TREE, gizmo_id=None, conversation_template_id="g-p-9")).namespace == "g-p-9"
-    assert read(chat(TREE, gizmo_id="g-abc")).namespace == "default"
+    assert read(chat(TREE, gizmo_id="g-p-123")).project == "g-p-123"
+    assert read(chat(TREE, gizmo_id=None, conversation_template_id="g-p-9")).project == "g-p-9"
+    assert read(chat(TREE, gizmo_id="g-abc")).project == "default"
 
 
 def test_a_conversation_without_an_id_gets_the_same_one_each_time() -> None:
     nameless = chat(TREE, conversation_id=None, id=None)
-    assert read(nameless).origin_id == read(nameless).origin_id
+    assert read(nameless).source_id == read(nameless).source_id
     assert (
-        read(nameless).origin_id
-        != read(chat(TREE, conversation_id=None, id=None, create_time=1.0)).origin_id
+        read(nameless).source_id
+        != read(chat(TREE, conversation_id=None, id=None, create_time=1.0)).source_id
     )
 
 
@@ -234,7 +235,7 @@ def test_split_files_in_a_zip_are_each_read(tmp_path: Path) -> None:
         archive.writestr("__MACOSX/out/._conversations-000.json", b"\0\5\x16\7")
         archive.writestr("out/user.json", "{}")
     claimed = [file for file in entries(path) if isinstance(file, Entry) and chatgpt.claims(file)]
-    assert [only(chatgpt.read(file)).origin_id for file in claimed] == ["c-1", "c-2"]
+    assert [only(chatgpt.read(file)).source_id for file in claimed] == ["c-1", "c-2"]
 
 
 # -- messages --------------------------------------------------------------
@@ -254,7 +255,7 @@ def test_a_message_keeps_its_words_times_model_and_the_rest() -> None:
     )
     found = passage(read(chat({"m": (None, message)}, default_model_slug="auto")), "m")
     assert found.content == "Hello \ue200cite\ue202turn0search1\ue201 【1†source】"
-    assert (found.role, found.kind, found.model, found.visibility) == (
+    assert (found.role, found.type, found.model, found.visibility) == (
         "assistant",
         "message",
         "gpt-4o",
@@ -426,7 +427,7 @@ def test_the_kind_of_a_message(
     content: Any, message: dict[str, Any], kind: str, tool: str | None
 ) -> None:
     found = one(content, **message)
-    assert (found.kind, found.tool) == (kind, tool)
+    assert (found.type, found.tool) == (kind, tool)
 
 
 @pytest.mark.parametrize(
@@ -504,13 +505,13 @@ def test_a_conversation_with_anything_in_any_place_is_read_or_reported(
     found = list(
         chatgpt.read(entry([mutate(RICH, path, value), chat(TREE, conversation_id="good")]))
     )
-    assert any(document.origin_id == "good" for document in documents(found))
+    assert any(document.source_id == "good" for document in documents(found))
     for document in documents(found):
         arrange(document)
         assert len({p.id for p in document.passages}) == len(document.passages)
         for p in document.passages:
             assert isinstance(p.content, str)
-            assert p.kind in KINDS
+            assert p.type in PASSAGE_TYPES
             assert p.visibility in VISIBILITIES
             assert p.role is None or isinstance(p.role, str)
             json.dumps([dict(p.metadata), p.attachments, p.citations], allow_nan=False)

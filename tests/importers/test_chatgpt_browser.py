@@ -14,10 +14,11 @@ from builders import documents, only, passage, problems
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.importers import chatgpt_browser
-from recollect.importers.chatgpt_browser import decode_content, decode_time
-from recollect.importers.files import Entry
-from recollect.model import Document, Problem, arrange
+from recollect.importers.chats import chatgpt_browser
+from recollect.importers.chats.chatgpt_browser import decode_content, decode_time
+from recollect.importers.entries import Entry
+from recollect.model.documents import Document, arrange
+from recollect.model.receipts import Problem
 
 CONVERSATIONS = "create table conversations (id text primary key, create_time text, update_time text, title text)"
 WORKING = (
@@ -151,7 +152,7 @@ def test_a_working_database_is_a_tree(tmp_path: Path) -> None:
     assert chatgpt_browser.claims(file)
     found = list(chatgpt_browser.read(file))
     document = arrange(only(found))
-    assert (document.origin, document.origin_id, document.title) == ("chatgpt", "c", "Bread")
+    assert (document.source, document.source_id, document.title) == ("chatgpt", "c", "Bread")
     assert document.partial
     assert document.created_at == datetime(2023, 11, 14, 22, 13, 20, 500000, tzinfo=UTC)
     assert {p.id: p.parent for p in document.passages} == {
@@ -204,7 +205,7 @@ def test_conversations_come_one_after_the_other_and_empty_ones_are_counted(tmp_p
     messages = [(f"m{n}", f"c{n % 2}", "user", f"turn {n}", str(n), None, n) for n in range(10)]
     file = make(tmp_path / "x.db", CANONICAL, conversations=conversations, messages=messages)
     found = list(chatgpt_browser.read(file))
-    assert [(d.origin_id, len(d.passages)) for d in documents(found)] == [("c0", 5), ("c1", 5)]
+    assert [(d.source_id, len(d.passages)) for d in documents(found)] == [("c0", 5), ("c1", 5)]
     assert problems(found) == [
         Problem("conversation without messages", "x.db", unit="conversations", count=2)
     ]
@@ -216,7 +217,7 @@ def test_messages_whose_conversation_is_missing_are_kept(tmp_path: Path) -> None
             make(tmp_path / "x.db", CANONICAL, messages=[("m", "c", None, "hi", None, None, 1)])
         )
     )
-    assert (document.origin_id, document.title) == ("c", "")
+    assert (document.source_id, document.title) == ("c", "")
     assert document.passages[0].role is None
 
 
@@ -226,7 +227,7 @@ def test_system_rows_are_hidden_and_tool_rows_are_results(tmp_path: Path) -> Non
         ("t", "c", "tool", "result", None, None, 2),
     ]
     document = only(chatgpt_browser.read(make(tmp_path / "x.db", CANONICAL, messages=rows)))
-    assert [(p.visibility, p.kind) for p in document.passages] == [
+    assert [(p.visibility, p.type) for p in document.passages] == [
         ("hidden", "message"),
         ("all", "tool_result"),
     ]

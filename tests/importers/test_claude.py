@@ -23,10 +23,11 @@ from builders import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.importers import chatgpt, claude
-from recollect.importers.files import Entry, entries
-from recollect.items import text_of
-from recollect.model import KINDS, Document, Problem, arrange
+from recollect.importers.chats import chatgpt, claude
+from recollect.importers.entries import Entry, entries
+from recollect.importers.items import text_of
+from recollect.model.documents import PASSAGE_TYPES, Document, arrange
+from recollect.model.receipts import Problem
 
 THINKING = {"type": "thinking", "thinking": "Let me see.", "summaries": [{"summary": "Looking"}]}
 CALL = {"type": "tool_use", "name": "web_search", "input": {"query": "trains to Zürich"}}
@@ -106,7 +107,7 @@ def test_other_files_are_left_to_others(name: str, content: Any) -> None:
 
 def test_a_conversation_becomes_a_document() -> None:
     document = read(claude_chat(turn("h", "Hello"), summary="", account={"uuid": "acc-1"}))
-    assert (document.origin, document.origin_id, document.title) == ("claude", "k-1", "A talk")
+    assert (document.source, document.source_id, document.title) == ("claude", "k-1", "A talk")
     assert document.created_at == datetime(2026, 3, 1, 10, tzinfo=UTC)
     assert document.updated_at == datetime(2026, 3, 1, 11, tzinfo=UTC)
     assert document.metadata == {"summary": "", "account": {"uuid": "acc-1"}}
@@ -209,7 +210,7 @@ def test_the_parts_of_an_answer_hang_in_a_line_that_ends_in_its_text() -> None:
         "a": "a:3",
         "t": "a",
     }
-    assert [(p.kind, p.role, p.tool, p.content) for p in document.passages[1:5]] == [
+    assert [(p.type, p.role, p.tool, p.content) for p in document.passages[1:5]] == [
         ("thinking", "assistant", None, "Let me see."),
         ("tool_call", "assistant", "web_search", '{"query": "trains to Zürich"}'),
         ("tool_result", "tool", "web_search", "At nine."),
@@ -225,7 +226,7 @@ def test_without_visible_text_the_last_part_carries_the_message_id() -> None:
         )
     )
     assert links(document) == {"h": None, "a:thinking": "h", "a": "a:thinking", "t": "a"}
-    assert passage(document, "a").kind == "tool_call"
+    assert passage(document, "a").type == "tool_call"
 
 
 def test_several_thoughts_have_different_ids() -> None:
@@ -294,7 +295,7 @@ def test_what_a_tool_answered_is_readable(content: Any, text: str) -> None:
         "display_content": {"text": "shown"},
     }
     found = passage(read(claude_chat(turn("a", block, "Done.", sender="assistant"))), "a:1")
-    assert (found.role, found.kind, found.content) == ("tool", "tool_result", text)
+    assert (found.role, found.type, found.content) == ("tool", "tool_result", text)
 
 
 def test_what_a_tool_answered_besides_text_is_attached() -> None:
@@ -314,7 +315,7 @@ def test_an_unknown_block_with_words_is_kept_as_context_and_one_without_as_metad
         "Hi",
     )
     document = read(claude_chat(answer))
-    assert (passage(document, "a:1").kind, passage(document, "a:1").content) == ("context", "shown")
+    assert (passage(document, "a:1").type, passage(document, "a:1").content) == ("context", "shown")
     assert passage(document, "a").metadata == {"blocks": [{"type": "flag", "flag": "x"}]}
 
 
@@ -338,7 +339,7 @@ def test_the_flat_text_is_not_used_beside_blocks() -> None:
         sender="assistant",
         text="```\nThis block is not supported on your current device yet.\n```",
     )
-    assert [p.kind for p in read(claude_chat(answer)).passages] == ["tool_call"]
+    assert [p.type for p in read(claude_chat(answer)).passages] == ["tool_call"]
 
 
 def test_citations_and_the_rest_of_a_message_are_kept() -> None:
@@ -374,7 +375,7 @@ NAMED = {"file_name": "notes.txt", "file_size": 12, "file_type": "txt"}
 def test_pasted_text_is_context_before_the_words_of_the_person() -> None:
     message = turn("h", "What is this?", attachments=[PASTED], files=[{"file_name": "map.png"}])
     context, words = read(claude_chat(message)).passages
-    assert (context.id, context.kind, context.role, context.content) == (
+    assert (context.id, context.type, context.role, context.content) == (
         "h:1",
         "context",
         "user",
@@ -388,7 +389,7 @@ def test_pasted_text_is_context_before_the_words_of_the_person() -> None:
 def test_pasted_text_alone_carries_the_message_id() -> None:
     message = turn("h", "", attachments=[PASTED], files=[{"file_name": "map.png"}])
     (context,) = read(claude_chat(message)).passages
-    assert (context.id, context.kind) == ("h", "context")
+    assert (context.id, context.type) == ("h", "context")
     assert context.attachments == (NAMED, {"file_name": "map.png"})
 
 
@@ -403,13 +404,13 @@ def test_a_message_of_nothing_but_a_file_is_kept() -> None:
 @pytest.mark.parametrize("content", [PROJECT, [PROJECT]])
 def test_what_a_project_is_told_and_each_of_its_documents_become_notes(content: Any) -> None:
     told, beans = documents(claude.read(entry(content, "projects.json")))
-    assert (told.source, told.origin_id, told.title) == ("note", "p-1", "Garden")
+    assert (told.kind, told.source_id, told.title) == ("note", "p-1", "Garden")
     assert text_of(told.passages) == "All about beans.\n\nBe brief."
     assert told.metadata == {"is_private": True}
-    assert (beans.source, beans.origin_id, beans.title) == ("note", "d-1", "beans.md")
+    assert (beans.kind, beans.source_id, beans.title) == ("note", "d-1", "beans.md")
     assert text_of(beans.passages) == "# Beans"
     assert beans.metadata == {"project": "Garden", "project_id": "p-1", "file": "beans.md"}
-    assert [p.kind for p in (*told.passages, *beans.passages)] == ["chunk", "chunk"]
+    assert [p.type for p in (*told.passages, *beans.passages)] == ["chunk", "chunk"]
 
 
 def test_a_project_without_text_is_skipped_with_a_reason() -> None:
@@ -421,14 +422,14 @@ def test_a_project_without_text_is_skipped_with_a_reason() -> None:
 
 def test_documents_of_a_project_that_share_an_id_are_both_kept() -> None:
     twice = {**PROJECT, "docs": [*PROJECT["docs"], {**PROJECT["docs"][0], "content": "other"}]}
-    assert [d.origin_id for d in documents(claude.read(entry([twice])))] == ["p-1", "d-1", "d-1#2"]
+    assert [d.source_id for d in documents(claude.read(entry([twice])))] == ["p-1", "d-1", "d-1#2"]
 
 
 @pytest.mark.parametrize("content", [MEMORY, [MEMORY]])
 def test_memories_become_notes(content: Any) -> None:
     found = documents(claude.read(entry(content, "memories.json")))
-    assert {d.source for d in found} == {"note"}
-    assert {(d.origin_id, d.title): text_of(d.passages) for d in found} == {
+    assert {d.kind for d in found} == {"note"}
+    assert {(d.source_id, d.title): text_of(d.passages) for d in found} == {
         ("memory:acc-1", "Claude's memory"): "Likes maps.",
         ("memory:acc-1:p-1", "Claude's memory of project p-1"): "brief",
     }
@@ -473,13 +474,13 @@ def test_a_record_with_anything_in_any_place_is_read_or_reported(
     found = list(
         claude.read(entry([mutate(record, path, value), claude_chat(turn("h", "hi"), uuid="good")]))
     )
-    assert any(document.origin_id == "good" for document in documents(found))
+    assert any(document.source_id == "good" for document in documents(found))
     for document in documents(found):
         arrange(document)
         assert len({p.id for p in document.passages}) == len(document.passages)
         for p in document.passages:
             assert isinstance(p.content, str)
-            assert p.kind in KINDS
+            assert p.type in PASSAGE_TYPES
             assert p.role is None or isinstance(p.role, str)
             json.dumps([dict(p.metadata), p.attachments, p.citations], allow_nan=False)
 

@@ -10,9 +10,17 @@ from builders import EXAMPLES, SAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.importers import claude_code
-from recollect.importers.files import Entry, entries
-from recollect.model import KINDS, ROLES, VISIBILITIES, Document, Passage, Problem, arrange
+from recollect.importers.chats import claude_code
+from recollect.importers.entries import Entry, entries
+from recollect.language.query import ROLES
+from recollect.model.documents import (
+    PASSAGE_TYPES,
+    VISIBILITIES,
+    Document,
+    Passage,
+    arrange,
+)
+from recollect.model.receipts import Problem
 
 SESSION = "11111111-2222-4333-8444-555555555555"
 
@@ -147,10 +155,10 @@ def test_the_web_export_is_one_session_with_numbered_records():
     assert claude_code.claims(file)
     (document,) = claude_code.read(file)
     assert isinstance(document, Document)
-    assert document.origin_id.startswith("export-")
+    assert document.source_id.startswith("export-")
     assert [p.id for p in document.passages] == [
-        f"{document.origin_id}:1",
-        f"{document.origin_id}:2",
+        f"{document.source_id}:1",
+        f"{document.source_id}:2",
     ]
     assert [p.content for p in document.passages] == [
         "Mix the celadon glaze\nwith ash",
@@ -176,12 +184,12 @@ def test_a_file_that_cannot_be_read_is_not_claimed():
 
 def test_a_session_is_a_document_with_its_project_and_branch():
     document = only(HELLO, REPLY)
-    assert (document.origin, document.origin_id, document.shared_ids) == (
+    assert (document.source, document.source_id, document.shared_ids) == (
         "claude-code",
         SESSION,
         True,
     )
-    assert document.namespace == "/home/me/kiln"
+    assert document.project == "/home/me/kiln"
     assert document.metadata == {"cwd": "/home/me/kiln", "gitBranch": "glaze", "version": "2.1.0"}
     assert document.title == "Mix the celadon glaze"
     assert document.created_at is not None and document.updated_at is not None
@@ -194,14 +202,14 @@ def test_a_session_is_a_document_with_its_project_and_branch():
 
 def test_the_file_name_decides_which_session_a_resumed_file_is():
     copied = [HELLO | {"sessionId": "older"}, REPLY | {"sessionId": "older"}]
-    assert only(*copied, user("u2", "a1", "More")).origin_id == SESSION
-    assert only(*copied, user("u2", "a1", "More"), name="renamed.jsonl").origin_id == "older"
-    assert only(*copied, user("u2", "a1", "More"), name="older.jsonl").origin_id == "older"
+    assert only(*copied, user("u2", "a1", "More")).source_id == SESSION
+    assert only(*copied, user("u2", "a1", "More"), name="renamed.jsonl").source_id == "older"
+    assert only(*copied, user("u2", "a1", "More"), name="older.jsonl").source_id == "older"
 
 
 def test_a_change_of_folder_is_noted_on_the_passage():
     moved = only(HELLO, REPLY | {"cwd": "/home/me/wheel"})
-    assert moved.namespace == "/home/me/kiln"
+    assert moved.project == "/home/me/kiln"
     assert [p.metadata.get("cwd") for p in moved.passages] == [None, "/home/me/wheel"]
 
 
@@ -262,7 +270,7 @@ def test_a_file_without_messages_says_so():
 def test_not_everything_under_the_users_name_is_the_persons(words, role, kind, visibility):
     for content in (words, [text(words)]):
         passage = passages(user("u1", None, content))["u1"]
-        assert (passage.role, passage.kind, passage.visibility) == (role, kind, visibility)
+        assert (passage.role, passage.type, passage.visibility) == (role, kind, visibility)
         assert passage.content == words
 
 
@@ -271,8 +279,8 @@ def test_meta_records_are_hidden_and_compact_summaries_are_summaries():
         user("u1", None, "Injected", isMeta=True),
         user("u2", "u1", "So far: clay", isCompactSummary=True),
     )
-    assert (found["u1"].kind, found["u1"].visibility) == ("context", "hidden")
-    assert (found["u2"].role, found["u2"].kind, found["u2"].visibility) == (
+    assert (found["u1"].type, found["u1"].visibility) == ("context", "hidden")
+    assert (found["u2"].role, found["u2"].type, found["u2"].visibility) == (
         "system",
         "summary",
         "all",
@@ -286,7 +294,7 @@ def test_a_reminder_beside_a_prompt_does_not_hide_the_prompt():
         )
     )
     assert found["u1"].visibility == "hidden"
-    assert (found["u1:1"].content, found["u1:1"].kind) == ("Which\n\nclay?", "message")
+    assert (found["u1:1"].content, found["u1:1"].type) == ("Which\n\nclay?", "message")
 
 
 def test_system_records_are_hidden_context():
@@ -304,13 +312,13 @@ def test_system_records_are_hidden_context():
         record("system", "s4", "s3", subtype="turn_duration", durationMs=5),
     )
     assert "s4" not in found
-    assert (found["s1"].role, found["s1"].kind, found["s1"].visibility) == (
+    assert (found["s1"].role, found["s1"].type, found["s1"].visibility) == (
         "system",
         "context",
         "hidden",
     )
     assert (found["s2"].role, found["s2"].visibility) == ("user", "all")
-    assert (found["s3"].kind, found["s3"].visibility) == ("summary", "all")
+    assert (found["s3"].type, found["s3"].visibility) == ("summary", "all")
 
 
 # -- messages in pieces, tools, files ------------------------------------------
@@ -326,7 +334,7 @@ def test_pieces_of_one_message_are_read_as_one():
         assistant("a3", "a2", text("second"), id="m"),
         assistant("a4", "a3", call("t1", command="stir"), id="m"),
     ).passages
-    assert [(p.id, p.kind, p.content) for p in found[1:]] == [
+    assert [(p.id, p.type, p.content) for p in found[1:]] == [
         ("a1", "thinking", "Ash fluxes."),
         ("a2", "message", "First\n\nsecond"),
         ("a4", "tool_call", "command: stir"),
@@ -360,13 +368,13 @@ def test_a_tool_call_can_be_read_and_its_result_names_the_tool():
         found["a1:1"].content
         == "file_path: /kiln.txt\nedits:\nold_string:\ncone 6\nslow\nnew_string: cone 10"
     )
-    assert (found["a1:1"].role, found["a1:1"].kind, found["a1:1"].tool) == (
+    assert (found["a1:1"].role, found["a1:1"].type, found["a1:1"].tool) == (
         "assistant",
         "tool_call",
         "MultiEdit",
     )
     answer = found["r1"]
-    assert (answer.role, answer.kind, answer.tool, answer.content) == (
+    assert (answer.role, answer.type, answer.tool, answer.content) == (
         "tool",
         "tool_result",
         "MultiEdit",
@@ -551,7 +559,7 @@ def test_a_copy_of_a_record_in_another_session_has_the_same_id():
         user("u2", "a1", "Again", sessionId="s2"),
     ]
     first, second = only(HELLO, REPLY), only(*resumed, name="s2.jsonl")
-    assert first.origin_id != second.origin_id
+    assert first.source_id != second.source_id
     assert [p.id for p in second.passages][:2] == [p.id for p in first.passages]
 
 
@@ -568,11 +576,11 @@ def test_inline_sub_agents_are_documents_of_their_own():
         user("y1", None, "Look for kaolin", **side),
         assistant("y2", "y1", text("Found kaolin"), **side),
     )
-    assert [d.origin_id for d in documents] == [SESSION, f"{SESSION}:ab", f"{SESSION}:y1"]
+    assert [d.source_id for d in documents] == [SESSION, f"{SESSION}:ab", f"{SESSION}:y1"]
     assert [path(d) for d in documents] == [["u1", "a1"], ["x1", "x2"], ["y1", "y2"]]
     assert documents[1].metadata["parent_session"] == SESSION
     assert documents[1].title == "Look for feldspar"
-    assert {d.namespace for d in documents} == {"/home/me/kiln"}
+    assert {d.project for d in documents} == {"/home/me/kiln"}
 
 
 def test_a_sub_agents_own_file_names_its_parent_session():
@@ -581,7 +589,7 @@ def test_a_sub_agents_own_file_names_its_parent_session():
         assistant("x2", "x1", text("Seen"), isSidechain=True),
     ]
     (document,), problems = read(*lines, name=f"{SESSION}/subagents/agent-ab.jsonl")
-    assert (document.origin_id, document.metadata["parent_session"]) == (f"{SESSION}:ab", SESSION)
+    assert (document.source_id, document.metadata["parent_session"]) == (f"{SESSION}:ab", SESSION)
     assert len(document.passages) == 2
     assert problems == []
 
@@ -606,7 +614,7 @@ def test_a_prompt_that_only_the_queue_has_is_the_persons():
     document = only(
         HELLO, REPLY, queued("Mind the lid"), attachment, assistant("a2", "q1", text("Yes"))
     )
-    assert [(p.id, p.role, p.kind) for p in document.passages][2] == ("q1", "user", "message")
+    assert [(p.id, p.role, p.type) for p in document.passages][2] == ("q1", "user", "message")
     assert path(document) == ["u1", "a1", "q1", "a2"]
 
 
@@ -733,7 +741,7 @@ def assert_sound(found: list[Document | Problem]) -> None:
                 p.id for p in document.passages
             )
             assert all(
-                p.role in ROLES and p.kind in KINDS and p.visibility in VISIBILITIES
+                p.role in ROLES and p.type in PASSAGE_TYPES and p.visibility in VISIBILITIES
                 for p in arranged.passages
             )
             assert all(isinstance(p.content, str) for p in arranged.passages)
@@ -754,10 +762,10 @@ def test_no_shape_of_a_record_stops_the_reading(data):
 def test_a_session_that_grows_keeps_its_ids(length):
     before, _ = read(*SESSION_LINES[:length])
     after, _ = read(*SESSION_LINES)
-    grown = {d.origin_id: [p.id for p in d.passages] for d in after}
+    grown = {d.source_id: [p.id for p in d.passages] for d in after}
     for document in before:
         ids = [p.id for p in document.passages]
-        assert grown[document.origin_id][: len(ids)] == ids
+        assert grown[document.source_id][: len(ids)] == ids
 
 
 @given(st.permutations(SESSION_LINES))

@@ -10,9 +10,17 @@ from builders import EXAMPLES, SAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.importers import codex
-from recollect.importers.files import Entry, entries
-from recollect.model import KINDS, ROLES, VISIBILITIES, Document, Passage, Problem, arrange
+from recollect.importers.chats import codex
+from recollect.importers.entries import Entry, entries
+from recollect.language.query import ROLES
+from recollect.model.documents import (
+    PASSAGE_TYPES,
+    VISIBILITIES,
+    Document,
+    Passage,
+    arrange,
+)
+from recollect.model.receipts import Problem
 
 THREAD = "0199a000-0000-7000-8000-00000000000a"
 FORK = "0199a000-0000-7000-8000-00000000000b"
@@ -79,7 +87,7 @@ def passages(*lines: object) -> tuple[Passage, ...]:
 
 
 def said(*lines: object) -> list[tuple[str | None, str, str, str]]:
-    return [(p.role, p.kind, p.visibility, p.content) for p in passages(*lines)]
+    return [(p.role, p.type, p.visibility, p.content) for p in passages(*lines)]
 
 
 def path(document: Document) -> list[str]:
@@ -125,7 +133,7 @@ def test_records_in_a_json_array_are_read_as_a_session_named_by_the_file():
     assert codex.claims(file)
     (document,) = codex.read(file)
     assert isinstance(document, Document)
-    assert (document.origin_id, path(document)) == ("pair", ["Warp", "Weft"])
+    assert (document.source_id, path(document)) == ("pair", ["Warp", "Weft"])
 
 
 # -- the document --------------------------------------------------------------
@@ -140,8 +148,8 @@ def test_a_thread_is_a_document_with_its_project_and_git():
         ask("Warp the loom\nnow"),
         answer("Ok"),
     )
-    assert (document.origin, document.origin_id, document.shared_ids) == ("codex", THREAD, True)
-    assert (document.namespace, document.title) == ("/home/me/loom", "Warp the loom")
+    assert (document.source, document.source_id, document.shared_ids) == ("codex", THREAD, True)
+    assert (document.project, document.title) == ("/home/me/loom", "Warp the loom")
     assert document.metadata["git"] == git
     assert (
         document.created_at is not None
@@ -151,9 +159,9 @@ def test_a_thread_is_a_document_with_its_project_and_git():
 
 
 def test_identity_falls_back_to_the_session_and_then_to_the_file_name():
-    assert only(line("session_meta", session_id="s"), ask("x")).origin_id == "s"
-    assert only(ask("x")).origin_id == THREAD
-    assert only(ask("x"), name="mine.jsonl").origin_id == "mine"
+    assert only(line("session_meta", session_id="s"), ask("x")).source_id == "s"
+    assert only(ask("x")).source_id == THREAD
+    assert only(ask("x"), name="mine.jsonl").source_id == "mine"
 
 
 def test_a_turn_in_another_folder_is_noted_on_its_passages():
@@ -226,7 +234,7 @@ def test_old_files_that_have_only_events_are_read_from_them():
 )
 def test_not_everything_under_the_users_name_is_the_persons(role, words, expected):
     (found,) = passages(message(role, words))
-    assert (found.role, found.kind, found.visibility) == expected
+    assert (found.role, found.type, found.visibility) == expected
     assert found.content == words
 
 
@@ -269,7 +277,7 @@ def test_a_compaction_is_a_summary_and_its_history_is_not_repeated():
         ask("Warp"),
         line("compacted", message="So far: warp", replacement_history=[ask("Warp")]),
     )
-    assert [(p.kind, p.role, p.content) for p in document.passages] == [
+    assert [(p.type, p.role, p.content) for p in document.passages] == [
         ("message", "user", "Warp"),
         ("summary", "system", "So far: warp"),
     ]
@@ -279,7 +287,7 @@ def test_a_message_of_another_agent_is_not_the_persons():
     (found,) = passages(
         item("agent_message", author="/srv/dyer", recipient="/root", content=[{"text": "Dyed"}])
     )
-    assert (found.role, found.kind, found.author, found.content) == (
+    assert (found.role, found.type, found.author, found.content) == (
         "user",
         "context",
         "/srv/dyer",
@@ -352,7 +360,7 @@ def test_a_generated_image_is_described_and_its_prompt_found():
 )
 def test_tool_calls_can_be_read(called, tool, content):
     (found,) = passages(called)
-    assert (found.role, found.kind, found.tool, found.content) == (
+    assert (found.role, found.type, found.tool, found.content) == (
         "assistant",
         "tool_call",
         tool,
@@ -381,7 +389,7 @@ def test_the_output_of_a_tool_comes_in_several_shapes(output, content):
         item("function_call", name="spin", arguments="{}", call_id="c"),
         item("function_call_output", call_id="c", output=output),
     )
-    assert (found.role, found.kind, found.tool, found.content) == (
+    assert (found.role, found.type, found.tool, found.content) == (
         "tool",
         "tool_result",
         "spin",
@@ -454,7 +462,7 @@ def test_the_copied_start_of_a_fork_has_its_parents_ids(started):
     parent = only(meta(), *begun, ask("Parent goes on"), answer("Ok"))
     for more in ({"forked_from_id": THREAD}, {}):
         fork = fork_of(meta(), *begun, own=(ask("Fork goes on"), answer("Ok")), **more)
-        assert fork.origin_id == FORK
+        assert fork.source_id == FORK
         assert ids(fork)[:4] == ids(parent)[:4]
         if not started:
             assert set(ids(fork)[4:]).isdisjoint(ids(parent))
@@ -525,7 +533,7 @@ def test_flat_lines_of_the_first_versions_are_read():
         },
         name="rollout-x.jsonl",
     )
-    assert (document.origin_id, path(document)) == (THREAD, ["Warp", "Hm", "Weft"])
+    assert (document.source_id, path(document)) == (THREAD, ["Warp", "Hm", "Weft"])
     assert document.metadata["git"] == {"branch": "b"}
     assert problems == []
 
@@ -564,8 +572,8 @@ def test_what_exec_prints_is_a_document_of_its_own():
         {"type": "turn.failed", "error": {"message": "Out of thread"}},
         name="out.jsonl",
     )
-    assert document.origin_id == f"exec:{THREAD}"
-    assert [(p.kind, p.tool, p.content) for p in document.passages] == [
+    assert document.source_id == f"exec:{THREAD}"
+    assert [(p.type, p.tool, p.content) for p in document.passages] == [
         ("thinking", None, "Hm"),
         ("tool_call", "command_execution", "ls"),
         ("tool_result", "command_execution", "yarn"),
@@ -596,7 +604,7 @@ def test_the_history_gives_each_session_its_prompts():
         {"session_id": "a", "ts": 1767323048, "text": ""},
         name="history.jsonl",
     )
-    assert [(d.origin_id, d.partial, path(d)) for d in documents] == [
+    assert [(d.source_id, d.partial, path(d)) for d in documents] == [
         ("history:a", True, ["Warp", "Weft", "Weft"]),
         ("history:b", True, ["Other"]),
     ]
@@ -690,7 +698,7 @@ def assert_sound(found: list[Document | Problem]) -> None:
             arranged = arrange(document)
             assert sorted(ids(arranged)) == sorted(ids(document))
             assert all(
-                p.role in ROLES and p.kind in KINDS and p.visibility in VISIBILITIES
+                p.role in ROLES and p.type in PASSAGE_TYPES and p.visibility in VISIBILITIES
                 for p in arranged.passages
             )
             assert all(isinstance(p.content, str) for p in arranged.passages)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import InvalidInput, UnsafeFile
-from recollect.importers.files import Entry, entries
-from recollect.model import Problem
+from recollect.importers.entries import Entry, entries
+from recollect.model.receipts import Problem
 
 
 def names(path: Path) -> list[str]:

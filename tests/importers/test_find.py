@@ -12,8 +12,8 @@ from builders import chat, said
 
 from recollect.cli import importing
 from recollect.errors import InvalidInput, UnknownFormat
-from recollect.importers import FORMATS, KINDS, find, known
-from recollect.model import FileReceipt, Problem
+from recollect.importers.registry import FORMATS, KINDS, find, known
+from recollect.model.receipts import FileReceipt, Problem
 
 CHAT = [chat({"m1": (None, said("hello"))})]
 CARD = {"name": "Zoë", "description": "d", "first_mes": "Salut"}

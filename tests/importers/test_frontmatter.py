@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.importers.frontmatter import FrontMatter, split, written
+from recollect.importers.knowledge.frontmatter import FrontMatter, split, written
 
 WORDS = st.text(
     st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=20

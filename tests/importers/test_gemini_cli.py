@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
-from recollect.importers import detect, gemini_cli
-from recollect.importers.files import Entry, entries
-from recollect.model import KINDS, ROLES, Document, Passage, Problem, arrange
+from recollect.importers.chats import gemini_cli
+from recollect.importers.entries import Entry, entries
+from recollect.importers.registry import detect
+from recollect.language.query import ROLES
+from recollect.model.documents import PASSAGE_TYPES, Document, Passage, arrange
+from recollect.model.receipts import Problem
 
 NAME = "session-2026-03-01T10-00-aaaaaaaa.jsonl"
 SAMPLES = Path(__file__).parents[1] / "samples" / "gemini-cli" / "chats"
@@ -57,7 +60,7 @@ def test_a_log_becomes_a_conversation() -> None:
         said("m2", "because of the warp", "gemini", model="gemini-2.5-pro", tokens={"total": 9}),
         {"$set": {"lastUpdated": "2026-03-01T10:00:09Z"}},
     )
-    assert (found.origin, found.origin_id, found.title) == (
+    assert (found.source, found.source_id, found.title) == (
         "gemini-cli",
         "s1",
         "why is the loom slow",
@@ -68,7 +71,7 @@ def test_a_log_becomes_a_conversation() -> None:
     ]
     assert found.passages[1].metadata["usage"] == {"total": 9}
     assert found.updated_at is not None and found.updated_at.second == 9
-    assert found.namespace == "abc"
+    assert found.project == "abc"
 
 
 def test_a_later_line_of_the_same_id_replaces_the_message_where_it_was() -> None:
@@ -160,7 +163,7 @@ def test_tools_thoughts_and_files_are_parts_of_a_message() -> None:
         said("m3", [{"functionResponse": {"id": "c1", "response": {"output": "42 passed"}}}]),
         said("m4", "quota is low", "warning"),
     )
-    assert [(p.id, p.role, p.kind, p.content) for p in found.passages] == [
+    assert [(p.id, p.role, p.type, p.content) for p in found.passages] == [
         ("m1", "user", "message", "look"),
         ("m2:thought:0", "assistant", "thinking", "Plan\nrun it"),
         ("m2", "assistant", "message", "done"),
@@ -235,13 +238,13 @@ def test_projects_are_named_by_their_folders(tmp_path: Path) -> None:
         hashlib.sha256(b"/home/me/c").hexdigest(),
     )
     by_hash = lay(tmp / hashed / "chats", start(projectHash=hashed), said("m1", "one"))
-    assert only(by_slug).namespace == "loom"
+    assert only(by_slug).project == "loom"
     projects = {"projects": {"/home/me/b": "loom", "/home/me/c": "other"}}
     (tmp_path / ".gemini" / "projects.json").write_text(json.dumps(projects))
-    assert only(by_slug).namespace == "/home/me/b"
-    assert only(by_hash).namespace == "/home/me/c"
+    assert only(by_slug).project == "/home/me/b"
+    assert only(by_hash).project == "/home/me/c"
     (tmp / "loom" / ".project_root").write_text("/home/me/a\n")
-    assert only(by_slug).namespace == "/home/me/a"
+    assert only(by_slug).project == "/home/me/a"
 
 
 def test_sub_agents_name_the_session_that_they_work_for(tmp_path: Path) -> None:
@@ -252,7 +255,7 @@ def test_sub_agents_name_the_session_that_they_work_for(tmp_path: Path) -> None:
         name="agent-7.jsonl",
     )
     found = only(file)
-    assert (found.origin_id, found.metadata["parent_session"], found.namespace) == (
+    assert (found.source_id, found.metadata["parent_session"], found.project) == (
         "agent-7",
         "s1",
         "loom",
@@ -296,7 +299,7 @@ def test_samples_are_read(name: str, expected: list[str]) -> None:
     (file,) = [e for e in entries(SAMPLES / name) if isinstance(e, Entry)]
     assert detect(file) is gemini_cli
     (document,) = [item for item in gemini_cli.read(file) if isinstance(item, Document)]
-    messages = [p.content for p in arrange(document).canonical if p.kind == "message"]
+    messages = [p.content for p in arrange(document).canonical if p.type == "message"]
     assert messages == expected
 
 
@@ -342,7 +345,7 @@ def test_any_log_gives_a_tree_whose_way_is_what_the_cli_shows(log: list[object])
     found = [arrange(i) for i in gemini_cli.read(entry(start(), *log)) if isinstance(i, Document)]
     for document_ in found:
         assert len({p.id for p in document_.passages}) == len(document_.passages)
-        assert all(p.role in ROLES and p.kind in KINDS for p in document_.passages)
+        assert all(p.role in ROLES and p.type in PASSAGE_TYPES for p in document_.passages)
         linked = any(
             p.parent for p in document_.passages
         )  # where nothing is, all of it is one conversation

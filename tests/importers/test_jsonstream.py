@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.importers import jsonstream
-from recollect.importers.files import Entry, entries
+from recollect.importers.entries import Entry, entries
 from recollect.importers.jsonstream import decode, lines, peek, records
-from recollect.model import Problem
+from recollect.model.receipts import Problem
 from recollect.settings import LIMITS
 
 

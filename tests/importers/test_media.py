@@ -20,11 +20,12 @@ from mediafiles import BOOK, one, pdf, problem, read, text, zipped
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from recollect.importers import media, transcripts
-from recollect.importers import pdf as pdf_importer
-from recollect.importers.extract import day
-from recollect.importers.files import Entry
-from recollect.model import Document, Problem
+from recollect.importers.documents import pdf as pdf_importer
+from recollect.importers.documents.extract import day
+from recollect.importers.entries import Entry
+from recollect.importers.knowledge import media, transcripts
+from recollect.model.documents import Document
+from recollect.model.receipts import Problem
 from recollect.settings import Limits
 
 # -- PDF ---------------------------------------------------------------------
@@ -33,13 +34,13 @@ from recollect.settings import Limits
 def test_a_pdf_gives_its_text_by_page_and_what_it_says_of_itself(tmp_path: Path) -> None:
     about = "/Title (On Birds) /Author (Ann) /Keywords (owl, tit) /CreationDate (D:20240131120000+01'00')"
     item = one(pdf(tmp_path / "birds.pdf", [["Owls fly at night."], [], ["Tits do not."]], about))
-    assert (item.title, item.id, item.source, item.origin) == (
+    assert (item.title, item.id, item.kind, item.source) == (
         "On Birds",
         "birds",
         "media",
         "media",
     )
-    assert item.origin_id == str(tmp_path / "birds.pdf")
+    assert item.source_id == str(tmp_path / "birds.pdf")
     assert text(item) == "Owls fly at night.\n\nTits do not."
     assert item.passages[0].metadata["page"] == 1
     assert item.created_at == datetime(2024, 1, 31, 11, tzinfo=UTC)
@@ -91,7 +92,7 @@ def test_a_pdf_with_a_password_says_so(tmp_path: Path) -> None:
 def test_of_a_pdf_with_too_many_pages_the_first_are_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.importers.pdf.LIMITS", Limits(document_pages=2))
+    monkeypatch.setattr("recollect.importers.documents.pdf.LIMITS", Limits(document_pages=2))
     item, lack = read(pdf(tmp_path / "a.pdf", [["One."], ["Two."], ["Three."]]))
     assert isinstance(item, Document)
     assert text(item) == "One.\n\nTwo."
@@ -133,7 +134,7 @@ def test_a_pdf_in_an_archive_is_read(tmp_path: Path) -> None:
     inside = pdf(tmp_path / "a.pdf", [["Words."]]).read_bytes()
     item = one(zipped(tmp_path / "all.zip", {"papers/a.pdf": inside}))
     assert (item.id, item.metadata["file"]) == ("all/papers/a", "a.pdf")
-    assert item.origin_id == f"{tmp_path / 'all.zip'}!papers/a.pdf"
+    assert item.source_id == f"{tmp_path / 'all.zip'}!papers/a.pdf"
 
 
 # -- Office ------------------------------------------------------------------
@@ -285,7 +286,7 @@ def test_what_is_not_what_its_name_says_is_a_problem(
 def test_a_file_that_is_too_large_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.importers.extract.LIMITS", Limits(document_bytes=10))
+    monkeypatch.setattr("recollect.importers.documents.extract.LIMITS", Limits(document_bytes=10))
     assert problem(zipped(tmp_path / "book.epub", BOOK)) == "larger than 10 bytes"
 
 
@@ -403,7 +404,7 @@ def test_the_text_beside_a_picture_is_its_text_whichever_is_given(
     (tmp_path / name).write_text("An owl looks at me.\n")
     for path in ("owl.png", name):
         item = one(tmp_path / path)
-        assert (item.title, text(item), item.origin_id) == (
+        assert (item.title, text(item), item.source_id) == (
             "owl",
             "An owl looks at me.",
             str(tmp_path / "owl.png"),

@@ -12,9 +12,10 @@ from builders import entry, only, problems
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.importers import frontmatter, notes
-from recollect.items import text_of
-from recollect.model import Document, Problem
+from recollect.importers.items import text_of
+from recollect.importers.knowledge import frontmatter, notes
+from recollect.model.documents import Document
+from recollect.model.receipts import Problem
 from recollect.settings import LIMITS
 
 WRITTEN = (2024, 6, 1, 12, 30, 0)
@@ -54,7 +55,7 @@ def test_a_file_without_an_ending_is_a_note_if_somebody_says_so() -> None:
 
 def test_a_note_is_known_by_its_place_and_named_after_its_file() -> None:
     note = read("Beans.\n")
-    assert (note.origin, note.origin_id, note.source, note.id) == (
+    assert (note.source, note.source_id, note.kind, note.id) == (
         "notes",
         "folder/A note.md",
         "note",
@@ -94,7 +95,7 @@ def test_a_text_is_kept_as_it_is_but_for_its_front_matter() -> None:
     note = read(f"---\ntitle: x\n---\n\n{text}")
     assert text_of(note.passages) == text
     assert len(note.passages) > 3
-    assert {p.kind for p in note.passages} == {"chunk"}
+    assert {p.type for p in note.passages} == {"chunk"}
 
 
 def test_an_empty_note_is_still_a_note() -> None:

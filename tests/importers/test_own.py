@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.importers import own
-from recollect.importers.files import Entry
-from recollect.model import Document, Problem, arrange
+from recollect.importers.chats import own
+from recollect.importers.entries import Entry
+from recollect.model.documents import Document, arrange
+from recollect.model.receipts import Problem
 
 GREETING = {
     "id": "m1",
@@ -108,8 +109,8 @@ def test_ids_times_and_names_are_kept():
     document = only(
         GREETING, created_at="2025-10-09T19:00:00Z", namespace="garden", session_id="s1"
     )
-    assert (document.id, document.origin, document.origin_id) == ("c1", "recollect", "c1")
-    assert (document.title, document.namespace) == ("Greetings", "garden")
+    assert (document.id, document.source, document.source_id) == ("c1", "recollect", "c1")
+    assert (document.title, document.project) == ("Greetings", "garden")
     assert document.created_at == datetime(2025, 10, 9, 19, tzinfo=UTC)
     assert document.metadata == {"session_id": "s1"}
     assert document.passages[0].created_at == datetime(2025, 10, 9, 19, 37, 47, tzinfo=UTC)
@@ -117,7 +118,7 @@ def test_ids_times_and_names_are_kept():
 
 def test_the_origin_of_an_exported_conversation_is_kept():
     document = only(GREETING, origin="chatgpt", origin_id="abc")
-    assert (document.origin, document.origin_id, document.id) == ("chatgpt", "abc", "c1")
+    assert (document.source, document.source_id, document.id) == ("chatgpt", "abc", "c1")
 
 
 def test_unknown_keys_are_kept_in_metadata():
@@ -240,7 +241,7 @@ def test_odd_values_do_not_stop_a_message():
         "metadata": "loose",
     }
     passage = only({**odd, "timestamp": "yesterday"}).passages[0]
-    assert (passage.role, passage.kind, passage.visibility) == (None, "message", "all")
+    assert (passage.role, passage.type, passage.visibility) == (None, "message", "all")
     assert (passage.attachments, passage.metadata, passage.created_at) == (
         ("a.txt",),
         {"metadata": "loose"},

@@ -14,9 +14,10 @@ from builders import documents, entry, mutate, only, problems, values
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.importers import frontmatter, prompts
-from recollect.items import fields_of
-from recollect.model import Document, Problem
+from recollect.importers.items import fields_of
+from recollect.importers.knowledge import frontmatter, prompts
+from recollect.model.documents import Document
+from recollect.model.receipts import Problem
 
 OWN = {
     "name": "Summary",
@@ -100,7 +101,7 @@ def test_what_may_be_anything_is_not_taken(content: Any, name: str) -> None:
 def test_a_prompt_is_known_by_its_name_and_has_its_fields() -> None:
     file = replace(entry(OWN, "a.json"), modified=(2024, 1, 2, 3, 4, 5))
     prompt = only(prompts.read(file))
-    assert (prompt.origin, prompt.origin_id, prompt.id, prompt.source) == (
+    assert (prompt.source, prompt.source_id, prompt.id, prompt.kind) == (
         "prompts",
         "Summary",
         "Summary",
@@ -199,7 +200,7 @@ def test_a_second_prompt_of_a_name_gets_a_number() -> None:
             entry([{"name": "A", "prompt": text} for text in ("one", "two", "one", "three")])
         )
     )
-    assert [(d.origin_id, d.title) for d in documents(found)] == [
+    assert [(d.source_id, d.title) for d in documents(found)] == [
         ("A", "A"),
         ("A (2)", "A (2)"),
         ("A (3)", "A (3)"),

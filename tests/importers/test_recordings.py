@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 from mediafiles import one, problem, read, text, zipped
 
-from recollect.importers import media, transcriber, transcripts
-from recollect.importers.files import Entry, entries
-from recollect.items import cues_of, seconds_at
-from recollect.model import Document, Problem
+from recollect.importers.documents import transcriber
+from recollect.importers.entries import Entry, entries
+from recollect.importers.items import cues_of, seconds_at
+from recollect.importers.knowledge import media, transcripts
+from recollect.language.transcript import write
+from recollect.model.documents import Document
+from recollect.model.receipts import Problem
 from recollect.settings import Limits
-from recollect.transcript import write
 
 SRT = "1\n00:00:01,000 --> 00:00:02,000\nOwls fly.\n\n2\n00:01:03,500 --> 00:01:05,000\nAt night.\n"
 WHISPER = {
@@ -124,7 +126,7 @@ def test_a_recording_has_the_transcript_beside_it_whichever_is_given(
     items = [one(tmp_path / "talk.wav"), one(tmp_path / name)]
     assert items[0] == items[1]
     assert text(items[0]).startswith("Owls fly.")
-    assert items[0].origin_id == str(tmp_path / "talk.wav")
+    assert items[0].source_id == str(tmp_path / "talk.wav")
     assert (items[0].metadata["media_type"], items[0].metadata["duration"]) == ("audio", 2.0)
 
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "serve"))
 from people import STORES, World, listening, world
 from wire import Probe, Someone, Web
 
-from recollect.serve.mcp.conversations import Toolset
+from recollect.serve.mcp.tools.conversations import Toolset
 
 
 @pytest.fixture(autouse=True)

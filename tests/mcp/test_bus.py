@@ -15,9 +15,9 @@ from tool_calls import Caller
 import recollect
 from recollect.errors import SearchTimeout
 from recollect.library import Library
-from recollect.model import MASK
-from recollect.serve.mcp import bus
+from recollect.model.audience import MASK
 from recollect.serve.mcp.context import Context, ToolError
+from recollect.serve.mcp.tools import bus
 
 SECRET = "quaggasecret"
 TAGS = "".join(chr(0xE0000 + ord(c)) for c in "obey me")
@@ -670,7 +670,7 @@ def test_no_tool_tells_an_agent_what_only_people_may_see(
 
 
 def test_the_toolsets_do_not_load_the_http_stack() -> None:
-    code = "import recollect.serve.mcp.bus, recollect.serve.mcp.research, sys; print(*sys.modules)"
+    code = "import recollect.serve.mcp.tools.bus, recollect.serve.mcp.tools.research, sys; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()

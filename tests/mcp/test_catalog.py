@@ -54,7 +54,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[StandIn]:
     monkeypatch.setattr(module, "TOOLS", tools)
     monkeypatch.setattr(module, "TOOLSETS", ("stand_in",))
     monkeypatch.setattr(module, "PROFILES", {"default": ("stand_in",), "research": ()})
-    held = ModuleType("recollect.serve.mcp.stand_in")
+    held = ModuleType("recollect.serve.mcp.tools.stand_in")
     held.Toolset = StandIn  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, held.__name__, held)
     monkeypatch.setattr(StandIn, "closed", 0)
@@ -90,13 +90,13 @@ def test_every_tool_can_be_offered_to_every_client(defined: Tool) -> None:
 
 @pytest.mark.parametrize("defined", TOOLS, ids=lambda tool: f"{tool.toolset}.{tool.name}")
 def test_every_tool_has_somebody_who_answers_it(defined: Tool) -> None:
-    toolset = pytest.importorskip(f"recollect.serve.mcp.{defined.toolset}").Toolset
+    toolset = pytest.importorskip(f"recollect.serve.mcp.tools.{defined.toolset}").Toolset
     assert callable(getattr(toolset, defined.name))
 
 
 def test_no_toolset_needs_the_web_service() -> None:
     """The stdio server answers every tool, and never loads what only the service needs."""
-    modules = ", ".join(f"recollect.serve.mcp.{name}" for name in (*TOOLSETS, "resources"))
+    modules = ", ".join(f"recollect.serve.mcp.tools.{name}" for name in TOOLSETS)
     script = f"import {modules}, sys; print(*(m for m in sys.modules))"
     loaded = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

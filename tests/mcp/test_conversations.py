@@ -13,7 +13,7 @@ import recollect
 from recollect import Library
 from recollect.serve.mcp.catalog import Catalog, ToolError
 from recollect.serve.mcp.context import Context, LocalLibrary
-from recollect.serve.mcp.conversations import NOTHING_FOUND
+from recollect.serve.mcp.tools.conversations import NOTHING_FOUND
 
 MASKED = "[human-only content hidden]"
 

@@ -40,16 +40,16 @@ from wire import (
     told,
 )
 
-from recollect.manage.accounts import new_key
+from recollect.serve.accounts import new_key
 from recollect.serve.app import make_app
-from recollect.serve.mcp import calls
-from recollect.serve.mcp import http as module
-from recollect.serve.mcp.conversations import Toolset
+from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.mcp.definitions import LEFT_OUT, PROFILES, TOOLS
-from recollect.serve.mcp.http import accepted
-from recollect.serve.mcp.streams import KeptStreams, Stream
 from recollect.serve.mcp.tool import Tool
-from recollect.serve.service import Service, ServiceConfig
+from recollect.serve.mcp.tools.conversations import Toolset
+from recollect.serve.mcp.transports import calls
+from recollect.serve.mcp.transports import http as module
+from recollect.serve.mcp.transports.http import accepted
+from recollect.serve.mcp.transports.streams import KeptStreams, Stream
 from recollect.settings import LIMITS
 
 

@@ -12,9 +12,9 @@ from websockets.sync.client import connect
 from wire import PATIENCE, Web, call
 
 from recollect.errors import SearchTimeout
+from recollect.knowledge.api import Knowledge
 from recollect.library import Library
-from recollect.manage.knowledge import Knowledge
-from recollect.model import MASK
+from recollect.model.audience import MASK
 from recollect.serve.mcp.sessions import Session
 
 KEYS = {

@@ -10,9 +10,11 @@ from tool_calls import Caller
 
 from recollect.errors import SearchTimeout
 from recollect.library import Library
-from recollect.manage.memory import Memory
-from recollect.model import MASK, Observation, Passage
-from recollect.observe import as_document
+from recollect.memory.api import Memory
+from recollect.memory.observe import as_document
+from recollect.model.audience import MASK
+from recollect.model.documents import Passage
+from recollect.model.observations import Observation
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import READ
 
@@ -44,7 +46,7 @@ def filled(library: Library) -> Library:
     library.add_conversation(
         "c1",
         f"Animals{TAGS}",
-        namespace="/home/me/zoo",
+        project="/home/me/zoo",
         messages=[
             {
                 "id": "m0",

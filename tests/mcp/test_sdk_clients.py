@@ -17,13 +17,13 @@ from websockets.sync.client import connect
 from wire import NEW, OLD, PATIENCE, Someone, Web, call, message
 
 import recollect
-from recollect.manage.accounts import new_key
+from recollect.serve.accounts import new_key
 from recollect.serve.app import make_app
+from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.mcp.definitions import PROFILES
-from recollect.serve.service import Service, ServiceConfig
 from recollect.settings import place as placed
 
-START = "from recollect.serve.mcp.stdio import main; import sys; sys.exit(main(sys.argv[1:]))"
+START = "from recollect.serve.mcp.transports.stdio import main; import sys; sys.exit(main(sys.argv[1:]))"
 CONTENT = 'The tower in 东京: "café" 🗼\nsecond line'
 ERAS = [("legacy", OLD), ("auto", NEW), (NEW, NEW)]
 

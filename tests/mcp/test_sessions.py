@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.preferences import DEFAULTS, KNOBS, ORDERS, chosen, clamped, preferences
+from recollect.knowledge.preferences import (
+    DEFAULTS,
+    KNOBS,
+    ORDERS,
+    chosen,
+    clamped,
+    preferences,
+)
 from recollect.serve.mcp.sessions import (
     LONGEST_QUERY,
     MOST_QUERIES,

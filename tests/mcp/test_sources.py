@@ -11,11 +11,12 @@ import pytest
 from tool_calls import Caller
 
 from recollect.library import Library
-from recollect.serve.mcp import resources, sources
+from recollect.serve.mcp import resources
 from recollect.serve.mcp.addresses import Address, read_address
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.protocol import Dispatcher
-from recollect.serve.mcp.source_tools import TOOLS
+from recollect.serve.mcp.tools import sources
+from recollect.serve.mcp.tools.source_tools import TOOLS
 
 SRT = """1
 00:00:01,000 --> 00:00:04,000

@@ -34,10 +34,11 @@ from wire import (
     told,
 )
 
-from recollect.manage.accounts import revoke
-from recollect.serve import edge, server
-from recollect.serve.mcp import calls
-from recollect.serve.mcp import websocket as module
+from recollect.serve import server
+from recollect.serve.accounts import revoke
+from recollect.serve.http import edge
+from recollect.serve.mcp.transports import calls
+from recollect.serve.mcp.transports import websocket as module
 from recollect.settings import LIMITS
 
 

@@ -13,7 +13,7 @@ import httpx
 from people import World
 
 from recollect.serve.mcp.context import Context
-from recollect.serve.mcp.conversations import Toolset
+from recollect.serve.mcp.tools.conversations import Toolset
 
 PATIENCE = 60.0
 NEW = "2026-07-28"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recollect.model import Document, Passage, arrange
+from recollect.model.documents import Document, Passage, arrange
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
@@ -27,10 +27,10 @@ def conversation(*passages: Passage, **more: Any) -> Document:
         for n, p in enumerate(passages)
     ]
     told = {
-        "origin": "test",
-        "origin_id": "c1",
+        "source": "test",
+        "source_id": "c1",
         "id": "c1",
-        "namespace": "/work/shop",
+        "project": "/work/shop",
         "created_at": START,
     } | more
     return arrange(Document(passages=tuple(numbered), **told))
@@ -43,12 +43,12 @@ def said(role: str, content: str, **more: Any) -> Passage:
 def called(tool: str, content: str, result: str = "", **notes: Any) -> tuple[Passage, Passage]:
     """A tool call and what came of it."""
     return (
-        Passage(id="", role="assistant", content=content, kind="tool_call", tool=tool),
+        Passage(id="", role="assistant", content=content, type="tool_call", tool=tool),
         Passage(
             id="",
             role="tool",
             content=result or "ok",
-            kind="tool_result",
+            type="tool_result",
             tool=tool,
             metadata=notes,
         ),

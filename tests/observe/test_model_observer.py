@@ -14,10 +14,10 @@ from conversations import called, conversation, said, talk
 from upstream import StandIn
 
 from recollect.errors import InvalidInput, RecollectError
-from recollect.index.chat import Chat
-from recollect.model import Document
-from recollect.observe import MAKER, observe
-from recollect.observe.model import SCHEMA, Budget, Made, ModelObserver
+from recollect.memory.observe import MAKER, observe
+from recollect.memory.observe.model import SCHEMA, Budget, Made, ModelObserver
+from recollect.model.documents import Document
+from recollect.models.chat import Chat
 
 
 @pytest.fixture
@@ -192,10 +192,10 @@ def test_nothing_hidden_or_for_people_alone_is_sent() -> None:
         return answer()
 
     document = conversation(
-        said("system", "Zanzibar one", kind="context", visibility="hidden"),
+        said("system", "Zanzibar one", type="context", visibility="hidden"),
         said("user", "Zanzibar two", visibility="human_only"),
         said("user", "I like Zinfandel from Lodi."),
-        said("assistant", "Zanzibar three, thought about", kind="thinking"),
+        said("assistant", "Zanzibar three, thought about", type="thinking"),
         *called("Bash", "command: ls", "a" * 5_000),
     )
     ModelObserver(ask, "wise-1").observe(document)

@@ -10,12 +10,21 @@ from conversations import called, conversation, edited, said, talk
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.model import Document, Observation, Passage
-from recollect.observe import MAKER, TYPES, as_document, from_passage, observe, reading, type_of
-from recollect.observe.exchanges import asked, exchanges
-from recollect.observe.prose import folded, plain
-from recollect.observe.rules import FACTS, TITLE, derived
-from recollect.observe.work import work
+from recollect.memory.observe import (
+    MAKER,
+    TYPES,
+    as_document,
+    from_passage,
+    observe,
+    reading,
+    type_of,
+)
+from recollect.memory.observe.exchanges import asked, exchanges
+from recollect.memory.observe.prose import folded, plain
+from recollect.memory.observe.rules import FACTS, TITLE, derived
+from recollect.memory.observe.work import work
+from recollect.model.documents import Document, Passage
+from recollect.model.observations import Observation
 
 
 def only(document: Document) -> Observation:
@@ -259,14 +268,14 @@ def test_an_edit_that_was_refused_changed_nothing() -> None:
             "x",
             "assistant",
             "file_path: a.py\nold_string: b\nnew_string: c",
-            kind="tool_call",
+            type="tool_call",
             tool="Edit",
         ),
         Passage(
             "y",
             "tool",
             "String not found",
-            kind="tool_result",
+            type="tool_result",
             tool="Edit",
             metadata={"is_error": True},
         ),
@@ -287,7 +296,7 @@ def test_the_edits_of_one_call_are_counted_together() -> None:
 def test_hidden_messages_and_those_for_people_never_enter() -> None:
     secret = "The launch code of the Zanzibar project is 4711."
     document = conversation(
-        said("system", f"Remember: {secret}", kind="context", visibility="hidden"),
+        said("system", f"Remember: {secret}", type="context", visibility="hidden"),
         said("user", f"For people alone: {secret}", visibility="human_only"),
         said("user", f"I say it again: {secret}", metadata={"audience": "human"}),
         said("user", "I bought 20 pounds of organic scratch grains for my chickens."),
@@ -340,12 +349,12 @@ def test_they_are_stored_as_a_document_and_read_back() -> None:
     document = fixing()
     found = observe(document)
     stored = as_document(document, found)
-    assert (stored.source, stored.origin, stored.origin_id) == ("observation", "observations", "c1")
-    assert {(p.kind, p.visibility, p.role) for p in stored.passages} == {
+    assert (stored.kind, stored.source, stored.source_id) == ("observation", "observations", "c1")
+    assert {(p.type, p.visibility, p.role) for p in stored.passages} == {
         ("observation", "hidden", "bugfix")
     }
     assert json.loads(json.dumps(stored.passages[0].metadata)) == stored.passages[0].metadata
-    assert [from_passage(p, stored.namespace) for p in stored.passages] == found
+    assert [from_passage(p, stored.project) for p in stored.passages] == found
 
 
 @pytest.mark.parametrize(
@@ -381,13 +390,14 @@ def test_any_conversation_is_observed_without_inventing(
     parts: list[tuple[str, str, str, str | None]],
 ) -> None:
     document = conversation(
-        *(said(role, words, kind=kind, tool=tool) for role, kind, words, tool in parts)
+        *(said(role, words, type=kind, tool=tool) for role, kind, words, tool in parts)
     )
     assert_from_source(document)
 
 
 def test_observations_of_sample_sessions_quote_the_source() -> None:
-    from recollect.importers import claude_code, files
+    from recollect.importers import entries as files
+    from recollect.importers.chats import claude_code
 
     count = 0
     for folder in ("tests/samples/claude-code", "examples/claude-code"):

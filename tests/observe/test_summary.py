@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conversations import called, conversation, edited, said, talk
 
-from recollect.observe import Digest, summary
+from recollect.memory.observe import Digest, summary
 
 
 def test_a_session_of_work_is_summed_up() -> None:

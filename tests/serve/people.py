@@ -16,10 +16,10 @@ from postgres import STORES as STORES
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
-from recollect.manage.accounts import new_key
+from recollect.serve.accounts import new_key
 from recollect.serve.app import make_app
+from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.server import _Server
-from recollect.serve.service import Service, ServiceConfig
 from recollect.settings import place as placed
 
 

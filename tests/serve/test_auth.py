@@ -31,13 +31,13 @@ from starlette.responses import StreamingResponse
 from starlette.testclient import TestClient
 
 from recollect.errors import InvalidInput, StoreUnavailable
-from recollect.manage.accounts import new_key, revoke
-from recollect.serve import edge
-from recollect.serve.access import AccessTo
+from recollect.serve.accounts import new_key, revoke
 from recollect.serve.app import make_app
-from recollect.serve.auth import Unauthorized, credential
-from recollect.serve.service import Service, ServiceConfig
-from recollect.serve.tokens import KEEP_SECONDS, REFETCH_SECONDS, BadToken, JwtSettings, Tokens
+from recollect.serve.http import edge
+from recollect.serve.http.access import AccessTo
+from recollect.serve.http.auth import Unauthorized, credential
+from recollect.serve.http.service import Service, ServiceConfig
+from recollect.serve.http.tokens import KEEP_SECONDS, REFETCH_SECONDS, BadToken, JwtSettings, Tokens
 
 SECRET = "0123456789abcdef0123456789abcdef"
 NOW = 1_800_000_000
@@ -275,7 +275,7 @@ def test_users_of_any_name_have_libraries_of_their_own_and_none_lies_elsewhere(
             library.add_conversation(f"c{n}", messages=[{"role": "user", "content": f"of {n}"}])
     for n, name in enumerate(names):
         with service.libraries.borrow(name) as library:
-            assert [s.origin_id for s in library.conversations()[0]] == [f"c{n}"]
+            assert [s.source_id for s in library.conversations()[0]] == [f"c{n}"]
     assert {p for p in tmp_path.rglob("*") if "home" not in p.parts} == before
     for refused in ("", "x" * 501):
         with pytest.raises(InvalidInput):

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from upstream import MODEL, Reply, StandIn, completion, compressed, plain, running
 
 from recollect.library import Library
-from recollect.serve.service import Service
+from recollect.serve.http.service import Service
 
 KEY = "sk-operator-0123456789"
 

@@ -17,13 +17,13 @@ from starlette.responses import StreamingResponse
 from starlette.testclient import TestClient
 
 from recollect.errors import SearchTimeout
+from recollect.knowledge.results import KINDS
 from recollect.library import Library
-from recollect.manage.results import KINDS
-from recollect.serve import edge
-from recollect.serve.access import AccessTo
 from recollect.serve.app import make_app
-from recollect.serve.edge import SEARCHES, group_of, host_allowed, is_local, same_origin
-from recollect.serve.service import Service, ServiceConfig
+from recollect.serve.http import edge
+from recollect.serve.http.access import AccessTo
+from recollect.serve.http.edge import SEARCHES, group_of, host_allowed, is_local, same_origin
+from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import LIMITS
 
 HERE = "http://127.0.0.1:8765"

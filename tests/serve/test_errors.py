@@ -13,10 +13,10 @@ from fastapi import FastAPI, HTTPException
 from starlette.testclient import TestClient
 
 from recollect import errors
-from recollect.query import MalformedQuery
-from recollect.serve.access import Forbidden
-from recollect.serve.errors import CODES, SCHEMA, Problem
-from recollect.serve.logs import JsonLines
+from recollect.language.query import MalformedQuery
+from recollect.serve.http.access import Forbidden
+from recollect.serve.http.errors import CODES, SCHEMA, Problem
+from recollect.serve.http.logs import JsonLines
 
 pytestmark = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 

@@ -19,7 +19,7 @@ from people import STORES, World, quoted
 from starlette.testclient import TestClient
 
 from recollect.errors import InvalidInput
-from recollect.manage.accounts import new_key
+from recollect.serve.accounts import new_key
 
 CANARY = "zebraquagga"
 JSON = {"content-type": "application/json"}

@@ -10,7 +10,7 @@ import pytest
 
 from recollect.cli import main
 from recollect.library import keys
-from recollect.manage.accounts import check
+from recollect.serve.accounts import check
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from people import STORES, World, quoted
 from starlette.testclient import TestClient
 
-from recollect.model import MASK
+from recollect.model.audience import MASK
 
 ADDRESS = "/api/knowledge"
 SOURCES = ("notes", "media", "chats", "characters", "prompts")

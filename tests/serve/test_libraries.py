@@ -12,7 +12,7 @@ import pytest
 
 from recollect.errors import InvalidInput, StoreUnavailable
 from recollect.library import Library, open
-from recollect.serve.libraries import Libraries
+from recollect.serve.http.libraries import Libraries
 from recollect.settings import place as placed
 
 
@@ -170,7 +170,7 @@ def test_many_users_at_once_each_have_their_own(place: str, user: str) -> None:
             assert isinstance(library, Library)
             found, total = library.conversations()
             assert total == 6
-            assert {summary.origin_id.rsplit(" ", 1)[0] for summary in found} == {name}
+            assert {summary.source_id.rsplit(" ", 1)[0] for summary in found} == {name}
     pool.close()
 
 

@@ -13,7 +13,7 @@ import pytest
 from people import STORES, World, quoted
 from starlette.testclient import TestClient
 
-from recollect.model import MASK, for_people
+from recollect.model.audience import MASK, for_people
 
 SECRET = "quaggasecret"  # only in what people may see
 OPEN = "zebraopen"  # in what everybody may see, and in the secret message too

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 import recollect
 from recollect.errors import StoreUnavailable
-from recollect.serve.service import Service
+from recollect.serve.http.service import Service
 from recollect.settings import LIMITS
 
 CANARY = "zebra-canary"

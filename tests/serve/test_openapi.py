@@ -25,9 +25,9 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
-from recollect.capture.upstream import Upstream
+from recollect.capture.proxy.upstream import Upstream
 from recollect.serve.app import make_app
-from recollect.serve.service import Service
+from recollect.serve.http.service import Service
 from recollect.settings import LIMITS
 
 CHECKS = [

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from recollect.serve.patience import Patience
+from recollect.serve.http.patience import Patience
 
 LONG = 3_600.0
 

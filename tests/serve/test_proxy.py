@@ -29,9 +29,9 @@ from upstream import (
 )
 
 from recollect.library import Library
-from recollect.model import Document
+from recollect.model.documents import Document
+from recollect.serve.http.service import Service
 from recollect.serve.server import _Server
-from recollect.serve.service import Service
 from recollect.settings import default_user
 from recollect.settings import place as placed
 
@@ -259,7 +259,7 @@ def test_both_sides_are_kept(
     )
     assert "interrupted" not in answered.metadata
     assert headers["x-recollect-conversation"] == document.id
-    assert (document.origin, document.title, document.namespace) == ("proxy", "Hello", "default")
+    assert (document.source, document.title, document.project) == ("proxy", "Hello", "default")
 
 
 def test_openais_own_client_talks_and_is_recorded(client: openai.OpenAI, service: Service) -> None:
@@ -334,7 +334,7 @@ def test_tools_make_the_round_trip(
         {"role": "tool", "tool_call_id": "call_1", "content": "Sunny"},
     ]
     client.chat.completions.create(model=MODEL, messages=messages)
-    assert [(p.role, p.kind, p.tool, p.content) for p in only(service).passages] == [
+    assert [(p.role, p.type, p.tool, p.content) for p in only(service).passages] == [
         ("user", "message", None, "Weather?"),
         ("assistant", "tool_call", "weather", "city: Rome"),
         ("tool", "tool_result", "weather", "Sunny"),
@@ -359,7 +359,7 @@ def test_a_session_named_in_a_header_or_in_the_metadata_is_one_conversation(
     raw(http, {**HELLO, "messages": [user_says("Other")], "metadata": {"session_id": "s-1"}})
     document = only(service)
     assert canonical(document) == ["Hello", "Answer 1 to Hello", "Other", "Answer 2 to Other"]
-    assert (document.namespace, document.origin_id) == ("work", "s-1")
+    assert (document.project, document.source_id) == ("work", "s-1")
     assert upstream.seen[1].json["metadata"] == {"session_id": "s-1"}
     assert not any(
         name.lower().startswith("x-recollect") for seen in upstream.seen for name, _ in seen.headers

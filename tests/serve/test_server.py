@@ -24,11 +24,11 @@ import pytest
 
 from recollect.cli import main
 from recollect.library import keys
-from recollect.manage.accounts import new_key, revoke
 from recollect.serve import server as module
+from recollect.serve.accounts import new_key, revoke
+from recollect.serve.http.service import Service, ServiceConfig
+from recollect.serve.http.tokens import JwtSettings
 from recollect.serve.server import address, demand_keys
-from recollect.serve.service import Service, ServiceConfig
-from recollect.serve.tokens import JwtSettings
 from recollect.settings import LIMITS
 
 PATIENCE = 60.0

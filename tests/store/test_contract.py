@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.index.meaning import Meaning
-from recollect.model import Document, Filter, Passage, arrange
-from recollect.query import parse
+from recollect.language.query import parse
+from recollect.language.text import storable
+from recollect.model.documents import Document, Passage, arrange
+from recollect.model.search import Filter
 from recollect.search.engine import Wish, search
 from recollect.store.base import Store
-from recollect.text import storable
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 EVERYTHING = Filter()
@@ -69,7 +70,7 @@ def test_a_document_comes_back_as_it_was_saved(store: Store) -> None:
             visibility="hidden",
         ),
         metadata={"pinned": True},
-        namespace="work",
+        project="work",
     )
     store.save([given_])
     assert store.document("c1") == arrange(replace(given_, id="c1"))
@@ -145,14 +146,14 @@ def test_messages_that_the_origin_dropped_are_kept(store: Store) -> None:
 
 def test_two_origins_may_use_the_same_id(store: Store) -> None:
     store.save(
-        [conversation(said("a", "one")), replace(conversation(said("a", "two")), origin="other")]
+        [conversation(said("a", "one")), replace(conversation(said("a", "two")), source="other")]
     )
     assert store.document("c1").passages[0].content == "one"
     assert store.document("other:c1").passages[0].content == "two"
     store.save(
         [
             conversation(said("a", "three"), id="third:c1"),
-            replace(conversation(said("a", "four")), origin="third"),
+            replace(conversation(said("a", "four")), source="third"),
         ]
     )
     assert store.document("third:c1#2").passages[0].content == "four"
@@ -216,7 +217,7 @@ def test_any_text_is_stored_without_loss(store: Store, text: str) -> None:
             attachments=({"t": text},),
         ),
         title=text,
-        namespace=text or "default",
+        project=text or "default",
         metadata={"m": text},
     )
     store.save([document])
@@ -234,7 +235,7 @@ def test_names_of_any_length_are_kept_and_told_apart(store: Store) -> None:
     )
     store.save([document, conversation(said("a", "other"), id=long + "y")])
     stored = store.document(long + "x")
-    assert (stored.origin_id, stored.head, [p.id for p in stored.passages]) == (
+    assert (stored.source_id, stored.head, [p.id for p in stored.passages]) == (
         long + "x",
         "n" + long,
         ["m" + long, "n" + long],
@@ -439,7 +440,7 @@ def talk(store: Store) -> Store:
                 said("m2", "Use asyncio.gather() or a TaskGroup.", "assistant", 1),
                 said("m3", "exit code 0x80070057 in C:\\Temp\\build-log.txt", "tool", 2),
                 title="Concurrency",
-                namespace="work",
+                project="work",
             ),
             conversation(
                 said("n1", "非同期処理について教えてください", "user", 60),
@@ -514,15 +515,15 @@ def test_every_script_is_found(store: Store, content: str, query: str) -> None:
     [
         (Filter(roles=("user",)), {"m1"}),
         (Filter(authors=("Ann",)), {"m1"}),
-        (Filter(namespaces=("work",)), {"m1", "m2"}),
-        (Filter(namespaces=("play",)), set()),
-        (Filter(origins=("test",)), {"m1", "m2"}),
-        (Filter(origins=("other",)), set()),
+        (Filter(projects=("work",)), {"m1", "m2"}),
+        (Filter(projects=("play",)), set()),
+        (Filter(sources=("test",)), {"m1", "m2"}),
+        (Filter(sources=("other",)), set()),
         (Filter(conversations=("c2",), hidden=True), {"n3"}),
         (Filter(conversations=("c2",)), set()),
         (Filter(after=NOON + timedelta(minutes=1)), {"m2"}),
         (Filter(before=NOON), {"m1"}),
-        (Filter(sources=("note",)), set()),
+        (Filter(kinds=("note",)), set()),
         (
             Filter(roles=("user", "assistant"), after=NOON, before=NOON + timedelta(minutes=1)),
             {"m1", "m2"},
@@ -613,7 +614,7 @@ def test_nothing_typed_breaks_a_search(talk: Store, text: str) -> None:
 
 @given(st.data())
 def test_recent_agrees_with_reading_everything(talk: Store, data: st.DataObject) -> None:
-    from recollect.text import fold
+    from recollect.language.text import fold
 
     everything = [p for d in talk.every(EVERYTHING) for p in d.passages if p.visibility != "hidden"]
     content = data.draw(st.sampled_from([p.content for p in everything]))

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from recollect.errors import Conflict, NotFound
-from recollect.model import Document, Filter, Passage
-from recollect.query import Word, parse
+from recollect.language.query import Word, parse
+from recollect.model.documents import Document, Passage
+from recollect.model.search import Filter
 from recollect.store.base import Store
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
@@ -142,16 +143,16 @@ def test_documents_are_listed_by_what_one_of_their_messages_has(store: Store) ->
 
 def test_amending_changes_only_what_is_said(store: Store) -> None:
     store.save([talk(said("a"), metadata={"keep": 1, "drop": 2})])
-    store.amend("c1", namespace="work", metadata={"drop": None, "tags": ["x"], "null": None})
+    store.amend("c1", project="work", metadata={"drop": None, "tags": ["x"], "null": None})
     head = store.head("c1")
-    assert (head.title, head.namespace, head.metadata) == (
+    assert (head.title, head.project, head.metadata) == (
         "A talk",
         "work",
         {"keep": 1, "tags": ["x"]},
     )
     assert head.updated_at and head.updated_at > NOON
     assert [
-        s.id for s in store.documents(Filter(tags=("X",), namespaces=("work",)), "", 10, 0)[0]
+        s.id for s in store.documents(Filter(tags=("X",), projects=("work",)), "", 10, 0)[0]
     ] == ["c1"]
     with pytest.raises(NotFound):
         store.amend("nowhere", title="x")
@@ -221,14 +222,14 @@ def test_what_is_taken_is_gone_and_can_be_put_back(store: Store) -> None:
 def test_facets_count_documents(store: Store) -> None:
     store.save(
         [
-            talk(said("a"), namespace="work", metadata={"tags": ["x", "y"]}),
+            talk(said("a"), project="work", metadata={"tags": ["x", "y"]}),
             talk(said("a"), id="c2", metadata={"tags": "x"}),
             talk(said("a"), id="c3", metadata={"other": "tags"}),
         ]
     )
     assert store.facets() == {
-        "namespaces": [("default", 2), ("work", 1)],
-        "origins": [("test", 3)],
+        "projects": [("default", 2), ("work", 1)],
+        "sources": [("test", 3)],
         "tags": [("x", 2), ("y", 1)],
     }
 
@@ -239,20 +240,20 @@ def test_activity_counts_messages(store: Store) -> None:
             talk(
                 said("a", model="m1"),
                 said("b", tool="web", model="m1"),
-                said("c", tool="web", kind="tool_result"),
+                said("c", tool="web", type="tool_result"),
             ),
             talk(
                 said("a", minutes=90),
                 said("b")._replace(created_at=None),
                 id="c2",
-                namespace="work",
+                project="work",
             ),
         ]
     )
     found = store.activity()
     hour = int(NOON.timestamp()) // 3600
     assert found.hours == [(hour, 3), (hour + 1, 1)]
-    assert (found.origins, found.namespaces) == ([("test", 5)], [("default", 3), ("work", 2)])
+    assert (found.sources, found.projects) == ([("test", 5)], [("default", 3), ("work", 2)])
     assert (found.models, found.tools) == ([("m1", 2)], [("web", 1)])
 
 

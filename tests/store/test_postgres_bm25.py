@@ -10,8 +10,9 @@ from random import Random
 import psycopg
 import pytest
 
-from recollect.model import Document, Filter, Passage
-from recollect.query import Or, Word, parse
+from recollect.language.query import Or, Word, parse
+from recollect.model.documents import Document, Passage
+from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore, bm25, text
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

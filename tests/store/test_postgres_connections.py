@@ -34,8 +34,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 import recollect
 from recollect.errors import NotFound, RecollectError, SearchTimeout, StoreBusy, StoreUnavailable
-from recollect.model import Document, Filter, Passage
-from recollect.query import parse
+from recollect.language.query import parse
+from recollect.model.documents import Document, Passage
+from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.postgres import PostgresStore, connection, pool

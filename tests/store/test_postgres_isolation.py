@@ -26,9 +26,10 @@ from psycopg import errors
 
 import recollect
 from recollect.errors import InvalidInput, NotFound, RecollectError
+from recollect.language.query import parse
 from recollect.library import Library
-from recollect.model import Document, Filter, Passage
-from recollect.query import parse
+from recollect.model.documents import Document, Passage
+from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.connection import Connection
@@ -111,7 +112,7 @@ def fill(store: PostgresStore, word: str, count: int) -> None:
         for n in range(count)
     )
     talk = Document(
-        "test", word, title=word, namespace=word, passages=passages, metadata={"tags": [word]}
+        "test", word, title=word, project=word, passages=passages, metadata={"tags": [word]}
     )
     store.save([talk], receipt.id)
     changed = (passages[0]._replace(content=f"{word} says something else"), *passages[1:])
@@ -547,7 +548,7 @@ PROBES = (
     "insert into account (name) values ('{word}') on conflict do nothing",
     "insert into space (name, version, dimensions) values ('{word}', '{word}', 4) returning name",
     "insert into derived (name, version) values ('{word}', 1) returning *",
-    "update document set id = '{word}', origin_id = '{word}' returning id",
+    "update document set id = '{word}', source_id = '{word}' returning id",
     "merge into word w using (select '{word}' as term) x on w.term = x.term when matched then delete "
     "when not matched then insert (term) values (x.term)",
     "explain (costs off) select * from passage where author = '{word}'",
@@ -681,7 +682,7 @@ def test_a_conflict_with_a_row_of_another_is_none(
     taken = rows(
         attacker,
         """insert into document select (jsonb_populate_record(d, jsonb_build_object('key', 7, 'id',
-        'zebracanary', 'origin_id', 'zebracanary'))).* from document d on conflict (owner, id) do update set title = 'x'
+        'zebracanary', 'source_id', 'zebracanary'))).* from document d on conflict (owner, id) do update set title = 'x'
         returning title""",
     )
     assert taken == [("mine",)]  # inserted, not updated
@@ -973,7 +974,7 @@ def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Libra
                         "recollect",
                         f"c{n}",
                         f"{word} title {n}",
-                        namespace=word,
+                        project=word,
                         metadata={"tags": [word]},
                         passages=tuple(
                             Passage(
@@ -999,7 +1000,7 @@ OPERATIONS: tuple[Callable[[Library, str], object], ...] = (
     lambda library, word: library.search("gardens", group="conversation", limit=200),
     lambda library, word: library.search(["gardens", word]),
     lambda library, word: library.search(
-        f'"{word} speaks"', authors=[word], namespaces=[word], tags=[word]
+        f'"{word} speaks"', authors=[word], projects=[word], tags=[word]
     ),
     lambda library, word: library.related("c1", "c1:0"),
     lambda library, word: library.recent(word),
@@ -1007,7 +1008,7 @@ OPERATIONS: tuple[Callable[[Library, str], object], ...] = (
     lambda library, word: library.recent(),
     lambda library, word: library.conversation("c1"),
     lambda library, word: library.conversations(search=word[:4]),
-    lambda library, word: list(library.every(namespaces=[word])),
+    lambda library, word: list(library.every(projects=[word])),
     lambda library, word: library.stats(),
     lambda library, word: library.receipts(),
     lambda library, word: library.verify(),
@@ -1108,7 +1109,7 @@ def test_asking_for_what_only_another_has_is_asking_for_nothing(
         assert store.variants([foreign, foreign[:6]]) == [(foreign,), (foreign[:6],)]
         assert store.find_literal(foreign[1:7], EVERYTHING, 100, 0) == ([], 0)
         assert store.recent(foreign, EVERYTHING, 100) == []
-        assert library.conversations(search=foreign, sources=()) == ([], 0)
+        assert library.conversations(search=foreign, kinds=()) == ([], 0)
         assert library.search("NOT nothing", hidden=True).total <= 13
 
 

@@ -18,8 +18,9 @@ import pytest
 from logins import login, of, own_database, superuser
 
 from recollect.errors import NewerLibrary, RecollectError
-from recollect.model import Document, Filter, Passage
-from recollect.query import parse
+from recollect.language.query import parse
+from recollect.model.documents import Document, Passage
+from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.migrations import MIGRATIONS, PARTITIONS, migrate
 from recollect.store.sqlite.migrations import MIGRATIONS as OF_SQLITE

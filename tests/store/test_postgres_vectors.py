@@ -10,7 +10,8 @@ import psycopg
 import pytest
 from numpy.typing import NDArray
 
-from recollect.model import Document, Filter, Passage
+from recollect.model.documents import Document, Passage
+from recollect.model.search import Filter
 from recollect.store.base import Space
 from recollect.store.postgres import PostgresStore, vectors
 

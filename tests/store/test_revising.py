@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 from recollect.errors import Conflict, NotFound
-from recollect.model import OBSERVATION, OBSERVATIONS, Document, Filter, Passage
-from recollect.query import parse
+from recollect.language.query import parse
+from recollect.model.documents import Document, Passage
+from recollect.model.kinds import OBSERVATION, OBSERVATIONS
+from recollect.model.search import Filter
 from recollect.store.base import Store
 
 
@@ -64,7 +66,7 @@ def test_a_revision_forgets_what_was_observed(store: Store) -> None:
     seen = Document(
         OBSERVATIONS,
         "c",
-        source=OBSERVATION,
+        kind=OBSERVATION,
         id="observations:c",
         passages=(Passage("o", "fact", "walrus"),),
     )
@@ -91,9 +93,9 @@ def note(text: str) -> Document:
         "notes",
         "n",
         "Note",
-        source="note",
+        kind="note",
         id="n",
-        passages=(Passage(f"n-{text}", None, text, kind="chunk"),),
+        passages=(Passage(f"n-{text}", None, text, type="chunk"),),
     )
 
 

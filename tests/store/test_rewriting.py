@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import Conflict, InvalidInput, NotFound
-from recollect.items import fields_of, text_of, with_fields, with_text
-from recollect.model import CHARACTER, MEDIA, NOTE, PROMPT, Document, Filter, Passage, arrange
-from recollect.query import parse
+from recollect.importers.items import fields_of, text_of, with_fields, with_text
+from recollect.language.query import parse
+from recollect.model.documents import Document, Passage, arrange
+from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
+from recollect.model.search import Filter
 from recollect.store.base import Store
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
@@ -24,7 +26,7 @@ EVERYTHING = Filter()
 def note(*paragraphs: str, id: str = "n1", minutes: int = 0, **fields: Any) -> Document:
     """Each paragraph a passage that is known by what it says, as chunks are."""
     passages = tuple(
-        Passage(f"{id}-{text}", None, text, kind="chunk", created_at=NOON, metadata={"start": n})
+        Passage(f"{id}-{text}", None, text, type="chunk", created_at=NOON, metadata={"start": n})
         for n, text in enumerate(paragraphs)
     )
     defaults: dict[str, Any] = {
@@ -32,7 +34,7 @@ def note(*paragraphs: str, id: str = "n1", minutes: int = 0, **fields: Any) -> D
         "created_at": NOON,
         "updated_at": NOON + timedelta(minutes=minutes),
     }
-    return Document("notes", id, source=NOTE, id=id, passages=passages, **(defaults | fields))
+    return Document("notes", id, kind=NOTE, id=id, passages=passages, **(defaults | fields))
 
 
 def texts(store: Store, id: str = "n1") -> list[str]:
@@ -122,7 +124,7 @@ def test_long_texts_and_fields_come_back_as_they_were_rewritten(store: Store) ->
     (saved,) = store.save([with_text(replace(empty, updated_at=NOON + timedelta(days=1)), edited)])
     assert text_of(store.document("n1").passages) == edited
     assert saved.new <= 2 and saved.removed <= 2
-    prompt = Document("prompts", "p1", source=PROMPT)
+    prompt = Document("prompts", "p1", kind=PROMPT)
     store.save(
         [with_fields(prompt, {"name": "Poet", "user_prompt": "Write of seals", "author": "Ann"})]
     )
@@ -322,7 +324,7 @@ def mixed(store: Store) -> Store:
                 created_at=NOON,
                 metadata={"media_type": "Video"},
                 passages=(
-                    Passage("f", None, "f walrus", kind="chunk", author="Ann", created_at=NOON),
+                    Passage("f", None, "f walrus", type="chunk", author="Ann", created_at=NOON),
                 ),
             ),
             Document(
@@ -332,7 +334,7 @@ def mixed(store: Store) -> Store:
                 MEDIA,
                 created_at=NOON,
                 metadata={"media_type": "pdf"},
-                passages=(Passage("g", None, "g walrus", kind="chunk", created_at=NOON),),
+                passages=(Passage("g", None, "g walrus", type="chunk", created_at=NOON),),
             ),
             Document(
                 "characters",
@@ -340,7 +342,7 @@ def mixed(store: Store) -> Store:
                 "Bo",
                 CHARACTER,
                 created_at=NOON,
-                passages=(Passage("h", "name", "h walrus", kind="field", created_at=NOON),),
+                passages=(Passage("h", "name", "h walrus", type="field", created_at=NOON),),
             ),
         ]
     )
@@ -360,13 +362,13 @@ def _unit(n: int) -> Any:
 
 FILTERS = [
     (Filter(), "abcdefgh"),
-    (Filter(sources=("note",)), "a"),
-    (Filter(sources=("conversation",)), "bcde"),
-    (Filter(sources=("conversation", "media", "character")), "bcdefgh"),
-    (Filter(sources=("prompt",)), ""),
+    (Filter(kinds=("note",)), "a"),
+    (Filter(kinds=("conversation",)), "bcde"),
+    (Filter(kinds=("conversation", "media", "character")), "bcdefgh"),
+    (Filter(kinds=("prompt",)), ""),
     (Filter(media_types=("VIDEO",)), "f"),
     (Filter(media_types=("video", "pdf")), "fg"),
-    (Filter(sources=("conversation",), media_types=("pdf",)), ""),
+    (Filter(kinds=("conversation",), media_types=("pdf",)), ""),
     (Filter(characters=("7",)), "bc"),
     (Filter(characters=("seven", "7")), "bcde"),
     (Filter(characters=("Seven",)), ""),
@@ -376,7 +378,7 @@ FILTERS = [
     (Filter(senders=("name",)), "h"),
     (Filter(senders=("nobody",)), ""),
     (Filter(senders=("ann",), roles=("user",)), "be"),
-    (Filter(senders=("ann",), sources=("media",)), "f"),
+    (Filter(senders=("ann",), kinds=("media",)), "f"),
 ]
 
 
@@ -432,7 +434,7 @@ def seal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_nearly_everything_is_of_is_found_without_the_others(
     mixed: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect.store import selection
+    from recollect.store.sql import selection
 
     monkeypatch.setattr(selection, "_FEW", 1)
     for filter, expected in FILTERS:
@@ -474,11 +476,11 @@ def test_each_source_is_counted(mixed: Store) -> None:
     assert [stats[name] for name in names] == [2, 2, 2, 1, 0, 4]
     assert mixed.media_types() == [("pdf", 1), ("video", 1)]
     assert mixed.facets("note") == {
-        "namespaces": [("default", 2)],
-        "origins": [("notes", 2)],
+        "projects": [("default", 2)],
+        "sources": [("notes", 2)],
         "tags": [("sea", 1)],
     }
-    assert mixed.facets()["origins"] == [("test", 2)]
+    assert mixed.facets()["sources"] == [("test", 2)]
 
 
 def test_a_file_that_was_only_touched_changes_nothing(store: Store) -> None:

@@ -14,8 +14,9 @@ import apsw
 import pytest
 
 from recollect.errors import DamagedLibrary, NewerLibrary, RecollectError, SearchTimeout, StoreBusy
-from recollect.model import Document, Filter, Passage
-from recollect.query import parse
+from recollect.language.query import parse
+from recollect.model.documents import Document, Passage
+from recollect.model.search import Filter
 from recollect.settings import LIMITS, Limits
 from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite.migrations import MIGRATIONS, VERSION, migrate

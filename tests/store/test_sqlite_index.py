@@ -19,12 +19,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recollect.index.models import STATIC
 from recollect.index.refresh import refresh
-from recollect.model import Document, Filter, Passage
-from recollect.query import And, Near, Node, Not, Or, Word, parse
-from recollect.store import spaces
+from recollect.language.query import (
+    And,
+    Near,
+    Node,
+    Not,
+    Or,
+    Word,
+    parse,
+)
+from recollect.model.documents import Document, Passage
+from recollect.model.search import Filter
+from recollect.models.configured import STATIC
 from recollect.store.base import Space
+from recollect.store.sql import spaces
 from recollect.store.sqlite import SqliteStore, sealed, text, vectors, volume
 from recollect.store.sqlite import store as store_module
 from recollect.store.sqlite.volume import Volume
@@ -144,13 +153,13 @@ def random_documents(rng: random.Random, count: int) -> list[Document]:
                 f"d{d}",
                 *passages,
                 title=" ".join(rng.choices(WORDS, k=2)),
-                namespace=rng.choice(["work", "home"]),
+                project=rng.choice(["work", "home"]),
                 metadata={
                     "tags": rng.sample(["idea", "todo"], k=rng.randrange(3)),
                     "character_id": rng.randrange(3),
                     "media_type": rng.choice(["pdf", "Video"]),
                 },
-                source=rng.choice(["conversation"] * 3 + ["note"]),
+                kind=rng.choice(["conversation"] * 3 + ["note"]),
             )
         )
     return made
@@ -185,8 +194,8 @@ def random_filter(rng: random.Random) -> Filter:
         authors=some("Ann", "Bob", "Eve"),
         not_roles=some("tool", "user"),
         not_authors=some("Ann", "Eve"),
-        namespaces=some("work", "play"),
-        not_namespaces=some("home", "play"),
+        projects=some("work", "play"),
+        not_projects=some("home", "play"),
         tags=some("idea", "todo"),
         not_tags=some("idea", "none"),
         titles=some("walrus", "tusk")[:1],
@@ -197,8 +206,8 @@ def random_filter(rng: random.Random) -> Filter:
         senders=some("USER", "ann", "tool"),
         media_types=some("PDF", "video"),
         characters=some("1", "2"),
-        origins=some("test", "other"),
-        sources=some("conversation", "note"),
+        sources=some("test", "other"),
+        kinds=some("conversation", "note"),
         after=rng.choice([None, None, NOON + timedelta(minutes=rng.randrange(600))]),
         before=rng.choice([None, None, NOON + timedelta(minutes=rng.randrange(400, 1_000))]),
         hidden=rng.random() < 0.4,
@@ -716,9 +725,9 @@ def test_an_import_that_is_taken_back_leaves_no_word_or_vector_in_a_file(
 
 def note(*texts: str, **fields: Any) -> Document:
     passages = tuple(
-        Passage(f"n-{text}", None, text, kind="chunk", created_at=NOON) for text in texts
+        Passage(f"n-{text}", None, text, type="chunk", created_at=NOON) for text in texts
     )
-    return Document("notes", "n", source="note", id="n", passages=passages, **fields)
+    return Document("notes", "n", kind="note", id="n", passages=passages, **fields)
 
 
 def test_what_a_person_takes_out_of_a_note_is_in_no_file(store: SqliteStore, path: Path) -> None:
@@ -900,7 +909,7 @@ def test_what_was_deleted_before_a_kill_is_wiped_later_and_never_found(
     store: SqliteStore, space: Space
 ) -> None:
     gone = {store.key("c5", f"m{n}") for n in range(5, 10)}
-    documents = sys.modules["recollect.store.documents"]
+    documents = sys.modules["recollect.store.sql.documents"]
     store._write(
         lambda db: documents.delete(db, documents.key_of(db, "c5"), text.Index(db, store._words))
     )  # and no more

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from recollect.errors import NotFound
-from recollect.model import Document, Filter, Passage
+from recollect.model.documents import Document, Passage
+from recollect.model.search import Filter
 from recollect.store.base import Space, Store
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
@@ -125,7 +126,7 @@ def varied(store: Store) -> Store:
                 said("a", "x", author="Ann"),
                 said("b", "x", "assistant", 10),
                 title="Big Walrus",
-                namespace="work",
+                project="work",
                 metadata={"tags": ["Idea"]},
             ),
             conversation(
@@ -158,10 +159,10 @@ def varied(store: Store) -> Store:
         (Filter(after=NOON + timedelta(minutes=10)), "bcf"),
         (Filter(before=NOON + timedelta(minutes=10)), "ab"),
         (Filter(after=NOON, before=NOON), "a"),
-        (Filter(namespaces=("work",)), "ab"),
-        (Filter(not_namespaces=("work",)), "cdf"),
-        (Filter(origins=("other",)), "f"),
-        (Filter(sources=("conversation",)), "abcd"),
+        (Filter(projects=("work",)), "ab"),
+        (Filter(not_projects=("work",)), "cdf"),
+        (Filter(sources=("other",)), "f"),
+        (Filter(kinds=("conversation",)), "abcd"),
         (Filter(conversations=("c2",)), "cd"),
         (Filter(tags=("idea",)), "ab"),
         (Filter(not_tags=("idea",)), "cdf"),

@@ -19,9 +19,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect import query
 from recollect.errors import RecollectError
-from recollect.query import And, Node, Not, Or, Word
+from recollect.language import query
+from recollect.language.query import And, Node, Not, Or, Word
 from recollect.store.sqlite import volume
 from recollect.store.sqlite.migrations import migrate
 from recollect.store.sqlite.text import compiled, indexed

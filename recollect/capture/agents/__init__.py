@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from recollect.errors import NotFound
+from recollect.language.text import truncate
 from recollect.library import Library
-from recollect.model import Json, Passage
+from recollect.model.documents import Json, Passage
 from recollect.redact import redacted_value
 from recollect.store.base import Store
-from recollect.text import truncate
 
 ITEM = "item"
 """Where in the metadata of a message the item lies."""
@@ -142,7 +142,7 @@ def passage_of(said: Said, known: Mapping[str, Json]) -> Passage:
         id_,
         said.role,
         said.text,
-        kind=said.kind,
+        type=said.kind,
         tool=said.tool,
         model=said.model,
         visibility="hidden" if said.role == "system" else "all",

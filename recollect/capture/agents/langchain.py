@@ -19,7 +19,7 @@ from langchain_core.messages import (
 
 from recollect.capture.agents import ITEM, Said, Session, text_of
 from recollect.library import Library
-from recollect.model import Passage
+from recollect.model.documents import Passage
 
 ORIGIN = "langchain"
 _ROLES = {

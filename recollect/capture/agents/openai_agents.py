@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from recollect.capture.agents import ITEM, Said, Session, text_of
 from recollect.library import Library
-from recollect.model import Passage
+from recollect.model.documents import Passage
 
 if TYPE_CHECKING:
     from agents import TResponseInputItem

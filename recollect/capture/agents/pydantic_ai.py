@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
 
 from recollect.capture.agents import ITEM, Said, Session, is_same, text_of
 from recollect.library import Library
-from recollect.model import Passage
+from recollect.model.documents import Passage
 
 ORIGIN = "pydantic-ai"
 

@@ -24,7 +24,8 @@ from recollect.capture.agents import passage_of, title_of
 from recollect.capture.agents.pydantic_ai import items_of, message_of, said_of
 from recollect.errors import RecollectError
 from recollect.library import Library
-from recollect.model import Document, Filter, Passage
+from recollect.model.documents import Document, Passage
+from recollect.model.search import Filter
 
 ORIGIN = "pydantic-ai-store"
 _RECORD, _PARENT = "record", "parent"
@@ -81,7 +82,7 @@ class RecollectConversationStore(ConversationStore):
 
     def _every(self, scope: str | None) -> list[ConversationRecord]:
         found: list[ConversationRecord] = []
-        filter_, at, total = Filter(origins=(ORIGIN,)), 0, 1
+        filter_, at, total = Filter(sources=(ORIGIN,)), 0, 1
         while at < total:
             some, total = self._store.documents(filter_, "", _PAGE, at)
             found += [
@@ -140,7 +141,7 @@ class RecollectConversationStore(ConversationStore):
                 ORIGIN,
                 conversation_id,
                 title_of(asked),
-                namespace=self._namespace,
+                project=self._namespace,
                 created_at=now,
                 updated_at=now,
                 partial=True,

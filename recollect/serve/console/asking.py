@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query
 
-from recollect.serve.console import links
+from recollect.serve import links
 
 
 @dataclass(frozen=True, slots=True)

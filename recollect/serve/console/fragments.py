@@ -8,9 +8,10 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from recollect.errors import NotFound
+from recollect.language.text import storable
 from recollect.library import Library
-from recollect.model import CONVERSATION, Passage
-from recollect.serve.access import READ, Access, AccessTo
+from recollect.model.documents import Passage
+from recollect.model.kinds import CONVERSATION
 from recollect.serve.console import items, rendering
 from recollect.serve.console.asking import Asked, Filters, Question, Wanted
 from recollect.serve.console.kinds import (
@@ -35,9 +36,9 @@ from recollect.serve.console.shapes import (
     tags_of,
 )
 from recollect.serve.console.templating import fragment, html
+from recollect.serve.http.access import READ, Access, AccessTo
+from recollect.serve.masking import shown_hit, shown_passage
 from recollect.serve.rest.imports import imported_name
-from recollect.serve.rest.masking import shown_hit, shown_passage
-from recollect.text import storable
 
 router = APIRouter(prefix="/console", include_in_schema=False)
 
@@ -110,7 +111,7 @@ def searched(access: Access, library: Library, asked: Question, filters: Wanted)
         group=asked.group,
         limit=_HITS,
         offset=asked.offset,
-        sources=(CONVERSATION,),
+        kinds=(CONVERSATION,),
         **filters.of_messages(),
     )
     following = found.offset + len(found.hits)

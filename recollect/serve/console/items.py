@@ -17,19 +17,22 @@ from typing import Any
 from markupsafe import Markup
 
 from recollect.errors import InvalidInput, NotFound
-from recollect.items import FIELDS, Cue, cues_of, fields_of, text_of
+from recollect.importers.items import FIELDS, cues_of, fields_of, text_of
+from recollect.knowledge.editing import FORMATS
+from recollect.knowledge.results import KINDS as SOURCES
+from recollect.knowledge.results import tags_of
+from recollect.language.query import read, words
+from recollect.language.text import moment, storable, truncate
+from recollect.language.transcript import Cue
 from recollect.library import Library
-from recollect.manage.editing import FORMATS
-from recollect.manage.results import KINDS as SOURCES
-from recollect.manage.results import tags_of
-from recollect.model import CHARACTER, Json, Passage, Summary
-from recollect.query import read, words
+from recollect.model.documents import Json, Passage, Summary
+from recollect.model.kinds import CHARACTER
 from recollect.search.snippet import snippet
-from recollect.serve.access import Principal
-from recollect.serve.console import links, rendering
+from recollect.serve import links
+from recollect.serve.console import rendering
 from recollect.serve.console.kinds import CONVERSATIONS, KINDS, Kind, kind_of
-from recollect.serve.rest.masking import shown_passage
-from recollect.text import moment, storable, truncate
+from recollect.serve.http.access import Principal
+from recollect.serve.masking import shown_passage
 
 PARTS = 150
 """Passages of a long text on the page at first, and with each "show more"."""
@@ -198,7 +201,7 @@ def _read(
 
 def _body(library: Library, principal: Principal, about: Summary) -> Markup | None:
     """A text that is short enough as Markdown, if it is that."""
-    if about.source != "note" and about.metadata.get("media_type") not in (
+    if about.kind != "note" and about.metadata.get("media_type") not in (
         "markdown",
         "article",
         "html",
@@ -207,7 +210,7 @@ def _body(library: Library, principal: Principal, about: Summary) -> Markup | No
     text = text_of(_read(library, principal, about, 0, about.message_count)[0])
     if len(text) > rendering.MARKDOWN:
         return None
-    if about.source != "note":
+    if about.kind != "note":
         return rendering.markdown(text)
     heading = _HEADING.match(text)
     repeats = heading is not None and heading[1].casefold() == about.title.casefold()
@@ -270,9 +273,9 @@ def clock(seconds: float) -> str:
 
 
 def _formats(about: Summary, timed: bool = False) -> list[tuple[str, str]]:
-    known = [name for name in FORMATS[about.source] if timed or name not in ("srt", "vtt")]
+    known = [name for name in FORMATS[about.kind] if timed or name not in ("srt", "vtt")]
     return [
-        (name, _FORMATS[name] if about.source != CHARACTER or name != "json" else "Card, JSON")
+        (name, _FORMATS[name] if about.kind != CHARACTER or name != "json" else "Card, JSON")
         for name in known
     ]
 
@@ -336,7 +339,7 @@ def _text(said: Mapping[str, Json], name: str) -> str:
 def _sections(about: Summary, fields: Mapping[str, str]) -> Iterator[Section]:
     given = about.metadata.get("card")
     card = given if isinstance(given, Mapping) else {}
-    for name in FIELDS[about.source]:
+    for name in FIELDS[about.kind]:
         text = fields.get(name, "")
         if name not in _LABELS or not text.strip():
             continue

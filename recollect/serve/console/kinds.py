@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from recollect.errors import NotFound
+from recollect.language.text import truncate
 from recollect.library import Library
-from recollect.serve.access import READ, Access, Forbidden
-from recollect.text import truncate
+from recollect.serve.http.access import READ, Access, Forbidden
 
 KNOWLEDGE = "knowledge"
 """The toolset that a key needs for all but conversations."""

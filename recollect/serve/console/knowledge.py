@@ -9,19 +9,20 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.language.text import storable, truncate
 from recollect.library import Library
-from recollect.serve.access import WRITE, Access, AccessTo
-from recollect.serve.console import items, links, rendering, writing
+from recollect.serve import links
+from recollect.serve.console import items, rendering, writing
 from recollect.serve.console.asking import Filters, Wanted
 from recollect.serve.console.kinds import CONVERSATIONS, KNOWLEDGE, OTHERS, kind_of
 from recollect.serve.console.problems import PageRoute
 from recollect.serve.console.shapes import ROWS, facets, rows
 from recollect.serve.console.templating import fragment, page
-from recollect.serve.errors import Problem
+from recollect.serve.http.access import WRITE, Access, AccessTo
+from recollect.serve.http.errors import Problem
+from recollect.serve.masking import shown_document
 from recollect.serve.rest import routes  # noqa: F401  which makes `{…:id}` known
-from recollect.serve.rest.masking import shown_document
 from recollect.settings import LIMITS
-from recollect.text import storable, truncate
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 

@@ -10,15 +10,17 @@ from starlette.responses import RedirectResponse, Response
 
 from recollect.errors import InvalidInput
 from recollect.library import Library
-from recollect.serve.access import AccessTo
-from recollect.serve.auth import COOKIE, Unauthorized
-from recollect.serve.console import assets, charts, fragments, knowledge, links, rendering
+from recollect.serve import links
+from recollect.serve.console import charts, fragments, knowledge, rendering
 from recollect.serve.console.asking import Asked, Filters, Wanted
 from recollect.serve.console.kinds import CONVERSATIONS, KINDS, OTHERS, amounts
 from recollect.serve.console.problems import PageRoute
 from recollect.serve.console.shapes import conversations_in, in_words, opened, tags_of
 from recollect.serve.console.templating import html, page, render
-from recollect.serve.errors import Problem
+from recollect.serve.http import assets
+from recollect.serve.http.access import AccessTo
+from recollect.serve.http.auth import COOKIE, Unauthorized
+from recollect.serve.http.errors import Problem
 from recollect.serve.rest import routes  # noqa: F401  which makes `{…:id}` known
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -81,11 +83,11 @@ def activity(access: AccessTo, filters: Filters) -> Response:
     drawn = [
         charts.columns("Messages over time", months, "Month", broad=True),
         charts.bars(
-            "By origin", [(links.origin_name(name), n) for name, n in numbers["origins"]], "Origin"
+            "By origin", [(links.origin_name(name), n) for name, n in numbers["sources"]], "Origin"
         ),
         charts.bars("By model", numbers["models"], "Model"),
         charts.bars("By tool", numbers["tools"], "Tool"),
-        charts.bars("Busiest projects", numbers["namespaces"], "Project"),
+        charts.bars("Busiest projects", numbers["projects"], "Project"),
         charts.columns(
             "By weekday", list(zip(charts.WEEKDAYS, numbers["weekdays"], strict=True)), "Weekday"
         ),
@@ -94,7 +96,7 @@ def activity(access: AccessTo, filters: Filters) -> Response:
         ),
     ]
     shown = [chart for chart in drawn if any(number for _, number in chart.rows)]
-    total = sum(number for _, number in numbers["origins"])
+    total = sum(number for _, number in numbers["sources"])
     first = in_words(months[0][0]) if months else ""
     return page(access.request, "activity.html", charts=shown, total=total, first=first, **values)
 

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from recollect.errors import RecollectError
 from recollect.serve.console.templating import FRAGMENT, html, render
-from recollect.serve.errors import problem_of, unexpected
+from recollect.serve.http.errors import problem_of, unexpected
 
 _HEADINGS = {
     400: "That cannot be done",

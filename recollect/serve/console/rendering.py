@@ -26,10 +26,10 @@ from markdown_it.utils import OptionsDict
 from markupsafe import Markup
 
 from recollect.errors import InvalidInput
-from recollect.query import content_words, read
-from recollect.serve.console import links
-from recollect.stem import stem
-from recollect.text import storable, tokens
+from recollect.language.query import content_words, read
+from recollect.language.stem import stem
+from recollect.language.text import storable, tokens
+from recollect.serve import links
 
 FOLD = 20_000
 """Characters of a message that are shown before "show all"."""

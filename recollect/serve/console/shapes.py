@@ -13,15 +13,18 @@ from typing import Any
 from markupsafe import Markup
 
 from recollect.errors import NotFound
+from recollect.knowledge.results import KINDS as SOURCES
+from recollect.language.text import truncate
 from recollect.library import Library
-from recollect.manage.results import KINDS as SOURCES
-from recollect.model import NOTE, Counts, FileReceipt, Json, Passage, Receipt, Summary
-from recollect.serve.access import Principal
-from recollect.serve.console import links, rendering
+from recollect.model.documents import Json, Passage, Summary
+from recollect.model.kinds import NOTE
+from recollect.model.receipts import Counts, FileReceipt, Receipt
+from recollect.serve import links
+from recollect.serve.console import rendering
 from recollect.serve.console.asking import Wanted
 from recollect.serve.console.kinds import CONVERSATIONS, KINDS, Kind, kind_of
-from recollect.serve.rest.masking import shown_passage
-from recollect.text import truncate
+from recollect.serve.http.access import Principal
+from recollect.serve.masking import shown_passage
 
 ROWS = 50
 WINDOW = 40
@@ -101,8 +104,8 @@ def _row(item: Summary, source: str) -> Row:
     return Row(
         item.id,
         item.title,
-        item.origin,
-        item.namespace,
+        item.source,
+        item.project,
         when,
         item.message_count,
         tags_of(item.metadata)[:3],
@@ -116,7 +119,7 @@ def _about(item: Summary) -> str:
     said = [item.metadata.get(name) for name in ("media_type", "author", "creator")]
     folder = (
         str(item.metadata.get("file") or "").replace("\\", "/").rpartition("/")[0]
-        if item.source == NOTE
+        if item.kind == NOTE
         else ""
     )
     return truncate(
@@ -134,14 +137,14 @@ def facets(library: Library, source: str = CONVERSATIONS) -> dict[str, list[tupl
     known = library.facets() if source == CONVERSATIONS else library.store.facets(SOURCES[source])
     found = {
         name: [(str(value), int(count)) for value, count in known[name]]
-        for name in ("namespaces", "origins", "tags")
+        for name in ("projects", "sources", "tags")
     }
     return found | {"types": library.knowledge.media_types() if source == "media" else []}
 
 
 def conversations_in(known: Mapping[str, Sequence[tuple[str, int]]]) -> int:
     """How many conversations there are in all. Messages are not counted for a page: of a million that takes seconds."""
-    return sum(count for _, count in known["origins"])
+    return sum(count for _, count in known["sources"])
 
 
 # -- a conversation ---
@@ -161,13 +164,13 @@ class Message:
 
     @property
     def collapsed(self) -> bool:
-        return self.passage.kind in _COLLAPSED or self.passage.visibility == "hidden"
+        return self.passage.type in _COLLAPSED or self.passage.visibility == "hidden"
 
     @property
     def label(self) -> str:
         if self.passage.visibility == "hidden":
             return f"Hidden {self.passage.role or 'message'}"
-        return _COLLAPSED.get(self.passage.kind, self.passage.kind)
+        return _COLLAPSED.get(self.passage.type, self.passage.type)
 
     @property
     def name(self) -> str:
@@ -243,7 +246,7 @@ def body_of(passage: Passage, length: int, *, as_written: bool = False) -> tuple
     shown = rendering.beginning(text, length)
     made = (
         rendering.plain(shown)
-        if as_written or passage.kind in _AS_WRITTEN
+        if as_written or passage.type in _AS_WRITTEN
         else rendering.markdown(shown)
     )
     return made, len(text) - len(shown)

@@ -11,11 +11,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recollect.model import ROLES
-from recollect.serve.access import WRITE
-from recollect.serve.console import assets, links, rendering
+from recollect.language.query import ROLES
+from recollect.language.text import iso, storable
+from recollect.serve import links
+from recollect.serve.console import rendering
 from recollect.serve.console.kinds import CONVERSATIONS, KINDS, KNOWLEDGE
-from recollect.text import iso, storable
+from recollect.serve.http import assets
+from recollect.serve.http.access import WRITE
 
 FRAGMENT = "x-recollect-fragment"
 """A header by which the page's own script asks for the main part of a page alone."""

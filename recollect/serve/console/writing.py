@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
-from recollect import transcript
 from recollect.errors import InvalidInput
-from recollect.items import cues_of, fields_of, text_of
-from recollect.manage.editing import MEDIA_TYPES
-from recollect.manage.results import NAMES, tags_of
-from recollect.model import Document
-from recollect.text import storable
+from recollect.importers.items import cues_of, fields_of, text_of
+from recollect.knowledge.editing import MEDIA_TYPES
+from recollect.knowledge.results import NAMES, tags_of
+from recollect.language import transcript
+from recollect.language.text import storable
+from recollect.model.documents import Document
 
 LINE, TEXT, LIST = "line", "text", "list"
 WAS = "was:"
@@ -155,7 +155,7 @@ def empty(source: str, given: Mapping[str, str]) -> list[Filled]:
 
 
 def filled(document: Document) -> list[Filled]:
-    source = NAMES[document.source]
+    source = NAMES[document.kind]
     said = stored(document)
     return [Filled(field, said[field.name], digest(said[field.name])) for field in FORMS[source]]
 
@@ -176,7 +176,7 @@ def compared(document: Document, given: Sent) -> list[Filled]:
     """What the person wrote over what is stored by now; what they left alone is as it is stored."""
     said = stored(document)
     fields = []
-    for field in FORMS[NAMES[document.source]]:
+    for field in FORMS[NAMES[document.kind]]:
         theirs = said[field.name]
         mine = given.values.get(field.name, theirs)
         was = given.digests.get(field.name)
@@ -191,7 +191,7 @@ def stored(document: Document) -> dict[str, Value]:
     """What each field of the form holds."""
     about = document.metadata
     tags = ", ".join(tags_of(about))
-    source = NAMES[document.source]
+    source = NAMES[document.kind]
     if source in ("characters", "prompts"):
         fields: dict[str, Value] = dict(fields_of(document.passages))
         said = {field.name: fields.get(field.name, "") for field in FORMS[source]}

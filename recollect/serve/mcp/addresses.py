@@ -9,10 +9,10 @@ import re
 from typing import NamedTuple
 from urllib.parse import parse_qs, quote, unquote
 
-from recollect.manage.results import KINDS, uri_of
-from recollect.serve.console.links import conversation_url
+from recollect.knowledge.results import KINDS, uri_of
+from recollect.language.text import identifier, storable
+from recollect.serve.links import conversation_url
 from recollect.serve.mcp.context import Context
-from recollect.text import identifier, storable
 
 CHATS = "chats"
 

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from recollect.errors import RecollectError, SearchTimeout
+from recollect.language.text import for_model, storable, truncate
 from recollect.serve.mcp.context import Answer, ToolError
 from recollect.serve.mcp.tool import Tool
-from recollect.text import for_model, storable, truncate
 
 TIMEOUT = "Database operation timeout"
 

@@ -171,7 +171,9 @@ class _Shared:
                 if name not in self._toolsets:
                     from importlib import import_module
 
-                    self._toolsets[name] = import_module(f"recollect.serve.mcp.{name}").Toolset()
+                    self._toolsets[name] = import_module(
+                        f"recollect.serve.mcp.tools.{name}"
+                    ).Toolset()
                 found = self._toolsets[name]
         return found
 

@@ -139,7 +139,7 @@ class LocalLibrary:
     def context(self, config: Any = None, *, notify: Notify | None = None) -> Context:
         """The context of one call: of an agent, since who starts such a process is one. `config` is what the client
         prefers, unchecked."""
-        from recollect.preferences import preferences
+        from recollect.knowledge.preferences import preferences
         from recollect.serve.mcp.sessions import Session
 
         with self._lock:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 
-from recollect.serve.mcp import (
+from recollect.serve.mcp.tool import READS_ONLY, Tool
+from recollect.serve.mcp.tools import (
     bus_tools,
     knowledge_tools,
     memory_tools,
     research_tools,
     source_tools,
 )
-from recollect.serve.mcp.tool import READS_ONLY, Tool
 
 # Contract 0: the name, the description and the schema are its own words.
 CONVERSATION_SEARCH = Tool(
@@ -89,7 +89,7 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {"default": ("timeline", "forget")}
 if os.environ.get(
     "RECOLLECT_CONFORMANCE"
 ):  # what the official conformance suite asks for; nobody else sees it
-    from recollect.serve.mcp import conformance_tools
+    from recollect.serve.mcp.tools import conformance_tools
 
     TOOLS += conformance_tools.TOOLS
     TOOLSETS += ("conformance",)

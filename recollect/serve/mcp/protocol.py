@@ -193,7 +193,7 @@ class Dispatcher:
             _check_envelope(meta)
         handler = (self._STATELESS if stateless else self._HANDSHAKE).get(method)
         if self.catalog.profile == "conformance":
-            from recollect.serve.mcp import conformance
+            from recollect.serve.mcp.tools import conformance
 
             handler = conformance.HANDLERS.get(method, handler)
         if handler is None:

@@ -12,14 +12,16 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from recollect.errors import NotFound
+from recollect.knowledge.results import uri_of as item_uri
+from recollect.knowledge.retrieval import Retrieval
+from recollect.language.text import for_model, iso, storable, truncate
 from recollect.library import Library
-from recollect.manage.results import uri_of as item_uri
-from recollect.manage.retrieval import Retrieval
-from recollect.model import CONVERSATION, MASK, SOURCES, Document, Passage, Summary, only_for_people
+from recollect.model.audience import MASK, only_for_people
+from recollect.model.documents import Document, Passage, Summary
+from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.serve.mcp.addresses import CHATS, Address, read_address
 from recollect.serve.mcp.context import Context, ToolError
 from recollect.settings import LIMITS
-from recollect.text import for_model, iso, storable, truncate
 
 SCHEME, KIND = "recollect", "conversation"
 PART_LENGTH = 100_000
@@ -47,7 +49,7 @@ def listing(
     context: Context, start: int, size: int, everything: bool
 ) -> tuple[list[dict[str, Any]], int]:
     """Some conversations, or some of everything, last changed first, and how many there are in all."""
-    found, total = _summaries(context, start, size, SOURCES if everything else (CONVERSATION,))
+    found, total = _summaries(context, start, size, KINDS if everything else (CONVERSATION,))
     shown = [_listed(summary) for summary in found]
     if everything and not start:
         about = "The types of the library's media, with how many there are of each."
@@ -62,18 +64,18 @@ def _summaries(
 ) -> tuple[list[Summary], int]:
     try:
         with context.library() as library:
-            return library.conversations(limit=size, offset=start, sources=sources)
+            return library.conversations(limit=size, offset=start, kinds=sources)
     except ToolError:  # there is no library yet
         return [], 0
 
 
 def _listed(summary: Summary) -> dict[str, Any]:
-    talk = summary.source == CONVERSATION
-    what = f"{summary.message_count} messages" if talk else summary.source
+    talk = summary.kind == CONVERSATION
+    what = f"{summary.message_count} messages" if talk else summary.kind
     shown: dict[str, Any] = {
-        "uri": uri_of(summary.id) if talk else item_uri(summary.source, summary.id),
+        "uri": uri_of(summary.id) if talk else item_uri(summary.kind, summary.id),
         "name": _one_line(summary.title) or _one_line(summary.id),
-        "description": f"{what}, from {_one_line(summary.origin)}",
+        "description": f"{what}, from {_one_line(summary.source)}",
         "mimeType": MARKDOWN,
     }
     if (changed := iso(summary.updated_at)) is not None:
@@ -102,7 +104,7 @@ def read(context: Context, uri: str, everything: bool) -> Read | None:
 
 
 def _types(context: Context) -> str:
-    from recollect.manage.editing import MEDIA_TYPES
+    from recollect.knowledge.editing import MEDIA_TYPES
 
     try:
         with context.library() as library:
@@ -132,7 +134,7 @@ def _item(library: Library, item: Address) -> str:
 
 def _place(library: Library, item: Address) -> tuple[str, int]:
     """The conversation and where in it to begin: with the message that is named, if one is."""
-    if library.store.summary(item.id).source != CONVERSATION:
+    if library.store.summary(item.id).kind != CONVERSATION:
         raise NotFound(item.id)
     if not item.message:
         return item.id, item.start
@@ -177,7 +179,7 @@ def _markdown(context: Context, library: Library, conversation: str, start: int)
 def _heading(document: Document, messages: int) -> str:
     told = [
         f"# {_one_line(document.title) or 'Untitled'}",
-        f"Created: {iso(document.created_at) or 'unknown'} · From: {_one_line(document.origin)} · Messages: {messages}",
+        f"Created: {iso(document.created_at) or 'unknown'} · From: {_one_line(document.source)} · Messages: {messages}",
         QUOTED,
     ]
     return "\n\n".join(told)
@@ -185,7 +187,7 @@ def _heading(document: Document, messages: int) -> str:
 
 def _message(context: Context, passage: Passage) -> str:
     """Empty where a message is not shown: what the origin hides, and what a model only thought."""
-    if passage.visibility == "hidden" or passage.kind == "thinking":
+    if passage.visibility == "hidden" or passage.type == "thinking":
         return ""
     content = _harmless(passage.content[: 2 * MESSAGE_LENGTH]).strip()
     if context.agent and only_for_people(passage):

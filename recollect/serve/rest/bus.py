@@ -12,17 +12,19 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from recollect.errors import InvalidInput, SearchTimeout
+from recollect.language.query import MalformedQuery
+from recollect.language.text import iso
 from recollect.library import BUS
-from recollect.model import Hit, Summary, for_people
-from recollect.query import MalformedQuery
-from recollect.serve.access import AccessTo, Principal
-from recollect.serve.answers import answer
+from recollect.model.audience import for_people
+from recollect.model.documents import Summary
+from recollect.model.search import Hit
+from recollect.serve.bus import NO_THREAD, message_shape, result_shape, thread_shape
+from recollect.serve.http.access import AccessTo, Principal
+from recollect.serve.http.answers import answer
+from recollect.serve.masking import shown_hit
 from recollect.serve.rest import schemas
-from recollect.serve.rest.masking import shown_hit
 from recollect.serve.rest.routes import JsonRoute, clamped, not_found_as
-from recollect.serve.threads import NO_THREAD, message_shape, result_shape, thread_shape
 from recollect.settings import LIMITS
-from recollect.text import iso
 
 router = APIRouter(tags=["bus"], route_class=JsonRoute)
 
@@ -62,7 +64,7 @@ def search(
 
 def _result(principal: Principal, hit: Hit) -> dict[str, Any]:
     metadata = dict(shown_hit(principal, hit).metadata) or None
-    return result_shape(principal, hit) | {"metadata": metadata if hit.origin == BUS else None}
+    return result_shape(principal, hit) | {"metadata": metadata if hit.source == BUS else None}
 
 
 # -- threads -------------------------------------------------------------------
@@ -103,7 +105,7 @@ def list_threads(
     limit, offset = clamped(limit, 1, LIMITS.page_size), clamped(offset, 0, LIMITS.page_offset)
     with access.read(BUS) as library:
         found, total = library.conversations(
-            limit=limit, offset=offset, origins=(BUS,) if scope == BUS else ()
+            limit=limit, offset=offset, sources=(BUS,) if scope == BUS else ()
         )
     return answer(
         {"threads": [_thread(t) for t in found], "total": total, "limit": limit, "offset": offset}

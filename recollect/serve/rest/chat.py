@@ -18,15 +18,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
-from recollect.capture.recording import notes_of
-from recollect.capture.tape import Answer, Tape
-from recollect.capture.turns import answer_of, title_of
-from recollect.capture.upstream import NoAnswer, Upstream
+from recollect.capture.proxy.recording import notes_of
+from recollect.capture.proxy.tape import Answer, Tape
+from recollect.capture.proxy.turns import answer_of, title_of
+from recollect.capture.proxy.upstream import NoAnswer, Upstream
+from recollect.language.text import printable, truncate
 from recollect.library import Library
-from recollect.model import Json
-from recollect.serve.access import WRITE, Access, AccessTo
-from recollect.serve.answers import answer
-from recollect.serve.errors import Problem
+from recollect.model.documents import Json
+from recollect.serve.http.access import WRITE, Access, AccessTo
+from recollect.serve.http.answers import answer
+from recollect.serve.http.errors import Problem
 from recollect.serve.rest.openai import (
     NAMESPACE,
     SESSION_LENGTH,
@@ -34,7 +35,6 @@ from recollect.serve.rest.openai import (
     unharmed,
     upstream_of,
 )
-from recollect.text import printable, truncate
 
 router = APIRouter(tags=["chat"])
 
@@ -348,7 +348,7 @@ def _before(library: Library, conversation: str) -> list[dict[str, str]]:
     shown = library.view(
         conversation, start=max(0, total - HISTORY_USED), limit=HISTORY_USED
     ).messages
-    said = [s.passage for s in shown if s.passage.role in _ROLES and s.passage.kind == "message"]
+    said = [s.passage for s in shown if s.passage.role in _ROLES and s.passage.type == "message"]
     room, told = HISTORY_BYTES, []
     for passage in reversed(said):
         room -= len(passage.content)

@@ -19,19 +19,21 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from recollect.errors import Conflict, InvalidInput, NotFound
-from recollect.importers import own
-from recollect.importers.files import Entry
+from recollect.importers.chats import own
+from recollect.importers.entries import Entry
+from recollect.language.text import bound, identifier, truncate
 from recollect.library import Library
-from recollect.manage import export
-from recollect.manage.shapes import conversation_shape, message_shape
-from recollect.model import HUMAN_ONLY, Document, Passage, Problem, for_people
-from recollect.serve.access import AccessTo, Forbidden, Principal
-from recollect.serve.answers import answer
+from recollect.model.audience import HUMAN_ONLY, for_people
+from recollect.model.documents import Document, Passage
+from recollect.model.fields import conversation_shape, message_shape
+from recollect.model.receipts import Problem
+from recollect.serve.http.access import AccessTo, Forbidden, Principal
+from recollect.serve.http.answers import answer
+from recollect.serve.masking import masks, shown_document, shown_passage
 from recollect.serve.rest import schemas
-from recollect.serve.rest.masking import masks, shown_document, shown_passage
 from recollect.serve.rest.routes import JsonRoute, clamped, not_found_as, stored_message
 from recollect.settings import LIMITS
-from recollect.text import bound, identifier, truncate
+from recollect.transfer import export
 
 router = APIRouter(tags=["conversations"], route_class=JsonRoute)
 
@@ -61,7 +63,7 @@ def list_conversations(
     limit, offset = clamped(limit, 1, LIMITS.page_size), clamped(offset, 0, LIMITS.page_offset)
     with access.read() as library:
         found, total = library.conversations(
-            limit=limit, offset=offset, namespaces=[namespace] if namespace else (), search=search
+            limit=limit, offset=offset, projects=[namespace] if namespace else (), search=search
         )
     shown = [conversation_shape(summary) for summary in found]
     return answer({"conversations": shown, "total": total, "limit": limit, "offset": offset})
@@ -143,7 +145,7 @@ def update_conversation(
     """Change a conversation's title, namespace or tags. What is not given stays as it is."""
     kept = None if tags is None else [tag for tag in tags if tag.strip()]
     with access.write() as library, not_found_as(NO_CONVERSATION):
-        library.update_conversation(conversation_id, title=title, namespace=namespace, tags=kept)
+        library.update_conversation(conversation_id, title=title, project=namespace, tags=kept)
     return answer({"success": True, "conversation_id": conversation_id})
 
 
@@ -185,7 +187,7 @@ def restore_conversation(access: AccessTo, conversation: schemas.RestoredConvers
     """Put a deleted conversation back, from its export in JSON."""
     document = exported(conversation.model_dump())
     with access.write() as library:
-        there = library.store.find(document.origin, document.origin_id)
+        there = library.store.find(document.source, document.source_id)
         if there is not None and export.as_json(library.conversation(there)) != export.as_json(
             document
         ):

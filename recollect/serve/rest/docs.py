@@ -8,8 +8,8 @@ from fastapi import APIRouter
 from jinja2 import Environment, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
-from recollect.serve.access import AccessTo
-from recollect.serve.console.assets import url
+from recollect.serve.http.access import AccessTo
+from recollect.serve.http.assets import url
 
 router = APIRouter()
 

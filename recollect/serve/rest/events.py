@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import StreamingResponse
 
-from recollect.serve.access import READ, AccessTo
-from recollect.serve.errors import Problem
-from recollect.serve.events import TooManyStreams
+from recollect.serve.http.access import READ, AccessTo
+from recollect.serve.http.errors import Problem
+from recollect.serve.http.events import TooManyStreams
 
 router = APIRouter(tags=["events"])
 

@@ -8,10 +8,10 @@ from starlette.responses import PlainTextResponse, Response
 
 from recollect import __version__
 from recollect.errors import RecollectError
-from recollect.serve.access import ADMIN, AccessTo
-from recollect.serve.answers import answer
-from recollect.serve.errors import RETRY_SECONDS, Problem
-from recollect.serve.service import Service
+from recollect.serve.http.access import ADMIN, AccessTo
+from recollect.serve.http.answers import answer
+from recollect.serve.http.errors import RETRY_SECONDS, Problem
+from recollect.serve.http.service import Service
 from recollect.settings import LIMITS
 
 router = APIRouter(tags=["health"])

@@ -14,11 +14,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from recollect.model import Receipt
-from recollect.serve.access import READ, WRITE, AccessTo
-from recollect.serve.answers import answer
-from recollect.serve.errors import Problem
-from recollect.serve.jobs import Job, TooManyImports, Upload
+from recollect.model.receipts import Receipt
+from recollect.serve.http.access import READ, WRITE, AccessTo
+from recollect.serve.http.answers import answer
+from recollect.serve.http.errors import Problem
+from recollect.serve.http.jobs import Job, TooManyImports, Upload
 from recollect.settings import LIMITS
 
 

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Path
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool
 from starlette.responses import Response
 
-from recollect.manage.accounts import new_key, revoke
-from recollect.serve.access import ADMIN, AccessTo
-from recollect.serve.answers import answer
+from recollect.serve.accounts import new_key, revoke
+from recollect.serve.http.access import ADMIN, AccessTo
+from recollect.serve.http.answers import answer
 from recollect.serve.rest.routes import JsonRoute
-from recollect.store.keys import ApiKey
+from recollect.store.api_keys import ApiKey
 
 router = APIRouter(tags=["keys"], route_class=JsonRoute)
 

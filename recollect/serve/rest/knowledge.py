@@ -16,20 +16,20 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from recollect.errors import Conflict, InvalidInput
+from recollect.knowledge.editing import FORMATS, MEDIA_TYPES
+from recollect.knowledge.preferences import chosen
+from recollect.knowledge.results import KINDS, listed
+from recollect.knowledge.retrieval import retrieval
 from recollect.library import Library
-from recollect.manage.editing import FORMATS, MEDIA_TYPES
-from recollect.manage.export import as_json
-from recollect.manage.results import KINDS, listed
-from recollect.manage.retrieval import retrieval
-from recollect.model import Document
-from recollect.preferences import chosen
-from recollect.serve.access import AccessTo, Forbidden, Principal
-from recollect.serve.answers import answer
+from recollect.model.documents import Document
+from recollect.serve.http.access import AccessTo, Forbidden, Principal
+from recollect.serve.http.answers import answer
+from recollect.serve.masking import masks
 from recollect.serve.rest import knowledge_schemas as schemas
 from recollect.serve.rest.conversations import exported
-from recollect.serve.rest.masking import masks
 from recollect.serve.rest.routes import JsonRoute, clamped
 from recollect.settings import LIMITS
+from recollect.transfer.export import as_json
 
 KNOWLEDGE = "knowledge"
 """The toolset that a key needs for these routes."""
@@ -503,7 +503,7 @@ def restore_item(access: AccessTo, document: schemas.RestoredDocument) -> Respon
     """Put a deleted document back, as it was given out."""
     given = exported(document.model_dump(), document.source)
     with access.write(KNOWLEDGE) as library:
-        there = library.store.find(given.origin, given.origin_id)
+        there = library.store.find(given.source, given.source_id)
         if there is not None and as_json(library.store.document(there)) != as_json(given):
             raise Conflict("This is in the library, and has changed since it was given out.")
         restored = there or library.restore(given).id

@@ -21,14 +21,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from recollect.capture.recording import Asked, Recording
-from recollect.capture.tape import Tape, unpacked
-from recollect.capture.upstream import SETTING, NoAnswer, Upstream, returned
+from recollect.capture.proxy.recording import Asked, Recording
+from recollect.capture.proxy.tape import Tape, unpacked
+from recollect.capture.proxy.upstream import SETTING, NoAnswer, Upstream, returned
 from recollect.errors import InvalidInput
-from recollect.model import Json
-from recollect.serve import logs
-from recollect.serve.access import READ, WRITE, Access, AccessTo
-from recollect.serve.errors import Problem
+from recollect.model.documents import Json
+from recollect.serve.http import logs
+from recollect.serve.http.access import READ, WRITE, Access, AccessTo
+from recollect.serve.http.errors import Problem
 from recollect.settings import LIMITS
 
 SUPPORTED = "POST /v1/chat/completions (recorded), GET /v1/models, GET /v1/models/{model} and POST /v1/embeddings"

@@ -14,7 +14,7 @@ from starlette.convertors import Convertor, register_url_convertor
 
 from recollect.errors import NotFound
 from recollect.library import Library
-from recollect.model import Passage
+from recollect.model.documents import Passage
 from recollect.settings import LIMITS
 
 _PARSED_AT_ONCE = 65_536  # a longer body is parsed in a thread, so that others need not wait

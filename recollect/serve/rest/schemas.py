@@ -316,10 +316,10 @@ class LibraryActivity(_Answer):
     """Numbers of messages."""
 
     months: Counts
-    origins: Counts
+    sources: Counts
     models: Counts
     tools: Counts
-    namespaces: Counts
+    projects: Counts
     weekdays: list[int] = Field(description="Monday first.")
     hours: list[int] = Field(description="Of the day, in UTC.")
 
@@ -327,6 +327,6 @@ class LibraryActivity(_Answer):
 class LibraryFacets(_Answer):
     """Numbers of conversations."""
 
-    namespaces: Counts
-    origins: Counts
+    projects: Counts
+    sources: Counts
     tags: Counts

@@ -7,16 +7,16 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from recollect.language.text import iso
 from recollect.library import Library
-from recollect.model import Hit, Page
-from recollect.serve.access import Access, AccessTo, Forbidden
-from recollect.serve.answers import answer
-from recollect.serve.console.links import conversation_url
+from recollect.model.search import Hit, Page
+from recollect.serve.http.access import Access, AccessTo, Forbidden
+from recollect.serve.http.answers import answer
+from recollect.serve.links import conversation_url
+from recollect.serve.masking import masks, shown_hit
 from recollect.serve.rest import schemas
-from recollect.serve.rest.masking import masks, shown_hit
 from recollect.serve.rest.routes import clamped, stored_message
 from recollect.settings import LIMITS
-from recollect.text import iso
 
 router = APIRouter(tags=["search"], prefix="/api/v1")
 
@@ -81,8 +81,8 @@ def search(
             authors=author,
             after=after or None,
             before=before or None,
-            namespaces=namespace,
-            origins=origin,
+            projects=namespace,
+            sources=origin,
             tags=tag,
             conversations=conversation,
             hidden=hidden,
@@ -169,11 +169,11 @@ def _hit(hit: Hit, base: str) -> dict[str, Any]:
         "title": hit.title,
         "role": hit.role,
         "author": hit.author,
-        "kind": hit.kind,
+        "kind": hit.type,
         "created_at": iso(hit.created_at),
-        "origin": hit.origin,
-        "source": hit.source,
-        "namespace": hit.namespace,
+        "origin": hit.source,
+        "source": hit.kind,
+        "namespace": hit.project,
         "position": hit.position,
         "canonical": hit.canonical,
         "visibility": hit.visibility,

@@ -24,14 +24,14 @@ import psycopg
 from psycopg import errors
 
 from recollect.errors import RecollectError, SearchTimeout, StoreUnavailable
-from recollect.model import Filter
+from recollect.language.text import fold
+from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.postgres import bm25
 from recollect.store.postgres.filters import conditions, document_conditions
 from recollect.store.postgres.migrations import APP, is_prepared, works_as_app
 from recollect.store.postgres.pool import Pool, Session, explained, explaining, place
 from recollect.store.postgres.server import Server, reached
-from recollect.text import fold
 
 T = TypeVar("T")
 

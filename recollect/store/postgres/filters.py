@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recollect.model import Filter
-from recollect.store.encoding import FOUND_BY, found_by, load
-from recollect.text import fold, micros, storable, tokens
+from recollect.language.text import fold, micros, storable, tokens
+from recollect.model.search import Filter
+from recollect.store.sql.encoding import FOUND_BY, found_by, load
 
 _BETWEEN = "\x1f"  # stands around every tag
 
@@ -66,10 +66,10 @@ def conditions(filter: Filter, alias: str, hidden: str) -> tuple[str, list[Any]]
 def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
     """The part of the filter that speaks of document d; always true where it says nothing."""
     clauses, values = _clauses(
-        ("d.namespace", "= any", filter.namespaces),
-        ("d.namespace", "<> all", filter.not_namespaces),
-        ("d.origin", "= any", filter.origins),
+        ("d.project", "= any", filter.projects),
+        ("d.project", "<> all", filter.not_projects),
         ("d.source", "= any", filter.sources),
+        ("d.kind", "= any", filter.kinds),
         ("d.id", "= any", filter.conversations),
         ("d.media_type", "= any", tuple(fold(name)[:FOUND_BY] for name in filter.media_types)),
         ("d.character_id", "= any", tuple(id_[:FOUND_BY] for id_ in filter.characters)),

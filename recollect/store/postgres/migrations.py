@@ -239,12 +239,22 @@ create index document_unobserved on document (owner, key)
   where source = 'conversation' and observed <> version and observed <> -version;
 """
 
+M007_VOCABULARY = """
+alter table document rename column source to kind;
+alter table document rename column origin to source;
+alter table document rename column origin_id to source_id;
+alter table document rename column namespace to project;
+alter table passage rename column kind to type;
+alter index document_source rename to document_kind;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
     ("m003_long_words", M003_LONG_WORDS),
     ("m004_knowledge", M004_KNOWLEDGE),
     ("m005_observations", M005_OBSERVATIONS),
+    ("m007_vocabulary", M007_VOCABULARY),
 )
 
 # What `recollect_search` owns. Each function names the owner; a filter that is null asks for nothing.

@@ -9,10 +9,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 from recollect.errors import DamagedLibrary, InvalidInput, NotFound
-from recollect.model import CONVERSATION, Bone, Document, Filter, Passage, Receipt, Summary
-from recollect.query import Node, Word
+from recollect.language.query import Node, Word
+from recollect.language.text import storable
+from recollect.model.documents import Bone, Document, Passage, Summary
+from recollect.model.kinds import CONVERSATION
+from recollect.model.receipts import Receipt
+from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store import documents, observing, receipts, rewriting, spaces, statistics, transfer
 from recollect.store.base import (
     Activity,
     Batch,
@@ -25,11 +28,21 @@ from recollect.store.base import (
     Store,
     Unembedded,
 )
-from recollect.store.encoding import Progress
 from recollect.store.postgres import bm25, text
 from recollect.store.postgres.connection import Connection, Connections, has_account
-from recollect.store.selection import exact
-from recollect.text import storable
+from recollect.store.sql import (
+    documents,
+    receipts,
+    rewriting,
+    spaces,
+    statistics,
+    transfer,
+)
+from recollect.store.sql import (
+    observations as observing,
+)
+from recollect.store.sql.encoding import Progress
+from recollect.store.sql.selection import exact
 
 T = TypeVar("T")
 _REBUILD_BATCH = 2_000
@@ -161,11 +174,11 @@ class PostgresStore(Store):
         self,
         document: str,
         title: str | None = None,
-        namespace: str | None = None,
+        project: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self._write_words(
-            lambda db, index: documents.amend(db, document, index, title, namespace, metadata)
+            lambda db, index: documents.amend(db, document, index, title, project, metadata)
         )
 
     def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
@@ -200,8 +213,8 @@ class PostgresStore(Store):
     def summary(self, id: str) -> Summary:
         return self._read(lambda db: documents.summary(db, id))
 
-    def find(self, origin: str, origin_id: str) -> str | None:
-        return self._read(lambda db: documents.find(db, origin, origin_id))
+    def find(self, source: str, source_id: str) -> str | None:
+        return self._read(lambda db: documents.find(db, source, source_id))
 
     def bones(self, id: str) -> list[Bone]:
         return self._read(lambda db: documents.bones(db, id))
@@ -215,8 +228,8 @@ class PostgresStore(Store):
     def part(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
         return self._read(lambda db: documents.part(db, id, position, limit))
 
-    def holding(self, origin: str, passages: Sequence[str]) -> list[tuple[str, str]]:
-        return self._read(lambda db: documents.holding(db, origin, passages))
+    def holding(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
+        return self._read(lambda db: documents.holding(db, source, passages))
 
     def documents(
         self, filter: Filter, search: str, limit: int, offset: int
@@ -410,8 +423,8 @@ class PostgresStore(Store):
 
         return self._read(work)
 
-    def facets(self, source: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
-        return self._read(lambda db: statistics.facets(db, source))
+    def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
+        return self._read(lambda db: statistics.facets(db, kind))
 
     def media_types(self) -> list[tuple[str, int]]:
         return self._read(statistics.media_types)

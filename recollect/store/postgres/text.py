@@ -13,21 +13,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from recollect.model import Filter
-from recollect.query import Node, Or, words
+from recollect.language.query import Node, Or, words
+from recollect.language.stem import stem
+from recollect.language.text import fold, indexable, micros, storable, tokens
+from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.stem import stem
 from recollect.store.base import Candidate
-from recollect.store.candidates import COLUMNS, candidates
-from recollect.store.database import IndexRow
-from recollect.store.matching import matches
 from recollect.store.postgres import bm25
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import conditions, document_conditions
 from recollect.store.postgres.words import LONGEST, Compiled, compiled, indexed
-from recollect.store.selection import chosen
-from recollect.store.selection import few as few_documents
-from recollect.text import fold, indexable, micros, storable, tokens
+from recollect.store.sql.candidates import COLUMNS, candidates
+from recollect.store.sql.database import IndexRow
+from recollect.store.sql.matching import matches
+from recollect.store.sql.selection import chosen
+from recollect.store.sql.selection import few as few_documents
 
 VERSION = 2
 _COUNTED = 20_000  # matches counted one by one

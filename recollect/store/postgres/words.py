@@ -12,9 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recollect.query import And, Near, Node, Not, Or, Word
+from recollect.language.query import (
+    And,
+    Near,
+    Node,
+    Not,
+    Or,
+    Word,
+)
+from recollect.language.text import tokens
 from recollect.settings import LIMITS
-from recollect.text import tokens
 
 LONGEST = 128  # letters of a word that are kept
 _LAST_PLACE = 16_383

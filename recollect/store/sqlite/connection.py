@@ -23,12 +23,12 @@ from typing import Any, Generic, TypeVar
 import apsw
 
 from recollect.errors import DamagedLibrary, RecollectError, SearchTimeout, StoreBusy
-from recollect.model import Filter
+from recollect.language.stem import stem
+from recollect.language.text import fold, indexable, storable
+from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.stem import stem
-from recollect.store.encoding import found_by
+from recollect.store.sql.encoding import found_by
 from recollect.store.sqlite.filters import document_conditions, passage_conditions
-from recollect.text import fold, indexable, storable
 
 T = TypeVar("T")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from recollect.model import Filter
-from recollect.store.encoding import FOUND_BY
-from recollect.text import fold, micros
+from recollect.language.text import fold, micros
+from recollect.model.search import Filter
+from recollect.store.sql.encoding import FOUND_BY
 
 
 def conditions(filter: Filter, many: bool = False) -> tuple[str, list[Any]]:
@@ -46,10 +46,10 @@ def passage_conditions(filter: Filter) -> tuple[str, list[Any]]:
 def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
     """The part of the filter that speaks of document d; 1 when it says nothing."""
     clauses, values = _clauses(
-        ("d.namespace", "in", filter.namespaces),
-        ("d.namespace", "not in", filter.not_namespaces),
-        ("d.origin", "in", filter.origins),
+        ("d.project", "in", filter.projects),
+        ("d.project", "not in", filter.not_projects),
         ("d.source", "in", filter.sources),
+        ("d.kind", "in", filter.kinds),
         ("d.id", "in", filter.conversations),
         ("d.media_type", "in", tuple(fold(name)[:FOUND_BY] for name in filter.media_types)),
         ("d.character_id", "in", tuple(id_[:FOUND_BY] for id_ in filter.characters)),

@@ -231,6 +231,17 @@ end;
 delete from unembedded where not exists (select 1 from passage p where p.key = unembedded.passage);
 """
 
+M007_VOCABULARY = """
+-- One word per concept: a source is where a document came from, a kind is what it is.
+alter table document rename column source to kind;
+alter table document rename column origin to source;
+alter table document rename column origin_id to source_id;
+alter table document rename column namespace to project;
+alter table passage rename column kind to type;
+drop index document_source;
+create index document_kind on document (kind, coalesce(updated_at, created_at) desc, key desc);
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -238,6 +249,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m004_knowledge", M004_KNOWLEDGE),
     ("m005_observations", M005_OBSERVATIONS),
     ("m006_embedding_queue", M006_EMBEDDING_QUEUE),
+    ("m007_vocabulary", M007_VOCABULARY),
 )
 VERSION = len(MIGRATIONS)
 

@@ -20,10 +20,11 @@ from functools import cache
 from pathlib import Path
 from typing import TypeGuard, TypeVar
 
-from recollect.model import Filter
-from recollect.query import Node, Or, Word
-from recollect.store.encoding import Progress
-from recollect.store.selection import chosen, of_documents
+from recollect.language.query import Node, Or, Word
+from recollect.language.text import micros
+from recollect.model.search import Filter
+from recollect.store.sql.encoding import Progress
+from recollect.store.sql.selection import chosen, of_documents
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.text import Span
@@ -38,7 +39,6 @@ from recollect.store.sqlite.volume import (
     supports,
     write,
 )
-from recollect.text import micros
 
 T = TypeVar("T")
 

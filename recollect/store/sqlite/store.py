@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 
 from recollect.errors import DamagedLibrary, NotFound, StoreBusy
-from recollect.model import CONVERSATION, Bone, Document, Filter, Passage, Receipt, Summary
-from recollect.query import Node, Word, words
+from recollect.language.query import Node, Word, words
+from recollect.model.documents import Bone, Document, Passage, Summary
+from recollect.model.kinds import CONVERSATION
+from recollect.model.receipts import Receipt
+from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store import documents, observing, receipts, rewriting, spaces, statistics, transfer
 from recollect.store.base import (
     Activity,
     Batch,
@@ -29,8 +31,19 @@ from recollect.store.base import (
     Store,
     Unembedded,
 )
-from recollect.store.encoding import Progress
-from recollect.store.selection import exact
+from recollect.store.sql import (
+    documents,
+    receipts,
+    rewriting,
+    spaces,
+    statistics,
+    transfer,
+)
+from recollect.store.sql import (
+    observations as observing,
+)
+from recollect.store.sql.encoding import Progress
+from recollect.store.sql.selection import exact
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections, connect, explained
 from recollect.store.sqlite.migrations import migrate
@@ -159,12 +172,12 @@ class SqliteStore(Store):
         self,
         document: str,
         title: str | None = None,
-        namespace: str | None = None,
+        project: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self._write(
             lambda db: documents.amend(
-                db, document, text.Index(db, self._words), title, namespace, metadata
+                db, document, text.Index(db, self._words), title, project, metadata
             )
         )
 
@@ -228,9 +241,9 @@ class SqliteStore(Store):
         with self._connections.read() as db:
             return documents.summary(db, id)
 
-    def find(self, origin: str, origin_id: str) -> str | None:
+    def find(self, source: str, source_id: str) -> str | None:
         with self._connections.read() as db:
-            return documents.find(db, origin, origin_id)
+            return documents.find(db, source, source_id)
 
     def bones(self, id: str) -> list[Bone]:
         with self._connections.read() as db:
@@ -248,9 +261,9 @@ class SqliteStore(Store):
         with self._connections.read() as db:
             return documents.part(db, id, position, limit)
 
-    def holding(self, origin: str, passages: Sequence[str]) -> list[tuple[str, str]]:
+    def holding(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
         with self._connections.read() as db:
-            return documents.holding(db, origin, passages)
+            return documents.holding(db, source, passages)
 
     def documents(
         self, filter: Filter, search: str, limit: int, offset: int
@@ -517,9 +530,9 @@ class SqliteStore(Store):
                 "engine": self.engine,
             }
 
-    def facets(self, source: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
+    def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
         with self._connections.read() as db:
-            return statistics.facets(db, source)
+            return statistics.facets(db, kind)
 
     def media_types(self) -> list[tuple[str, int]]:
         with self._connections.read() as db:

@@ -17,17 +17,24 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
-from recollect.model import Filter
-from recollect.query import And, Near, Node, Not, Or, Word
+from recollect.language.query import (
+    And,
+    Near,
+    Node,
+    Not,
+    Or,
+    Word,
+)
+from recollect.language.stem import stem
+from recollect.language.text import fold, indexable, tokens
+from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.stem import stem
 from recollect.store.base import Candidate
-from recollect.store.candidates import COLUMNS, candidates
-from recollect.store.database import IndexRow as Row
-from recollect.store.selection import few, without_sources
+from recollect.store.sql.candidates import COLUMNS, candidates
+from recollect.store.sql.database import IndexRow as Row
+from recollect.store.sql.selection import few, without_kinds
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions, passage_conditions
-from recollect.text import fold, indexable, tokens
 
 VERSION = 2
 _WORD = re.compile(r"[^\W_]+")  # as FTS5 cuts it
@@ -481,8 +488,8 @@ def _walk(db: Connection, filter: Filter, documents: Sequence[int] | None) -> _W
             "json_each(?) k cross join passage p indexed by passage_order on p.document = k.value"
         )
         return _Walk(source, where, [json.dumps(documents), *values])
-    any_source, others = without_sources(db, filter)
-    where, values = conditions(filter if others else any_source, many=True)
+    any_kind, others = without_kinds(db, filter)
+    where, values = conditions(filter if others else any_kind, many=True)
     return _Walk("passage p indexed by passage_time", where, values)
 
 

@@ -22,15 +22,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.model import Filter
+from recollect.language.text import micros
+from recollect.model.search import Filter
 from recollect.store.base import Space
-from recollect.store.quantised import Vector, cosines, nearest_parts, quantised
-from recollect.store.selection import Chosen, chosen, of_documents
-from recollect.store.spaces import every
+from recollect.store.sql.quantised import Vector, cosines, nearest_parts, quantised
+from recollect.store.sql.selection import Chosen, chosen, of_documents
+from recollect.store.sql.spaces import every
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.sealed import locked
-from recollect.text import micros
 
 Columns = Callable[[str], NDArray[Any]]
 """The attributes of some rows, by name."""

@@ -33,9 +33,9 @@ import tantivy
 from tantivy import FieldType, Occur, Query
 
 from recollect.errors import RecollectError
-from recollect.query import And, Node, Not, Or, Word
+from recollect.language.query import And, Node, Not, Or, Word
+from recollect.language.text import indexable
 from recollect.store.sqlite.text import indexed
-from recollect.text import indexable
 
 FORMAT = 1
 _ABOUT = "volume.json"

@@ -1,0 +1,1 @@
+"""The values that flow through Recollect: frozen, without I/O."""

@@ -1,0 +1,239 @@
+"""Documents and passages: the values that every other part passes around."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from recollect.model.audience import HUMAN_ONLY
+from recollect.model.kinds import CONVERSATION
+
+Json = Any
+
+
+PASSAGE_TYPES = (
+    "message",
+    "thinking",
+    "tool_call",
+    "tool_result",
+    "summary",
+    "context",
+    "chunk",
+    "field",
+)
+
+
+VISIBILITIES = ("all", "hidden", HUMAN_ONLY)
+
+
+class Passage(NamedTuple):
+    """One message of a conversation, or one part of a note.
+
+    `id` is the origin's own id and unique within its document. Fields that
+    this class does not name live in `metadata`, as the origin wrote them.
+    A named tuple, because an import makes one for every message and a frozen
+    dataclass takes three times as long to make.
+    """
+
+    id: str
+    role: str | None
+    content: str
+    type: str = "message"
+    author: str | None = None
+    model: str | None = None
+    tool: str | None = None
+    parent: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    visibility: str = "all"
+    attachments: tuple[Json, ...] = ()
+    citations: tuple[Json, ...] = ()
+    metadata: Mapping[str, Json] = MappingProxyType({})
+    position: int = 0
+    canonical: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A conversation or note, with its passages in reading order.
+
+    `origin` and `origin_id` say where it came from; together they are its
+    identity, so importing it twice changes nothing. `id` is its name inside
+    one library: the origin's id unless another origin took that name first.
+    """
+
+    source: str
+    source_id: str
+    title: str = ""
+    kind: str = CONVERSATION
+    project: str = "default"
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    head: str | None = None
+    passages: tuple[Passage, ...] = ()
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    id: str = ""
+    partial: bool = False
+    """A lossy copy of the origin: it adds what is missing, it never replaces."""
+    shared_ids: bool = False
+    """Passage ids are unique across the origin, so one seen in another document is a copy."""
+    version: int = field(default=0, compare=False)
+    """Counts up with every change of what is stored; 0 of what is not stored yet."""
+
+    @property
+    def messages(self) -> tuple[Passage, ...]:
+        """The passages of a conversation, by the name its users know."""
+        return self.passages
+
+    @property
+    def canonical(self) -> tuple[Passage, ...]:
+        """The path from the root to the head: the conversation as last seen."""
+        return tuple(p for p in self.passages if p.canonical)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A document without its passages, as lists show it."""
+
+    id: str
+    source: str
+    source_id: str
+    kind: str
+    title: str
+    project: str
+    created_at: datetime | None
+    updated_at: datetime | None
+    message_count: int
+    metadata: Mapping[str, Json]
+    version: int = field(default=0, compare=False)
+
+
+class Bone(NamedTuple):
+    """Where a passage stands in its document: enough to find a way through a tree without reading it."""
+
+    key: int
+    id: str
+    parent: str | None
+    position: int
+    canonical: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A passage on the way through a conversation, and what stands beside it at its fork."""
+
+    passage: Passage
+    siblings: tuple[str, ...]
+    """The messages among which the way chose, oldest first; just itself where there is no fork."""
+    index: int
+    """The place of this one among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A part of one way through a conversation."""
+
+    document: Document
+    """Without its passages."""
+    messages: tuple[Shown, ...]
+    start: int
+    """The place on the way of the first of them."""
+    total: int
+    """How many messages the way has."""
+
+
+def arrange(document: Document) -> Document:
+    """The document with its passages in reading order, numbered, the canonical path marked."""
+    head, order = places(document.passages, document.head)
+    passages = tuple(
+        document.passages[index]._replace(position=position, canonical=canonical)
+        for position, (index, canonical) in enumerate(order)
+    )
+    return replace(document, head=head, passages=passages)
+
+
+def places(
+    passages: Sequence[Passage], head: str | None
+) -> tuple[str | None, list[tuple[int, bool]]]:
+    """The head, and for every place in reading order: which passage, and whether it is canonical.
+
+    Parents come before children and siblings keep the order given. A parent
+    that is missing, or that would close a circle, is cut: its child becomes a
+    root. Without a `head`, the newest leaf is it.
+    """
+    if _is_chain(passages, head):
+        return passages[-1].id, [(n, True) for n in range(len(passages))]
+    at = {p.id: n for n, p in enumerate(passages)}
+    parent = {p.id: p.parent if p.parent in at else None for p in passages}
+    _cut_circles(parent)
+    children: dict[str | None, list[str]] = {}
+    for passage in passages:
+        children.setdefault(parent[passage.id], []).append(passage.id)
+    if head not in at:
+        head = _newest_leaf(passages, children)
+    path = set()
+    walk = head
+    while walk is not None:
+        path.add(walk)
+        walk = parent[walk]
+    linked = len(children) > 1
+    branched = any(len(c) > 1 for p, c in children.items() if p is not None)
+    order = list(at) if not branched and _in_order(passages, parent) else _depth_first(children)
+    return head, [(at[i], i in path or not linked) for i in order]
+
+
+def _is_chain(passages: Sequence[Passage], head: str | None) -> bool:
+    """Whether each passage answers the one before it, as in most conversations; then nothing has to be worked out."""
+    above = None
+    for passage in passages:
+        if passage.parent != above:
+            return False
+        above = passage.id
+    return above is not None and head in (None, above)
+
+
+def _cut_circles(parent: dict[str, str | None]) -> None:
+    safe: set[str] = set()
+    for start in parent:
+        trail: set[str] = set()
+        walk: str | None = start
+        while walk is not None and walk not in safe:
+            if walk in trail:
+                parent[walk] = None
+                break
+            trail.add(walk)
+            walk = parent[walk]
+        safe |= trail
+
+
+def _newest_leaf(
+    passages: Sequence[Passage], children: Mapping[str | None, list[str]]
+) -> str | None:
+    leaves = [
+        (p.created_at.timestamp() if p.created_at else float("-inf"), n, p.id)
+        for n, p in enumerate(passages)
+        if p.id not in children
+    ]
+    return max(leaves)[2] if leaves else None
+
+
+def _in_order(passages: Sequence[Passage], parent: Mapping[str, str | None]) -> bool:
+    seen: set[str | None] = {None}
+    for passage in passages:
+        if parent[passage.id] not in seen:
+            return False
+        seen.add(passage.id)
+    return True
+
+
+def _depth_first(children: Mapping[str | None, list[str]]) -> list[str]:
+    order: list[str] = []
+    stack = list(reversed(children.get(None, [])))
+    while stack:
+        current = stack.pop()
+        order.append(current)
+        stack.extend(reversed(children.get(current, [])))
+    return order

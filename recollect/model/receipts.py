@@ -1,0 +1,77 @@
+"""Receipts: the record of an import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A record that an importer could not use, or left out on purpose.
+
+    `failed` means that something was lost and the person should know;
+    otherwise the record was skipped for the reason given.
+    """
+
+    reason: str
+    where: str = ""
+    failed: bool = False
+    unit: str = "messages"
+    count: int = 1
+
+
+@dataclass(slots=True)
+class Counts:
+    """What an import did with the conversations or messages of one file."""
+
+    new: int = 0
+    same: int = 0
+    changed: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
+
+    def note(self, problem: Problem) -> None:
+        bucket = self.failed if problem.failed else self.skipped
+        bucket[problem.reason] = bucket.get(problem.reason, 0) + problem.count
+
+
+@dataclass(slots=True)
+class FileReceipt:
+    """What an import did with one file. `samples` says where problems were met, a few of each reason."""
+
+    name: str
+    format: str
+    conversations: Counts = field(default_factory=Counts)
+    messages: Counts = field(default_factory=Counts)
+    samples: dict[str, list[str]] = field(default_factory=dict)
+    redacted: dict[str, int] = field(default_factory=dict)
+    """Secrets that were taken out, by kind."""
+
+    @property
+    def units(self) -> tuple[str, str]:
+        """What its two counts are of, for people to read."""
+        return ("items", "parts") if self.format in _OF_ITEMS else ("conversations", "messages")
+
+
+_OF_ITEMS = ("notes", "media", "transcripts", "characters", "prompts")
+
+
+@dataclass(slots=True)
+class Receipt:
+    """The record of one import, by which it can be taken back."""
+
+    id: int
+    path: str
+    started_at: datetime
+    finished_at: datetime | None = None
+    undone_at: datetime | None = None
+    files: list[FileReceipt] = field(default_factory=list)
+    left_out: Counts = field(default_factory=Counts)
+    """Files that were not read, by reason."""
+
+    @property
+    def units(self) -> tuple[str, str]:
+        """What the counts of its files are of, taken together."""
+        units = {file.units for file in self.files} or {("conversations", "messages")}
+        return units.pop() if len(units) == 1 else ("items", "parts")

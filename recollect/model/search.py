@@ -1,0 +1,110 @@
+"""What a search asks for and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recollect.model.documents import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What may be found. Empty means no restriction; dates are inclusive."""
+
+    roles: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
+    after: datetime | None = None
+    before: datetime | None = None
+    projects: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    conversations: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
+    """Words or phrases that the title must have, all of them; a star at the end of one stands for more."""
+    not_roles: tuple[str, ...] = ()
+    not_authors: tuple[str, ...] = ()
+    not_projects: tuple[str, ...] = ()
+    not_tags: tuple[str, ...] = ()
+    not_titles: tuple[str, ...] = ()
+    hidden: bool = False
+    senders: tuple[str, ...] = ()
+    """Roles or authors, without regard to case: a passage must have one of them as either."""
+    media_types: tuple[str, ...] = ()
+    """Of media items, without regard to case."""
+    characters: tuple[str, ...] = ()
+    """The ids of characters that conversations are with, as text."""
+
+    @property
+    def of_passages(self) -> bool:
+        """Whether it says something of passages, not only of their documents."""
+        return bool(
+            self.roles
+            or self.authors
+            or self.after
+            or self.before
+            or self.not_roles
+            or self.not_authors
+            or self.senders
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that was found: where it is, why, and a look at it."""
+
+    message_id: str
+    conversation_id: str
+    title: str
+    role: str | None
+    author: str | None
+    type: str
+    created_at: datetime | None
+    source: str
+    kind: str
+    project: str
+    position: int
+    canonical: bool
+    score: float
+    snippet: str
+    marks: tuple[tuple[int, int], ...] = ()
+    """Where the matched words lie in `snippet`, as (start, end)."""
+    arms: tuple[str, ...] = ("text",)
+    """What found it: its words ("text"), its meaning ("vector"), or both."""
+    terms: tuple[str, ...] = ()
+    """The words of the query that it has, in any of their forms."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """The parts of its score, as shares that add up to it."""
+    copies: int = 0
+    """Messages with the same text that this one stands for."""
+    also: tuple[Hit, ...] = ()
+    """Of hits by conversation: its next best messages."""
+    visibility: str = "all"
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    """What the origin says of the message; of hits of `Library.exact` alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of hits, and how many matches stand behind it."""
+
+    hits: tuple[Hit, ...]
+    total: int
+    """How many messages match (of hits by conversation: how many conversations)."""
+    offset: int
+    limit: int
+    matched: str = "all"
+    """"all": every part of the query is in every hit; "any": a hit has at least one of the words,
+    or is near in meaning; "literal": the query was looked for as plain text."""
+    exact: bool = True
+    """Whether `total` is all of them, or only at least so many."""
+    score_type: str = "rank"
+    """"rank": scores are Recollect's own; "fts": those of the text engine, divided by the best of them."""
+    mode: str = "text"
+    """What answered: "text", "vector" or "both"."""
+    embedded: float = 0.0
+    """The share of the library that has vectors."""
+    note: str = ""
+    """What the person should know, as why vectors were not used."""

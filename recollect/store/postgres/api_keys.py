@@ -1,0 +1,172 @@
+"""The keys of a PostgreSQL database, in a schema of their own, which is made with the first key.
+
+They are asked as whoever logs in, not as the application's role: that one sees
+the libraries of the user it names, and no key at all. A login other than the
+one that made the first key needs the role `recollect_keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from recollect.errors import NotFound, RecollectError, StoreUnavailable
+from recollect.language.text import micros, truncate
+from recollect.store.api_keys import (
+    COLUMNS,
+    USED_EVERY,
+    ApiKey,
+    Keys,
+    key_of,
+    row_of,
+)
+from recollect.store.postgres.pool import explained, place
+
+T = TypeVar("T")
+Session = psycopg.Connection[Any]
+
+ROLE = "recollect_keys"
+_TABLE = "recollect_keys.api_key"
+_LOCK = 0x5265636B
+_SCHEMA = f"""
+create schema if not exists recollect_keys;
+create table if not exists {_TABLE} (
+  id text primary key,
+  hash bytea not null,
+  "user" text not null,
+  name text not null,
+  scopes text not null,
+  toolsets text,
+  agent boolean not null,
+  created_at bigint not null,
+  expires_at bigint,
+  revoked_at bigint,
+  used_at bigint
+);
+revoke all on schema recollect_keys from public;
+"""
+_GRANTS = f"""
+grant usage on schema recollect_keys to {ROLE};
+grant select, insert, update on {_TABLE} to {ROLE};
+"""
+_LISTED = ", ".join(f'"{column}"' for column in COLUMNS)
+_SELECT = f"select {_LISTED} from {_TABLE}"
+
+
+class PostgresKeys(Keys):
+    def __init__(self, url: str) -> None:
+        self._place = place(url)
+        self._pool: ConnectionPool[Session] = ConnectionPool(
+            url,
+            min_size=0,
+            max_size=4,
+            timeout=5,
+            open=False,
+            check=ConnectionPool.check_connection,
+            kwargs={"autocommit": True, "connect_timeout": 5, "application_name": "recollect keys"},
+        )
+        self._there = False
+
+    def add(self, key: ApiKey) -> None:
+        def work(db: Session) -> None:
+            if not self._is_there(db):
+                _prepare(db)
+            db.execute(
+                f"insert into {_TABLE} ({_LISTED}) values ({', '.join(['%s'] * len(COLUMNS))})",
+                row_of(key),
+            )
+
+        self._with(work)
+
+    def find(self, id: str) -> ApiKey | None:
+        def work(db: Session) -> ApiKey | None:
+            if "\0" in id or not self._is_there(db):
+                return None
+            row = db.execute(f"{_SELECT} where id = %s", [id]).fetchone()
+            if row is None:
+                return None
+            key, now = key_of(row), micros(datetime.now(UTC)) or 0
+            if now - (micros(key.used_at) or 0) > USED_EVERY:
+                db.execute(f"update {_TABLE} set used_at = %s where id = %s", [now, id])
+            return key
+
+        return self._with(work)
+
+    def every(self) -> list[ApiKey]:
+        def work(db: Session) -> list[ApiKey]:
+            if not self._is_there(db):
+                return []
+            return [
+                key_of(row) for row in db.execute(f"{_SELECT} order by created_at, id").fetchall()
+            ]
+
+        return self._with(work)
+
+    def revoke(self, id: str, at: datetime) -> None:
+        def work(db: Session) -> object:
+            if "\0" in id or not self._is_there(db):
+                return None
+            return db.execute(
+                f"update {_TABLE} set revoked_at = coalesce(revoked_at, %s) where id = %s returning id",
+                [micros(at), id],
+            ).fetchone()
+
+        if self._with(work) is None:
+            raise NotFound(
+                f"There is no key {truncate(id, 40)!r}. `recollect keys list` shows them."
+            )
+
+    def any(self) -> bool:
+        return self._with(
+            lambda db: (
+                self._is_there(db)
+                and bool(db.execute(f"select 1 from {_TABLE} limit 1").fetchone())
+            )
+        )
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _is_there(self, db: Session) -> bool:
+        if not self._there:
+            self._there = (
+                db.execute("select from pg_tables where schemaname = %s", [ROLE]).fetchone()
+                is not None
+            )
+        return self._there
+
+    def _with(self, work: Callable[[Session], T]) -> T:
+        self._pool.open()
+        try:
+            with self._pool.connection() as db:
+                return work(db)
+        except PoolTimeout as error:
+            raise StoreUnavailable(
+                f"The PostgreSQL server {self._place} cannot be reached."
+            ) from error
+        except errors.InsufficientPrivilege as error:
+            raise RecollectError(
+                f"This login may not use the keys of {self._place} ({error.diag.message_primary}). Whoever made the "
+                f"first key can allow it: grant {ROLE} to the login (docs/accounts.md)."
+            ) from error
+        except psycopg.Error as error:
+            raise explained(error, self._place) from error
+
+
+def _prepare(db: Session) -> None:
+    with db.transaction():
+        db.execute("select pg_advisory_xact_lock(%s, 0)", [_LOCK])  # another process may be first
+        db.execute(_SCHEMA)
+        with (
+            suppress(errors.InsufficientPrivilege, errors.DuplicateObject, errors.UniqueViolation),
+            db.transaction(),
+        ):
+            db.execute(f"create role {ROLE} nologin nobypassrls")
+        with suppress(errors.InsufficientPrivilege, errors.UndefinedObject), db.transaction():
+            db.execute(_GRANTS)
