@@ -268,7 +268,8 @@ class StaticModel:
         """The weighted mean of all pieces in the library."""
         weights = (self._scales * counts.pieces).astype(np.float32)
         total = np.zeros(DIMENSIONS, np.float32)
-        for start in range(0, len(weights), AT_ONCE):
-            part = slice(start, start + AT_ONCE)
+        present = np.flatnonzero(counts.pieces)  # a small library has few pieces of the table
+        for start in range(0, len(present), AT_ONCE):
+            part = present[start : start + AT_ONCE]
             total += weights[part] @ self._codes[part].astype(np.float32)
         return (total / (self._weights @ counts.pieces + PRIOR_PIECES)).astype(np.float32)

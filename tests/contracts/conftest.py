@@ -28,7 +28,7 @@ from recollect.settings import place as parse_place
 
 def pytest_configure(config: pytest.Config) -> None:
     for marker in (
-        "every_state(*names): the test searches, so it runs in every state of the index, or in these",
+        "every_state(*names): a test that searches; it runs in every state, or in these",
         "every_store: a happy path that also runs on PostgreSQL by default",
         "sqlite_only: the test looks at the files of SQLite",
         "fails_with_vectors(reason): a known defect of searching by meaning; xfail with vectors",

@@ -1,4 +1,4 @@
-"""ChatGPT Browser databases as they are met: two canonical exports and the working one."""
+"""ChatGPT Browser databases of each kind: two canonical exports and the working database."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from typing import Any, NamedTuple
 
 SHAPES = ("canonical-plain", "canonical-json", "working")
 
-# What the tool's own tests use: thin, plain text, times as numbers, positions from 0.
+# The original tool tests with few columns, plain text, numeric times, and positions from 0.
 CANONICAL_PLAIN = """
 create table conversations (id text primary key, title text);
-create table messages (id text, conversation_id text, role text, content text, create_time real, position integer);
+create table messages (id text, conversation_id text, role text, content text,
+  create_time real, position integer);
 """
-# What the browser exports: every column text, content as a JSON list of parts, positions from 1.
+# The browser exports text columns only, content as a JSON list of parts, positions from 1.
 CANONICAL_JSON = """
 create table conversations (id text primary key, create_time text, update_time text, title text);
 create table messages (id text primary key, conversation_id text not null, role text, content text,
   create_time text, update_time text, position integer not null);
 create index idx_canonical_messages_conversation on messages (conversation_id);
 """
-# What the browser works on: a tree, without positions.
+# The browser itself works on a tree without positions.
 WORKING = """
 create table conversations (id text primary key, create_time text, update_time text, title text);
 create table messages (id text primary key, conversation_id text, role text, content text,
@@ -61,7 +62,7 @@ def add(
                 "content": message.content
                 if shape == "canonical-plain"
                 else json.dumps([message.content]),
-                "create_time": _stored(message.at, shape),
+                "create_time": _store_time(message.at, shape),
             }
             if shape == "working":
                 row["parent_id"] = f"{conversation}-{number - 1}"
@@ -71,7 +72,7 @@ def add(
             db.execute(f"insert into messages ({names}) values ({places})", row)
 
 
-def _stored(at: str | None, shape: str) -> float | str | None:
+def _store_time(at: str | None, shape: str) -> float | str | None:
     if at is None:
         return None
     seconds = datetime.fromisoformat(at).timestamp()

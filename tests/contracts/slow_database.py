@@ -19,7 +19,7 @@ MESSAGES = 3_000
 
 @contextmanager
 def slow_searches(place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make the engine itself stop searches. SQLite gets no time; on PostgreSQL a lock blocks them."""
+    """Make the engine stop searches: SQLite gets no time, and a lock blocks PostgreSQL."""
     if place.startswith("postgresql"):
         with psycopg.connect(place) as other, monkeypatch.context() as patch:
             patch.setattr(postgres_store, "LIMITS", replace(LIMITS, search_seconds=0.05))

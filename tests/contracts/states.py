@@ -59,8 +59,10 @@ def settle(library: Library) -> None:
         return
     if _active == BACKGROUND:
         wait_until(lambda: not waits(library))
-    elif waits(library):
-        library.index()
+    else:
+        for _ in range(2):  # a second pass merges the small volumes of the first
+            if waits(library):
+                library.index()
     assert not waits(library)
     assert bool(library.store.spaces()) == (_active != SEALED and library.store.size() > 0)
 

@@ -33,8 +33,8 @@ def thread(
 ) -> str:
     thread_id: str = client.post("/api/threads", json={"topic": topic}).json()["id"]
     for content in contents:
-        posted = post(client, thread_id, author=author, content=content, **more)
-        assert posted.status_code == 201, posted.text
+        answer = post(client, thread_id, author=author, content=content, **more)
+        assert answer.status_code == 201, answer.text
     return thread_id
 
 
@@ -51,7 +51,7 @@ def search(client: Client, q: str, **parameters: Any) -> dict[str, Any]:
 
 
 def plain(snippet: str) -> str:
-    """A snippet as a person reads it."""
+    """The text of a snippet, without marks and escapes."""
     return unescape(re.sub("</?mark>", "", snippet))
 
 
@@ -125,7 +125,7 @@ def test_the_limit_is_clamped_and_the_total_is_true(client: Client) -> None:
 @pytest.mark.every_state
 def test_the_answer_has_the_documented_fields(client: Client) -> None:
     thread_id = thread(client, "My Thread Topic", "nothing here")
-    posted = post(
+    answer = post(
         client,
         thread_id,
         author="cursor-agent-abc123",
@@ -139,12 +139,12 @@ def test_the_answer_has_the_documented_fields(client: Client) -> None:
     (result,) = page["results"]
     assert result.keys() == FIELDS
     assert result == {
-        "message_id": posted["msg_id"],
+        "message_id": answer["msg_id"],
         "thread_id": thread_id,
         "thread_topic": "My Thread Topic",
         "author": "cursor-agent-abc123",
         "seq": 2,
-        "created_at": posted["created_at"],
+        "created_at": answer["created_at"],
         "snippet": "the quick <mark>brown</mark> fox jumps",
         "metadata": {"ui_type": "card"},
     }
@@ -464,12 +464,12 @@ def test_a_human_only_message_is_masked_for_agents(
         {"metadata": {"audience": " Human"}},
     ],
 )
-@pytest.mark.parametrize("saved_by", ["conversation", "message", "interaction", "restored"])
+@pytest.mark.parametrize("route", ["conversation", "message", "interaction", "restore"])
 def test_a_human_only_message_is_masked_on_every_route_whichever_saved_it(
-    client: Client, agent: Client, mark: dict[str, Any], saved_by: str
+    client: Client, agent: Client, mark: dict[str, Any], route: str
 ) -> None:
     message = {"id": "m1", "role": "user", "content": "a secret raise", **mark}
-    id_ = save(client, saved_by, message)
+    id_ = save(client, route, message)
     assert client.get(f"/conversations/{id_}").json()["messages"][0]["content"] == "a secret raise"
     queries = {"q": "secret", "query": "secret"}
     for method, path in (
@@ -489,21 +489,21 @@ def test_a_human_only_message_is_masked_on_every_route_whichever_saved_it(
         assert "raise" not in answer.text, path
 
 
-def save(client: Client, interface: str, message: dict[str, Any]) -> str:
+def save(client: Client, route: str, message: dict[str, Any]) -> str:
     """Save a conversation with one message through one of the routes; its id."""
     title = {"title": "A title"}
-    if interface == "message":
+    if route == "message":
         client.post("/conversations", json={"id": "c1", **title})
         answer = client.post("/conversations/c1/messages", json=message)
-    elif interface == "interaction":
+    elif route == "interaction":
         body = {"session_id": "c1", "messages": [message], **title}
         answer = client.post("/conversations/messages", json=body)
     else:
         answer = client.post("/conversations", json={"id": "c1", "messages": [message], **title})
     assert answer.status_code == 201, answer.text
-    if interface == "restored":
-        deleted = client.delete("/conversations/c1", params={"undo": True}).json()
-        answer = client.post("/conversations/restore", json=deleted["conversation"])
+    if route == "restore":
+        removal = client.delete("/conversations/c1", params={"undo": True}).json()
+        answer = client.post("/conversations/restore", json=removal["conversation"])
         assert answer.status_code == 201, answer.text
     id_: str = client.get("/conversations").json()["conversations"][0]["id"]
     return id_
@@ -644,10 +644,10 @@ def test_a_thread_can_be_read_and_deleted(client: Client) -> None:
 def test_posting_returns_the_number_in_the_thread(client: Client) -> None:
     thread_id, other = thread(client, "T"), thread(client, "Other", "noise")
     for n in range(1, 4):
-        posted = post(client, thread_id, author="a", content=f"message {n}")
-        assert posted.status_code == 201
-        assert posted.json().keys() == {"msg_id", "thread_id", "seq", "created_at"}
-        assert (posted.json()["thread_id"], posted.json()["seq"]) == (thread_id, n)
+        answer = post(client, thread_id, author="a", content=f"message {n}")
+        assert answer.status_code == 201
+        assert answer.json().keys() == {"msg_id", "thread_id", "seq", "created_at"}
+        assert (answer.json()["thread_id"], answer.json()["seq"]) == (thread_id, n)
     assert post(client, other, author="a", content="x").json()["seq"] == 2
 
 

@@ -72,7 +72,7 @@ def test_the_tool_takes_a_query_a_thread_and_a_limit(agent: Caller) -> None:
 @pytest.mark.every_store
 def test_the_answer_has_exactly_the_documented_fields(agent: Caller) -> None:
     thread_id = agent.thread("My Thread Topic", "nothing here")
-    posted = agent.answer(
+    receipt = agent.answer(
         "msg_post",
         thread_id=thread_id,
         author="cursor-agent-abc123",
@@ -85,12 +85,12 @@ def test_the_answer_has_exactly_the_documented_fields(agent: Caller) -> None:
     (result,) = page["results"]
     assert result.keys() == FIELDS
     assert result == {
-        "message_id": posted["msg_id"],
+        "message_id": receipt["msg_id"],
         "thread_id": thread_id,
         "thread_topic": "My Thread Topic",
         "author": "cursor-agent-abc123",
         "seq": 2,
-        "created_at": posted["created_at"],
+        "created_at": receipt["created_at"],
         "snippet": "the quick <mark>brown</mark> fox jumps",
     }
     assert TIME.fullmatch(result["created_at"])
@@ -296,8 +296,8 @@ def test_msg_list_follows_the_same_visibility_rules(agent: Caller, person: Calle
     assert [
         message["content"] for message in agent.answer("msg_list", thread_id=thread_id)["messages"]
     ] == ["public", MASK]
-    masked = agent.answer("msg_list", thread_id=thread_id, after_seq=1)["messages"][0]
-    assert masked["metadata"] == {"content_hidden": True, "content_hidden_reason": "human_only"}
+    hidden = agent.answer("msg_list", thread_id=thread_id, after_seq=1)["messages"][0]
+    assert hidden["metadata"] == {"content_hidden": True, "content_hidden_reason": "human_only"}
     assert (
         person.answer("msg_list", thread_id=thread_id, after_seq=1)["messages"][0]["content"]
         == "quagga"
@@ -310,10 +310,10 @@ def test_msg_post_stores_an_id_once_and_fails_if_others_wrote(agent: Caller) -> 
     message = {"thread_id": thread_id, "author": "a", "content": "two", "id": "mine"}
     first = agent.answer("msg_post", **message)
     assert (first, first["seq"]) == (agent.answer("msg_post", **message), 2)
-    refused = agent.error(
+    error = agent.error(
         "msg_post", thread_id=thread_id, author="b", content="x", expected_last_seq=1
     )
-    assert [message["content"] for message in refused["new_messages"]] == ["two"]
+    assert [message["content"] for message in error["new_messages"]] == ["two"]
     assert (
         agent.answer("msg_post", thread_id=thread_id, author="b", content="x", expected_last_seq=2)[
             "seq"

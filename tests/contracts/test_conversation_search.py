@@ -22,14 +22,14 @@ def definition(tool: Tool) -> dict[str, Any]:
 
 @proves("C0-01", "C0-02", "C0-03")
 def test_the_tool_has_the_name_and_description_of_the_contract(tool: Tool) -> None:
-    listed = definition(tool)
-    assert listed["name"] == "conversation_search"
-    assert listed["description"] == (
-        "Search prior conversation history (canonical ChatGPT export). Hybrid-style: text match on content and titles. "
-        "Optional filters: roles (user/assistant/tool), start_date and end_date (ISO 8601 inclusive). Returns matching "
-        "messages with timestamps and content."
+    tool_definition = definition(tool)
+    assert tool_definition["name"] == "conversation_search"
+    assert tool_definition["description"] == (
+        "Search prior conversation history (canonical ChatGPT export). Hybrid-style: text match on "
+        "content and titles. Optional filters: roles (user/assistant/tool), start_date and "
+        "end_date (ISO 8601 inclusive). Returns matching messages with timestamps and content."
     )
-    assert listed["annotations"]["readOnlyHint"] is True
+    assert tool_definition["annotations"]["readOnlyHint"] is True
 
 
 @proves("C0-04", "C0-09", "C0-15", "C0-17", "C0-44")
@@ -56,12 +56,12 @@ def test_the_schema_has_the_parameters_of_the_contract(tool: Tool) -> None:
 
 @proves("C0-45")
 def test_the_tool_can_have_another_name_next_to_lettas_own(place: str) -> None:
-    renamed = Tool(place, rename={"conversation_search": "history_search"}, prefix="chatgpt_")
-    assert definition(renamed)["name"] == "chatgpt_history_search"
-    answer = renamed.request("tools/call", name="chatgpt_history_search", arguments={})
+    alias = Tool(place, rename={"conversation_search": "history_search"}, prefix="chatgpt_")
+    assert definition(alias)["name"] == "chatgpt_history_search"
+    answer = alias.request("tools/call", name="chatgpt_history_search", arguments={})
     assert answer["result"]["content"][0]["text"].startswith("Database not found:")
     assert (
-        renamed.request("tools/call", name="conversation_search", arguments={})["error"]["code"]
+        alias.request("tools/call", name="conversation_search", arguments={})["error"]["code"]
         == -32602
     )
 
@@ -107,42 +107,45 @@ def test_a_matching_title_returns_the_whole_conversation(history: History, tool:
     assert tool.contents(query="lifetimes rust") == ["as long as needed", "how long?"]
 
 
-@proves("C0-07")
-@pytest.mark.every_state
-@pytest.mark.parametrize(
-    ("content", "query"),
-    [
-        ("Guten Tag, GRÜSSE aus Köln", "grüße aus köln"),
-        ("Καλημέρα ΚΌΣΜΕ", "καλημέρα κόσμε"),
-        ("ПРИВЕТ, мир", "привет, МИР"),
-        ("今日は東京タワーに行きました", "東京タワー"),
-        ("안녕하세요 여러분", "하세요 여러"),
-        ("cafe\u0301 au lait", "CAFÉ AU"),
-        ("deployed 🎉🎉 today", "🎉"),
-        ('he said "stop\\now"', '"STOP\\now"'),
-        ("first line\nsecond line", "line\nsecond"),
-        ("price is 100% off", "100% OFF"),
-        ("call snake_case()", "KE_CA"),
-        ("path C:\\new\\table", "c:\\new\\t"),
-    ],
-)
-def test_a_query_matches_in_any_case_and_alphabet(
-    history: History, tool: Tool, content: str, query: str
-) -> None:
-    history.add("", *user_messages("something else", content))
-    assert tool.contents(query=query) == [content]
+TEXTS = {
+    "grüße aus köln": "Guten Tag, GRÜSSE aus Köln",
+    "καλημέρα κόσμε": "Καλημέρα ΚΌΣΜΕ",
+    "привет, МИР": "ПРИВЕТ, мир",
+    "東京タワー": "今日は東京タワーに行きました",
+    "하세요 여러": "안녕하세요 여러분",
+    "CAFÉ AU": "cafe\u0301 au lait",
+    "🎉": "deployed 🎉🎉 today",
+    '"STOP\\now"': 'he said "stop\\now"',
+    "line\nsecond": "first line\nsecond line",
+    "100% OFF": "price is 100% off",
+    "KE_CA": "call snake_case()",
+    "c:\\new\\t": "path C:\\new\\table",
+}
+"""Queries with the message that each matches."""
 
 
 @proves("C0-07")
 @pytest.mark.every_state
-@pytest.mark.parametrize(
-    "query", ["%", "_", "a%e", "ap_le", "[a]", "*", "' or 1=1 --", "\\", '"', "NEAR("]
-)
-def test_operator_characters_are_literal(history: History, tool: Tool, query: str) -> None:
+def test_a_query_matches_in_any_case_and_alphabet(history: History, tool: Tool) -> None:
+    history.add("", *user_messages("something else", *TEXTS.values()))
+    for query, content in TEXTS.items():
+        assert tool.contents(query=query) == [content], query
+
+
+OPERATORS = ["%", "_", "a%e", "ap_le", "[q]", "*", "' or 1=1 --", "\\", '"', "NEAR("]
+
+
+@proves("C0-07")
+@pytest.mark.every_state
+def test_operator_characters_are_literal(history: History, tool: Tool) -> None:
     history.add("Fruit", *user_messages("an apple"))
-    assert tool.search(query=query) == NO_MATCH
-    history.add("Signs", *user_messages(f"before {query} after"), id="c2")
-    assert tool.contents(query=query) == [f"before {query} after"]
+    for query in OPERATORS:
+        assert tool.search(query=query) == NO_MATCH, query
+    messages = [f"before {query} after" for query in OPERATORS]
+    history.add("Signs", *user_messages(*messages), id="c2")
+    for query in OPERATORS:
+        matches = [message for message in reversed(messages) if query in message]
+        assert tool.contents(query=query) == matches, query
 
 
 @proves("C0-08")
@@ -233,32 +236,27 @@ def test_an_end_date_is_inclusive_and_means_the_end_of_the_day(tool: Tool) -> No
 
 @proves("C0-13")
 @pytest.mark.usefixtures("days")
-@pytest.mark.parametrize(
-    "noon",
-    [
+def test_times_without_an_offset_are_utc(tool: Tool) -> None:
+    for noon in (
         "2024-01-15T14:30:00",
         "2024-01-15T14:30",
         "2024-01-15T14:30:00Z",
         "2024-01-15T09:30:00-05:00",
         "2024-01-15T20:00:00+05:30",
         " 2024-01-15 14:30:00 ",
-    ],
-)
-def test_times_without_an_offset_are_utc(tool: Tool, noon: str) -> None:
-    assert tool.contents(start_date=noon, end_date=noon) == ["noon"]
+    ):
+        assert tool.contents(start_date=noon, end_date=noon) == ["noon"], noon
 
 
 @proves("C0-14", "C0-41")
 @pytest.mark.parametrize("name", ["start_date", "end_date"])
-@pytest.mark.parametrize(
-    "value", ["yesterday", "2024-13-01", "2024-02-30", "15/01/2024", "1" * 5000, "\ud800"]
-)
 def test_an_invalid_date_is_an_error_that_names_the_parameter(
-    history: History, tool: Tool, name: str, value: str
+    history: History, tool: Tool, name: str
 ) -> None:
-    error = tool.error(**{name: value})
-    assert error.startswith(f"Error: Invalid {name}: ")
-    assert len(error) < 300
+    for date in ("yesterday", "2024-13-01", "2024-02-30", "15/01/2024", "1" * 5000, "\ud800"):
+        error = tool.error(**{name: date})
+        assert error.startswith(f"Error: Invalid {name}: ")
+        assert len(error) < 300
 
 
 @proves("C0-15")

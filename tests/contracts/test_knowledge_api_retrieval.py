@@ -247,10 +247,10 @@ def test_an_item_over_the_cap_is_returned_in_pages(library: Library) -> None:
 def test_auto_depends_on_the_token_budget(collection: Library) -> None:
     assert get(collection, "notes", "Coast", mode="auto")["attachments"] is None
     assert len(get(collection, "notes", "Coast", mode="auto", max_tokens=800)["attachments"]) > 1
-    preferred = collection.knowledge.get(
+    answer = collection.knowledge.get(
         "notes", "Coast", retrieval({"mode": "auto"}, {"max_tokens": 800})
     )
-    assert len(preferred["attachments"]) > 1
+    assert len(answer["attachments"]) > 1
 
 
 def cut(library: Library, **options: Any) -> tuple[str, list[dict[str, Any]]]:
@@ -300,8 +300,8 @@ def test_stored_chunks_are_used_if_they_are_preferred(
 ) -> None:
     chunk = chunks_of(collection, item[1])[2]
     options = {"mode": "chunk", "loc": {"chunk_uuid": chunk.id}}
-    for preferred in ({}, {"prefer_prechunked": True, "chunk_size_tokens": 30}):
-        answer = get(collection, *item, **options, **preferred)
+    for preference in ({}, {"prefer_prechunked": True, "chunk_size_tokens": 30}):
+        answer = get(collection, *item, **options, **preference)
         assert answer["content"] == chunk.content
         assert answer["attachments"][0]["chunk_uuid"] == chunk.id
     for anew in ({"chunk_size_tokens": 30}, {"chunk_size_tokens": 30, "prefer_prechunked": False}):
@@ -403,8 +403,8 @@ def test_a_transcript_is_available_in_every_format(collection: Library) -> None:
     assert knowledge.transcript("talk.mp4", "vtt").startswith(
         "WEBVTT\n\n00:00:00.000 --> 00:00:02.000\n"
     )
-    timed = knowledge.transcript("talk.mp4", "json", True)["segments"]
-    assert (len(timed), timed[3]) == (
+    segments = knowledge.transcript("talk.mp4", "json", True)["segments"]
+    assert (len(segments), segments[3]) == (
         150,
         {"start": 6, "end": 8, "text": "we come to lighthouse number 3."},
     )

@@ -35,9 +35,9 @@ PARAMETERS = {
     "knowledge.search": SEARCH | {"sources", "order_by", "filters"},
     "knowledge.get": {"source", "id", "retrieval"},
 }
-"""The contract's tools with everything that they take."""
+"""The tools of the contract with all their parameters."""
 OURS = {"knowledge.search": {"shape"}}
-"""What we take besides; `notes.write` is a tool of ours."""
+"""Parameters that we add. `notes.write` is a tool of our own."""
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def session(place: str) -> Iterator[Caller]:
 
 
 def fill(library: Library, count: int = 1) -> None:
-    """So many notes, media items, characters, prompts and chats, all of which say "quagga"."""
+    """Save this number of items of each source, which all mention a quagga."""
     for n in range(count):
         library.knowledge.create("notes", {"title": f"Note {n}", "content": "The quagga sleeps."})
         library.knowledge.create(
@@ -168,15 +168,31 @@ def test_arguments_override_preferences_and_those_the_defaults(
 @proves("C3-46")
 @pytest.mark.every_state
 def test_a_session_repeats_no_result_until_all_were_returned(
+    caller: Caller, session: Caller, library: Library
+) -> None:
+    fill(library, 3)
+    everything = uris(caller.answer("knowledge_search", query="quagga", limit=100))
+    assert len(everything) == len(set(everything)) == 15
+    for _ in range(2):
+        answers = [session.answer("knowledge_search", query="quagga", limit=4) for _ in range(4)]
+        assert [len(answer["results"]) for answer in answers] == [4, 4, 4, 3]
+        assert [uri for answer in answers for uri in uris(answer)] == everything
+    for _ in range(2):
+        assert uris(caller.answer("knowledge_search", query="quagga", limit=4)) == everything[:4]
+
+
+@proves("C3-46")
+@pytest.mark.every_state
+def test_searches_of_a_single_source_repeat_their_results(
     session: Caller, library: Library
 ) -> None:
     fill(library, 2)
-    pages = [uris(session.answer("knowledge_search", query="quagga", limit=4)) for _ in range(3)]
-    assert [len(page) for page in pages] == [4, 4, 2]
-    assert len(set().union(*pages)) == 10
-    assert uris(session.answer("knowledge_search", query="quagga", limit=4)) == pages[0]
-    once, again = (uris(session.answer("notes_search", query="quagga")) for _ in range(2))
-    assert once == again
+    assert len(uris(session.answer("knowledge_search", query="quagga"))) == 10
+    for source in ("notes", "media", "chats", "characters", "prompts"):
+        once, again = (uris(session.answer(f"{source}_search", query="quagga")) for _ in range(2))
+        assert len(once) == 2
+        assert all(uri.startswith(f"{source}://") for uri in once)
+        assert once == again
 
 
 @proves("C3-47")
@@ -240,28 +256,87 @@ def test_the_last_query_tells_where_to_read(session: Caller, library: Library) -
 # -- deep research -----------------------------------------------------------------
 
 
+class DeepResearch(Caller):
+    """A client that names itself as OpenAI's, with every tool in the catalog."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
+        self.catalog = Catalog()
+        self.dispatcher = Dispatcher(self.catalog)
+        self.request(
+            "initialize",
+            protocolVersion="2025-06-18",
+            clientInfo={"name": "openai-mcp", "version": "1"},
+        )
+
+    def request(self, method: str, **params: Any) -> Any:
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        answer = self.dispatcher.handle(message, self.context())
+        assert isinstance(answer, dict)
+        return json.loads(json.dumps(answer["result"]))
+
+    def call_json(self, tool: str, **arguments: Any) -> Any:
+        """The answer of a tool, which is the same as text and as structured content."""
+        result = self.request("tools/call", name=tool, arguments=arguments)
+        assert result["isError"] is False, result
+        (content,) = result["content"]
+        assert json.loads(content["text"]) == result["structuredContent"]
+        return result["structuredContent"]
+
+
+@pytest.fixture
+def deep_research(place: str) -> Iterator[DeepResearch]:
+    client = DeepResearch(place)
+    yield client
+    client.close()
+
+
+@proves("C3-49")
+def test_a_deep_research_client_sees_search_and_fetch_next_to_the_canonical_tools(
+    deep_research: DeepResearch,
+) -> None:
+    tools = {tool["name"]: tool for tool in deep_research.request("tools/list")["tools"]}
+    assert tools.keys() == {"search", "fetch", "knowledge_search", "knowledge_get"}
+    for name, parameter in (("search", "query"), ("fetch", "id")):
+        schema = tools[name]["inputSchema"]
+        assert {key: rule["type"] for key, rule in schema["properties"].items()} == {
+            parameter: "string"
+        }
+        assert schema["required"] == [parameter]
+        assert tools[name]["annotations"]["readOnlyHint"] is True
+    other = {tool["name"]: tool for tool in Catalog().listing()}
+    assert "fetch" not in other
+    assert "mode" in other["search"]["inputSchema"]["properties"]
+
+
 @proves("C3-49")
 @pytest.mark.every_state
-def test_a_deep_research_client_has_search_and_fetch_next_to_the_canonical_tools(
-    place: str, library: Library
+def test_fetch_returns_the_whole_text_of_what_search_finds(
+    deep_research: DeepResearch, library: Library
 ) -> None:
     fill(library)
-    dispatcher = Dispatcher(Catalog())
-    about = {"protocolVersion": "2025-06-18", "clientInfo": {"name": "openai-mcp", "version": "1"}}
-    dispatcher.handle({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about})
-    names = dispatcher.handle({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
-    assert isinstance(names, dict)
-    names = {tool["name"] for tool in names["result"]["tools"]}
-    assert names == {"search", "fetch", "knowledge_search", "knowledge_get"}
-    caller = Caller(place, "research")
-    results = caller.answer("search", query="quagga")["results"]
-    assert len(results) == 5
-    for result in results:
-        assert result.keys() == {"id", "title", "url"}
-        item = caller.answer("fetch", id=result["id"])
+    results = deep_research.call_json("search", query="quagga")["results"]
+    canonical = deep_research.call_json("knowledge_search", query="quagga")["results"]
+    assert [result.keys() for result in results] == [{"id", "title", "url"}] * 5
+    texts = {
+        "notes": ("Note 0", "The quagga sleeps."),
+        "media": ("Paper 0", "A quagga."),
+        "characters": ("Quentin 0", "A quagga."),
+        "prompts": ("Zoo 0", "Any quagga?"),
+        "chats": ("Chat 0", "a quagga"),
+    }
+    for result, same in zip(results, canonical, strict=True):
+        title, text = texts.pop(same["source"])
+        assert result["title"].startswith(f"{title} (")
+        assert text in result["title"]
+        item = deep_research.call_json("fetch", id=result["id"])
         assert item.keys() == {"id", "title", "text", "url", "metadata"}
-        assert "quagga" in item["text"].lower()
-    caller.close()
+        assert (item["id"], item["title"], item["url"]) == (result["id"], title, result["url"])
+        assert text in item["text"]
+        assert all(isinstance(value, str) for value in item["metadata"].values())
+        item_id = {"source": same["source"], "id": same["id"]}
+        assert deep_research.call_json("knowledge_get", **item_id)["meta"]["title"] == title
+    assert texts == {}
 
 
 @proves("C3-50")
@@ -275,7 +350,7 @@ def test_the_compact_shape_has_five_fields(caller: Caller, library: Library) -> 
     assert [result["id"] for result in compact] == uris(plain)
 
 
-# -- resources, and who asks -------------------------------------------------------
+# -- resources and users ---------------------------------------------------------
 
 
 @proves("C3-51")

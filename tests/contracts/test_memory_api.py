@@ -42,7 +42,8 @@ PARAMETERS = {
 }
 REQUIRED = {"search": ["query"], "get_observations": ["ids"], "read": ["path"]}
 OBSERVATION_BLOCK = re.compile(
-    r"### \d+\. \[[^\]]+\] - \d{4}-\d\d-\d\d\n\*\*ID:\*\* obs-\S+\n\*\*Type:\*\* [a-z]+\n\*\*Score:\*\* \d\.\d\d\n\n"
+    r"### \d+\. \[[^\]]+\] - \d{4}-\d\d-\d\d\n\*\*ID:\*\* obs-\S+\n\*\*Type:\*\* [a-z]+\n"
+    r"\*\*Score:\*\* \d\.\d\d\n\n"
     r"\*\*Title:\*\* .+(?:\n\*\*Facts:\*\*(?:\n- .+)+)?"
 )
 CONVERSATION_BLOCK = re.compile(
@@ -89,7 +90,7 @@ def agent(place: str) -> Iterator[Memory]:
     caller.close()
 
 
-def converse(library: Library, id_: str, namespace: str, at: datetime, *said: str) -> None:
+def converse(library: Library, id_: str, namespace: str, at: datetime, *contents: str) -> None:
     roles = ("user", "assistant")
     library.add_conversation(
         id_,
@@ -103,7 +104,7 @@ def converse(library: Library, id_: str, namespace: str, at: datetime, *said: st
                 "content": text,
                 "created_at": at + timedelta(minutes=n),
             }
-            for n, text in enumerate(said)
+            for n, text in enumerate(contents)
         ],
     )
 
@@ -214,8 +215,8 @@ def test_one_concept_finds_observations(memories: Library, agent: Memory) -> Non
         "### 1. [my-api] - 2025-12-01\n**ID:** obs-abc123\n**Type:** decision\n**Score:** "
     )
     assert (
-        "**Title:** Implement JWT authentication middleware\n**Facts:**\n- Chose JWT over session-based auth"
-        in text
+        "**Title:** Implement JWT authentication middleware\n**Facts:**\n"
+        "- Chose JWT over session-based auth" in text
     )
 
 
@@ -270,10 +271,10 @@ def test_a_listed_observation_is_short(library: Library, agent: Memory) -> None:
     blocks = text.partition("\n\n")[2].split("\n\n---\n\n")
     assert len(blocks) == 9
     for block in blocks:
-        heading, listed = block.split("\n**Facts:**\n")
+        heading, fact_lines = block.split("\n**Facts:**\n")
         title_line = heading.splitlines()[-1].removeprefix("**Title:** ")
         assert re.fullmatch(r"Token \d is a title .* two lines", title_line)
-        lines = [line.removeprefix("- ") for line in listed.splitlines()]
+        lines = [line.removeprefix("- ") for line in fact_lines.splitlines()]
         assert 1 <= len(lines) <= 3
         assert all(line.startswith("Fact") and line.endswith("…") for line in lines)
         assert tokens(title_line + "".join(lines)) <= 60
@@ -351,8 +352,8 @@ def test_the_limit_is_clamped(library: Library, agent: Memory) -> None:
     converse(library, "s", "p", DAY, "question", "answer")
     observe(library, "s", *({"id": f"obs-{n}", "title": f"Token number {n}"} for n in range(60)))
     sizes = [
-        len(agent.ids("token", **given))
-        for given in ({}, {"limit": 3}, {"limit": 0}, {"limit": 99})
+        len(agent.ids("token", **limit))
+        for limit in ({}, {"limit": 3}, {"limit": 0}, {"limit": 99})
     ]
     assert sizes == [10, 3, 1, 50]
 
@@ -571,7 +572,8 @@ def test_details_have_the_documented_layout(memories: Library, agent: Memory) ->
         "**Chose JWT over session-based auth for API scalability**\n\n"
         "After evaluating both options, decided on JWT.\n\n"
         "**Facts:**\n- Chose JWT over session-based auth for statelessness\n"
-        "- Implemented refresh token rotation for security\n- Added rate limiting to prevent brute force\n"
+        "- Implemented refresh token rotation for security\n"
+        "- Added rate limiting to prevent brute force\n"
         "- Used HS256 for simplicity\n\n"
         "**Concepts:** `JWT`, `middleware`, `refresh-token`\n\n"
         "**Files:** `auth.ts`, `middleware/jwt.ts`\n\n"
@@ -603,11 +605,14 @@ def test_details_are_in_the_order_of_the_ids(memories: Library, agent: Memory) -
 def test_a_conversation_is_read_exchange_by_exchange(memories: Library, agent: Memory) -> None:
     text = agent.text("read", path="/my-api/session-abc123.jsonl")
     assert re.match(
-        r"# Conversation: .+\n# Project: .+\n# Date: 2025-12-01\n\n## Exchange 1\n\n\*\*User:\*\*\n",
+        r"# Conversation: .+\n# Project: .+\n# Date: 2025-12-01\n\n"
+        r"## Exchange 1\n\n\*\*User:\*\*\n",
         text,
     )
-    second = "## Exchange 2\n\n**User:**\nWhat about JWT tokens?\n\n**Assistant:**\nBased on previous discussions"
-    assert second in text
+    assert (
+        "## Exchange 2\n\n**User:**\nWhat about JWT tokens?\n\n"
+        "**Assistant:**\nBased on previous discussions"
+    ) in text
     assert text.count("\n\n---\n\n") == 1
 
 
@@ -775,9 +780,12 @@ def test_a_timeline_lists_what_was_observed_around_an_anchor(
     text = agent.text("timeline", anchor="obs-abc123", before=1, after=1)
     assert text == (
         "## Timeline (3 observations)\n\n"
-        "- 2025-11-15 14:30 [auth-service] pattern obs-def456: OAuth2 integration pattern for authentication\n"
-        "→ 2025-12-01 14:30 [my-api] decision obs-abc123: Implement JWT authentication middleware\n"
-        "- 2025-12-01 14:30 [my-api] bugfix obs-fix789: Fix ERR_AUTH_FAILED on expired authentication"
+        "- 2025-11-15 14:30 [auth-service] pattern obs-def456: "
+        "OAuth2 integration pattern for authentication\n"
+        "→ 2025-12-01 14:30 [my-api] decision obs-abc123: "
+        "Implement JWT authentication middleware\n"
+        "- 2025-12-01 14:30 [my-api] bugfix obs-fix789: "
+        "Fix ERR_AUTH_FAILED on expired authentication"
     )
     assert agent.text("timeline", anchor="2025-11-30", after=0).count("obs-") == 1
     assert agent.error_text("timeline", anchor="soon").startswith("Invalid anchor")

@@ -106,22 +106,22 @@ def test_an_interaction_is_saved_in_one_call_and_the_session_continues(client: C
         },
     )
     assert first.status_code == 201
-    saved = first.json()
-    assert (saved["success"], saved["created"], saved["added"]) == (True, True, 2)
+    receipt = first.json()
+    assert (receipt["success"], receipt["created"], receipt["added"]) == (True, True, 2)
     again = client.post(
         "/conversations/messages",
         json={"session_id": "session-1", "messages": [{"role": "user", "content": "And of Peru?"}]},
     )
     assert again.json() == {
         "success": True,
-        "conversation_id": saved["conversation_id"],
+        "conversation_id": receipt["conversation_id"],
         "session_id": "session-1",
         "created": False,
         "message_ids": again.json()["message_ids"],
         "added": 1,
     }
     conversation = client.get("/conversations/by-session/session-1").json()
-    assert conversation == client.get(at(saved["conversation_id"])).json()
+    assert conversation == client.get(at(receipt["conversation_id"])).json()
     assert conversation["session_id"] == "session-1"
     assert conversation["namespace"] == "work"
     assert [
@@ -131,7 +131,7 @@ def test_an_interaction_is_saved_in_one_call_and_the_session_continues(client: C
         ("assistant", "Paris.", "gemini-2.0-flash-001", "idle"),
         ("user", "And of Peru?", None, None),
     ]
-    assert [m["id"] for m in conversation["messages"]] == saved["message_ids"] + again.json()[
+    assert [m["id"] for m in conversation["messages"]] == receipt["message_ids"] + again.json()[
         "message_ids"
     ]
     assert len(list_ids(client)) == 1
@@ -829,30 +829,30 @@ def test_a_deleted_conversation_can_be_restored_unchanged(client: Client) -> Non
         client.post(at("c1", "/messages"), content=json.dumps(branch), headers=JSON).status_code
         == 201
     )
-    exported = client.post(at("c1", "/export")).json()
-    deleted = client.delete(at("c1"), params={"undo": True}).json()
-    assert deleted == {"success": True, "conversation_id": "c1", "conversation": exported}
+    export = client.post(at("c1", "/export")).json()
+    removal = client.delete(at("c1"), params={"undo": True}).json()
+    assert removal == {"success": True, "conversation_id": "c1", "conversation": export}
     error_of(client.get(at("c1")), 404)
-    restored = client.post(
-        "/conversations/restore", content=json.dumps(deleted["conversation"]), headers=JSON
+    answer = client.post(
+        "/conversations/restore", content=json.dumps(removal["conversation"]), headers=JSON
     )
-    assert (restored.status_code, restored.json()) == (
+    assert (answer.status_code, answer.json()) == (
         201,
         {"success": True, "conversation_id": "c1"},
     )
-    assert client.post(at("c1", "/export")).json() == exported
+    assert client.post(at("c1", "/export")).json() == export
     assert search(client, "another way") == ["Another way"]
     assert client.get("/conversations/by-session/s1").json()["id"] == "c1"
-    again = client.post("/conversations/restore", content=json.dumps(exported), headers=JSON)
+    again = client.post("/conversations/restore", content=json.dumps(export), headers=JSON)
     assert again.status_code == 200
 
 
 @proves("C1-23")
 def test_restoring_never_overwrites_newer_data(client: Client) -> None:
     create(client, "c1", "Hello")
-    exported = client.post(at("c1", "/export")).json()
+    export = client.post(at("c1", "/export")).json()
     client.put(at("c1"), params={"title": "Newer"})
-    error_of(client.post("/conversations/restore", json=exported), 409)
+    error_of(client.post("/conversations/restore", json=export), 409)
     assert client.get(at("c1")).json()["title"] == "Newer"
 
 
@@ -898,39 +898,37 @@ def test_a_search_needs_a_query(client: Client, parameters: dict[str, Any]) -> N
     assert error_of(answer, 400) == "Query parameter 'query' must not be empty"
 
 
-@proves("C1-27")
-@pytest.mark.every_state
-@pytest.mark.parametrize(
-    ("content", "query"),
-    [
-        ("Guten Tag, GRÜSSE aus Köln", "grüße aus köln"),
-        ("ПРИВЕТ, мир", "привет, МИР"),
-        ("今日は東京タワーに行きました", "東京タワー"),
-        ("deployed 🎉🎉 today", "🎉"),
-        ('he said "stop\\now"', '"STOP\\now"'),
-        ("price is 100% off", "100% OFF"),
-        ("call snake_case()", "KE_CA"),
-        ("it's state-of-the-art, c++ foo.bar", "IT'S STATE-OF-THE-ART, C++ FOO.BAR"),
-        ("' or 1=1 -- ;drop table", "' or 1=1 --"),
-        ('unclosed (" NEAR(', '(" NEAR('),
-    ],
-)
-def test_a_query_matches_literally_in_any_case_and_alphabet(
-    client: Client, content: str, query: str
-) -> None:
-    create(client, "c1", "something else", content)
-    assert search(client, query) == [content]
-    assert search(client, f"  {query}  ") == [content]
+TEXTS = {
+    "grüße aus köln": "Guten Tag, GRÜSSE aus Köln",
+    "привет, МИР": "ПРИВЕТ, мир",
+    "東京タワー": "今日は東京タワーに行きました",
+    "🎉": "deployed 🎉🎉 today",
+    '"STOP\\now"': 'he said "stop\\now"',
+    "100% OFF": "price is 100% off",
+    "KE_CA": "call snake_case()",
+    "IT'S STATE-OF-THE-ART, C++ FOO.BAR": "it's state-of-the-art, c++ foo.bar",
+    "' or 1=1 --": "' or 1=1 -- ;drop table",
+    '(" NEAR(': 'unclosed (" NEAR(',
+}
+"""Queries with the message that each matches."""
 
 
 @proves("C1-27")
 @pytest.mark.every_state
-@pytest.mark.parametrize(
-    "query", ["%", "_", "a%e", "ap_le", "[a]", "*", "' or 1=1 --", "\\", '"', "NEAR(", "x\0y"]
-)
-def test_operator_characters_match_only_themselves(client: Client, query: str) -> None:
+def test_a_query_matches_literally_in_any_case_and_alphabet(client: Client) -> None:
+    create(client, "c1", "something else", *TEXTS.values())
+    for query, content in TEXTS.items():
+        assert search(client, query) == [content], query
+        assert search(client, f"  {query}  ") == [content], query
+
+
+@proves("C1-27")
+@pytest.mark.every_state
+def test_operator_characters_match_only_themselves(client: Client) -> None:
     create(client, "c1", "an apple")
-    assert search(client, query) == []
+    operators = ["%", "_", "a%e", "ap_le", "[a]", "*", "' or 1=1 --", "\\", '"', "NEAR(", "x\0y"]
+    for query in operators:
+        assert search(client, query) == [], query
 
 
 @proves("C1-28")
@@ -1010,13 +1008,11 @@ def greetings(client: Client) -> str:
 def test_json_has_the_whole_conversation(
     client: Client, greetings: str, parameters: dict[str, str]
 ) -> None:
-    exported = client.post(at("c1", "/export"), params=parameters).json()
+    export = client.post(at("c1", "/export"), params=parameters).json()
     detail = client.get(at("c1")).json()
-    assert {key: exported[key] for key in CONVERSATION} == {
-        key: detail[key] for key in CONVERSATION
-    }
-    assert [{key: m[key] for key in MESSAGE} for m in exported["messages"]] == detail["messages"]
-    assert [m["parent_id"] for m in exported["messages"]] == [None, "m1"]
+    assert {key: export[key] for key in CONVERSATION} == {key: detail[key] for key in CONVERSATION}
+    assert [{key: m[key] for key in MESSAGE} for m in export["messages"]] == detail["messages"]
+    assert [m["parent_id"] for m in export["messages"]] == [None, "m1"]
 
 
 @proves("C1-31")
