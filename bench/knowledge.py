@@ -175,10 +175,10 @@ def search(items: int, keep: Path | None) -> None:
         shown = " | ".join(f"{median:.1f}, {tail:.1f}" for median, tail in figures)
         print(f"| {kind} | {shown} | {figures[-1][0] / figures[0][0]:.1f} |", flush=True)
     anchor = find("error", sources=["notes"], limit=1)["results"][0]
-    from recollect.knowledge.retrieval import retrieval
+    from recollect.knowledge.retrieval import parse_retrieval
 
     for mode in ("snippet", "chunk", "chunk_with_siblings", "full"):
-        wanted = retrieval({"mode": mode, "loc": anchor["loc"], "max_tokens": 2_000}, {})
+        wanted = parse_retrieval({"mode": mode, "loc": anchor["loc"], "max_tokens": 2_000}, {})
         times = sorted(
             cpu(lambda w=wanted: library.knowledge.get("notes", anchor["id"], w)) for _ in range(50)
         )

@@ -78,7 +78,7 @@ from bench.speed import (
     typed,
 )
 from recollect.errors import SearchTimeout
-from recollect.language.query import content_words, read
+from recollect.language.query import content_words, parse_query
 from recollect.language.text import tokens
 from recollect.model.documents import Document
 from recollect.store.postgres.migrations import FUNCTIONS, MIGRATIONS
@@ -414,7 +414,7 @@ def plain(
 
 def _telling(asked: Asked) -> list[str]:
     """The words that say what is asked about, as Recollect sees it."""
-    node = read(typed(asked)).node
+    node = parse_query(typed(asked)).node
     assert node is not None
     return [token for word in content_words(node) for token in tokens(word.text)]
 

@@ -270,7 +270,7 @@ class _Background:
     def _run(self) -> None:
         from recollect.index import refresh
         from recollect.memory import backlog as observing
-        from recollect.models import configured as models
+        from recollect.models import embeddings as models
 
         stopped = self._closing.is_set
         pause, observed, unobserved, locked_out = 0.0, float("-inf"), False, False
@@ -285,9 +285,11 @@ class _Background:
                     self._observe()
                     observed = time.monotonic()
                 locked_out = False
-                if refresh.waiting(self._store, models.configured()):
+                if refresh.has_work(self._store, models.embedding_setting()):
                     # If another process holds the lock, it may have looked for work before this came.
-                    locked_out = not refresh.refresh(self._store, models.configured(), stop=stopped)
+                    locked_out = not refresh.refresh(
+                        self._store, models.embedding_setting(), stop=stopped
+                    )
                 unobserved = self._observing and observing.waiting(self._store)
                 pause = _RETRY if locked_out else _PAUSE
             except RecollectError as error:
@@ -758,10 +760,10 @@ class Library:
         """A part of one way through a conversation with branches: of the canonical way, or of one that
         goes `through` a message. It begins at `start`, or so that the message `around` is in its middle.
         Raises NotFound."""
-        from recollect.knowledge.branches import way
+        from recollect.knowledge.branches import path_through
 
         document = self.store.head(conversation_id)
-        steps = way(self.store.bones(conversation_id), through or around)
+        steps = path_through(self.store.bones(conversation_id), through or around)
         limit = max(1, min(limit, LIMITS.page_size))
         if start is None and around is not None:
             wanted = identifier(around)
@@ -781,9 +783,9 @@ class Library:
 
     def activity(self) -> dict[str, Any]:
         """How many messages there were over time, by origin, model, tool and namespace."""
-        from recollect.knowledge.activity import described
+        from recollect.knowledge.activity import activity_report
 
-        return described(self.store.activity())
+        return activity_report(self.store.activity())
 
     def version(self) -> object:
         """A value that differs whenever anything was written since it was last asked for, by any process."""
@@ -927,14 +929,14 @@ class Library:
         """
         from recollect.index.refresh import refresh
         from recollect.memory.backlog import catch_up
-        from recollect.models.configured import configured
+        from recollect.models.embeddings import embedding_setting
 
         if not wait:
             on_wait = None
         elif on_wait is None:
             on_wait = _do_nothing
         catch_up(self.store, progress, on_wait=on_wait)
-        return refresh(self.store, configured(), progress, on_wait=on_wait)
+        return refresh(self.store, embedding_setting(), progress, on_wait=on_wait)
 
     def wake_indexer(self) -> None:
         """Wake the background indexer, if there is one. Whatever changes documents calls this."""
@@ -954,19 +956,19 @@ class Library:
 
     def verify(self) -> Findings:
         """Compare everything derived with the messages, without changing anything."""
-        from recollect.index.refresh import never_embedded
+        from recollect.index.refresh import missing_vectors
 
         findings = self.store.verify()
         if not findings.damaged:
-            findings.never_embedded = sum(len(keys) for _, keys in never_embedded(self.store))
+            findings.never_embedded = sum(len(keys) for _, keys in missing_vectors(self.store))
         return findings
 
     def repair(self, progress: Progress | None = None) -> None:
         """Rebuild the text index, and queue every message for embedding that was lost from the queue."""
-        from recollect.index.refresh import never_embedded
+        from recollect.index.refresh import missing_vectors
 
         self.store.repair(progress)
-        for space, keys in never_embedded(self.store):
+        for space, keys in missing_vectors(self.store):
             self.store.queue(space, keys)
         self.wake_indexer()
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.language.chunking import Chunk, chunk_ids, chunks, sentences, tokens
+from recollect.language.chunking import Chunk, chunk_ids, chunks, count_tokens, sentences
 
 TEXTS = st.text(st.characters() | st.sampled_from(" .!?\n。#"), max_size=600)
 
@@ -17,7 +17,7 @@ TEXTS = st.text(st.characters() | st.sampled_from(" .!?\n。#"), max_size=600)
 def test_chunks_put_together_are_the_text(text: str, size: int, per_token: float) -> None:
     found = chunks(text, size, per_token=per_token)
     assert "".join(text[start:end] for start, end in found) == text
-    assert all(tokens(end - start, per_token) <= size for start, end in found)
+    assert all(count_tokens(end - start, per_token) <= size for start, end in found)
 
 
 @given(TEXTS, st.integers(1, 60), st.integers(0, 80))
@@ -25,7 +25,7 @@ def test_chunks_that_overlap_share_no_more_than_told_and_leave_nothing_out(
     text: str, size: int, overlap: int
 ) -> None:
     found = chunks(text, size, overlap)
-    assert all(tokens(end - start) <= size for start, end in found)
+    assert all(count_tokens(end - start) <= size for start, end in found)
     if found:
         assert (found[0].start, found[-1].end) == (0, len(text))
     for before, after in pairwise(found):

@@ -81,7 +81,7 @@ def test_the_command_line_knows_what_the_library_knows() -> None:
     assert tuple(KINDS) == common.KINDS
     assert {KINDS[name]: known for name, known in writing.FORMATS.items()} == editing.FORMATS
     assert knowledge.MODES == retrieval.MODES
-    assert knowledge.TRANSCRIPTS == transcript.KINDS
+    assert knowledge.TRANSCRIPTS == transcript.FORMATS
 
 
 # -- finding and reading -------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 
 import recollect
 from recollect.cli import main
-from recollect.models import configured as models
+from recollect.models import embeddings as models
 from recollect.search.rank import WEIGHTS
 from recollect.store.postgres import PostgresStore
 from recollect.store.sqlite import SqliteStore
@@ -431,7 +431,7 @@ def test_fetching_says_where_the_model_is_and_how_to_use_it(
         fetching, "fetch", fetched
     )  # the real one downloads 160 MB; tests/test_onnx_model.py does
     shown = run("model", "fetch", "gte-small")
-    assert models.folder_of("gte-small").is_relative_to(tmp_path)
-    assert str(models.folder_of("gte-small")) in shown
+    assert models.model_folder("gte-small").is_relative_to(tmp_path)
+    assert str(models.model_folder("gte-small")) in shown
     assert "RECOLLECT_EMBEDDINGS=gte-small" in shown
     assert json.loads(run("model", "--json"))["fetched"] == ["gte-small"]

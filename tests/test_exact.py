@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.errors import InvalidInput
-from recollect.language.query import MalformedQuery, Word, expression, parse
+from recollect.language.query import MalformedQuery, Word, parse, parse_fts5
 from recollect.search.snippet import excerpt
 from recollect.settings import LIMITS
 from recollect.store.sql.matching import matches
@@ -25,14 +25,14 @@ queries = st.recursive(
 
 
 def test_column_filters_and_plus_are_fts5_s() -> None:
-    assert expression("content:alpha") == expression("{content} : alpha") == parse("alpha")
-    assert expression("content: (alpha OR beta)") == parse("(alpha OR beta)")
-    assert expression("alpha + beta") == expression('"alpha" + "beta"') == parse('"alpha beta"')
-    assert expression('alpha + beta + "gamma delta"') == parse('"alpha beta gamma delta"')
-    assert expression('"content:alpha"') == parse('"content:alpha"')
+    assert parse_fts5("content:alpha") == parse_fts5("{content} : alpha") == parse("alpha")
+    assert parse_fts5("content: (alpha OR beta)") == parse("(alpha OR beta)")
+    assert parse_fts5("alpha + beta") == parse_fts5('"alpha" + "beta"') == parse('"alpha beta"')
+    assert parse_fts5('alpha + beta + "gamma delta"') == parse('"alpha beta gamma delta"')
+    assert parse_fts5('"content:alpha"') == parse('"content:alpha"')
     for other in ("author:x", "{author} : x", "- thread_id : x", "a AND message_id:b"):
         with pytest.raises(MalformedQuery):
-            expression(other)
+            parse_fts5(other)
 
 
 @pytest.mark.parametrize(
@@ -128,4 +128,4 @@ def test_a_huge_message_of_one_word_is_soon_shown() -> None:
 
 def test_a_long_query_is_refused_before_it_is_read() -> None:
     with pytest.raises(InvalidInput):
-        expression("a + " * 20_000)
+        parse_fts5("a + " * 20_000)

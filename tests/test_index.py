@@ -21,7 +21,7 @@ from recollect import library as library_module
 from recollect.capture.agents import Said, Session
 from recollect.importers.registry import find
 from recollect.index import refresh as refreshing
-from recollect.index.refresh import refresh, waiting
+from recollect.index.refresh import has_work, refresh
 from recollect.knowledge.api import Knowledge
 from recollect.library import Library
 from recollect.memory import backlog as observing
@@ -30,7 +30,7 @@ from recollect.model.documents import Passage
 from recollect.model.kinds import OBSERVATION
 from recollect.model.receipts import Problem
 from recollect.model.search import Page
-from recollect.models import configured as models
+from recollect.models import embeddings as models
 from recollect.models.static import StaticModel
 from recollect.store.sqlite import sealed
 from recollect.store.sqlite import store as sqlite_store
@@ -69,7 +69,7 @@ def fill(library: recollect.Library, count: int = 40, start: int = 0) -> None:
 
 def embedded(library: recollect.Library) -> int:
     """How many messages have a vector in the space that is searched."""
-    space = models.current(library.store.spaces())
+    space = models.space_to_search(library.store.spaces())
     if space is None:
         return 0
     keys = [library.store.key(d.id, p.id) for d in library.every() for p in d.passages]
@@ -609,13 +609,13 @@ def test_a_model_that_fails_in_the_background_hurts_no_search(
 
 def test_nothing_waits_once_everything_is_embedded(library: recollect.Library) -> None:
     fill(library)
-    assert waiting(library.store, models.STATIC)
+    assert has_work(library.store, models.STATIC)
     library.index()
-    assert not waiting(library.store, models.STATIC)
+    assert not has_work(library.store, models.STATIC)
     fill(library, 5, start=100)
-    assert waiting(library.store, models.STATIC)
+    assert has_work(library.store, models.STATIC)
     library.delete("c100")
-    assert not waiting(library.store, models.STATIC)
+    assert not has_work(library.store, models.STATIC)
 
 
 HOLDER = """
@@ -848,7 +848,7 @@ def test_whatever_changes_documents_wakes_the_background_indexer(
         getattr(all_, name)()
         assert wakes, f"{name} does not wake the indexer"
         done(library)
-        assert not waiting(library.store, models.STATIC), name
+        assert not has_work(library.store, models.STATIC), name
         assert not observing.waiting(library.store), name
     assert library.verify().healthy
 

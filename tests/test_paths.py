@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.errors import NotFound
-from recollect.knowledge.branches import way
+from recollect.knowledge.branches import path_through
 from recollect.model.documents import Bone, Document, Passage, arrange
 
 
@@ -33,7 +33,7 @@ def test_a_way_goes_down_from_a_root_through_the_message_to_a_leaf(
 ) -> None:
     ids = {bone.id for bone in bones}
     through = data.draw(st.sampled_from(sorted(ids)))
-    steps = way(bones, through)
+    steps = path_through(bones, through)
     path = [step.bone.id for step in steps]
     assert through in path
     assert len(set(path)) == len(path)
@@ -47,7 +47,7 @@ def test_a_way_goes_down_from_a_root_through_the_message_to_a_leaf(
 @given(trees())
 def test_without_a_message_the_way_is_the_canonical_one_to_its_end(bones: list[Bone]) -> None:
     canonical = [bone for bone in bones if bone.canonical]
-    steps = [step.bone for step in way(bones)]
+    steps = [step.bone for step in path_through(bones)]
     assert steps[: len(canonical)] == canonical
     assert all(
         bone.parent == before.id
@@ -58,12 +58,12 @@ def test_without_a_message_the_way_is_the_canonical_one_to_its_end(bones: list[B
 @given(trees())
 def test_every_message_can_be_reached_by_switching_at_forks(bones: list[Bone]) -> None:
     reached: set[str] = set()
-    ahead = way(bones)
+    ahead = path_through(bones)
     while ahead:
         step = ahead.pop()
         for sibling in step.siblings:
             if sibling not in reached:
-                ahead += way(bones, sibling)
+                ahead += path_through(bones, sibling)
         reached |= {step.bone.id, *step.siblings}
     assert reached == {bone.id for bone in bones}
 
@@ -73,7 +73,7 @@ def test_siblings_are_those_with_the_same_parent_and_the_index_is_one_s_own(
     bones: list[Bone],
 ) -> None:
     by_id = {bone.id: bone for bone in bones}
-    for step in way(bones):
+    for step in path_through(bones):
         assert step.siblings[step.index] == step.bone.id
         parents = {by_id[s].parent if by_id[s].parent in by_id else None for s in step.siblings}
         assert len(parents) == 1
@@ -81,7 +81,7 @@ def test_siblings_are_those_with_the_same_parent_and_the_index_is_one_s_own(
 
 def test_a_message_that_is_not_there_is_told() -> None:
     with pytest.raises(NotFound, match="ghost"):
-        way([Bone(1, "a", None, 0, True)], "ghost")
+        path_through([Bone(1, "a", None, 0, True)], "ghost")
 
 
 # -- views of a library --------------------------------------------------------------

@@ -23,9 +23,9 @@ from recollect.language.query import (
     Word,
     any_of,
     content_words,
-    literal,
+    literal_words,
     parse,
-    read,
+    parse_query,
     unparse,
     words,
 )
@@ -125,8 +125,8 @@ def test_a_query_over_a_cap_is_refused() -> None:
 
 
 def test_literal_takes_every_word_as_it_is() -> None:
-    assert literal('NOT (a "b c') == And((w("NOT"), w("a"), w("b"), w("c")))
-    assert literal("( -> )") is None
+    assert literal_words('NOT (a "b c') == And((w("NOT"), w("a"), w("b"), w("c")))
+    assert literal_words("( -> )") is None
 
 
 def test_what_is_not_wanted_is_not_shown() -> None:
@@ -152,11 +152,11 @@ def test_anything_typed_is_a_tree_or_an_error_that_says_why(text: str) -> None:
 
 
 def fields(text: str) -> Fields:
-    return read(text).fields
+    return parse_query(text).fields
 
 
 def test_a_query_is_what_was_typed_and_how_it_was_understood() -> None:
-    assert read("event loop") == Query(
+    assert parse_query("event loop") == Query(
         "event loop",
         And((w("event"), w("loop"))),
         Fields(),
@@ -164,10 +164,10 @@ def test_a_query_is_what_was_typed_and_how_it_was_understood() -> None:
         literal=False,
         rest="event loop",
     )
-    assert read("role:user") == Query(
+    assert parse_query("role:user") == Query(
         "role:user", None, Fields(roles=("user",)), plain=False, literal=False, rest=""
     )
-    assert read(" \t") == Query(" \t", None, Fields(), plain=False, literal=False, rest="")
+    assert parse_query(" \t") == Query(" \t", None, Fields(), plain=False, literal=False, rest="")
 
 
 @pytest.mark.parametrize(
@@ -204,11 +204,11 @@ def test_a_query_is_what_was_typed_and_how_it_was_understood() -> None:
     ],
 )
 def test_a_known_name_with_a_value_is_a_field(text: str, expected: Fields) -> None:
-    assert read(text).node is None
+    assert parse_query(text).node is None
     assert fields(text) == expected
     assert fields(f"{text} word") == fields(f"word {text}") == expected
-    assert read(f"word {text}").node == w("word")
-    assert read(f"one {text} two").rest == "one two"
+    assert parse_query(f"word {text}").node == w("word")
+    assert parse_query(f"one {text} two").rest == "one two"
 
 
 @pytest.mark.parametrize(
@@ -241,15 +241,15 @@ def test_a_known_name_with_a_value_is_a_field(text: str, expected: Fields) -> No
     ],
 )
 def test_what_cannot_be_a_field_is_text(text: str) -> None:
-    query = read(text)
+    query = parse_query(text)
     assert query.fields == Fields()
     assert query.node == parse(text)
     assert query.plain and not query.literal
 
 
 def test_a_field_in_quotation_marks_is_text() -> None:
-    assert read('"role:user"').node == w("role:user")
-    assert read('"before:banana" x').fields == Fields()
+    assert parse_query('"role:user"').node == w("role:user")
+    assert parse_query('"before:banana" x').fields == Fields()
     assert fields('from:""') == fields('from:"x"*') == Fields()
 
 
@@ -261,7 +261,7 @@ def test_a_date_that_is_none_is_an_error_that_names_it(value: str) -> None:
         with pytest.raises(
             InvalidInput, match=re.escape(f"`{name}:{value.strip(chr(34))}` names no date")
         ) as raised:
-            read(f"word {name}:{value}")
+            parse_query(f"word {name}:{value}")
         assert not isinstance(raised.value, MalformedQuery)
         assert f"{name}:2026-05-01" in str(raised.value)
 
@@ -278,7 +278,7 @@ def test_a_date_that_is_none_is_an_error_that_names_it(value: str) -> None:
 )
 def test_a_field_where_it_cannot_hold_is_an_error(text: str) -> None:
     with pytest.raises(InvalidInput):
-        read(text)
+        parse_query(text)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_a_field_where_it_cannot_hold_is_an_error(text: str) -> None:
 def test_a_field_holds_for_the_whole_query_wherever_it_stands(
     text: str, node: Node, rest: str
 ) -> None:
-    query = read(text)
+    query = parse_query(text)
     assert (query.node, query.fields, query.rest, query.literal) == (
         node,
         Fields(roles=("user",)),
@@ -323,7 +323,7 @@ def test_a_field_holds_for_the_whole_query_wherever_it_stands(
     ],
 )
 def test_a_minus_takes_away(text: str, node: Node) -> None:
-    query = read(text)
+    query = parse_query(text)
     assert (query.node, query.plain, query.literal, query.rest) == (node, False, False, text)
 
 
@@ -352,8 +352,8 @@ def test_a_minus_takes_away(text: str, node: Node) -> None:
     ],
 )
 def test_a_minus_that_people_type_for_other_reasons_is_text(text: str) -> None:
-    assert read(text).node == parse(text)
-    assert read(text).plain
+    assert parse_query(text).node == parse(text)
+    assert parse_query(text).plain
 
 
 @pytest.mark.parametrize(
@@ -371,7 +371,7 @@ def test_a_minus_that_people_type_for_other_reasons_is_text(text: str) -> None:
 def test_what_does_not_fit_together_is_taken_literally_and_fields_hold(
     text: str, node: Node, found: Fields
 ) -> None:
-    query = read(text)
+    query = parse_query(text)
     assert (query.node, query.fields, query.plain, query.literal) == (node, found, True, True)
 
 
@@ -379,7 +379,7 @@ def test_what_does_not_fit_together_is_taken_literally_and_fields_hold(
     "text", ["a AND b", '"a"', "a*", "(a)", "a OR b", "a NEAR b", "NEAR(a b)", "a -bcd", '"a" b']
 )
 def test_operators_and_quotation_marks_are_promises(text: str) -> None:
-    assert not read(text).plain
+    assert not parse_query(text).plain
 
 
 def test_the_caps_hold_for_everything_typed() -> None:
@@ -392,7 +392,7 @@ def test_the_caps_hold_for_everything_typed() -> None:
         f"NEAR({'a ' * 70})",
     ):
         with pytest.raises(InvalidInput, match=r"bytes|more than 64 words"):
-            read(text)
+            parse_query(text)
 
 
 @pytest.mark.parametrize(
@@ -460,7 +460,7 @@ TYPED = st.lists(
 def test_anything_typed_is_read_or_an_error_that_says_why(parts: list[str], between: str) -> None:
     text = between.join(parts)
     try:
-        query = read(text)
+        query = parse_query(text)
     except InvalidInput as error:
         assert str(error).endswith(".") and not isinstance(error, MalformedQuery)
     else:
@@ -476,7 +476,7 @@ def test_a_tree_printed_back_is_read_as_the_same_tree(parts: list[str]) -> None:
     except InvalidInput:
         return
     assert parse(unparse(tree)) == tree
-    assert read(unparse(tree)).node == tree
+    assert parse_query(unparse(tree)).node == tree
 
 
 PLAIN = st.lists(st.text("abcxyzäñøé059", min_size=1, max_size=8), min_size=1, max_size=20)
@@ -486,7 +486,7 @@ PLAIN = st.lists(st.text("abcxyzäñøé059", min_size=1, max_size=8), min_size=
 def test_words_without_anything_special_are_plain_and_as_typed(
     given_words: list[str], space: str
 ) -> None:
-    query = read(space.join(given_words))
+    query = parse_query(space.join(given_words))
     assert query.node is not None
     assert (query.plain, query.literal, query.fields) == (True, False, Fields())
     assert [word.text for word in words(query.node)] == given_words

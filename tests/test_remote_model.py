@@ -249,7 +249,7 @@ def test_a_server_that_wants_too_much_patience_gets_none(server: StandIn) -> Non
 
 def test_a_question_does_not_wait_for_long(server: StandIn) -> None:
     waits: list[float] = []
-    for _ in range(remote.WAITED_FOR.tries):
+    for _ in range(remote.INTERACTIVE.tries):
         server.say(503)
     refused(RemoteModel(server.address, "m", wait=waits.append), query=True)
     assert waits == [0.5]
@@ -264,7 +264,7 @@ def test_a_server_that_is_not_there_is_named_with_its_setting() -> None:
     waits: list[float] = []
     said = refused(RemoteModel(f"http://127.0.0.1:{port}/v1", "m", wait=waits.append))
     assert f"127.0.0.1:{port}" in said and "RECOLLECT_EMBEDDINGS" in said
-    assert len(waits) == remote.PATIENT.tries - 1
+    assert len(waits) == remote.BACKGROUND.tries - 1
 
 
 def test_a_server_that_says_nothing_is_not_waited_for_without_end() -> None:
@@ -411,7 +411,7 @@ def test_the_key_is_never_shown(server: StandIn, caplog: pytest.LogCaptureFixtur
     model = RemoteModel(server.address, "m", KEY, wait=lambda seconds: None)
     echo = f"your key {KEY} is bad"
     for status in (302, 400, 401, 404, 429, 500):
-        for _ in range(remote.PATIENT.tries):
+        for _ in range(remote.BACKGROUND.tries):
             server.say(status, {"error": {"message": echo}}, Location=f"/{KEY}")
         with pytest.raises(RecollectError) as caught:
             model.embed(["q"])

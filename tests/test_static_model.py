@@ -18,7 +18,7 @@ from recollect.models.static import (
     Pieces,
     StaticModel,
     Table,
-    shipped,
+    default_table,
 )
 
 MODEL = StaticModel()
@@ -67,7 +67,7 @@ def test_a_word_in_every_text_of_the_library_says_little() -> None:
     assert likeness(*apart, counted) < likeness(*apart) - 0.1
     counts = Counts.of(["the cat", "the dog", "the end"])
     weights = counts.weights()
-    the, cat, unseen = (shipped()[0].pieces[piece] for piece in ("the", "cat", "zebra"))
+    the, cat, unseen = (default_table()[0].pieces[piece] for piece in ("the", "cat", "zebra"))
     assert weights[the] < weights[cat] < weights[unseen]
 
 
@@ -135,7 +135,7 @@ def test_a_text_of_a_megabyte_has_a_vector() -> None:
 
 
 def pieces(text: str) -> list[str]:
-    table, cut = shipped()
+    table, cut = default_table()
     names = list(table.pieces)
     return [names[number] for number in cut.of(text)]
 
@@ -187,7 +187,7 @@ def test_counts_survive_being_stored() -> None:
 
 def test_a_piece_is_counted_once_a_text() -> None:
     counts = Counts.of(iter(["the the the", "the cat", ""]))
-    table, _ = shipped()
+    table, _ = default_table()
     assert (counts.documents, counts.pieces[table.pieces["the"]], counts.pieces.sum()) == (3, 2, 3)
 
 
@@ -196,7 +196,7 @@ def test_the_version_tells_which_vectors_can_be_compared() -> None:
         StaticModel(counts).version for counts in (None, Counts.of(TALK), Counts.of(TALK[:2]))
     ]
     assert len(set(versions)) == 3
-    assert all(version.split("-")[0] == shipped()[0].version for version in versions)
+    assert all(version.split("-")[0] == default_table()[0].version for version in versions)
 
 
 def test_counts_of_another_table_are_refused() -> None:

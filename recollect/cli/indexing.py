@@ -22,7 +22,7 @@ from rich.table import Table
 from recollect.cli.common import Commands, add_command, console, existing, print_json, safe
 from recollect.errors import InvalidInput, RecollectError
 from recollect.library import Library, open_existing
-from recollect.models import configured as models
+from recollect.models import embeddings as models
 from recollect.store.base import Space, Store
 
 _INDEX_EXAMPLES = """\
@@ -44,7 +44,7 @@ def register(commands: Commands) -> None:
         commands, "model", "show or fetch the model that makes the vectors", model, _MODEL_EXAMPLES
     )
     command.add_argument("action", nargs="?", choices=("fetch",), help="download a model")
-    command.add_argument("name", nargs="?", metavar="NAME", help=", ".join(models.FETCHED))
+    command.add_argument("name", nargs="?", metavar="NAME", help=", ".join(models.DOWNLOADABLE))
 
 
 # -- indexing ----------------------------------------------------------------
@@ -127,7 +127,11 @@ def _told(done: dict[str, Any]) -> str:
         parts.append(f"embedded {done['embedded']:,} passages with {_named(space)}")
     if parts:
         return f"Indexed: {', '.join(parts)}."
-    off = " Vectors are off (RECOLLECT_EMBEDDINGS)." if models.configured() == models.OFF else ""
+    off = (
+        " Vectors are off (RECOLLECT_EMBEDDINGS)."
+        if models.embedding_setting() == models.OFF
+        else ""
+    )
     return f"Everything is indexed; nothing was waiting.{off}"
 
 
@@ -136,7 +140,7 @@ def _told(done: dict[str, Any]) -> str:
 
 def vectors(library: Library) -> list[dict[str, Any]]:
     """The spaces of the library: which model made each, and the share of the messages that it has."""
-    used = models.current(spaces := library.store.spaces())
+    used = models.space_to_search(spaces := library.store.spaces())
     return [
         {
             "name": space.name,
@@ -177,8 +181,8 @@ def _show(given: argparse.Namespace) -> int:
     if library is not None:
         with library:
             spaces = vectors(library)
-    fetched = [name for name in models.FETCHED if models.folder_of(name).is_dir()]
-    setting = models.configured()
+    fetched = [name for name in models.DOWNLOADABLE if models.model_folder(name).is_dir()]
+    setting = models.embedding_setting()
     if given.json:
         print_json({"setting": setting, "fetched": fetched, "vectors": spaces})
         return 0
@@ -222,7 +226,9 @@ def _fetch(given: argparse.Namespace) -> int:
         def report(what: str, done: int, total: int) -> None:
             bar.update(task, description=what, completed=done, total=total)
 
-        folder: Path = fetching.fetch(given.name, models.folder_of(given.name).parent, report)
+        folder: Path = fetching.download_model(
+            given.name, models.model_folder(given.name).parent, report
+        )
     if given.json:
         print_json({"name": given.name, "folder": str(folder)})
         return 0
@@ -230,7 +236,7 @@ def _fetch(given: argparse.Namespace) -> int:
     out.print(f"{given.name} is in {safe(str(folder))}", soft_wrap=True)
     use = (
         ""
-        if models.configured() == given.name
+        if models.embedding_setting() == given.name
         else f"Set [bold]RECOLLECT_EMBEDDINGS={given.name}[/] to use it. "
     )
     out.print(

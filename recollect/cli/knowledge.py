@@ -26,7 +26,7 @@ from recollect.cli.common import (
     safe,
 )
 from recollect.errors import InvalidInput
-from recollect.knowledge.preferences import chosen
+from recollect.knowledge.preferences import preference
 from recollect.language.text import printable
 
 _EXAMPLES = """\
@@ -215,7 +215,7 @@ def search(given: argparse.Namespace) -> int:
             sources=given.kinds,
             limit=given.limit,
             offset=given.offset,
-            snippet_length=chosen("snippet_length", given.snippet, {}),
+            snippet_length=preference("snippet_length", given.snippet, {}),
             order_by="recent" if given.recent else "relevance",
             filters={
                 source: {n: v for n, v in said.items() if v} for source, said in filters.items()
@@ -277,7 +277,7 @@ def _clock(seconds: float) -> str:
 
 
 def list_(given: argparse.Namespace) -> int:
-    from recollect.knowledge.results import listed
+    from recollect.knowledge.results import list_entry
 
     if given.type and given.kind != "media":
         raise InvalidInput("--type is for media alone.")
@@ -290,7 +290,7 @@ def list_(given: argparse.Namespace) -> int:
             limit=given.limit,
             offset=given.offset,
         )
-    shown = [listed(about) for about in found]
+    shown = [list_entry(about) for about in found]
     if given.json:
         print_json({"items": shown, "total": total, "limit": given.limit, "offset": given.offset})
         return 0
@@ -332,12 +332,12 @@ def types(given: argparse.Namespace) -> int:
 
 
 def read(given: argparse.Namespace) -> int:
-    from recollect.knowledge.retrieval import retrieval
+    from recollect.knowledge.retrieval import parse_retrieval
 
     loc = {"chunk_index": given.chunk, "seconds": given.at}
     loc = {name: value for name, value in loc.items() if value is not None}
     around = "chunk" if given.max_tokens is None else "chunk_with_siblings"
-    wanted = retrieval(
+    wanted = parse_retrieval(
         {
             "mode": given.mode or (around if loc or given.query else "full"),
             "query": given.query,

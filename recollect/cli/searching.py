@@ -19,10 +19,10 @@ from recollect.cli.common import (
     when,
 )
 from recollect.errors import InvalidInput
-from recollect.language.query import read
+from recollect.language.query import parse_query
 from recollect.library import Library
 from recollect.model.search import Hit, Page
-from recollect.models import configured as models
+from recollect.models import embeddings as models
 
 _EXAMPLES = """\
   recollect search how did I fix the leaking valve last summer
@@ -153,7 +153,7 @@ def search(given: argparse.Namespace) -> int:
         remarks = _remarks(library, page, given.mode)
     if page.matched == "literal":
         remarks.insert(0, "Looked for as plain text.")
-    elif page.matched == "any" and not read(text).plain:
+    elif page.matched == "any" and not parse_query(text).plain:
         remarks.insert(
             0, "No message has all of that; these have some of it, or are near in meaning."
         )
@@ -183,9 +183,9 @@ def _remarks(library: Library, page: Page, mode: str) -> list[str]:
     if mode == "text":
         return []
     if page.mode == "text":
-        if models.configured() == models.OFF:
+        if models.embedding_setting() == models.OFF:
             return ["Words only: vectors are off (RECOLLECT_EMBEDDINGS)."]
-        if models.current(library.store.spaces()) is None:
+        if models.space_to_search(library.store.spaces()) is None:
             return ["Words only: there are no vectors yet (`recollect index` makes them)."]
         return ["Words only: the model knows none of these words."] if page.embedded else []
     if page.embedded < 1:

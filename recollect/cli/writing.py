@@ -172,9 +172,9 @@ def _text(library: Library, about: Summary) -> tuple[str, str]:
 
 def _say(given: argparse.Namespace, about: Summary, done: str) -> None:
     if given.json:
-        from recollect.knowledge.results import listed
+        from recollect.knowledge.results import list_entry
 
-        print_json(listed(about))
+        print_json(list_entry(about))
         return
     title = safe(about.title) or "Untitled"
     console().print(

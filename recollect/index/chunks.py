@@ -12,7 +12,7 @@ _CHARACTERS = 1_000  # for scripts without spaces, and for what is one long word
 _PIECE = re.compile(r"\S{1,1000}\s*")
 
 
-def parts(text: str) -> list[str]:
+def split_text(text: str) -> list[str]:
     """The text in parts of at most 120 words or 1,000 characters; at most `embedded_parts` of them."""
     if len(text) <= _CHARACTERS and len(text.split()) <= WORDS:  # as most are
         return [text]

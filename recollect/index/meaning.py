@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import RecollectError
-from recollect.models import configured as models
+from recollect.models import embeddings as models
 from recollect.store.base import Space, Store
 
 if TYPE_CHECKING:
@@ -24,13 +24,17 @@ class Meaning:
 
     def space(self) -> Space | None:
         """The space to search in; None while there are no vectors."""
-        return None if models.configured() == models.OFF else models.current(self._store.spaces())
+        return (
+            None
+            if models.embedding_setting() == models.OFF
+            else models.space_to_search(self._store.spaces())
+        )
 
     def vector(self, space: Space, text: str) -> NDArray[np.float32] | None:
         """Raises RecollectError when the model cannot be had; None for a text that means nothing to it."""
         with self._lock:
             if space.id not in self._models:
-                self._models = {space.id: models.opened(space.name, space.state)}
+                self._models = {space.id: models.load_model(space.name, space.state)}
             model = self._models[space.id]
         vector: NDArray[np.float32] = model.embed_query(text)
         if len(vector) != space.dimensions:

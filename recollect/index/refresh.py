@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from recollect.errors import RecollectError
-from recollect.index.chunks import parts
+from recollect.index.chunks import split_text
 from recollect.index.lock import OnWait, index_lock
-from recollect.models import configured as models
+from recollect.models import embeddings as models
 from recollect.store.base import Space, Store, Unembedded
 
 Progress = Callable[[str, int, int], None]
@@ -43,7 +43,7 @@ def _refresh(store: Store, setting: str, report: Progress, stopped: Callable[[],
     store.refresh(lambda done, total: report("Sealing", done, total), stopped)
     if setting == models.OFF or stopped() or not store.size():
         return
-    space = models.wanted(store, setting)
+    space = models.ensure_space(store, setting)
     if _embed(store, space, report, stopped):
         store.finish_space(space)
         for other in store.spaces():
@@ -52,7 +52,7 @@ def _refresh(store: Store, setting: str, report: Progress, stopped: Callable[[],
     store.refresh(None, stopped)
 
 
-def waiting(store: Store, setting: str) -> bool:
+def has_work(store: Store, setting: str) -> bool:
     """Whether there is anything to seal or to embed."""
     if store.unsealed():
         return True
@@ -62,7 +62,7 @@ def waiting(store: Store, setting: str) -> bool:
     return not mine or not mine[-1].ready or store.unembedded(mine[-1], 1)[1] > 0
 
 
-def never_embedded(store: Store) -> Iterator[tuple[Space, list[int]]]:
+def missing_vectors(store: Store) -> Iterator[tuple[Space, list[int]]]:
     """The keys of passages that have no vector, are not queued for one, and should have one."""
     for space in store.spaces():
         batch = store.vectorless(space, 0, _BATCH)
@@ -80,7 +80,7 @@ def _embeddable(space: Space, passages: list[Unembedded]) -> list[int]:
     """
     if not models.is_remote(space.name):
         try:
-            vectors = _vectors(models.opened(space.name, space.state), passages)
+            vectors = _vectors(models.load_model(space.name, space.state), passages)
             return [passage.key for passage in passages if vectors[passage]]
         except RecollectError:
             pass  # the model is not here any more
@@ -96,7 +96,7 @@ def _embed(store: Store, space: Space, report: Progress, stopped: Callable[[], b
         batch, left = store.unembedded(space, _BATCH)
         if not batch:
             return True
-        model = model or models.opened(space.name, space.state)
+        model = model or models.load_model(space.name, space.state)
         total = max(total, left)
         for start in range(0, len(batch), _TEXTS):
             if stopped():
@@ -113,7 +113,7 @@ def _vectors(model: models.Embedder, passages: list[Unembedded]) -> dict[Unembed
     texts: list[str] = []
     owners: list[Unembedded] = []
     for passage in passages:
-        for part in parts(
+        for part in split_text(
             f"{passage.title}\n{passage.content}" if passage.title else passage.content
         ):
             texts.append(f"{passage.author}: {part}" if passage.author else part)

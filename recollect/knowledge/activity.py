@@ -10,7 +10,7 @@ from recollect.language.text import EPOCH
 from recollect.store.base import Activity
 
 
-def described(activity: Activity) -> dict[str, Any]:
+def activity_report(activity: Activity) -> dict[str, Any]:
     """Numbers of messages: by month without gaps, by weekday (Monday first) and hour (UTC), and by what
     the store counted."""
     months: Counter[str] = Counter()

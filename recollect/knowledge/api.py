@@ -11,9 +11,9 @@ from recollect.errors import InvalidInput, NotFound
 from recollect.importers.items import cues_of, fields_of
 from recollect.index.meaning import Meaning
 from recollect.knowledge import editing
-from recollect.knowledge.results import KINDS, SIGHTS, item, location, uri_of
+from recollect.knowledge.results import KINDS, SIGHTS, location, result, uri_of
 from recollect.knowledge.retrieval import (
-    WHOLE,
+    LONGEST_ANSWER,
     Cut,
     Fields,
     Messages,
@@ -24,14 +24,14 @@ from recollect.knowledge.retrieval import (
     around,
     whole,
 )
-from recollect.language.chunking import tokens
-from recollect.language.query import Word, check_size, read, words
+from recollect.language.chunking import count_tokens
+from recollect.language.query import Word, check_size, parse_query, words
 from recollect.language.text import bound, identifier, storable, truncate
 from recollect.model.documents import Document, Json, Summary
 from recollect.model.kinds import CHARACTER, CONVERSATION, PROMPT
 from recollect.model.search import Filter
 from recollect.search.everything import PLACES, Asked, Entry, Results
-from recollect.search.snippet import found_at
+from recollect.search.snippet import first_match
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.views.audience import withheld
@@ -153,7 +153,7 @@ class Knowledge:
         earlier = [
             w
             for text in reversed(recent_queries)
-            if (node := read(text).node) is not None
+            if (node := parse_query(text).node) is not None
             for w in words(node)
         ]
         score_type = "fts" if results.mode == "text" else "hybrid"
@@ -165,10 +165,10 @@ class Knowledge:
             passage = passages[c.key][1]
             looked_for = (
                 results.words
-                if not earlier or found_at(passage.content, results.words) is not None
+                if not earlier or first_match(passage.content, results.words) is not None
                 else earlier
             )
-            result = item(
+            shape = result(
                 about[c.document],
                 passage,
                 looked_for,
@@ -179,7 +179,7 @@ class Knowledge:
                 title=entry.titled,
                 sight=sight,
             )
-            shown.append((_address(entry), result))
+            shown.append((_address(entry), shape))
         return shown
 
     def _summaries(self, ids: Iterable[str]) -> dict[str, Summary]:
@@ -214,7 +214,7 @@ class Knowledge:
             place = _Place(max(0, min((page - 1) * page_size, len(units) - 1)))
         place = place or _Place()
         passage = units.passage(place.unit) if len(units) else None
-        meta = item(
+        meta = result(
             about,
             passage,
             place.words,
@@ -303,16 +303,16 @@ class Knowledge:
 
     def _whole(self, units: Units, wanted: Retrieval, page: int, page_size: int) -> dict[str, Json]:
         room = (
-            WHOLE
+            LONGEST_ANSWER
             if wanted.max_tokens is None
-            else min(WHOLE, int(wanted.max_tokens * wanted.chars_per_token))
+            else min(LONGEST_ANSWER, int(wanted.max_tokens * wanted.chars_per_token))
         )
         if isinstance(units, Messages):
             return _page_of_messages(units, room, page, page_size)
         assert isinstance(units, Stored)
         if isinstance(units, Fields) and not wanted.offset and wanted.max_tokens is None:
             fields = fields_of(units.every())
-            if sum(map(len, fields.values())) <= WHOLE:
+            if sum(map(len, fields.values())) <= LONGEST_ANSWER:
                 return {"content": fields}
         text, total = whole(units, wanted.offset, room)
         end = wanted.offset + len(text)
@@ -321,7 +321,7 @@ class Knowledge:
             "page": {
                 "offset": wanted.offset,
                 "total": total,
-                "total_tokens": tokens(total, wanted.chars_per_token),
+                "total_tokens": count_tokens(total, wanted.chars_per_token),
                 "next_offset": end if end < total else None,
             },
         }
@@ -330,7 +330,7 @@ class Knowledge:
 
     def create(self, source: str, fields: Mapping[str, Any]) -> Summary:
         """A new note, media item, character or prompt. Raises InvalidInput."""
-        (saved,) = self._store.save([editing.made(_kind(source), fields)])
+        (saved,) = self._store.save([editing.new_document(_kind(source), fields)])
         self._written()
         return self._store.summary(saved.id)
 
@@ -341,7 +341,7 @@ class Knowledge:
         `version` any more that the change was made for."""
         document = self._store.document(self.find(source, id).id)
         expected = document.version if version is None else version
-        self._store.rewrite(document.id, editing.written(document, fields), expected)
+        self._store.rewrite(document.id, editing.edit_document(document, fields), expected)
         self._written()
         return self._store.summary(document.id)
 
@@ -370,9 +370,9 @@ class Knowledge:
         about = self.find("media", id)
         passages = list(Stored(self._store, about.id, about.message_count, sight).every())
         cues = list(cues_of(passages))
-        if format not in transcript.KINDS:
+        if format not in transcript.FORMATS:
             raise InvalidInput(
-                f"format: {truncate(format, 80)!r} is not one of {', '.join(transcript.KINDS)}."
+                f"format: {truncate(format, 80)!r} is not one of {', '.join(transcript.FORMATS)}."
             )
         if not cues and format == "text" and not timestamps:
             return "".join(passage.content for passage in passages)
@@ -523,7 +523,7 @@ def _address(entry: Entry) -> str:
 
 
 def _words(query: str) -> list[Word]:
-    node = read(query).node if query.strip() else None
+    node = parse_query(query).node if query.strip() else None
     return [] if node is None else list(words(node))
 
 
@@ -531,7 +531,7 @@ def _at_words(units: Units, place: tuple[int, int], words: Sequence[Word]) -> tu
     """The place of the words in a unit, where the location names only the unit: a message."""
     unit, offset = place
     if offset == 0 and words:
-        offset = found_at(units.text(unit), words) or 0
+        offset = first_match(units.text(unit), words) or 0
     return unit, offset
 
 

@@ -18,7 +18,7 @@ class Step:
     index: int
 
 
-def way(bones: Sequence[Bone], through: str | None = None) -> list[Step]:
+def path_through(bones: Sequence[Bone], through: str | None = None) -> list[Step]:
     """The canonical way, or one through a message; and on from there along the newest of what follows.
 
     Bones are in reading order. Raises NotFound where there is no such message.

@@ -90,7 +90,7 @@ class Export(NamedTuple):
 # -- writing -----------------------------------------------------------------
 
 
-def made(kind: str, fields: Mapping[str, Any]) -> Document:
+def new_document(kind: str, fields: Mapping[str, Any]) -> Document:
     """A new document of what was given. Raises InvalidInput."""
     _check(kind, fields)
     now = datetime.now(UTC)
@@ -98,13 +98,13 @@ def made(kind: str, fields: Mapping[str, Any]) -> Document:
         ORIGIN, str(uuid.uuid4()), kind=kind, created_at=_time(fields) or now, updated_at=now
     )
     if kind in FIELDS:
-        return written(new, fields)
+        return edit_document(new, fields)
     if not any(_text(fields, name).strip() for name in ("title", "content", "transcript")):
         raise InvalidInput(f"title: a {kind} needs a title or a content.")
-    return written(new, fields)
+    return edit_document(new, fields)
 
 
-def written(document: Document, fields: Mapping[str, Any]) -> Document:
+def edit_document(document: Document, fields: Mapping[str, Any]) -> Document:
     """The document with what was given in place of what it says; all else stays. Raises InvalidInput."""
     _check(document.kind, fields)
     document = replace(document, metadata=_metadata(document, fields), updated_at=datetime.now(UTC))

@@ -18,36 +18,36 @@ from typing import Any, NamedTuple
 LONGEST_CONFIG = 4_096
 
 
-class Knob(NamedTuple):
+class NumberRange(NamedTuple):
     default: float
     least: float
     most: float
     whole: bool = True
 
 
-KNOBS: Mapping[str, Knob] = MappingProxyType(
+NUMBERS: Mapping[str, NumberRange] = MappingProxyType(
     {
-        "snippet_length": Knob(300, 10, 1_000),
-        "max_tokens": Knob(5_000, 16, 50_000),
-        "sibling_window": Knob(1, 0, 20),
-        "chars_per_token": Knob(4, 1, 16, whole=False),
+        "snippet_length": NumberRange(300, 10, 1_000),
+        "max_tokens": NumberRange(5_000, 16, 50_000),
+        "sibling_window": NumberRange(1, 0, 20),
+        "chars_per_token": NumberRange(4, 1, 16, whole=False),
     }
 )
 ORDERS = ("relevance", "recent")
 
 
 def _defaults() -> dict[str, Any]:
-    return {name: int(knob.default) for name, knob in KNOBS.items()} | {"order_by": ORDERS[0]}
+    return {name: int(knob.default) for name, knob in NUMBERS.items()} | {"order_by": ORDERS[0]}
 
 
 DEFAULTS: Mapping[str, Any] = MappingProxyType(_defaults())
 
 
-def clamped(name: str, value: Any) -> Any:
+def clamp(name: str, value: Any) -> Any:
     """A preference within its bounds; None where it is none of ours, or says nothing that could be meant."""
     if name == "order_by":
         return value if isinstance(value, str) and value in ORDERS else None
-    knob = KNOBS.get(name)
+    knob = NUMBERS.get(name)
     if knob is None or isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -60,19 +60,19 @@ def clamped(name: str, value: Any) -> Any:
     return int(number) if knob.whole else number
 
 
-def preferences(given: Any) -> dict[str, Any]:
+def parse_preferences(given: Any) -> dict[str, Any]:
     """What a client's `config` says that it may: an object, or its JSON in base64. All else in it is ignored."""
     if isinstance(given, str):
         given = _decoded(given)
     if not isinstance(given, dict):
         return {}
-    found = {name: clamped(name, given[name]) for name in DEFAULTS if name in given}
+    found = {name: clamp(name, given[name]) for name in DEFAULTS if name in given}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def chosen(name: str, argument: Any, config: Mapping[str, Any]) -> Any:
+def preference(name: str, argument: Any, config: Mapping[str, Any]) -> Any:
     """A preference for one call: the argument, else what the request or the session prefers, else the default."""
-    value = clamped(name, argument)
+    value = clamp(name, argument)
     return value if value is not None else config.get(name, DEFAULTS[name])
 
 

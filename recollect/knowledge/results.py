@@ -12,7 +12,7 @@ from recollect.language.text import identifier, iso
 from recollect.model.audience import MASK, only_for_people
 from recollect.model.documents import Document, Json, Passage, Summary
 from recollect.model.kinds import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT
-from recollect.search.snippet import found_at, look
+from recollect.search.snippet import first_match, short_snippet
 
 KINDS: Mapping[str, str] = {
     "notes": NOTE,
@@ -47,7 +47,7 @@ def uri_of(kind: str, document: str, message: str = "") -> str:
     return f"{address}#{quote(identifier(message), safe='')}" if message else address
 
 
-def item(
+def result(
     about: Summary | Document,
     passage: Passage | None,
     words: Sequence[Word],
@@ -104,9 +104,9 @@ def item(
     return shape
 
 
-def listed(about: Summary) -> dict[str, Json]:
+def list_entry(about: Summary) -> dict[str, Json]:
     """A document as lists show it: a result without what a search adds, and what else is known of it."""
-    shape = item(about, None, (), 0, score=0, score_type="")
+    shape = result(about, None, (), 0, score=0, score_type="")
     kept = {name: value for name, value in about.metadata.items() if name not in _SHOWN_ELSEWHERE}
     return {name: shape[name] for name in _LISTED} | {"metadata": kept}
 
@@ -125,7 +125,7 @@ def location(
         return named | (
             {"message_id": passage.id, "message_index": passage.position} if message else {}
         )
-    at = 0 if masked else found_at(passage.content, words) or 0
+    at = 0 if masked else first_match(passage.content, words) or 0
     where: dict[str, Json] = {
         "chunk_index": passage.position,
         "chunk_uuid": passage.id,
@@ -164,10 +164,10 @@ def _snippet(
     if masked:
         return MASK[:length]
     if not title:
-        return look(passage.content, words, length)
+        return short_snippet(passage.content, words, length)
     heading = " ".join(about.title.split())[:length]
     room = length - len(heading) - 3
-    first = look(passage.content, (), room) if room > 0 else ""
+    first = short_snippet(passage.content, (), room) if room > 0 else ""
     return f"{heading} – {first}" if first else heading
 
 

@@ -16,17 +16,17 @@ from typing import Any
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.importers.items import text_of
-from recollect.knowledge.branches import way
-from recollect.knowledge.preferences import DEFAULTS, chosen, clamped
+from recollect.knowledge.branches import path_through
+from recollect.knowledge.preferences import DEFAULTS, clamp, preference
 from recollect.knowledge.results import sender_of
-from recollect.language.chunking import SIZE, chunks, tokens
+from recollect.language.chunking import CHUNK_TOKENS, chunks, count_tokens
 from recollect.language.text import identifier, iso, truncate
 from recollect.model.audience import MASK, only_for_people
 from recollect.model.documents import Bone, Json, Passage
 from recollect.store.base import Store
 
 MODES = ("snippet", "chunk", "chunk_with_siblings", "full", "auto")
-WHOLE = 100_000
+LONGEST_ANSWER = 100_000
 """Characters of one answer with everything; the rest is on the next page."""
 LARGEST_CHUNK = 8_000
 LARGEST_OFFSET = 1_000_000_000
@@ -79,7 +79,7 @@ class Retrieval:
         return self.sibling_window
 
 
-def retrieval(
+def parse_retrieval(
     given: Mapping[str, Any] | None, config: Mapping[str, Any], default: str = "snippet"
 ) -> Retrieval:
     """What a call asks for: what it says itself, then what its session prefers, then the defaults.
@@ -108,9 +108,9 @@ def retrieval(
         mode = "snippet" if most is None else "chunk_with_siblings"
     return Retrieval(
         mode=mode,
-        snippet_length=chosen("snippet_length", said.get("snippet_length"), config),
+        snippet_length=preference("snippet_length", said.get("snippet_length"), config),
         max_tokens=most,
-        chars_per_token=chosen("chars_per_token", said.get("chars_per_token"), config),
+        chars_per_token=preference("chars_per_token", said.get("chars_per_token"), config),
         chunk_size_tokens=size,
         chunk_overlap_tokens=overlap or 0,
         sibling_window=window,
@@ -123,9 +123,9 @@ def retrieval(
 
 def _preferred(said: Mapping[str, Any], name: str, config: Mapping[str, Any]) -> int | None:
     """A number only where the call or its session names one."""
-    if name in said and clamped(name, said[name]) is None:
+    if name in said and clamp(name, said[name]) is None:
         raise InvalidInput(f"retrieval.{name}: {truncate(str(said[name]), 80)!r} is not a number.")
-    value = clamped(name, said.get(name))
+    value = clamp(name, said.get(name))
     return value if value is not None else config.get(name)
 
 
@@ -289,7 +289,7 @@ class Cut(Units):
         self._text = text_of(self._passages)
         self._chunks = chunks(
             self._text,
-            wanted.chunk_size_tokens or SIZE,
+            wanted.chunk_size_tokens or CHUNK_TOKENS,
             wanted.chunk_overlap_tokens,
             wanted.chars_per_token,
         )
@@ -334,7 +334,7 @@ class Messages(Units):
 
     def __init__(self, store: Store, document: str, through: str | None, sight: str) -> None:
         self._store = store
-        self._bones = [step.bone for step in way(store.bones(document), through)]
+        self._bones = [step.bone for step in path_through(store.bones(document), through)]
         self._read: dict[int, Passage] = {}
         if sight == "hide":
             read = self._contents(self._bones)
@@ -415,7 +415,10 @@ def around(units: Units, anchor: int, offset: int, wanted: Retrieval) -> Taken:
     """The unit that was found, and with siblings as many beside it as fit the budget."""
     siblings = wanted.mode == "chunk_with_siblings"
     budget = wanted.budget if siblings or wanted.max_tokens is not None else None
-    if budget is not None and tokens(units.length(anchor, anchor), wanted.chars_per_token) > budget:
+    if (
+        budget is not None
+        and count_tokens(units.length(anchor, anchor), wanted.chars_per_token) > budget
+    ):
         return _narrowed(units, anchor, offset, int(budget * wanted.chars_per_token))
     first = last = anchor
     if siblings:
@@ -443,7 +446,7 @@ def _grown(units: Units, anchor: int, wanted: Retrieval) -> tuple[int, int]:
 
 
 def _fits(units: Units, first: int, last: int, wanted: Retrieval) -> bool:
-    return tokens(units.length(first, last), wanted.chars_per_token) <= wanted.budget
+    return count_tokens(units.length(first, last), wanted.chars_per_token) <= wanted.budget
 
 
 def _narrowed(units: Units, number: int, offset: int, room: int) -> Taken:

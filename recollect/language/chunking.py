@@ -13,7 +13,7 @@ from typing import NamedTuple
 from uuid import UUID, uuid5
 
 CHARACTERS_PER_TOKEN = 4.0
-SIZE = 250
+CHUNK_TOKENS = 250
 """Tokens of a chunk as it is stored: about what one vector can speak for."""
 OVERLAP = 0
 """Stored chunks share nothing, so that no sentence is found twice."""
@@ -31,7 +31,7 @@ class Chunk(NamedTuple):
     end: int
 
 
-def tokens(text: str | int, per_token: float = CHARACTERS_PER_TOKEN) -> int:
+def count_tokens(text: str | int, per_token: float = CHARACTERS_PER_TOKEN) -> int:
     """About how many tokens a text has, or so many characters."""
     length = text if isinstance(text, int) else len(text)
     return -int(-length // per_token)
@@ -39,7 +39,7 @@ def tokens(text: str | int, per_token: float = CHARACTERS_PER_TOKEN) -> int:
 
 def chunks(
     text: str,
-    size: int = SIZE,
+    size: int = CHUNK_TOKENS,
     overlap: int = OVERLAP,
     per_token: float = CHARACTERS_PER_TOKEN,
     language: str = "en",

@@ -162,7 +162,7 @@ def parse(text: str) -> Node:
     return node
 
 
-def expression(text: str) -> Node:
+def parse_fts5(text: str) -> Node:
     """The tree of an expression in FTS5's own language over one column, `content`: beside what `parse`
     reads, `content:` before a part and `+` between the parts of a phrase. Raises as `parse` does."""
     check_size(text)
@@ -176,7 +176,7 @@ def expression(text: str) -> Node:
     return parse(text)
 
 
-def read(text: str) -> Query:
+def parse_query(text: str) -> Query:
     """Everything that was typed. Raises InvalidInput for a date that is none, a field where it
     cannot stand, or when it is over a cap; never MalformedQuery."""
     check_size(text)
@@ -189,12 +189,12 @@ def read(text: str) -> Query:
     try:
         return Query(text, parser.query(), fields, plain=parser.plain, literal=False, rest=rest)
     except MalformedQuery:
-        node = literal(rest) or Word(rest)
+        node = literal_words(rest) or Word(rest)
         _check_terms(len(words(node)))
         return Query(text, node, fields, plain=True, literal=True, rest=rest)
 
 
-def literal(text: str) -> Node | None:
+def literal_words(text: str) -> Node | None:
     """Every word of the text, operators and all; None when there is no word in it."""
     check_size(text)
     words = [Word(w) for w in re.findall(r'[^\s()"]+', text) if has_token(w)]
@@ -247,16 +247,16 @@ def words(node: Node) -> list[Word]:
             return [w for part in parts for w in words(part)]
 
 
-def every_word(node: Node) -> Iterator[Word]:
+def all_words(node: Node) -> Iterator[Word]:
     """The words of the tree, negated ones too."""
     match node:
         case Word():
             yield node
         case Not(part):
-            yield from every_word(part)
+            yield from all_words(part)
         case And(parts) | Or(parts):
             for part in parts:
-                yield from every_word(part)
+                yield from all_words(part)
 
 
 def any_of(node: Node) -> Node | None:

@@ -91,7 +91,7 @@ def tokens(text: str) -> list[str]:
     return _WORD.findall(prepared)
 
 
-def unspaced(value: str) -> bool:
+def is_unspaced(value: str) -> bool:
     """Whether a text begins with a character of a script without spaces."""
     return _UNSPACED.match(value) is not None
 

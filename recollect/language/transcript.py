@@ -31,7 +31,7 @@ class Cue(NamedTuple):
     speaker: str | None = None
 
 
-KINDS = ("text", "srt", "vtt", "json")
+FORMATS = ("text", "srt", "vtt", "json")
 """What can be written."""
 LATEST = 3_600_000.0
 """Seconds; what is later is no time."""
@@ -76,7 +76,7 @@ _ROLLING_SHARE = 5  # captions roll where one cue in so many goes on with the on
 
 
 class Transcript(NamedTuple):
-    kind: str
+    format: str
     cues: tuple[Cue, ...] = ()
     text: str = ""
     """What a transcript without times says; otherwise empty."""
@@ -406,7 +406,9 @@ def write(cues: Iterable[Cue], kind: str = "text", timestamps: bool = True) -> s
         return {"segments": [_record(cue, timestamps) for cue in cues]}
     if kind == "text":
         return "\n".join(_plain(cue, timestamps) for cue in cues)
-    raise ValueError(f"A transcript is not written as {kind!r} but as one of: {', '.join(KINDS)}.")
+    raise ValueError(
+        f"A transcript is not written as {kind!r} but as one of: {', '.join(FORMATS)}."
+    )
 
 
 def clock(seconds: float, point: str = ".") -> str:

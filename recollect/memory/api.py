@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 from recollect.errors import InvalidInput, NotFound
 from recollect.index.meaning import Meaning
 from recollect.language.query import Word, check_size
-from recollect.language.query import read as read_query
+from recollect.language.query import parse_query as read_query
 from recollect.language.text import (
     bound,
     fold,

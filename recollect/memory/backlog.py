@@ -19,7 +19,7 @@ from recollect.language.text import truncate
 from recollect.memory.observe import MAKER, as_document, observe
 from recollect.memory.observe.model import Budget, Made, ModelObserver
 from recollect.model.documents import Document
-from recollect.models.chat import Chat
+from recollect.models.chat import ChatModel
 from recollect.settings import home
 from recollect.store.base import Store
 
@@ -74,7 +74,7 @@ def _configured() -> Observer | None:
         raise InvalidInput(
             f"RECOLLECT_OBSERVER: {truncate(said, 80)!r} is not one of rules, model, off."
         )
-    if (chat := Chat.configured()) is None:
+    if (chat := ChatModel.from_settings()) is None:
         raise InvalidInput(
             "RECOLLECT_OBSERVER is model, but RECOLLECT_MODEL names none (https://host/v1#model)."
         )

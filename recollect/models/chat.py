@@ -22,7 +22,7 @@ ANSWER_BYTES = 4_000_000
 COMPLAINT_LENGTH = 300
 
 
-class Chat:
+class ChatModel:
     """Asks for chat completions. Nothing is sent until it is called."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Chat:
         return f"Chat({self._shown!r}, {self.model!r})"
 
     @classmethod
-    def configured(cls) -> Chat | None:
+    def from_settings(cls) -> ChatModel | None:
         """What the settings name."""
         said = os.environ.get(SETTING, "").strip()
         if not said:

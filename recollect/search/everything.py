@@ -22,8 +22,8 @@ from recollect.language.query import (
     Node,
     Query,
     Word,
-    every_word,
-    read,
+    all_words,
+    parse_query,
     words,
 )
 from recollect.language.text import has_token
@@ -83,7 +83,7 @@ class Results:
     ) -> None:
         if order not in ORDERS:
             raise InvalidInput(f"order_by: {order!r} is not one of {', '.join(ORDERS)}.")
-        query = read(text)
+        query = parse_query(text)
         self._store = store
         self._recent = order == "recent"
         self._asked = [replace(a, filter=narrowed(a.filter, query)) for a in asked]
@@ -109,7 +109,7 @@ class Results:
         if asked.by == "both" or search.node is None:
             return self._store
         openings = self._store.passages(
-            self._store.openings(list(every_word(search.node))), asked.filter
+            self._store.openings(list(all_words(search.node))), asked.filter
         )
         if asked.by == "title":
             self._by_title |= {c.key for c in openings}

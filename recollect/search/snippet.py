@@ -47,13 +47,13 @@ def snippet(
     return shown, tuple(_hits(pattern, shown))
 
 
-def look(content: str, wanted: Sequence[Word], length: int) -> str:
+def short_snippet(content: str, wanted: Sequence[Word], length: int) -> str:
     """A snippet that keeps to its length, `…` included."""
     shown, _ = snippet(content, wanted, max(1, length - 2))
     return shown[:length]
 
 
-def found_at(content: str, wanted: Sequence[Word]) -> int | None:
+def first_match(content: str, wanted: Sequence[Word]) -> int | None:
     """Where the first of the words stands; None where there is none of them."""
     return _found_at(content, _pattern(tuple(wanted)))
 

@@ -16,7 +16,7 @@ from recollect.language.query import (
     content_words,
     words,
 )
-from recollect.language.text import tokens, unspaced
+from recollect.language.text import is_unspaced, tokens
 from recollect.store.base import Store
 
 Form = tuple[str, ...]
@@ -96,7 +96,7 @@ def _forms(text: str) -> Iterable[Form]:
     """A word as typed may hold several (`asyncio.gather`, `well-known`, a run of Chinese)."""
     run: list[str] = []
     for token in [*tokens(text), ""]:
-        if token and unspaced(token):
+        if token and is_unspaced(token):
             run.append(token)
             continue
         yield from pairwise(run) if len(run) > 1 else [(c,) for c in run]

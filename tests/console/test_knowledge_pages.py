@@ -173,7 +173,7 @@ def notes(library: recollect.Library) -> None:
         ("vault/garden/Rain", "Rain here", {}),
         ("vault/kitchen/Bread", "How to bake bread", {}),
     ):
-        note = editing.made(NOTE, {"title": title, "content": f"text of {id}"})
+        note = editing.new_document(NOTE, {"title": title, "content": f"text of {id}"})
         library.store.save([replace(note, id=id, source="notes", source_id=id, metadata=metadata)])
 
 
@@ -744,7 +744,7 @@ def test_ids_may_hold_any_character(
     client: TestClient, library: recollect.Library, id: str
 ) -> None:
     note = replace(
-        editing.made(NOTE, {"title": "Odd", "content": "still here"}),
+        editing.new_document(NOTE, {"title": "Odd", "content": "still here"}),
         id=id,
         source="notes",
         source_id=id,
@@ -801,7 +801,7 @@ def test_nothing_stored_becomes_markup(
             "details": NASTY,
             "keywords": [NASTY],
         }
-    document = editing.made(kind, fields)
+    document = editing.new_document(kind, fields)
     about = {**document.metadata, "file": NASTY, "aliases": [NASTY], "front_matter": {NASTY: NASTY}}
     library.store.save([replace(document, id=NASTY, metadata=about)])
     address = links.item_url(source, NASTY)

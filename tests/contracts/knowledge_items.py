@@ -8,7 +8,7 @@ from typing import Any
 from states import settle
 
 from recollect.importers.items import Cue, with_cues, with_fields, with_text
-from recollect.knowledge.retrieval import retrieval
+from recollect.knowledge.retrieval import parse_retrieval
 from recollect.library import Library
 from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
@@ -109,7 +109,7 @@ def uris(library: Library, query: str, **more: Any) -> list[str]:
 
 def get(library: Library, source: str, item_id: str, **options: Any) -> dict[str, Any]:
     settle(library)
-    return library.knowledge.get(source, item_id, retrieval(options, {}))
+    return library.knowledge.get(source, item_id, parse_retrieval(options, {}))
 
 
 def fill(library: Library) -> None:

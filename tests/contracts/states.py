@@ -13,9 +13,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from recollect.index.refresh import waiting
+from recollect.index.refresh import has_work
 from recollect.library import Library
-from recollect.models import configured as models
+from recollect.models import embeddings as models
 from recollect.store.sqlite import sealed
 from recollect.store.sqlite import store as sqlite_store
 
@@ -69,7 +69,7 @@ def settle(library: Library) -> None:
 
 def waits(library: Library) -> bool:
     """Whether anything waits to be sealed or embedded."""
-    return waiting(library.store, models.configured())
+    return has_work(library.store, models.embedding_setting())
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

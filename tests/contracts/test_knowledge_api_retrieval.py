@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from knowledge_items import COAST, ITEMS, get, media, note, prompt, save, search
 
 from recollect.errors import InvalidInput, NotFound
-from recollect.knowledge.retrieval import WHOLE, retrieval
-from recollect.language.chunking import tokens
+from recollect.knowledge.retrieval import LONGEST_ANSWER, parse_retrieval
+from recollect.language.chunking import count_tokens
 from recollect.library import Library
 from recollect.model.documents import Passage
 
@@ -163,7 +163,7 @@ def test_no_answer_exceeds_its_budget_and_siblings_are_contiguous(
     content = answer["content"]
     if isinstance(content, Mapping):
         content = "".join(content.values())
-    assert tokens(content, options["chars_per_token"]) <= options["max_tokens"]
+    assert count_tokens(content, options["chars_per_token"]) <= options["max_tokens"]
     units = answer["attachments"] or []
     if options["mode"] != "full" and units:
         assert units[0]["start"] == 0
@@ -190,11 +190,11 @@ def test_siblings_fill_the_budget_on_both_sides(
         assert numbers == [*range(first, last + 1)]
         assert first <= anchor <= last
         assert answer["content"] == "".join(chunks[first : last + 1])
-        assert tokens(answer["content"]) <= budget
+        assert count_tokens(answer["content"]) <= budget
         if first > 0:
-            assert tokens("".join(chunks[first - 1 : last + 1])) > budget
+            assert count_tokens("".join(chunks[first - 1 : last + 1])) > budget
         if last < len(chunks) - 1:
-            assert tokens("".join(chunks[first : last + 2])) > budget
+            assert count_tokens("".join(chunks[first : last + 2])) > budget
         if first > 0 and last < len(chunks) - 1:
             assert abs((anchor - first) - (last - anchor)) <= 1
 
@@ -233,7 +233,7 @@ def test_an_item_over_the_cap_is_returned_in_pages(library: Library) -> None:
     parts, at = [], 0
     while True:
         answer = get(library, "notes", "Long", mode="full", offset=at)
-        assert len(answer["content"]) <= WHOLE
+        assert len(answer["content"]) <= LONGEST_ANSWER
         parts.append(answer["content"])
         assert answer["page"]["total"] == len(text)
         if answer["page"]["next_offset"] is None:
@@ -248,7 +248,7 @@ def test_auto_depends_on_the_token_budget(collection: Library) -> None:
     assert get(collection, "notes", "Coast", mode="auto")["attachments"] is None
     assert len(get(collection, "notes", "Coast", mode="auto", max_tokens=800)["attachments"]) > 1
     answer = collection.knowledge.get(
-        "notes", "Coast", retrieval({"mode": "auto"}, {"max_tokens": 800})
+        "notes", "Coast", parse_retrieval({"mode": "auto"}, {"max_tokens": 800})
     )
     assert len(answer["attachments"]) > 1
 
@@ -267,9 +267,9 @@ def test_text_is_cut_anew_into_chunks_of_the_requested_size(collection: Library,
     assert text == COAST
     assert [chunk["chunk_index"] for chunk in chunks] == [*range(len(chunks))]
     assert [chunk["start"] for chunk in chunks[1:]] == [chunk["end"] for chunk in chunks[:-1]]
-    sizes = [tokens(chunk["end"] - chunk["start"]) for chunk in chunks]
+    sizes = [count_tokens(chunk["end"] - chunk["start"]) for chunk in chunks]
     assert max(sizes) <= size
-    assert len(chunks) <= 3 * tokens(COAST) / size
+    assert len(chunks) <= 3 * count_tokens(COAST) / size
     wide = {"chunk_size_tokens": size, "chars_per_token": 2}
     _, narrower = cut(collection, **wide)
     assert max(chunk["end"] - chunk["start"] for chunk in narrower) <= 2 * size
@@ -282,15 +282,15 @@ def test_neighbouring_chunks_share_at_most_the_overlap(collection: Library, over
     text, chunks = cut(collection, **options)
     assert text == COAST, "the answer repeats nothing"
     pairs = itertools.pairwise(chunks)
-    shared = [tokens(before["end"] - after["start"]) for before, after in pairs]
+    shared = [count_tokens(before["end"] - after["start"]) for before, after in pairs]
     assert all(0 <= size <= overlap for size in shared)
     assert sum(size > 0 for size in shared) > len(shared) / 2
-    assert all(tokens(chunk["end"] - chunk["start"]) <= 50 for chunk in chunks)
+    assert all(count_tokens(chunk["end"] - chunk["start"]) <= 50 for chunk in chunks)
     middle = chunks[1]
     loc = {"approx_offset": middle["start"] + 1}
     one = get(collection, "notes", "Coast", mode="chunk", loc=loc, chunk_size_tokens=50)
     assert one["content"] in COAST
-    assert tokens(one["content"]) <= 50
+    assert count_tokens(one["content"]) <= 50
 
 
 @proves("C3-22")
@@ -306,10 +306,10 @@ def test_stored_chunks_are_used_if_they_are_preferred(
         assert answer["attachments"][0]["chunk_uuid"] == chunk.id
     for anew in ({"chunk_size_tokens": 30}, {"chunk_size_tokens": 30, "prefer_prechunked": False}):
         answer = get(collection, *item, **options, **anew)
-        assert tokens(answer["content"]) <= 30
+        assert count_tokens(answer["content"]) <= 30
         assert answer["content"] in chunk.content
     without = get(collection, *item, **options, prefer_prechunked=False)
-    assert tokens(without["content"]) <= 250
+    assert count_tokens(without["content"]) <= 250
 
 
 @proves("C3-24")

@@ -13,7 +13,7 @@ from clauses import proves
 from states import WITH_VECTORS, settle
 from tool_calls import Caller
 
-from recollect.language.chunking import tokens
+from recollect.language.chunking import count_tokens
 from recollect.library import Library
 from recollect.memory import backlog as observing
 from recollect.model.audience import MASK
@@ -277,7 +277,7 @@ def test_a_listed_observation_is_short(library: Library, agent: Memory) -> None:
         lines = [line.removeprefix("- ") for line in fact_lines.splitlines()]
         assert 1 <= len(lines) <= 3
         assert all(line.startswith("Fact") and line.endswith("…") for line in lines)
-        assert tokens(title_line + "".join(lines)) <= 60
+        assert count_tokens(title_line + "".join(lines)) <= 60
 
 
 @proves("C4-05")

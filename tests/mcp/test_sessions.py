@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from recollect.knowledge.preferences import (
     DEFAULTS,
-    KNOBS,
+    NUMBERS,
     ORDERS,
-    chosen,
-    clamped,
-    preferences,
+    clamp,
+    parse_preferences,
+    preference,
 )
 from recollect.serve.mcp.sessions import (
     LONGEST_QUERY,
@@ -90,16 +90,16 @@ def test_the_last_queries_are_kept_and_shortened() -> None:
 
 def test_an_argument_wins_over_the_session_and_that_over_the_default() -> None:
     session = Session()
-    session.prefer(preferences({"snippet_length": 100, "max_tokens": 1_000}))
-    wanted = session.config(preferences({"max_tokens": 2_000}))
-    assert chosen("snippet_length", 50, wanted) == 50
-    assert chosen("snippet_length", None, wanted) == 100
-    assert chosen("max_tokens", None, wanted) == 2_000, (
+    session.prefer(parse_preferences({"snippet_length": 100, "max_tokens": 1_000}))
+    wanted = session.config(parse_preferences({"max_tokens": 2_000}))
+    assert preference("snippet_length", 50, wanted) == 50
+    assert preference("snippet_length", None, wanted) == 100
+    assert preference("max_tokens", None, wanted) == 2_000, (
         "what a request prefers wins over its session"
     )
-    assert chosen("sibling_window", None, wanted) == DEFAULTS["sibling_window"]
-    assert chosen("order_by", "recent", wanted) == "recent"
-    assert chosen("order_by", "worst", wanted) == "relevance"
+    assert preference("sibling_window", None, wanted) == DEFAULTS["sibling_window"]
+    assert preference("order_by", "recent", wanted) == "recent"
+    assert preference("order_by", "worst", wanted) == "relevance"
 
 
 def test_a_config_in_base64_is_read_and_all_else_in_it_ignored() -> None:
@@ -113,9 +113,11 @@ def test_a_config_in_base64_is_read_and_all_else_in_it_ignored() -> None:
         "scopes": ["admin"],
     }
     wanted = {"snippet_length": 120, "order_by": "recent"}
-    assert preferences(config(given_)) == preferences(given_) == wanted
-    assert preferences(config(given_).rstrip("=")) == wanted
-    assert preferences(base64.urlsafe_b64encode(json.dumps(given_).encode()).decode()) == wanted
+    assert parse_preferences(config(given_)) == parse_preferences(given_) == wanted
+    assert parse_preferences(config(given_).rstrip("=")) == wanted
+    assert (
+        parse_preferences(base64.urlsafe_b64encode(json.dumps(given_).encode()).decode()) == wanted
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_a_config_in_base64_is_read_and_all_else_in_it_ignored() -> None:
     ],
 )
 def test_a_config_that_is_none_says_nothing(garbage: Any) -> None:
-    assert preferences(garbage) == {}
+    assert parse_preferences(garbage) == {}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_a_config_that_is_none_says_nothing(garbage: Any) -> None:
     ],
 )
 def test_preferences_are_clamped(name: str, value: Any, result: Any) -> None:
-    assert clamped(name, value) == result
+    assert clamp(name, value) == result
 
 
 @given(
@@ -186,11 +188,11 @@ def test_preferences_are_clamped(name: str, value: Any, result: Any) -> None:
     )
 )
 def test_whatever_is_preferred_stays_within_its_bounds(wild: dict[str, Any]) -> None:
-    for name, value in preferences(wild).items():
+    for name, value in parse_preferences(wild).items():
         if name == "order_by":
             assert value in ORDERS
         else:
-            assert KNOBS[name].least <= value <= KNOBS[name].most
+            assert NUMBERS[name].least <= value <= NUMBERS[name].most
 
 
 # -- all of them -------------------------------------------------------------

@@ -17,7 +17,7 @@ from recollect.errors import InvalidInput, RecollectError
 from recollect.memory.observe import MAKER, observe
 from recollect.memory.observe.model import SCHEMA, Budget, Made, ModelObserver
 from recollect.model.documents import Document
-from recollect.models.chat import Chat
+from recollect.models.chat import ChatModel
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def made_of(text: str, document: Document | None = None, **more: Any) -> Made:
 
 def test_a_model_is_asked_with_a_strict_schema_and_its_key(server: StandIn) -> None:
     server.next.append(upstream.completion(answer(told())))
-    chat = Chat(server.address, "wise-1", "sk-secret")
+    chat = ChatModel(server.address, "wise-1", "sk-secret")
     made = ModelObserver(chat, chat.model).observe(chickens())
     (asked,) = server.seen
     assert asked.path == "/v1/chat/completions"
@@ -137,7 +137,7 @@ def test_a_server_that_fails_falls_back_to_rules_without_showing_the_key(
     server: StandIn, reply: upstream.Reply
 ) -> None:
     server.next.append(reply)
-    chat = Chat(server.address, "wise-1", "sk-secret")
+    chat = ChatModel(server.address, "wise-1", "sk-secret")
     made = ModelObserver(chat, chat.model).observe(chickens())
     assert list(made.observations) == observe(chickens())
     assert not made.complete
@@ -215,12 +215,12 @@ def test_files_are_those_of_the_structure() -> None:
 
 def test_what_the_settings_name_is_asked(monkeypatch: pytest.MonkeyPatch, server: StandIn) -> None:
     monkeypatch.delenv("RECOLLECT_MODEL", raising=False)
-    assert Chat.configured() is None
+    assert ChatModel.from_settings() is None
     monkeypatch.setenv("RECOLLECT_MODEL", server.address)
     with pytest.raises(InvalidInput, match="must name the model"):
-        Chat.configured()
+        ChatModel.from_settings()
     monkeypatch.setenv("RECOLLECT_MODEL", f"{server.address}#wise-1")
-    chat = Chat.configured()
+    chat = ChatModel.from_settings()
     assert chat is not None
     assert chat({"messages": [{"role": "user", "content": "that"}]}) == "Answer 1 to that"
     server.next.append(upstream.plain({}))

@@ -31,7 +31,7 @@ from recollect.language.query import (
 )
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
-from recollect.models.configured import STATIC
+from recollect.models.embeddings import STATIC
 from recollect.store.base import Space
 from recollect.store.sql import spaces
 from recollect.store.sqlite import SqliteStore, sealed, text, vectors, volume

@@ -21,7 +21,7 @@ from recollect.importers.items import FIELDS, cues_of, fields_of, text_of
 from recollect.knowledge.editing import FORMATS
 from recollect.knowledge.results import KINDS as SOURCES
 from recollect.knowledge.results import tags_of
-from recollect.language.query import read, words
+from recollect.language.query import parse_query, words
 from recollect.language.text import moment, storable, truncate
 from recollect.language.transcript import Cue
 from recollect.library import Library
@@ -516,7 +516,7 @@ def found(result: Mapping[str, Json], query: str) -> Found:
 
 def _marked(text: str, query: str) -> tuple[str, Sequence[tuple[int, int]]]:
     try:
-        node = read(storable(query)).node
+        node = parse_query(storable(query)).node
     except InvalidInput:
         return text, ()
     room = 4 * len(text) + 8  # so much that nothing is cut before the first word

@@ -26,7 +26,7 @@ from markdown_it.utils import OptionsDict
 from markupsafe import Markup
 
 from recollect.errors import InvalidInput
-from recollect.language.query import content_words, read
+from recollect.language.query import content_words, parse_query
 from recollect.language.stem import stem
 from recollect.language.text import storable, tokens
 from recollect.serve import links
@@ -301,7 +301,7 @@ def marked(text: str, marks: Sequence[tuple[int, int]]) -> Markup:
 def sought(query: str) -> list[str]:
     """The words that a query looks for and their stems, by which the page lights them up in a conversation."""
     try:
-        node = read(storable(query)).node
+        node = parse_query(storable(query)).node
     except InvalidInput:
         return []
     words = (

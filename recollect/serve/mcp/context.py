@@ -139,12 +139,12 @@ class LocalLibrary:
     def context(self, config: Any = None, *, notify: Notify | None = None) -> Context:
         """The context of one call: of an agent, since who starts such a process is one. `config` is what the client
         prefers, unchecked."""
-        from recollect.knowledge.preferences import preferences
+        from recollect.knowledge.preferences import parse_preferences
         from recollect.serve.mcp.sessions import Session
 
         with self._lock:
             session = self._session = self._session or Session()
-        return LocalContext(self, session=session, config=preferences(config), notify=notify)
+        return LocalContext(self, session=session, config=parse_preferences(config), notify=notify)
 
     def open(self, *, create: bool = False) -> Library:
         from recollect import library

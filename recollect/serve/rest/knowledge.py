@@ -17,9 +17,9 @@ from starlette.routing import Match
 
 from recollect.errors import Conflict, InvalidInput
 from recollect.knowledge.editing import FORMATS, MEDIA_TYPES
-from recollect.knowledge.preferences import chosen
-from recollect.knowledge.results import KINDS, listed
-from recollect.knowledge.retrieval import retrieval
+from recollect.knowledge.preferences import preference
+from recollect.knowledge.results import KINDS, list_entry
+from recollect.knowledge.retrieval import parse_retrieval
 from recollect.library import Library
 from recollect.model.documents import Document
 from recollect.serve.http.access import AccessTo, Forbidden, Principal
@@ -259,7 +259,7 @@ def _found(
             sources=sources,
             limit=clamped(limit, 1, 100),
             offset=clamped(offset, 0, LIMITS.page_offset),
-            snippet_length=chosen("snippet_length", snippet_length, {}),
+            snippet_length=preference("snippet_length", snippet_length, {}),
             order_by=order_by,
             filters=filters,
             mode=mode,
@@ -304,7 +304,7 @@ def get_as_told(access: AccessTo, wanted: schemas.Wanted) -> Response:
             library.knowledge.get(
                 wanted.source,
                 wanted.id,
-                retrieval(given, {}),
+                parse_retrieval(given, {}),
                 sight=_sight(access.principal),
                 page=wanted.page,
                 page_size=wanted.page_size,
@@ -334,7 +334,7 @@ def list_items(
         )
     return answer(
         {
-            "items": [listed(about) for about in found],
+            "items": [list_entry(about) for about in found],
             "total": total,
             "limit": limit,
             "offset": offset,
@@ -446,7 +446,7 @@ def get_item(
         "message_id": message_id,
         "message_index": message_index,
     }
-    wanted = retrieval(
+    wanted = parse_retrieval(
         {
             "mode": mode,
             "snippet_length": snippet_length,
@@ -507,7 +507,7 @@ def restore_item(access: AccessTo, document: schemas.RestoredDocument) -> Respon
         if there is not None and as_json(library.store.document(there)) != as_json(given):
             raise Conflict("This is in the library, and has changed since it was given out.")
         restored = there or library.restore(given).id
-        return answer(listed(library.store.summary(restored)), 200 if there else 201)
+        return answer(list_entry(library.store.summary(restored)), 200 if there else 201)
 
 
 @router.post("/notes", status_code=201, responses={201: {"model": schemas.Item}})
@@ -581,7 +581,7 @@ def delete_item(
 def _created(access: AccessTo, source: str, fields: schemas.Fields) -> Response:
     with access.write(KNOWLEDGE) as library:
         return answer(
-            listed(library.knowledge.create(source, fields.model_dump(exclude_unset=True))), 201
+            list_entry(library.knowledge.create(source, fields.model_dump(exclude_unset=True))), 201
         )
 
 
@@ -591,4 +591,4 @@ def _changed(access: AccessTo, source: str, item_id: str, change: schemas.Fields
     if not given:
         raise InvalidInput("There is nothing to change: give at least one field.")
     with access.write(KNOWLEDGE) as library:
-        return answer(listed(library.knowledge.edit(source, item_id, given, version)))
+        return answer(list_entry(library.knowledge.edit(source, item_id, given, version)))

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from recollect.errors import Conflict, InvalidInput
-from recollect.knowledge.preferences import chosen, clamped
-from recollect.knowledge.retrieval import Retrieval, retrieval
+from recollect.knowledge.preferences import clamp, preference
+from recollect.knowledge.retrieval import Retrieval, parse_retrieval
 from recollect.language.text import storable
 from recollect.serve.mcp.addresses import Address, page_of, read_address
 from recollect.serve.mcp.arguments import Arguments, answered, failed, harmless, quoted, told
@@ -105,9 +105,9 @@ class Given(Arguments):
     def preference(self, name: str, config: Mapping[str, Any]) -> Any:
         """What the call says, else what its session prefers."""
         value = self._given.get(name)
-        if value is not None and clamped(name, value) is None:
+        if value is not None and clamp(name, value) is None:
             raise self.wrong(f"{name}: expected a number.")
-        return chosen(name, value, config)
+        return preference(name, value, config)
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -155,7 +155,7 @@ def search(
             limit=limit,
             offset=offset,
             snippet_length=length,
-            order_by=chosen("order_by", order, context.config),
+            order_by=preference("order_by", order, context.config),
             filters=filters,
             sight=sight_of(context),
             memory=session if once else None,
@@ -196,7 +196,7 @@ def get(
     """As much of an item as the call asks for."""
     item = named(source, id_)
     with given.told(), context.library() as library:
-        wanted = retrieval(
+        wanted = parse_retrieval(
             given.object("retrieval") if "retrieval" in given else None, context.config, default
         )
         if item.message and not wanted.loc:

@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
 from starlette.types import Scope
 
-from recollect.knowledge.preferences import preferences
+from recollect.knowledge.preferences import parse_preferences
 from recollect.serve.http import limits
 from recollect.serve.http.access import WRITE, Principal
 from recollect.serve.http.answers import encoded
@@ -92,7 +92,7 @@ class Caller:
         query: Mapping[str, str] = (
             QueryParams(scope["query_string"]) if scope["query_string"] else {}
         )
-        self.config = preferences(query.get("config") or self.headers.get(CONFIG))
+        self.config = parse_preferences(query.get("config") or self.headers.get(CONFIG))
         self.session: Session | None = None
         key = self.headers.get(SESSION) or query.get(SESSION)
         if key is not None and not is_key(key):

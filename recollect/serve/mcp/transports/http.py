@@ -30,7 +30,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from recollect.knowledge.preferences import preferences
+from recollect.knowledge.preferences import parse_preferences
 from recollect.serve.http.answers import encoded
 from recollect.serve.http.errors import Problem
 from recollect.serve.mcp.protocol import (
@@ -340,7 +340,7 @@ class _Post:
             version=dispatcher.version,
             profile=dispatcher.catalog.profile,
         )
-        session.prefer({**preferences(message["params"].get("config")), **caller.config})
+        session.prefer({**parse_preferences(message["params"].get("config")), **caller.config})
         return {"Mcp-Session-Id": session.key}
 
     def _dispatcher(self) -> Dispatcher:

@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from recollect.knowledge.preferences import preferences
+from recollect.knowledge.preferences import parse_preferences
 from recollect.serve.http import limits
 from recollect.serve.http.answers import encoded
 from recollect.serve.mcp.context import Context
@@ -116,7 +116,7 @@ class _Connection:
     def _remember(self, params: Any) -> None:
         assert self._caller.session is not None
         if isinstance(params, dict):
-            self._caller.session.prefer(preferences(params.get("config")))
+            self._caller.session.prefer(parse_preferences(params.get("config")))
 
     def _start(self, message: Any, request_id: Any) -> None:
         if len(self._calls) >= MOST_CALLS:

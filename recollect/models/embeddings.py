@@ -34,12 +34,12 @@ class Embedder(Protocol):
     def embed_query(self, text: str) -> NDArray[np.float32]: ...
 
 
-def configured() -> str:
+def embedding_setting() -> str:
     """What RECOLLECT_EMBEDDINGS says."""
     return os.environ.get("RECOLLECT_EMBEDDINGS", "").strip() or STATIC
 
 
-def folder_of(name: str) -> Path:
+def model_folder(name: str) -> Path:
     """Where a model that was fetched lies."""
     return home() / "models" / name
 
@@ -49,7 +49,7 @@ def is_remote(name: str) -> bool:
     return name.startswith(("http://", "https://"))
 
 
-def opened(name: str, state: bytes | None) -> Embedder:
+def load_model(name: str, state: bytes | None) -> Embedder:
     """The model that the setting names. `state` is what it learned from the library."""
     if name == STATIC:
         from recollect.models.static import Counts, StaticModel
@@ -64,27 +64,27 @@ def opened(name: str, state: bytes | None) -> Embedder:
         )
     from recollect.models.onnx import OnnxModel
 
-    folder = folder_of(name) if name in FETCHED else Path(name).expanduser()
+    folder = model_folder(name) if name in DOWNLOADABLE else Path(name).expanduser()
     if not folder.is_dir():
-        if name in FETCHED:
+        if name in DOWNLOADABLE:
             raise InvalidInput(
                 f"The model {name} is not here yet. `recollect model fetch {name}` downloads it."
             )
         raise InvalidInput(
-            f"RECOLLECT_EMBEDDINGS is {name!r}: that is neither static, off, {', '.join(FETCHED)}, a folder with a "
+            f"RECOLLECT_EMBEDDINGS is {name!r}: that is neither static, off, {', '.join(DOWNLOADABLE)}, a folder with a "
             "model, nor an http(s) address."
         )
     return OnnxModel(folder)
 
 
-FETCHED = ("gte-small",)
+DOWNLOADABLE = ("gte-small",)
 
 
-def wanted(store: Store, name: str) -> Space:
+def ensure_space(store: Store, name: str) -> Space:
     """The space of the model that the setting names, made where there is none; for a model that
     learns, made anew when the library has outgrown what it learned."""
     if name != STATIC:
-        model = opened(name, None)
+        model = load_model(name, None)
         return store.add_space(name, model.version, model.dimensions, None)
     size = store.size()
     mine = [s for s in store.spaces() if s.name == STATIC]
@@ -105,12 +105,12 @@ def _learned_from(space: Space) -> int:
 
 
 def _same_table(space: Space) -> bool:
-    from recollect.models.static import shipped
+    from recollect.models.static import default_table
 
-    return space.version.split("-")[0] == shipped()[0].version
+    return space.version.split("-")[0] == default_table()[0].version
 
 
-def current(spaces: list[Space]) -> Space | None:
+def space_to_search(spaces: list[Space]) -> Space | None:
     """The space to search in: the newest that is complete, or else the newest that is begun."""
     ready: list[Any] = [s for s in spaces if s.ready]
     begun = [s for s in spaces if s.done]
