@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import Conflict, InvalidInput, NotFound, RecollectError
 from recollect.language.text import bound, identifier, storable, truncate
+from recollect.model import sources
 from recollect.model.audience import HUMAN_ONLY, for_people
 from recollect.model.documents import (
     Document,
@@ -56,10 +57,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SOURCE = "recollect"
-BUS = "bus"
+SOURCE = sources.RECOLLECT.name
+BUS = sources.BUS.name
 """The origin of threads, in which agents and people write to each other; each is known by its topic."""
-PROXY = "proxy"
+PROXY = sources.PROXY.name
 """The origin of what was recorded on its way to a model."""
 
 Moment = str | date | datetime | None

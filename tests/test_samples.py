@@ -108,8 +108,8 @@ def test_there_is_a_sample_of_every_format(tmp_path: Path) -> None:
     names = set()
     for path in (browser_database(tmp_path / "chatgpt.db"), *SAMPLES.iterdir()):
         if path.name != "broken":
-            names |= {item[1].NAME for item in find(path) if not isinstance(item, Problem)}
-    assert names == {format_.NAME for format_ in FORMATS}
+            names |= {item[1].SOURCE.name for item in find(path) if not isinstance(item, Problem)}
+    assert names == {format_.SOURCE.name for format_ in FORMATS}
 
 
 def test_no_file_makes_an_importer_fail() -> None:

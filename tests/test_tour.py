@@ -28,7 +28,7 @@ def test_tour(place: str, user: str) -> None:
     # A file is an entry; a format claims it and turns it into documents.
     (entry,) = entries(EXAMPLES / "chatgpt" / "conversations.json")
     format_ = detect(entry)  # type: ignore[arg-type]
-    assert format_ is not None and format_.NAME == "chatgpt"
+    assert format_ is not None and format_.SOURCE.name == "chatgpt"
     documents = [d for d in format_.read(entry) if isinstance(d, Document)]  # type: ignore[arg-type]
     assert documents
 

@@ -16,6 +16,7 @@ from rich.markup import escape
 from recollect.errors import NotFound
 from recollect.language.text import iso, printable
 from recollect.library import Library, open, open_existing
+from recollect.model.sources import SOURCES
 from recollect.settings import default_user, place
 
 Commands = Any  # argparse keeps the type of its subparsers private
@@ -83,7 +84,7 @@ def add_filters(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="chatgpt, claude, claude-code, codex, gemini-cli, recollect",
+        help=f"one of {', '.join(SOURCES)}; may be repeated",
     )
     command.add_argument(
         "--tag",

@@ -22,6 +22,7 @@ from recollect.cli.common import (
 from recollect.cli.indexing import index_after_import
 from recollect.errors import InvalidInput
 from recollect.library import Library
+from recollect.model.kinds import KIND_TABLE
 from recollect.model.receipts import Counts, FileReceipt, Receipt
 
 _EXAMPLES = """\
@@ -33,8 +34,7 @@ _EXAMPLES = """\
   recollect import --list
   recollect import --undo 3
 """
-KINDS = ("conversations", "notes", "media", "characters", "prompts")
-"""Those of recollect.importers, which takes longer to load than most commands need."""
+KINDS = tuple(kind.plural for kind in KIND_TABLE)
 _ROWS = 20
 
 

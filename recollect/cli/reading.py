@@ -13,6 +13,7 @@ from recollect.cli.common import Commands, add_command, console, existing, print
 from recollect.errors import NotFound
 from recollect.language.text import printable
 from recollect.model.documents import Document, Passage
+from recollect.model.sources import SOURCES
 from recollect.transfer.export import as_json
 
 _LIST_EXAMPLES = """\
@@ -48,7 +49,7 @@ def register(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="chatgpt, claude, claude-code, codex, …",
+        help=f"one of {', '.join(SOURCES)}",
     )
     listing.add_argument(
         "--search", default="", metavar="TEXT", help="only titles or ids that contain this"

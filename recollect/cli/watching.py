@@ -27,9 +27,8 @@ from recollect.cli.common import (
 from recollect.cli.indexing import index_after_import
 from recollect.errors import InvalidInput
 from recollect.library import open
+from recollect.model.sources import WATCHED
 
-TOOLS = ("claude-code", "codex", "gemini-cli")
-"""Those of recollect.capture.transcripts.watch, which takes longer to load than most commands need."""
 _WATCH_EXAMPLES = """\
   recollect watch                                      Claude Code, Codex and Gemini CLI, until Ctrl-C
   recollect watch --tool claude-code
@@ -54,7 +53,11 @@ def register(commands: Commands) -> None:
     )
     command.add_argument("--once", action="store_true", help="take in what has changed, then end")
     command.add_argument(
-        "--tool", action="append", default=[], choices=TOOLS, help="only this one; may be repeated"
+        "--tool",
+        action="append",
+        default=[],
+        choices=WATCHED,
+        help="only this one; may be repeated",
     )
     command.add_argument(
         "--folder",

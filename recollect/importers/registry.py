@@ -1,20 +1,4 @@
-"""Importers: files in, documents out. They never see a database.
-
-A format is a module with four names:
-
-    NAME    the origin that its documents carry
-    LABEL   what a person reads in "known formats"
-    claims(entry)   whether this file is of the format, by its name and head
-    read(entry)     a generator of Documents, and of Problems for what was left out
-
-and a fifth where a person may say what a file is (`--as notes`):
-
-    accepts(entry)  whether it can be read as this, if somebody says so
-
-`read` streams: memory does not grow with the file. A record that cannot be
-used becomes a Problem and the next one is read. What lies beside a file it finds
-in `entry.neighbours`.
-"""
+"""The list of formats, and the search for files that have one of them."""
 
 from __future__ import annotations
 
@@ -36,96 +20,134 @@ from recollect.importers.chats import (
 from recollect.importers.entries import Entry, entries
 from recollect.importers.knowledge import characters, media, notes, prompts, transcripts
 from recollect.model.documents import Document
+from recollect.model.kinds import CHARACTER, CONVERSATION, KIND_TABLE, MEDIA, NOTE, PROMPT
 from recollect.model.receipts import Problem
+from recollect.model.sources import Source
 
 
 class Format(Protocol):
-    NAME: str
-    LABEL: str
+    """What a module of a format provides; see `recollect.importers`."""
+
+    SOURCE: Source
+    DESCRIPTION: str
 
     def claims(self, entry: Entry) -> bool: ...
     def read(self, entry: Entry) -> Iterator[Document | Problem]: ...
 
 
-_CONVERSATIONS: tuple[Format, ...] = (
-    own,
-    chatgpt,
-    claude,
-    claude_code,
-    codex,
-    gemini_cli,
-    chatgpt_browser,
-)
-KINDS: dict[str, tuple[Format, ...]] = {
-    "conversations": _CONVERSATIONS,
-    "notes": (notes,),
-    "media": (transcripts, media),
-    "characters": (characters,),
-    "prompts": (prompts,),
+_FORMATS: dict[str, tuple[Format, ...]] = {
+    CONVERSATION: (own, chatgpt, claude, claude_code, codex, gemini_cli, chatgpt_browser),
+    NOTE: (notes,),
+    MEDIA: (transcripts, media),
+    CHARACTER: (characters,),
+    PROMPT: (prompts,),
 }
-"""What a person may say that files are."""
-FORMATS: tuple[Format, ...] = (*_CONVERSATIONS, characters, prompts, transcripts, media, notes)
+FORMATS_BY_KIND = {kind.plural: _FORMATS[kind.name] for kind in KIND_TABLE}
+"""The formats of each kind, by the name that `--as` takes."""
+CONVERSATION_FORMATS = _FORMATS[CONVERSATION]
+FORMATS: tuple[Format, ...] = (
+    *CONVERSATION_FORMATS,
+    characters,
+    prompts,
+    transcripts,
+    media,
+    notes,
+)
+"""All formats. The first one that claims a file reads it, so generic formats come last."""
 _GENERIC: tuple[Format, ...] = (media, notes)
 
 
 def detect(entry: Entry) -> Format | None:
-    """The format of one file, or None."""
-    return next((f for f in FORMATS if f.claims(entry)), None)
+    """The format of a file, or None if no format claims it."""
+    return _first_claim(FORMATS, entry)
 
 
 def find(
     path: Path, kind: str | None = None, within: Path | None = None
 ) -> Iterator[tuple[Entry, Format] | Problem]:
-    """What can be imported at `path`, as `kind` where one is said; raises UnknownFormat when nothing can.
+    """Everything at `path` that can be imported, as `kind` if given, and a Problem for the rest.
 
-    Older files come first: the copies in a resumed session are then known as copies,
-    and of two exports the newer one has the last word. `within` is as for `entries`.
+    Older files come first: a resumed session then counts as the copy, and the newer of two
+    exports wins. For `within`, see `entries`. Raises UnknownFormat if there is nothing to import.
     """
-    found: list[tuple[Entry, Format]] = []
+    candidates: list[tuple[Entry, Format]] = []
     unknown = 0
     for entry in entries(path, within):
         if isinstance(entry, Problem):
             yield entry
-        elif (format_ := detect(entry) if kind is None else _told(entry, kind)) is not None:
-            found.append((entry, format_))
-        else:
+            continue
+        format_ = _choose_format(entry, kind)
+        if format_ is None:
             unknown += 1
-    if not found:
-        raise UnknownFormat(_nothing(path, kind))
-    conversations = any(format_ in _CONVERSATIONS for _, format_ in found)
-    passed: Counter[str] = Counter()
-    for entry, format_ in sorted(found, key=lambda item: (item[0].modified, item[0].name)):
-        if conversations and kind is None and _generic(entry, format_):
-            passed[format_.NAME] += 1
         else:
-            yield entry, format_
-    for name, count in passed.items():
-        reason = f"beside conversations {name} are left alone; take them with --as {name}"
-        yield Problem(reason, where=str(path), unit="files", count=count)
+            candidates.append((entry, format_))
+    if not candidates:
+        raise UnknownFormat(_nothing_to_import(path, kind))
+    candidates.sort(key=lambda candidate: (candidate[0].modified, candidate[0].name))
+    has_conversations = any(format_ in CONVERSATION_FORMATS for _, format_ in candidates)
+    if has_conversations and kind is None:
+        yield from _without_generic(candidates, path)
+    else:
+        yield from candidates
     if unknown:
-        reason = "no conversations in it" if conversations else "not of a known format"
+        reason = "contains no conversations" if has_conversations else "unknown format"
         yield Problem(reason, where=str(path), unit="files", count=unknown)
 
 
-def _told(entry: Entry, kind: str) -> Format | None:
-    """The format of a file of which somebody says what it is: what is sure comes before what is possible."""
-    formats = KINDS.get(kind)
+def _without_generic(
+    candidates: list[tuple[Entry, Format]], path: Path
+) -> Iterator[tuple[Entry, Format] | Problem]:
+    """The candidates that are not generic, and a Problem for each format that was skipped."""
+    skipped: Counter[str] = Counter()
+    for entry, format_ in candidates:
+        if _is_generic(entry, format_):
+            skipped[format_.SOURCE.name] += 1
+        else:
+            yield entry, format_
+    for name, count in skipped.items():
+        reason = f"{name} next to conversations are skipped; import them with --as {name}"
+        yield Problem(reason, where=str(path), unit="files", count=count)
+
+
+def _choose_format(entry: Entry, kind: str | None) -> Format | None:
+    """The format to read a file with, given what kind the user says it is.
+
+    A format that claims the file comes before one that merely accepts it.
+    """
+    if kind is None:
+        return detect(entry)
+    formats = FORMATS_BY_KIND.get(kind)
     if formats is None:
-        raise InvalidInput(f"Nothing can be imported as {kind!r}. Say one of: {', '.join(KINDS)}.")
-    sure = next((f for f in formats if f.claims(entry)), None)
-    return sure or next((f for f in formats if getattr(f, "accepts", f.claims)(entry)), None)
+        kinds = ", ".join(FORMATS_BY_KIND)
+        raise InvalidInput(f"Cannot import as {kind!r}. Use one of: {kinds}.")
+    format_ = _first_claim(formats, entry)
+    if format_ is not None:
+        return format_
+    for format_ in formats:
+        accepts = getattr(format_, "accepts", None)
+        if accepts is not None and accepts(entry):
+            return format_
+    return None
 
 
-def _generic(entry: Entry, format_: Format) -> bool:
-    """Whether it is what also lies in exports of conversations, where it is not the person's own."""
-    return format_ in _GENERIC or (format_ is prompts and prompts.guessed(entry))
+def _first_claim(formats: tuple[Format, ...], entry: Entry) -> Format | None:
+    for format_ in formats:
+        if format_.claims(entry):
+            return format_
+    return None
 
 
-def _nothing(path: Path, kind: str | None) -> str:
-    formats = FORMATS if kind is None else KINDS[kind]
-    what = "has no known format" if kind is None else f"holds no {kind}"
-    return f"{path} {what}. Known formats: {known(formats)}."
+def _is_generic(entry: Entry, format_: Format) -> bool:
+    """Whether exports of conversations often contain such files, which the user did not write."""
+    return format_ in _GENERIC or (format_ is prompts and prompts.is_guess(entry))
 
 
-def known(formats: tuple[Format, ...] = FORMATS) -> str:
-    return "; ".join(dict.fromkeys(f.LABEL for f in formats))
+def _nothing_to_import(path: Path, kind: str | None) -> str:
+    if kind is None:
+        return f"{path} has no known format. Known formats: {describe_formats(FORMATS)}."
+    formats = describe_formats(FORMATS_BY_KIND[kind])
+    return f"{path} contains no {kind}. Known formats: {formats}."
+
+
+def describe_formats(formats: tuple[Format, ...]) -> str:
+    return "; ".join(dict.fromkeys(format_.DESCRIPTION for format_ in formats))

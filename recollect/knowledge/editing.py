@@ -31,9 +31,10 @@ from recollect.language import transcript
 from recollect.language.text import iso, moment, storable, truncate
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.kinds import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT
+from recollect.model.sources import RECOLLECT
 from recollect.transfer.export import as_json
 
-ORIGIN = "recollect"
+ORIGIN = RECOLLECT.name
 MEDIA_TYPES = (
     "video",
     "audio",

@@ -32,6 +32,7 @@ from datetime import UTC, date, datetime, timedelta
 from recollect.language.text import tokens
 from recollect.language.when import Window, date_words
 from recollect.model.kinds import CONVERSATION
+from recollect.model.sources import ASSISTANTS
 from recollect.search.terms import Finder, Term
 from recollect.store.base import Candidate
 
@@ -67,7 +68,9 @@ _DATE_WORDS = frozenset(
 _ASKS_ASSISTANT = re.compile(
     r"""\byou(?:'ve|r)?\b[^.?!]{0,40}\b(?:recommend|suggest|tell|told|mention|say|said|gave|give|provid|write|wrote|list|advi[cs]|creat
     |explain|describ|shar|helped|answer)|\b(?:our|your)\ (?:previous|last|earlier)\b|\bremind\ me\b
-    |\bassistant\b|\b(?:chatgpt|claude|gemini|codex)\ (?:said|told|suggest|recommend|wrote)""",
+    |\bassistant\b|\b(?:"""
+    + "|".join(ASSISTANTS)
+    + r""")\ (?:said|told|suggest|recommend|wrote)""",
     re.IGNORECASE | re.VERBOSE,
 )
 

@@ -10,32 +10,10 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from recollect.language.text import storable
+from recollect.model.sources import find_source
 
-# An id goes into an address or a command only where it looks like one of the origin's own.
+# An id goes into an address or a command only if it looks like an id of the source.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{3,127}")
-_WEB = {
-    "chatgpt": ("ChatGPT", "https://chatgpt.com/c/{}"),
-    "claude": ("Claude", "https://claude.ai/chat/{}"),
-}
-_TERMINAL = {
-    "claude_code": ("Claude Code", "claude --resume {}"),
-    "codex": ("Codex", "codex resume {}"),
-}
-_NAMES = {
-    "chatgpt": "ChatGPT",
-    "chatgpt_browser": "ChatGPT Browser",
-    "claude": "Claude",
-    "claude_code": "Claude Code",
-    "codex": "Codex",
-    "recollect": "Recollect",
-    "bus": "Bus",
-    "proxy": "Proxy",
-    "chat": "Chat",
-    "notes": "Notes",
-    "media": "Media",
-    "characters": "Characters",
-    "prompts": "Prompts",
-}
 _YOUTUBE = re.compile(r"(?:www\.|m\.|music\.)?youtube(?:-nocookie)?\.com")
 _VIMEO = re.compile(r"(?:www\.|player\.)?vimeo\.com")
 _TWITCH = re.compile(r"(?:www\.|m\.)?twitch\.tv")
@@ -57,21 +35,15 @@ class OpenIn:
     command: str = ""
 
 
-def origin_name(origin: str) -> str:
-    """An origin by the name that people know."""
-    return _NAMES.get(_key(origin), origin)
-
-
-def open_in(origin: str, origin_id: str, conversation_id: str) -> OpenIn:
-    """Where a conversation can be opened: in its own program where that has an address, else here."""
-    key = _key(origin)
-    if _ID.fullmatch(origin_id):
-        if key in _WEB:
-            name, address = _WEB[key]
-            return OpenIn(f"Open in {name}", url=address.format(origin_id))
-        if key in _TERMINAL:
-            name, command = _TERMINAL[key]
-            return OpenIn(f"Open in {name}", command=command.format(shlex.quote(origin_id)))
+def open_in(source_name: str, source_id: str, conversation_id: str) -> OpenIn:
+    """Where a conversation can be opened: in its own program if possible, otherwise in the console."""
+    source = find_source(source_name)
+    if source is not None and _ID.fullmatch(source_id):
+        if source.open_url:
+            return OpenIn(f"Open in {source.label}", url=source.open_url.format(source_id))
+        if source.resume_command:
+            command = source.resume_command.format(shlex.quote(source_id))
+            return OpenIn(f"Open in {source.label}", command=command)
     return OpenIn("Open in Recollect", url=conversation_url(conversation_id))
 
 
@@ -155,10 +127,6 @@ def local(address: str | None) -> str:
     if re.fullmatch(r"/(?![/\\])[^\x00-\x20\\\x7f]*", given):
         return given
     return "/"
-
-
-def _key(origin: str) -> str:
-    return origin.lower().replace("-", "_").replace(" ", "_")
 
 
 def quoted(text: str) -> str:

@@ -115,7 +115,7 @@ class _Run:
                 self.receipt.left_out.note(item)
             else:
                 entry, format_ = item
-                file = FileReceipt(entry.name, format_.NAME)
+                file = FileReceipt(entry.name, format_.SOURCE.name)
                 self.receipt.files.append(file)
                 for document in self._documents(entry, format_, file, done, total):
                     self._add(document, file)

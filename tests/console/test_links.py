@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.language.text import storable
-from recollect.serve.links import conversation_url, local, open_in, origin_name
+from recollect.model.sources import source_label
+from recollect.serve.links import conversation_url, local, open_in
 
 UUID = "0c5f3b9e-6a50-4a0e-9c43-0a4f3c0f7d11"
 
@@ -21,6 +22,7 @@ UUID = "0c5f3b9e-6a50-4a0e-9c43-0a4f3c0f7d11"
         ("claude", UUID, f"https://claude.ai/chat/{UUID}", ""),
         ("claude-code", UUID, "", f"claude --resume {UUID}"),
         ("codex", UUID, "", f"codex resume {UUID}"),
+        ("gemini-cli", UUID, "", f"gemini --resume {UUID}"),
         ("recollect", "mine", "/c/mine", ""),
         ("claude-code", f"{UUID}:agent", f"/c/{UUID}%3Aagent", ""),
         ("codex", "--yolo", "/c/--yolo", ""),
@@ -37,7 +39,7 @@ def test_a_conversation_opens_where_it_came_from(
 
 
 def test_origins_have_the_names_that_people_know() -> None:
-    assert [origin_name(name) for name in ("chatgpt", "claude-code", "somewhere")] == [
+    assert [source_label(name) for name in ("chatgpt", "claude-code", "somewhere")] == [
         "ChatGPT",
         "Claude Code",
         "somewhere",

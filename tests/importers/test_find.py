@@ -12,7 +12,12 @@ from builders import chat, said
 
 from recollect.cli import importing
 from recollect.errors import InvalidInput, UnknownFormat
-from recollect.importers.registry import FORMATS, KINDS, find, known
+from recollect.importers.registry import (
+    FORMATS,
+    FORMATS_BY_KIND,
+    describe_formats,
+    find,
+)
 from recollect.model.receipts import FileReceipt, Problem
 
 CHAT = [chat({"m1": (None, said("hello"))})]
@@ -30,7 +35,9 @@ def folder(path: Path, **files: Any) -> Path:
 
 def formats(path: Path, kind: str | None = None) -> dict[str, str]:
     return {
-        item[0].name: item[1].NAME for item in find(path, kind) if not isinstance(item, Problem)
+        item[0].name: item[1].SOURCE.name
+        for item in find(path, kind)
+        if not isinstance(item, Problem)
     }
 
 
@@ -57,10 +64,10 @@ def test_beside_conversations_common_files_are_left_alone(tmp_path: Path) -> Non
         "own.json": "prompts",
     }
     assert left(path) == {
-        "beside conversations notes are left alone; take them with --as notes": 1,
-        "beside conversations media are left alone; take them with --as media": 1,
-        "beside conversations prompts are left alone; take them with --as prompts": 1,
-        "no conversations in it": 1,
+        "notes next to conversations are skipped; import them with --as notes": 1,
+        "media next to conversations are skipped; import them with --as media": 1,
+        "prompts next to conversations are skipped; import them with --as prompts": 1,
+        "contains no conversations": 1,
     }
 
 
@@ -76,7 +83,7 @@ def test_without_conversations_they_are_taken(tmp_path: Path) -> None:
         "own.json": "prompts",
         "prompts.json": "prompts",
     }
-    assert left(path) == {"not of a known format": 1}
+    assert left(path) == {"unknown format": 1}
 
 
 @pytest.mark.parametrize(
@@ -101,24 +108,25 @@ def test_what_is_nothing_of_the_kind_says_so(tmp_path: Path) -> None:
     path = folder(tmp_path, **{"a.md": "x"})
     with pytest.raises(
         UnknownFormat,
-        match=r"holds no characters. Known formats: Character cards \(JSON, PNG or CHARX\)\.",
+        match=r"contains no characters. Known formats: Character cards \(JSON, PNG or CHARX\)\.",
     ):
         list(find(path, "characters"))
     with pytest.raises(
-        InvalidInput, match=r"Nothing can be imported as 'music'. Say one of: conversations, notes"
+        InvalidInput, match=r"Cannot import as 'music'. Use one of: conversations, notes"
     ):
         list(find(path, "music"))
 
 
 def test_every_format_is_of_a_kind_and_known() -> None:
-    assert set(FORMATS) == {format_ for kinds in KINDS.values() for format_ in kinds}
-    assert tuple(KINDS) == importing.KINDS
-    assert all(format_.LABEL in known() for format_ in FORMATS)
+    assert set(FORMATS) == {format_ for kinds in FORMATS_BY_KIND.values() for format_ in kinds}
+    assert tuple(FORMATS_BY_KIND) == importing.KINDS
+    assert all(format_.DESCRIPTION in describe_formats(FORMATS) for format_ in FORMATS)
 
 
 def test_a_receipt_names_what_it_counts() -> None:
     units = {
-        kind: {FileReceipt("", f.NAME).units for f in formats} for kind, formats in KINDS.items()
+        kind: {FileReceipt("", format_.SOURCE.name).units for format_ in formats}
+        for kind, formats in FORMATS_BY_KIND.items()
     }
     assert units.pop("conversations") == {("conversations", "messages")}
     assert set.union(*units.values()) == {("items", "parts")}

@@ -60,7 +60,7 @@ def table(*rows: list[str], delimiter: str = ",") -> str:
 def test_some_files_can_be_nothing_else(content: Any, name: str) -> None:
     assert prompts.sure(entry(content, name))
     assert prompts.claims(entry(content, name))
-    assert not prompts.guessed(entry(content, name))
+    assert not prompts.is_guess(entry(content, name))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_some_files_can_be_nothing_else(content: Any, name: str) -> None:
 )
 def test_others_are_guessed(content: Any, name: str) -> None:
     assert not prompts.sure(entry(content, name))
-    assert prompts.guessed(entry(content, name))
+    assert prompts.is_guess(entry(content, name))
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,9 @@ from langchain_core.messages import (
 from recollect.capture.agents import ITEM, Said, Session, text_of
 from recollect.library import Library
 from recollect.model.documents import Passage
+from recollect.model.sources import LANGCHAIN
 
-ORIGIN = "langchain"
+ORIGIN = LANGCHAIN.name
 _ROLES = {
     "human": "user",
     "ai": "assistant",

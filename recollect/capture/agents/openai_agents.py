@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 from recollect.capture.agents import ITEM, Said, Session, text_of
 from recollect.library import Library
 from recollect.model.documents import Passage
+from recollect.model.sources import OPENAI_AGENTS
 
 if TYPE_CHECKING:
     from agents import TResponseInputItem
     from agents.memory import SessionSettings
 
-ORIGIN = "openai-agents"
+ORIGIN = OPENAI_AGENTS.name
 _CALLED = (
     "name",
     "arguments",

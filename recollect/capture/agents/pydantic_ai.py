@@ -19,8 +19,9 @@ from pydantic_ai.messages import (
 from recollect.capture.agents import ITEM, Said, Session, is_same, text_of
 from recollect.library import Library
 from recollect.model.documents import Passage
+from recollect.model.sources import PYDANTIC_AI
 
-ORIGIN = "pydantic-ai"
+ORIGIN = PYDANTIC_AI.name
 
 
 class Result(Protocol):

@@ -26,8 +26,9 @@ from recollect.errors import RecollectError
 from recollect.library import Library
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
+from recollect.model.sources import PYDANTIC_AI_STORE
 
-ORIGIN = "pydantic-ai-store"
+ORIGIN = PYDANTIC_AI_STORE.name
 _RECORD, _PARENT = "record", "parent"
 _PAGE = 200
 _records = TypeAdapter(ConversationRecord)

@@ -21,17 +21,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from recollect.errors import InvalidInput, RecollectError
-from recollect.importers.chats import claude_code, codex, gemini_cli
 from recollect.importers.entries import Entry, entries
-from recollect.importers.registry import KINDS, Format
+from recollect.importers.registry import CONVERSATION_FORMATS, Format
 from recollect.library import Library
 from recollect.model.documents import Document
 from recollect.model.receipts import FileReceipt, Problem
+from recollect.model.sources import SOURCES, WATCHED, Transcripts
 from recollect.transfer.archive import Name, Stamp
 from recollect.transfer.exclusion import Exclusion, is_agent
 from recollect.transfer.importing import admission
 
-TOOLS = (claude_code.NAME, codex.NAME, gemini_cli.NAME)
 _AT_ONCE = 0.5  # seconds that reading a file may take without being put off the next time
 _PUT_OFF = 2.0  # times what it took beyond that
 _PUT_OFF_AT_MOST = 60.0
@@ -58,14 +57,10 @@ class Folder:
     """What the names of its files in the archive begin below."""
 
     def follows(self, file: Path) -> bool:
-        name = file.name.lower()
-        if self.tool == claude_code.NAME:
-            return name.endswith(".jsonl")
-        if self.tool == codex.NAME:
-            return name.startswith("rollout-") and name.endswith((".jsonl", ".json"))
-        if self.tool == gemini_cli.NAME and "chats" not in file.relative_to(self.root).parts:
-            return False
-        return name.endswith((".jsonl", ".json"))
+        transcripts = _transcripts(self.tool)
+        if transcripts is None:
+            return file.name.lower().endswith((".jsonl", ".json"))
+        return transcripts.includes(file.relative_to(self.root))
 
     def named(self, file: Path) -> str:
         return f"{self.tool}/{file.relative_to(self.base).as_posix()}"
@@ -95,31 +90,32 @@ Report = Callable[[Event], None]
 
 def folders(tools: Sequence[str] = (), given: Sequence[Path] = ()) -> list[Folder]:
     """The folders of these tools, by default of all unless folders are given; whether they exist or not."""
-    if unknown := set(tools) - set(TOOLS):
+    if unknown := set(tools) - set(WATCHED):
         raise InvalidInput(
-            f"{min(unknown)!r} is not a tool that can be followed. Say one of: {', '.join(TOOLS)}."
+            f"{min(unknown)!r} is not a tool that can be followed. Say one of: {', '.join(WATCHED)}."
         )
     found = [
         Folder("folder", root, root.parent)
         for root in (path.expanduser().resolve() for path in given)
     ]
-    for tool in tools or (() if given else TOOLS):
+    for tool in tools or (() if given else WATCHED):
         found += _of_tool(tool)
     return found
 
 
 def _of_tool(tool: str) -> list[Folder]:
-    if tool == claude_code.NAME:
-        said = os.environ.get("CLAUDE_CONFIG_DIR")
-        base = (Path(said or "~/.claude").expanduser() / "projects").resolve()
-        return [Folder(tool, base, base)]
-    if tool == codex.NAME:
-        base = Path(os.environ.get("CODEX_HOME") or "~/.codex").expanduser().resolve()
-        return [Folder(tool, base / name, base) for name in ("sessions", "archived_sessions")]
-    base = (
-        Path(os.environ.get("GEMINI_CLI_HOME") or "~").expanduser() / ".gemini" / "tmp"
-    ).resolve()
-    return [Folder(tool, base, base)]
+    transcripts = _transcripts(tool)
+    assert transcripts is not None  # `folders` rejects other tools
+    home = Path(os.environ.get(transcripts.variable) or transcripts.home).expanduser()
+    base = (home / transcripts.base).resolve()
+    return [Folder(tool, base / name, base) for name in transcripts.folders]
+
+
+def _transcripts(tool: str) -> Transcripts | None:
+    source = SOURCES.get(tool)
+    if source is None:
+        return None
+    return source.transcripts
 
 
 # -- following -----------------------------------------------------------------
@@ -343,7 +339,7 @@ def take(library: Library, path: Path, *, archiving: bool = True) -> list[Event]
 
 def _found(path: Path, folder: Folder) -> tuple[Entry, Format] | None:
     """The file, and the format that it is of; None where it is of none."""
-    known = [f for f in KINDS["conversations"] if folder.tool in ("folder", f.NAME)]
+    known = [f for f in CONVERSATION_FORMATS if folder.tool in ("folder", f.SOURCE.name)]
     for entry in entries(path):
         if isinstance(entry, Entry) and (
             format_ := next((f for f in known if f.claims(entry)), None)

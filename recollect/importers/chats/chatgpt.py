@@ -33,9 +33,10 @@ from recollect.importers.records import (
 from recollect.language.text import moment, truncate
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Problem
+from recollect.model.sources import CHATGPT
 
-NAME = "chatgpt"
-LABEL = "ChatGPT export (zip, folder or conversations*.json)"
+SOURCE = CHATGPT
+DESCRIPTION = "ChatGPT export (zip, folder or conversations*.json)"
 
 _CIRCLE = "circle of parents was cut"
 
@@ -108,7 +109,7 @@ def _conversation(record: Any, where: str) -> Iterator[Document | Problem]:
         yield Problem(EMPTY_CONVERSATION, where, unit="conversations")
         return
     yield Document(
-        source=NAME,
+        source=SOURCE.name,
         source_id=origin_id,
         title=title,
         project=_project(record) or "default",

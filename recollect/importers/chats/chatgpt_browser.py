@@ -20,7 +20,7 @@ from typing import Any
 
 import apsw
 
-from recollect.importers.chats.chatgpt import NAME, join_parts
+from recollect.importers.chats.chatgpt import SOURCE, join_parts
 from recollect.importers.databases import connect
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import UNREADABLE, decode
@@ -39,9 +39,9 @@ from recollect.language.text import EPOCH, moment, truncate
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Problem
 
-__all__ = ["LABEL", "NAME", "claims", "decode_content", "decode_time", "read"]
+__all__ = ["DESCRIPTION", "SOURCE", "claims", "decode_content", "decode_time", "read"]
 
-LABEL = "ChatGPT Browser database (working or canonical)"
+DESCRIPTION = "ChatGPT Browser database (working or canonical)"
 
 _SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _NEEDED = frozenset({"id", "conversation_id", "role", "content", "create_time"})
@@ -221,7 +221,7 @@ def _conversation(
         yield Problem(EMPTY_CONVERSATION, where, unit="conversations")
         return
     yield Document(
-        source=NAME,
+        source=SOURCE.name,
         source_id=str(conversation_id),
         title=title,
         created_at=decode_time(about.get("create_time")),

@@ -38,9 +38,10 @@ from recollect.language.text import moment, truncate
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import NOTE
 from recollect.model.receipts import Problem
+from recollect.model.sources import CLAUDE
 
-NAME = "claude"
-LABEL = "Claude.ai export (zip, folder or JSON: conversations, projects, memories)"
+SOURCE = CLAUDE
+DESCRIPTION = "Claude.ai export (zip, folder or JSON: conversations, projects, memories)"
 
 _PROJECT = frozenset({"prompt_template", "docs"})
 _MEMORY = frozenset({"conversations_memory", "project_memories"})
@@ -120,7 +121,7 @@ def _conversation(record: dict[str, Any], where: str) -> Iterator[Document | Pro
         yield Problem(EMPTY_CONVERSATION, where, unit="conversations")
         return
     yield Document(
-        source=NAME,
+        source=SOURCE.name,
         source_id=str(uuid),
         title=string(record.get("name")) or "",
         created_at=moment(record.get("created_at")),
@@ -328,7 +329,7 @@ def _project(record: dict[str, Any]) -> Iterator[Document]:
     uuid, name = str(record["uuid"]), string(record.get("name")) or ""
     told = _told(string(record.get("description")), string(record.get("prompt_template")))
     if not blank(told):
-        about = Document(NAME, uuid, name, metadata=rest(record, _PROJECT_FIELDS))
+        about = Document(SOURCE.name, uuid, name, metadata=rest(record, _PROJECT_FIELDS))
         yield _note(about, told, record.get("created_at"), record.get("updated_at"))
     taken: set[str] = set()
     for number, doc in enumerate(listed(record.get("docs"))):
@@ -339,7 +340,7 @@ def _project(record: dict[str, Any]) -> Iterator[Document]:
             file = string(doc.get("filename"))
             metadata = {"project": name, "project_id": uuid, "file": file, **rest(doc, _DOC_FIELDS)}
             about = Document(
-                NAME, own_id, file or name, metadata={k: v for k, v in metadata.items() if v}
+                SOURCE.name, own_id, file or name, metadata={k: v for k, v in metadata.items() if v}
             )
             yield _note(
                 about,
@@ -365,7 +366,7 @@ def _memory(record: dict[str, Any]) -> Iterator[Document]:
                 own_id = f"{account}:{whose}" if whose else account
                 title = f"Claude's memory of project {whose}" if whose else "Claude's memory"
                 yield _note(
-                    Document(NAME, own_id, title, metadata=metadata),
+                    Document(SOURCE.name, own_id, title, metadata=metadata),
                     text,
                     None,
                     record.get("updated_at"),

@@ -35,9 +35,10 @@ from recollect.importers.chats.claude_code_tree import Node, grown
 from recollect.importers.entries import Entry
 from recollect.model.documents import Document, Json
 from recollect.model.receipts import Problem
+from recollect.model.sources import CLAUDE_CODE
 
-NAME = "claude-code"
-LABEL = "Claude Code sessions (*.jsonl, or a web session's *.json)"
+SOURCE = CLAUDE_CODE
+DESCRIPTION = "Claude Code sessions (*.jsonl, or a web session's *.json)"
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _AGENT_FILE = re.compile(r"agent-(.+)\.jsonl", re.IGNORECASE)
@@ -282,7 +283,7 @@ class _Session:
                 found = True
                 times = [p.created_at for p in tree.passages if p.created_at]
                 yield Document(
-                    source=NAME,
+                    source=SOURCE.name,
                     source_id=f"{session}:{agent}" if agent else session,
                     title=("" if agent else self._title()) or title_of(tree.passages),
                     project=self._common.get("cwd", "default"),

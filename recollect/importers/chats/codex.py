@@ -36,9 +36,10 @@ from recollect.importers.entries import Entry
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.receipts import Problem
+from recollect.model.sources import CODEX
 
-NAME = "codex"
-LABEL = "Codex CLI sessions (rollout-*.jsonl, codex exec --json, history.jsonl)"
+SOURCE = CODEX
+DESCRIPTION = "Codex CLI sessions (rollout-*.jsonl, codex exec --json, history.jsonl)"
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _ROLLOUT_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
@@ -124,7 +125,7 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
             reader.add(number, record)
         except Unusable as error:
             yield Problem(str(error), where=f"line {number}", failed=True)
-    documents = list(reader.documents(NAME))
+    documents = list(reader.documents(SOURCE.name))
     yield from documents
     if not documents:
         yield Problem("no messages in the session", where=entry.name, unit="conversations")

@@ -37,9 +37,10 @@ from recollect.importers.entries import Entry
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.receipts import Problem
+from recollect.model.sources import GEMINI_CLI
 
-NAME = "gemini-cli"
-LABEL = "Gemini CLI sessions (session-*.jsonl, session-*.json)"
+SOURCE = GEMINI_CLI
+DESCRIPTION = "Gemini CLI sessions (session-*.jsonl, session-*.json)"
 
 _ROLES = {
     "user": "user",
@@ -155,7 +156,7 @@ class _Session:
         session, parent = string(self._about.get("sessionId")) or stem(self._entry), self._parent()
         if passages:
             yield Document(
-                source=NAME,
+                source=SOURCE.name,
                 source_id=f"{session}:{stem(self._entry)}" if session == parent else session,
                 title=string(self._about.get("summary")).strip() or title_of(passages),
                 project=self._project(),

@@ -22,9 +22,10 @@ from recollect.model.audience import HUMAN_ONLY, for_people
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Json, Passage
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.receipts import Problem
+from recollect.model.sources import RECOLLECT
 
-NAME = "recollect"
-LABEL = "Recollect JSON (*.json)"
+SOURCE = RECOLLECT
+DESCRIPTION = "Recollect JSON (*.json)"
 
 _CONVERSATION_KEYS = frozenset(
     {
@@ -125,7 +126,7 @@ def _conversation(index: int, record: Json) -> Iterator[Document | Problem]:
         messages.add(message, number)
     yield from messages.problems
     document = Document(
-        source=_word(record.get("origin")) or NAME,
+        source=_word(record.get("origin")) or SOURCE.name,
         source_id=_identity(record.get("origin_id")) or identity,
         title=_word(record.get("title")) or "",
         kind=_one_of(KINDS, record.get("source")),

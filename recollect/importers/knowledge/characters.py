@@ -29,10 +29,11 @@ from recollect.language.text import moment
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import CHARACTER
 from recollect.model.receipts import Problem
+from recollect.model.sources import CHARACTERS
 from recollect.settings import LIMITS
 
-NAME = "characters"
-LABEL = "Character cards (JSON, PNG or CHARX)"
+SOURCE = CHARACTERS
+DESCRIPTION = "Character cards (JSON, PNG or CHARX)"
 
 _V1 = frozenset({"name", "description", "personality", "scenario", "first_mes", "mes_example"})
 _OLD = {
@@ -243,7 +244,7 @@ def character(
         else None,
     }
     document = Document(
-        source=NAME,
+        source=SOURCE.name,
         source_id=f"{fields['creator']}/{fields['name']}" if fields["creator"] else fields["name"],
         title=fields["name"],
         kind=CHARACTER,

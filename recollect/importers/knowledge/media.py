@@ -16,13 +16,14 @@ from recollect.importers.entries import Entry
 from recollect.importers.items import with_cues, with_text
 from recollect.importers.knowledge.notes import distinct, readable_name
 from recollect.importers.texts import Unreadable
+from recollect.model import sources
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import MEDIA
 from recollect.model.receipts import Problem
 from recollect.settings import LIMITS
 
-NAME = "media"
-LABEL = (
+SOURCE = sources.MEDIA
+DESCRIPTION = (
     "Media (PDF, EPUB, Word, PowerPoint, web pages, pictures; audio and video with a transcript)"
 )
 
@@ -87,7 +88,7 @@ def document(entry: Entry, media_type: str, found: Extract) -> Document:
     }
     written = entry.written
     item = Document(
-        source=NAME,
+        source=SOURCE.name,
         source_id=entry.place,
         title=" ".join(found.title.split()) or _stem(entry),
         kind=MEDIA,

@@ -20,10 +20,11 @@ from recollect.language.text import fold, moment
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import NOTE
 from recollect.model.receipts import Problem
+from recollect.model.sources import NOTES
 from recollect.settings import LIMITS
 
-NAME = "notes"
-LABEL = "Notes (Markdown or plain text: a file, a folder, an Obsidian vault)"
+SOURCE = NOTES
+DESCRIPTION = "Notes (Markdown or plain text: a file, a folder, an Obsidian vault)"
 
 _MARKDOWN = frozenset({".md", ".markdown", ".mdx"})
 _PLAIN = frozenset({".txt", ".text", ".org", ".rst"})
@@ -89,7 +90,7 @@ def note(entry: Entry, text: Text, values: Mapping[str, Json], body: str) -> Doc
         "encoding": text.encoding,
     }
     document = Document(
-        source=NAME,
+        source=SOURCE.name,
         source_id=entry.place,
         title=title,
         kind=NOTE,

@@ -27,10 +27,11 @@ from recollect.language.text import moment, truncate
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import PROMPT
 from recollect.model.receipts import Problem
+from recollect.model.sources import PROMPTS
 from recollect.settings import LIMITS
 
-NAME = "prompts"
-LABEL = "Prompts (JSON, CSV, or Markdown with front matter)"
+SOURCE = PROMPTS
+DESCRIPTION = "Prompts (JSON, CSV, or Markdown with front matter)"
 
 _NAMES = ("name", "title", "act", "label", "command")
 _USER = (
@@ -72,7 +73,7 @@ _FIRST_WORDS = 60
 
 
 def claims(entry: Entry) -> bool:
-    return sure(entry) or guessed(entry)
+    return sure(entry) or is_guess(entry)
 
 
 def sure(entry: Entry) -> bool:
@@ -86,7 +87,7 @@ def sure(entry: Entry) -> bool:
     return (not keys.isdisjoint(_SURE) and not keys.isdisjoint(_NAMES)) or {"act", "prompt"} <= keys
 
 
-def guessed(entry: Entry) -> bool:
+def is_guess(entry: Entry) -> bool:
     """Whether it is likely, by what its records have, or by that and its path."""
     if sure(entry):
         return False
@@ -272,7 +273,7 @@ class _Prompts:
             "file": self.entry.basename,
         }
         document = Document(
-            source=NAME,
+            source=SOURCE.name,
             source_id=fields["name"],
             title=fields["name"],
             kind=PROMPT,

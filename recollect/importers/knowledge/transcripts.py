@@ -11,8 +11,8 @@ from recollect.importers.knowledge import media
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 
-NAME = media.NAME
-LABEL = "Transcripts (SRT, VTT, SBV, or JSON of Whisper and YouTube)"
+SOURCE = media.SOURCE
+DESCRIPTION = "Transcripts (SRT, VTT, SBV, or JSON of Whisper and YouTube)"
 
 
 def claims(entry: Entry) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query
 
-from recollect.serve import links
+from recollect.model.sources import source_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Wanted:
         """What the filters let through, in words."""
         parts = [
             *(f"in the project {name}" for name in self.namespaces),
-            *(f"from {links.origin_name(name)}" for name in self.origins),
+            *(f"from {source_label(name)}" for name in self.origins),
             *(f"with the tag {name}" for name in self.tags),
             *(f"said by {name}" for name in self.roles),
             *(f"of the type {name}" for name in self.types),

@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from recollect.errors import InvalidInput
 from recollect.library import Library
+from recollect.model.sources import source_label
 from recollect.serve import links
 from recollect.serve.console import charts, fragments, knowledge, rendering
 from recollect.serve.console.asking import Asked, Filters, Wanted
@@ -83,7 +84,7 @@ def activity(access: AccessTo, filters: Filters) -> Response:
     drawn = [
         charts.columns("Messages over time", months, "Month", broad=True),
         charts.bars(
-            "By origin", [(links.origin_name(name), n) for name, n in numbers["sources"]], "Origin"
+            "By origin", [(source_label(name), n) for name, n in numbers["sources"]], "Origin"
         ),
         charts.bars("By model", numbers["models"], "Model"),
         charts.bars("By tool", numbers["tools"], "Tool"),

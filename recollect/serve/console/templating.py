@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from recollect.language.query import ROLES
 from recollect.language.text import iso, storable
+from recollect.model.sources import source_label
 from recollect.serve import links
 from recollect.serve.console import rendering
 from recollect.serve.console.kinds import CONVERSATIONS, KINDS, KNOWLEDGE
@@ -38,7 +39,7 @@ def _environment() -> Environment:
         exact=exact,
         number=lambda value: f"{value:,}",
         plural=plural,
-        origin=links.origin_name,
+        origin=source_label,
         size=size,
         project=project,
         quoted=links.quoted,

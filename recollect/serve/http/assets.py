@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect.errors import NotFound
+from recollect.model.sources import SOURCES
 
 FOLDER = Path(__file__).parents[1] / "console"
 _TYPES = {
@@ -20,6 +21,11 @@ _TYPES = {
 _FILES = {
     p.name: p.read_bytes() for p in sorted((FOLDER / "static").iterdir()) if p.suffix in _TYPES
 }
+_FILES["sources.css"] = "".join(
+    f'.origin[data-origin="{source.name}"]::before {{ background: {source.colour}; }}\n'
+    for source in SOURCES.values()
+    if source.colour
+).encode()
 VERSION = hashlib.blake2b(
     b"".join(n.encode() + d for n, d in _FILES.items()), digest_size=8
 ).hexdigest()

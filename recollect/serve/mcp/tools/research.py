@@ -21,7 +21,7 @@ from recollect.library import Library
 from recollect.model.documents import Document, Passage, Shown, View
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter
-from recollect.serve.links import origin_name
+from recollect.model.sources import source_label
 from recollect.serve.masking import masks, shown_passage
 from recollect.serve.mcp.addresses import CHATS, Address, page_of, read_address
 from recollect.serve.mcp.arguments import Arguments, answered, failed, harmless, told
@@ -95,7 +95,7 @@ def _result(
 ) -> dict[str, Any]:
     source, id_, message = result["source"], result["id"], result["message_id"] or ""
     talk = source == CHATS
-    what = origin_name(origins.get(id_, "")) if talk else result["media_type"] or source
+    what = source_label(origins.get(id_, "")) if talk else result["media_type"] or source
     about = (
         _one_line(result["sender"] or "", TITLE_LENGTH),
         _when(moment(result["created_at"])),
@@ -193,7 +193,7 @@ def _facts(
     """What is known of the item; OpenAI's clients expect texts."""
     facts = {
         "conversation_id": document.id,
-        "source": origin_name(document.source),
+        "source": source_label(document.source),
         "namespace": document.project,
         "created_at": iso(middle.created_at if middle else document.created_at) or "",
         "updated_at": iso(document.updated_at) or "",
