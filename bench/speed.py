@@ -618,7 +618,7 @@ def show_appends(data: Data) -> None:
             total = library.search(f"needle{n}live", mode="text", limit=LIMIT).total
             found.append(clock.lap())
             assert total == 1, f"needle{n}live was found {total} times"
-        library.delete(chat.id)
+        library.delete_conversation(chat.id)
     _head("one append", "CPU ms p50", "wall ms p50", "wall ms p99")
     for name, costs in (
         ("until durable and searchable", appended),

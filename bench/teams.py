@@ -600,7 +600,7 @@ def show_appends(team: Team) -> None:
                 total = library.search(f"needle{n}live", mode="text", limit=LIMIT).total
                 found.append(clock.lap())
                 assert total == 1, f"needle{n}live was found {total} times"
-            library.delete(chat.id)
+            library.delete_conversation(chat.id)
         for what, costs in (
             ("until durable and searchable", appended),
             ("then searched for by its word", found),

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.errors import Conflict, InvalidInput, NotFound, RecollectError
 from recollect.language.text import bound, identifier, storable, truncate
 from recollect.model import sources
-from recollect.model.audience import HUMAN_ONLY, for_people
+from recollect.model.audience import HUMAN_ONLY, Audience, is_marked_human_only
 from recollect.model.documents import (
     Document,
     Json,
@@ -36,7 +36,7 @@ from recollect.model.documents import (
 )
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.receipts import FileReceipt, Receipt
-from recollect.model.search import Filter, Page
+from recollect.model.search import Filter, Page, SearchOptions
 from recollect.settings import LIMITS, default_user, home, place
 from recollect.store.base import Candidate, Findings, Store
 from recollect.store.sql.encoding import Progress
@@ -396,7 +396,7 @@ class Library:
         self.wake_indexer()
         return receipt
 
-    def take_in(self, entry: Entry, format: Format, admitted: Admission) -> FileReceipt:
+    def import_file(self, entry: Entry, format: Format, admitted: Admission) -> FileReceipt:
         """Save what a file holds, without a receipt: of one that is followed while it grows."""
         from recollect.transfer.importing import take_in
 
@@ -404,7 +404,7 @@ class Library:
         self.wake_indexer()
         return taken
 
-    def undo(self, receipt: int) -> Receipt:
+    def undo_import(self, receipt: int) -> Receipt:
         """Take one import back."""
         undone = self.store.undo(receipt)
         self.wake_indexer()
@@ -466,19 +466,15 @@ class Library:
         self.wake_indexer()
         return passage.id
 
-    def rename(self, conversation_id: str, title: str) -> None:
-        self.store.retitle(conversation_id, title)
-        self.wake_indexer()
-
-    def delete(self, conversation_id: str) -> Document:
+    def delete_conversation(self, conversation_id: str) -> Document:
         """Remove a conversation for good: text, index, everything. What is returned is the only copy;
-        `restore` puts it back."""
+        `restore_conversation` puts it back."""
         deleted = self.store.take(conversation_id)
         self.wake_indexer()
         self.archive.forget((deleted.source, deleted.source_id))
         return deleted
 
-    def restore(self, document: Document) -> Document:
+    def restore_conversation(self, document: Document) -> Document:
         """Put a conversation back that was deleted; what is in the library already is left alone."""
         (saved,) = self.store.save([document], by_id=document.source == PROXY)
         self.wake_indexer()
@@ -586,10 +582,10 @@ class Library:
         """The same, and how many there are in all."""
         from recollect.model.fields import message_shape
 
-        found, total = self.finding(query, conversation_id, limit, offset)
+        found, total = self.find_text(query, conversation_id, limit, offset)
         return [message_shape(passage, document) for document, passage in found], total
 
-    def finding(
+    def find_text(
         self, query: str, conversation_id: str | None = None, limit: int = 50, offset: int = 0
     ) -> tuple[list[tuple[str, Passage]], int]:
         """Messages that contain a text without regard to case, newest first, each with the id of its
@@ -623,13 +619,6 @@ class Library:
             )
         self.store.amend(conversation_id, title, project, changes or None)
         self.wake_indexer()
-
-    def delete_conversation(self, conversation_id: str) -> None:
-        """Remove a conversation for good. Raises NotFound."""
-        about = self.store.head(conversation_id)
-        self.store.delete(conversation_id)
-        self.wake_indexer()
-        self.archive.forget((about.source, about.source_id))
 
     # -- threads ---
 
@@ -684,7 +673,7 @@ class Library:
         ((stored,), _) = self.store.part(thread_id, placed.position, 1)
         return stored, placed.new
 
-    def messages_after(
+    def messages(
         self, conversation_id: str, after: int = 0, limit: int = 100
     ) -> tuple[list[Passage], int]:
         """Messages that follow number `after` in order, and the number of the last. Raises NotFound."""
@@ -693,7 +682,7 @@ class Library:
 
     # -- recording ---
 
-    def recorded(self, messages: Sequence[str]) -> list[tuple[str, str]]:
+    def recordings(self, messages: Sequence[str]) -> list[tuple[str, str]]:
         """Recorded conversations that hold some of these messages, and which; the one that changed last first."""
         return self.store.holding(PROXY, messages)
 
@@ -741,7 +730,7 @@ class Library:
             filter_, storable(search), limit, max(0, min(offset, LIMITS.page_offset))
         )
 
-    def every(
+    def documents(
         self, *, kinds: Sequence[str] = KINDS, projects: Sequence[str] = ()
     ) -> Iterator[Document]:
         """Every document, one in memory at a time."""
@@ -794,22 +783,21 @@ class Library:
 
     # -- finding ---
 
-    def exact(
+    def match_expression(
         self,
         text: str,
         *,
         conversations: Sequence[str] = (),
         limit: int = 50,
-        human_only: bool = True,
+        audience: Audience = Audience.PERSON,
     ) -> Page:
         """Messages whose contents match an expression of FTS5's language, in the order of the text engine,
-        with excerpts of twenty words. Raises MalformedQuery. What only people may see is neither found nor
-        counted unless `human_only`."""
+        with excerpts of twenty words. Raises MalformedQuery. `audience` is who reads the page."""
         from recollect.search import engine
 
         within = tuple(map(identifier, _names(conversations, "conversations")))
         filter_ = Filter(conversations=within, kinds=(CONVERSATION,))
-        return engine.exact(self._searched(human_only), storable(text), filter_, limit)
+        return engine.exact(self._visible_store(audience), storable(text), filter_, limit)
 
     def search(
         self,
@@ -831,7 +819,7 @@ class Library:
         hidden: bool = False,
         now: Moment = None,
         score: str = "rank",
-        human_only: bool = True,
+        audience: Audience = Audience.PERSON,
     ) -> Page:
         """Messages that match, best first: a question, words, "phrases", prefix*, AND, OR, NOT, NEAR,
         parentheses, and the fields role: from: in: tag: title: before: after:.
@@ -842,7 +830,7 @@ class Library:
         date is the whole day UTC; `now` is when the question is asked, for "last week" and the
         like. What the origin hides from the person (system prompts) is found only with `hidden`.
         With `score="fts"` hits have the text engine's own score (`ts_rank` or BM25), as a share of the
-        best one, and its order. What only people may see is not found unless `human_only`.
+        best one, and its order. `audience` is who reads the page.
         """
         from recollect.search import engine
 
@@ -860,20 +848,20 @@ class Library:
             tags=_names(tags, "tags"),
             hidden=hidden,
         )
-        wish = engine.Wish(
+        wish = SearchOptions(
             mode, group, limit, offset, _moment(now, "now") or datetime.now(UTC), score
         )
         self.wake_indexer()
         if isinstance(text, str):
             return engine.search(
-                self._searched(human_only), self._meaning, storable(text), filter_, wish
+                self._visible_store(audience), self._meaning, storable(text), filter_, wish
             )
         return engine.search_all(
-            self._searched(human_only), self._meaning, [storable(t) for t in text], filter_, wish
+            self._visible_store(audience), self._meaning, [storable(t) for t in text], filter_, wish
         )
 
-    def _searched(self, human_only: bool) -> Store:
-        if human_only:
+    def _visible_store(self, audience: Audience) -> Store:
+        if audience is not Audience.AGENT_HIDDEN:
             return self.store
         from recollect.store.views.audience import withheld
 
@@ -892,7 +880,7 @@ class Library:
         """Messages like a given one, in words and in meaning. Raises NotFound."""
         from recollect.search import engine
 
-        wish = engine.Wish(mode, group, limit, offset, datetime.now(UTC))
+        wish = SearchOptions(mode, group, limit, offset, datetime.now(UTC))
         return engine.related(self.store, self._meaning, conversation, message, Filter(), wish)
 
     def recent(
@@ -1002,7 +990,7 @@ def _passage(given: Mapping[str, Any]) -> Passage:
     for name in ("attachments", "citations"):
         fields[name] = tuple(given.get(name) or ())
     fields["metadata"] = dict(given.get("metadata") or {})
-    if for_people(fields["metadata"]):
+    if is_marked_human_only(fields["metadata"]):
         fields["visibility"] = HUMAN_ONLY
     return Passage(**fields)
 

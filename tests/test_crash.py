@@ -80,14 +80,14 @@ def test_an_import_survives_kills_and_finishes_when_run_again(series: int, tmp_p
         run_and_kill(IMPORTER, str(home), str(export), lines=rng.randint(1, 20))
         with recollect.open(home) as library:
             assert library.verify().healthy
-            stored = [p.id for d in library.every() for p in d.passages]
+            stored = [p.id for d in library.documents() for p in d.passages]
             assert len(stored) == len(set(stored))
             assert library.store.count(parse("imported"), Filter())[0] == len(stored)
     with recollect.open(home) as library:
         library.import_path(export)
-        assert sorted(p.id for d in library.every() for p in d.passages) == sorted(ids)
+        assert sorted(p.id for d in library.documents() for p in d.passages) == sorted(ids)
         assert library.search("word7x3").hits[0].message_id == "c7m3"
         assert library.verify().healthy
         for receipt in library.receipts():
-            library.undo(receipt.id)
-        assert list(library.every()) == []
+            library.undo_import(receipt.id)
+        assert list(library.documents()) == []

@@ -40,12 +40,12 @@ def test_column_filters_and_plus_are_fts5_s() -> None:
 )
 def test_what_is_malformed_is_told(library: recollect.Library, wrong: str) -> None:
     with pytest.raises(MalformedQuery):
-        library.exact(wrong)
+        library.match_expression(wrong)
 
 
 def test_a_query_over_the_cap_is_told(library: recollect.Library) -> None:
     with pytest.raises(InvalidInput):
-        library.exact("a" * (LIMITS.query_bytes + 1))
+        library.match_expression("a" * (LIMITS.query_bytes + 1))
 
 
 @settings(
@@ -59,13 +59,13 @@ def test_titles_are_never_what_matches(
     library: recollect.Library, conversations: list[tuple[str, list[str]]], asked: list[str]
 ) -> None:
     for summary in library.conversations(limit=200)[0]:
-        library.delete(summary.id)
+        library.delete_conversation(summary.id)
     for n, (title, contents) in enumerate(conversations):
         library.add_conversation(
             f"c{n}", title, messages=[{"role": "user", "content": c} for c in contents]
         )
     for query in asked:
-        page = library.exact(query, limit=200)
+        page = library.match_expression(query, limit=200)
         wanted = {
             (f"c{n}", k)
             for n, (_, contents) in enumerate(conversations)
@@ -82,12 +82,12 @@ def test_the_best_come_first_and_the_total_counts_all(library: recollect.Library
             f"c{n}", "walrus", messages=[{"role": "user", "content": "a seal " * n}]
         )
     library.add_conversation("best", "", messages=[{"role": "user", "content": "seal"}])
-    page = library.exact("seal", limit=3)
+    page = library.match_expression("seal", limit=3)
     assert (len(page.hits), page.total) == (3, 30)
     assert page.hits[0].conversation_id == "best"
-    assert library.exact("walrus").total == 0
-    assert library.exact("seal", conversations=["c7"]).total == 1
-    assert library.exact("seal", conversations=["nowhere"]).total == 0
+    assert library.match_expression("walrus").total == 0
+    assert library.match_expression("seal", conversations=["c7"]).total == 1
+    assert library.match_expression("seal", conversations=["nowhere"]).total == 0
 
 
 # -- excerpts ------------------------------------------------------------------------------

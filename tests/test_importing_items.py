@@ -75,10 +75,10 @@ def test_a_changed_note_is_rewritten_and_its_import_can_be_taken_back(
     assert [f.conversations.changed for f in second.files] == [0, 1]
     assert text(library, "plan") == "Peas instead."
     assert not library.search("beans", mode="text").hits
-    library.undo(second.id)
+    library.undo_import(second.id)
     assert text(library, "plan") == "Plant the beans. #spring"
     assert library.search("beans", mode="text").hits
-    library.undo(first.id)
+    library.undo_import(first.id)
     assert titles(library) == []
 
 

@@ -72,7 +72,7 @@ def embedded(library: recollect.Library) -> int:
     space = models.space_to_search(library.store.spaces())
     if space is None:
         return 0
-    keys = [library.store.key(d.id, p.id) for d in library.every() for p in d.passages]
+    keys = [library.store.key(d.id, p.id) for d in library.documents() for p in d.passages]
     return sum(bool(library.store.vectors(space, key)) for key in keys)
 
 
@@ -241,7 +241,7 @@ def test_edited_and_renamed_messages_get_new_vectors(library: recollect.Library)
     library.add_conversation(
         "x", "Sailing boats", messages=[said("a", "see above"), said("b", "my car is broken")]
     )
-    library.rename("x", "Chess openings")
+    library.update_conversation("x", "Chess openings")
     library.index()
     after = [library.store.vectors(space, key)[0] for key in (a, b)]
     assert [float(old @ new) < 0.9 for old, new in zip(before, after, strict=True)] == [True, True]
@@ -468,7 +468,7 @@ def test_what_is_saved_after_a_deletion_is_embedded_in_the_background(
     library = background()
     fill(library, 6)
     done(library)
-    library.delete("c0")
+    library.delete_conversation("c0")
     fill(library, 6, start=100)
     done(library)
     assert embedded(library) == 6
@@ -614,7 +614,7 @@ def test_nothing_waits_once_everything_is_embedded(library: recollect.Library) -
     assert not has_work(library.store, models.STATIC)
     fill(library, 5, start=100)
     assert has_work(library.store, models.STATIC)
-    library.delete("c100")
+    library.delete_conversation("c100")
     assert not has_work(library.store, models.STATIC)
 
 
@@ -738,20 +738,14 @@ class Writers:
     def add_message(self) -> None:
         self.library.add_message("c0", "user", "another")
 
-    def rename(self) -> None:
-        self.library.rename("c0", "Another title")
-
     def update_conversation(self) -> None:
         self.library.update_conversation("c0", "Yet another title")
 
-    def delete(self) -> None:
-        self.deleted = self.library.delete("c0")
-
-    def restore(self) -> None:
-        self.library.restore(self.deleted)
-
     def delete_conversation(self) -> None:
-        self.library.delete_conversation("c100")
+        self.deleted = self.library.delete_conversation("c0")
+
+    def restore_conversation(self) -> None:
+        self.library.restore_conversation(self.deleted)
 
     def create_conversation(self) -> None:
         self.library.create_conversation("empty")
@@ -765,16 +759,16 @@ class Writers:
     def post(self) -> None:
         self.library.post(self.thread, "ann", "posted")
 
-    def take_in(self) -> None:
+    def import_file(self) -> None:
         (item,) = find(self.files[0])
         assert not isinstance(item, Problem)
-        self.library.take_in(*item, admission(self.library.store, self.library.exclusion()))
+        self.library.import_file(*item, admission(self.library.store, self.library.exclusion()))
 
     def import_path(self) -> None:
         self.receipt = self.library.import_path(self.files[1]).id
 
-    def undo(self) -> None:
-        self.library.undo(self.receipt)
+    def undo_import(self) -> None:
+        self.library.undo_import(self.receipt)
 
     def redact(self) -> None:
         self.library.redact()
@@ -792,7 +786,7 @@ class Writers:
         self.library.knowledge.delete("notes", self.note)
 
     def memory_forget(self) -> None:
-        observed, *_ = self.library.every(kinds=[OBSERVATION])
+        observed, *_ = self.library.documents(kinds=[OBSERVATION])
         self.library.memory.forget([observed.passages[0].id], confirm=True)
 
     def session_pop(self) -> None:
@@ -800,9 +794,9 @@ class Writers:
 
 
 READERS = {
-    Library: """activity archive close conversation conversations every exact exclusion facets find_messages finding
-      get_conversation get_conversation_by_session get_messages index knowledge memory messages_after receipts recent
-      recorded related search search_messages stats verify version view wake_indexer""",
+    Library: """activity archive close conversation conversations documents exclusion facets find_messages
+      find_text get_conversation get_conversation_by_session get_messages index knowledge match_expression memory
+      messages receipts recent recordings related search search_messages stats verify version view wake_indexer""",
     Knowledge: "export find get list media_types search transcript",
     Memory: "get read search timeline",
 }

@@ -70,7 +70,7 @@ def test_importing_again_changes_nothing_and_a_grown_file_adds_what_is_new(
 def test_an_import_can_be_taken_back(library: recollect.Library, tmp_path: Path) -> None:
     library.import_path(own_export(tmp_path / "a.json", talk("c1", "kept words")))
     receipt = library.import_path(own_export(tmp_path / "b.json", talk("c2", "unwanted words")))
-    library.undo(receipt.id)
+    library.undo_import(receipt.id)
     assert [h.conversation_id for h in library.search("words").hits] == ["c1"]
 
 
@@ -240,10 +240,10 @@ def test_what_is_deleted_while_everything_is_read_is_passed_over(
     for n in range(4):
         library.add_conversation(f"c{n}", messages=[{"role": "user", "content": "walrus"}])
     read = []
-    for document in library.every():
+    for document in library.documents():
         read.append(document.id)
         if document.id == "c0":
-            library.delete("c2")
+            library.delete_conversation("c2")
     assert read == ["c0", "c1", "c3"]
 
 

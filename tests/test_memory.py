@@ -18,7 +18,7 @@ from recollect.memory import backlog as observing
 from recollect.memory.api import Recalled, file_of, path_of, project_of
 from recollect.memory.observe import reading
 from recollect.memory.render import FACTS, facts_for, search_text
-from recollect.model.audience import MASK
+from recollect.model.audience import MASK, Audience
 from recollect.model.observations import Observation
 
 DAY = datetime(2025, 12, 1, 14, 30, tzinfo=UTC)
@@ -286,7 +286,6 @@ def test_several_concepts_find_conversations_that_have_them_all(world: Library) 
         ("ab", {"before": "2025-12-01T10:00:00"}, "Invalid date format"),
         ("ab", {"types": ["poem"]}, "Unknown type: 'poem'. Types: decision, bugfix"),
         ("ab", {"mode": "psychic"}, "mode: 'psychic' is not one of both, text, vector"),
-        ("ab", {"sight": "x-ray"}, "sight"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(
@@ -301,7 +300,7 @@ def test_what_cannot_be_meant_is_refused(
 
 
 def test_details_come_in_the_order_asked(world: Library) -> None:
-    found = world.memory.get(["obs-4", "obs-1", "obs-3", "obs-1"], sight="mask")
+    found = world.memory.get(["obs-4", "obs-1", "obs-3", "obs-1"], audience=Audience.AGENT_MASKED)
     assert [one.observation.id for one in found] == ["obs-4", "obs-1", "obs-3", "obs-1"]
     one = found[1].observation
     assert (one.title, one.facts, one.concepts) == (
@@ -430,23 +429,25 @@ def test_what_only_people_may_see_is_masked_hidden_or_shown(library: Library) ->
     )
     library.add_message("s1", "assistant", "That stays between us.", id="last")
     path = "/my-api/s1.jsonl"
-    assert MASK in library.memory.read(path, sight="mask") and SECRET not in library.memory.read(
-        path, sight="mask"
-    )
-    hidden = library.memory.read(path, sight="hide")
+    assert MASK in library.memory.read(
+        path, audience=Audience.AGENT_MASKED
+    ) and SECRET not in library.memory.read(path, audience=Audience.AGENT_MASKED)
+    hidden = library.memory.read(path, audience=Audience.AGENT_HIDDEN)
     assert MASK not in hidden and SECRET not in hidden and "between us" in hidden
-    assert SECRET in library.memory.read(path, sight="show")
-    assert library.memory.search("wombat", sight="show").talks
-    for sight in ("mask", "hide"):
-        assert not library.memory.search("wombat", sight=sight).talks
-        assert not library.memory.search(["wombat", "rotate"], sight=sight).talks
+    assert SECRET in library.memory.read(path, audience=Audience.PERSON)
+    assert library.memory.search("wombat", audience=Audience.PERSON).talks
+    for audience in (Audience.AGENT_MASKED, Audience.AGENT_HIDDEN):
+        assert not library.memory.search("wombat", audience=audience).talks
+        assert not library.memory.search(["wombat", "rotate"], audience=audience).talks
     lines = reading(library.conversation("s1")).span(("last",))
     keep(
         library, "s1", {"id": "obs-1", "title": "Between us", "passages": ("last",), "lines": lines}
     )
-    for sight in ("mask", "hide", "show"):
-        (one,) = library.memory.get(["obs-1"], sight=sight)
-        assert "between us" in library.memory.read(one.path, *one.observation.lines, sight=sight)
+    for audience in Audience:
+        (one,) = library.memory.get(["obs-1"], audience=audience)
+        assert "between us" in library.memory.read(
+            one.path, *one.observation.lines, audience=audience
+        )
 
 
 # -- names ---------------------------------------------------------------------
@@ -638,7 +639,7 @@ def test_a_project_or_days_are_forgotten(
 
 def test_a_conversation_that_goes_on_past_the_days_stays(world: Library) -> None:
     world.add_message("s2", "user", "Much later.", created_at="2025-11-20T00:00:00+00:00")
-    world.rename("s3", "Renamed today")
+    world.update_conversation("s3", "Renamed today")
     world.memory.forget(before="2025-11-15", confirm=True)
     assert left(world) == ["s1", "s2"]
 

@@ -734,7 +734,7 @@ def test_a_library_that_had_conversations_can_be_taken_away_first(
         fill(full.store)
         emptied.add_conversation("c1", messages=[{"role": "user", "content": "hello"}])
         emptied.index()
-        emptied.delete("c1")
+        emptied.delete_conversation("c1")
     with pytest.raises(InvalidInput, match="--abort"):
         move(source, target)
     library.abort_move(target.where, target.user)

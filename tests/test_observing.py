@@ -111,7 +111,7 @@ def test_observations_are_found_by_no_ordinary_search(library: Library) -> None:
     assert {hit.kind for hit in library.search("kettle").hits} == {"conversation"}
     assert {hit.kind for hit in library.search("kettle", hidden=True).hits} == {"conversation"}
     assert library.conversations()[1] == 1
-    assert [d.kind for d in library.every()] == ["conversation"]
+    assert [d.kind for d in library.documents()] == ["conversation"]
     assert library.knowledge.search("kettle")["total_estimated"] == 2
     assert library.stats()["messages"] == 2
 
@@ -120,7 +120,7 @@ def test_deleting_a_conversation_deletes_what_was_observed_in_it(library: Librar
     talk(library)
     talk(library, "other", "I always use the green pan for eggs, never the iron one.")
     library.index()
-    library.delete("c")
+    library.delete_conversation("c")
     assert {o.conversation for o in observed(library)} == {"other"}
     library.delete_conversation("other")
     assert observed(library) == []
@@ -135,7 +135,7 @@ def test_undoing_an_import_takes_its_observations_along(library: Library, tmp_pa
     receipt = library.import_path(file)
     library.index()
     assert observed(library) != []
-    library.undo(receipt.id)
+    library.undo_import(receipt.id)
     assert observed(library) == []
 
 

@@ -64,7 +64,7 @@ def test_every_way_in_takes_secrets_out(redacting: recollect.Library, tmp_path: 
         )
         library.add_message("c", "user", f"b {SECRET}", id="again")
         library.add_message("c", "user", f"b {SECRET}", id="again")  # the same, once more
-        library.rename("c", f"now {SECRET}")
+        library.update_conversation("c", f"now {SECRET}")
         library.update_conversation("c", metadata={"more": SECRET})
         thread = library.thread("topic")
         passage, _ = library.post(thread.id, "Ann", f"c {SECRET}")
@@ -72,8 +72,8 @@ def test_every_way_in_takes_secrets_out(redacting: recollect.Library, tmp_path: 
         library.record(thread.id, [Passage("r", "user", f"d {SECRET}")])
         note = library.knowledge.create("notes", {"title": "Note", "content": f"e {SECRET}"})
         library.knowledge.edit("notes", note.id, {"content": f"f {SECRET}"})
-        deleted = library.delete("c")
-        library.restore(deleted)
+        deleted = library.delete_conversation("c")
+        library.restore_conversation(deleted)
         library.index()
         assert SECRET not in everything(library) and MARK in everything(library)
         assert found(library, SECRET) == [] and "again" in found(library, "github pat")
@@ -166,7 +166,7 @@ def test_what_is_stored_already_is_redacted_for_good(
     for receipt in sorted(
         library.receipts(), key=lambda r: -r.id
     ):  # taking back brings no secret back
-        library.undo(receipt.id)
+        library.undo_import(receipt.id)
         assert SECRET[4:] not in everything(library)
     assert library.conversations(kinds=("conversation", "note"))[1] == 0
 

@@ -253,8 +253,8 @@ def test_whatever_was_said_both_stores_answer_alike(
     both: list[recollect.Library], texts: list[str], query: str
 ) -> None:
     for library in both:
-        for document in list(library.every()):
-            library.delete(document.id)
+        for document in list(library.documents()):
+            library.delete_conversation(document.id)
         library.store.save(
             [
                 Document(

@@ -479,10 +479,10 @@ for line in sys.stdin:
         assert found("walrus") == ["3", "a", "b", "e"]
         assert found("penguin") == ["1", "c"]
         assert found("zeppelin") == ["1", "a"]
-        library.rename("c1", "Airship")
+        library.update_conversation("c1", "Airship")
         assert found("zeppelin") == ["0"]
         assert found("airship") == ["1", "a"]
-        library.delete("c1")
+        library.delete_conversation("c1")
         assert found("walrus") == ["0"]
         assert found("airship") == ["0"]
         assert found("penguin") == ["1", "c"]
@@ -501,7 +501,7 @@ def test_what_was_deleted_is_in_no_answer(
         "c2", messages=[said("c", "a blue whale was seen"), said("d", "tax papers", days=1)]
     )
     bring_to(state, library, monkeypatch)
-    library.delete("c1")
+    library.delete_conversation("c1")
     for mode in ("text", "both") + (("vector",) if state != "fresh" else ()):
         page = library.search("blue whale", mode=mode)
         assert page.hits[0].message_id == "c"
@@ -519,7 +519,7 @@ def test_what_was_deleted_is_in_no_answer(
 def test_words_that_are_no_more_are_no_variants(library: recollect.Library) -> None:
     library.add_conversation("c1", messages=[said("a", "JavaScript")])
     library.add_conversation("c2", messages=[said("b", "TypeScript")])
-    library.delete("c1")
+    library.delete_conversation("c1")
     page = library.search("cript")
     assert (ids(page), page.total) == (["b"], 1)
     assert page.hits[0].terms == ("cript",)

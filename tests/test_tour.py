@@ -12,7 +12,8 @@ from recollect.importers.registry import detect
 from recollect.index.meaning import Meaning
 from recollect.language.query import And, Word, parse
 from recollect.model.documents import Document
-from recollect.search.engine import Wish, search
+from recollect.model.search import SearchOptions
+from recollect.search.engine import search
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import LocalLibrary
 from recollect.serve.mcp.protocol import Dispatcher
@@ -41,7 +42,7 @@ def test_tour(place: str, user: str) -> None:
 
     # What is typed is a small tree; the search gives hits, best first, and a true total.
     assert parse("event loop") == And((Word("event"), Word("loop")))
-    page = search(store, Meaning(store), "event loop", recollect.Filter(), Wish(limit=5))
+    page = search(store, Meaning(store), "event loop", recollect.Filter(), SearchOptions(limit=5))
     assert page.total >= 1 and "loop" in page.hits[0].snippet
     store.close()
 

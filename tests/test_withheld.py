@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recollect.library import Library
+from recollect.model.audience import Audience
 from recollect.store.views import audience as withheld
 
 
@@ -45,21 +46,21 @@ def filled(request: pytest.FixtureRequest, library: Library) -> Library:
 
 
 def test_an_exact_search_neither_finds_nor_counts_them(filled: Library) -> None:
-    assert filled.exact("launch").total == 8
-    page = filled.exact("launch", human_only=False)
+    assert filled.match_expression("launch").total == 8
+    page = filled.match_expression("launch", audience=Audience.AGENT_HIDDEN)
     assert (sorted(hit.message_id for hit in page.hits), page.total, page.exact) == (
         ["s0", "s1", "s2"],
         3,
         True,
     )
     for query in ("quagga", "launch quagga", '"launch quagga"', "qua*"):
-        page = filled.exact(query, human_only=False)
+        page = filled.match_expression(query, audience=Audience.AGENT_HIDDEN)
         assert (page.hits, page.total) == ((), 0)
-    assert filled.exact("launch NOT quagga", human_only=False).total == 3
+    assert filled.match_expression("launch NOT quagga", audience=Audience.AGENT_HIDDEN).total == 3
 
 
 def test_a_limit_is_filled_from_behind_them(filled: Library) -> None:
-    page = filled.exact("launch", limit=2, human_only=False)
+    page = filled.match_expression("launch", limit=2, audience=Audience.AGENT_HIDDEN)
     assert (len(page.hits), page.total) == (2, 3)
     assert {hit.message_id[0] for hit in page.hits} == {"s"}
 
@@ -69,14 +70,14 @@ def test_a_limit_is_filled_from_behind_them(filled: Library) -> None:
     "query", ["launch", "launch quagga", '"launch quagga" number', "quagga OR launch", "!", ""]
 )
 def test_a_search_does_not_find_them(filled: Library, query: str, group: str) -> None:
-    page = filled.search(query, group=group, human_only=False)
+    page = filled.search(query, group=group, audience=Audience.AGENT_HIDDEN)
     assert all(one.message_id[0] == "s" for hit in page.hits for one in (hit, *hit.also))
     assert page.total <= 3
 
 
 def test_a_search_for_what_only_they_have_is_as_one_for_what_nobody_has(filled: Library) -> None:
     closed, nobody = (
-        filled.search(query, mode="text", human_only=False)
+        filled.search(query, mode="text", audience=Audience.AGENT_HIDDEN)
         for query in ('"launch quagga"', '"launch okapi"')
     )
     assert closed == nobody
@@ -86,19 +87,21 @@ def test_a_search_for_what_only_they_have_is_as_one_for_what_nobody_has(filled: 
 def test_pages_and_totals_of_queries_without_words_do_not_tell_of_them(
     filled: Library, query: str
 ) -> None:
-    pages = [filled.search(query, limit=1, offset=n, human_only=False) for n in range(4)]
+    pages = [
+        filled.search(query, limit=1, offset=n, audience=Audience.AGENT_HIDDEN) for n in range(4)
+    ]
     assert [page.total for page in pages] == [3] * 4
     assert [hit.message_id for page in pages for hit in page.hits] == ["s2", "s1", "s0"]
 
 
 def test_several_concepts_do_not_find_them(filled: Library) -> None:
     assert filled.search(["launch", "quagga"]).hits
-    page = filled.search(["launch", "quagga"], mode="text", human_only=False)
+    page = filled.search(["launch", "quagga"], mode="text", audience=Audience.AGENT_HIDDEN)
     assert page.hits == ()
 
 
 def test_matches_are_counted_only_so_far(filled: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     for most, counted, exact in ((2, 2, False), (3, 3, True), (6, 3, True)):
         monkeypatch.setattr(withheld, "COUNTED", most)
-        page = filled.exact("launch", limit=1, human_only=False)
+        page = filled.match_expression("launch", limit=1, audience=Audience.AGENT_HIDDEN)
         assert (page.total, page.exact) == (counted, exact)

@@ -43,9 +43,9 @@ def run(given: argparse.Namespace) -> int:
         if given.conversation:
             _one(library.conversation(given.conversation), given)
         elif given.format == "json":
-            _to(given.output, lambda file: write_json(library.every(), file))
+            _to(given.output, lambda file: write_json(library.documents(), file))
         elif given.output:
-            _folder(library.every(), given.format, Path(given.output))
+            _folder(library.documents(), given.format, Path(given.output))
         else:
             raise InvalidInput(
                 "Many conversations as txt or md need a folder: add --output FOLDER, or name one conversation."

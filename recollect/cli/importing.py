@@ -206,7 +206,7 @@ def _list(given: argparse.Namespace) -> int:
 
 def _undo(given: argparse.Namespace) -> int:
     with existing(given) as library:
-        receipt = library.undo(given.undo)
+        receipt = library.undo_import(given.undo)
     if given.json:
         print_json(asdict(receipt))
     else:

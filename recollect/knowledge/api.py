@@ -11,7 +11,7 @@ from recollect.errors import InvalidInput, NotFound
 from recollect.importers.items import cues_of, fields_of
 from recollect.index.meaning import Meaning
 from recollect.knowledge import editing
-from recollect.knowledge.results import KINDS, SIGHTS, location, result, uri_of
+from recollect.knowledge.results import KINDS, location, result, uri_of
 from recollect.knowledge.retrieval import (
     LONGEST_ANSWER,
     Cut,
@@ -27,6 +27,7 @@ from recollect.knowledge.retrieval import (
 from recollect.language.chunking import count_tokens
 from recollect.language.query import Word, check_size, parse_query, words
 from recollect.language.text import bound, identifier, storable, truncate
+from recollect.model.audience import Audience
 from recollect.model.documents import Document, Json, Summary
 from recollect.model.kinds import CHARACTER, CONVERSATION, PROMPT
 from recollect.model.search import Filter
@@ -98,7 +99,7 @@ class Knowledge:
         order_by: str = "relevance",
         filters: Mapping[str, Mapping[str, Any]] | None = None,
         mode: str = "both",
-        sight: str = "show",
+        audience: Audience = Audience.PERSON,
         memory: Memory | None = None,
         recent_queries: Sequence[str] = (),
     ) -> dict[str, Json]:
@@ -111,7 +112,7 @@ class Knowledge:
         limit, offset = max(1, min(limit, 100)), max(0, min(offset, LIMITS.page_offset))
         chosen = _sources(sources)
         results = Results(
-            self._seen_through(sight),
+            self._seen_through(audience),
             self._meaning,
             query,
             _asked(chosen, filters or {}),
@@ -121,7 +122,7 @@ class Knowledge:
         )
         page, following, more = _page(results, limit, offset, memory)
         total, _ = results.total()
-        shown = self._shown(results, page, snippet_length, sight, recent_queries)
+        shown = self._shown(results, page, snippet_length, audience, recent_queries)
         if memory is not None:
             memory.returned(uri for uri, _ in shown)
         answer: dict[str, Json] = {
@@ -134,17 +135,15 @@ class Knowledge:
             answer["note"] = results.note
         return answer
 
-    def _seen_through(self, sight: str) -> Store:
-        if sight not in SIGHTS:
-            raise InvalidInput(f"sight: {sight!r} is not one of {', '.join(SIGHTS)}.")
-        return withheld(self._store) if sight == "hide" else self._store
+    def _seen_through(self, audience: Audience) -> Store:
+        return withheld(self._store) if audience is Audience.AGENT_HIDDEN else self._store
 
     def _shown(
         self,
         results: Results,
         page: Sequence[Entry],
         length: int,
-        sight: str,
+        audience: Audience,
         recent_queries: Sequence[str],
     ) -> list[tuple[str, dict[str, Json]]]:
         """Results with their addresses; without what was deleted meanwhile."""
@@ -177,7 +176,7 @@ class Knowledge:
                 score_type=score_type,
                 message=c.kind == CONVERSATION and not entry.titled,
                 title=entry.titled,
-                sight=sight,
+                audience=audience,
             )
             shown.append((_address(entry), shape))
         return shown
@@ -200,7 +199,7 @@ class Knowledge:
         id: str | int,
         wanted: Retrieval | None = None,
         *,
-        sight: str = "show",
+        audience: Audience = Audience.PERSON,
         page: int = 1,
         page_size: int = PAGE_SIZE,
     ) -> dict[str, Json]:
@@ -208,8 +207,8 @@ class Knowledge:
         about = self.find(source, id)
         wanted = wanted or Retrieval(mode="full")
         page, page_size = max(1, page), max(1, min(page_size, LARGEST_PAGE))
-        units = self._units(about, wanted, sight)
-        place = self._anchor(about, units, wanted, sight)
+        units = self._units(about, wanted, audience)
+        place = self._anchor(about, units, wanted, audience)
         if place is None and about.kind == CONVERSATION:
             place = _Place(max(0, min((page - 1) * page_size, len(units) - 1)))
         place = place or _Place()
@@ -222,7 +221,7 @@ class Knowledge:
             score=place.score,
             score_type="fts",
             message=about.kind == CONVERSATION and place.found,
-            sight=sight,
+            audience=audience,
         )
         answer: dict[str, Json] = {
             "meta": meta,
@@ -262,21 +261,23 @@ class Knowledge:
             start += LIMITS.page_size
         return None
 
-    def _units(self, about: Summary, wanted: Retrieval, sight: str) -> Units:
+    def _units(self, about: Summary, wanted: Retrieval, audience: Audience) -> Units:
         if about.kind == CONVERSATION:
             named = wanted.loc.get("message_id")
             return Messages(
-                self._store, about.id, named if isinstance(named, str) and named else None, sight
+                self._store, about.id, named if isinstance(named, str) and named else None, audience
             )
         if about.kind in (PROMPT, CHARACTER):
-            return Fields(self._store, about.id, about.message_count, sight)
-        stored = Stored(self._store, about.id, about.message_count, sight)
+            return Fields(self._store, about.id, about.message_count, audience)
+        stored = Stored(self._store, about.id, about.message_count, audience)
         on_the_fly = (
             wanted.mode in ("chunk", "chunk_with_siblings") and not wanted.prefer_prechunked
         )
         return Cut(stored, wanted) if on_the_fly else stored
 
-    def _anchor(self, about: Summary, units: Units, wanted: Retrieval, sight: str) -> _Place | None:
+    def _anchor(
+        self, about: Summary, units: Units, wanted: Retrieval, audience: Audience
+    ) -> _Place | None:
         """Where to look: as told, else where a light search finds what is looked for; None where nothing says."""
         if wanted.loc and (found := units.find(wanted.loc)) is not None:
             query_words = _words(wanted.query)
@@ -286,7 +287,7 @@ class Knowledge:
             return None
         filter_ = Filter(conversations=(identifier(about.id),), kinds=(about.kind,))
         results = Results(
-            self._seen_through(sight),
+            self._seen_through(audience),
             self._meaning,
             _checked(wanted.query),
             [Asked(filter_, "message")],
@@ -362,13 +363,17 @@ class Knowledge:
         return self._store.media_types()
 
     def transcript(
-        self, id: str | int, format: str = "text", timestamps: bool = False, sight: str = "show"
+        self,
+        id: str | int,
+        format: str = "text",
+        timestamps: bool = False,
+        audience: Audience = Audience.PERSON,
     ) -> Json:
         """What is said in a recording: as text, SRT, VTT, or a list of cues. Raises NotFound, InvalidInput."""
         from recollect.language import transcript
 
         about = self.find("media", id)
-        passages = list(Stored(self._store, about.id, about.message_count, sight).every())
+        passages = list(Stored(self._store, about.id, about.message_count, audience).every())
         cues = list(cues_of(passages))
         if format not in transcript.FORMATS:
             raise InvalidInput(

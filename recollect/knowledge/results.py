@@ -9,7 +9,7 @@ from urllib.parse import quote
 from recollect.importers.items import seconds_at
 from recollect.language.query import Word
 from recollect.language.text import identifier, iso
-from recollect.model.audience import MASK, only_for_people
+from recollect.model.audience import MASK, Audience, is_human_only
 from recollect.model.documents import Document, Json, Passage, Summary
 from recollect.model.kinds import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT
 from recollect.search.snippet import first_match, short_snippet
@@ -23,7 +23,6 @@ KINDS: Mapping[str, str] = {
 }
 """The contract's names for the kinds of documents, and ours."""
 NAMES = {kind: name for name, kind in KINDS.items()}
-SIGHTS = ("show", "mask", "hide")
 """How messages that only people may see are answered: as they are, masked, or not at all."""
 
 _LISTED = (
@@ -57,13 +56,13 @@ def result(
     score_type: str,
     message: bool = False,
     title: bool = False,
-    sight: str = "show",
+    audience: Audience = Audience.PERSON,
 ) -> dict[str, Json]:
     """A result: a document found by one of its passages, or (`message`) that message of a conversation.
 
     With `title`, a conversation found by its title: its first message is shown after it.
     """
-    masked = passage is not None and sight != "show" and only_for_people(passage)
+    masked = passage is not None and audience is not Audience.PERSON and is_human_only(passage)
     id_ = about.id or about.source_id
     shape: dict[str, Json] = {
         "id": id_,

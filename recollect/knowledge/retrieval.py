@@ -21,7 +21,7 @@ from recollect.knowledge.preferences import DEFAULTS, clamp, preference
 from recollect.knowledge.results import sender_of
 from recollect.language.chunking import CHUNK_TOKENS, chunks, count_tokens
 from recollect.language.text import identifier, iso, truncate
-from recollect.model.audience import MASK, only_for_people
+from recollect.model.audience import MASK, Audience, is_human_only
 from recollect.model.documents import Bone, Json, Passage
 from recollect.store.base import Store
 
@@ -180,11 +180,13 @@ class Units(ABC):
 class Stored(Units):
     """The passages of a text, as they are stored; read as they are needed."""
 
-    def __init__(self, store: Store, document: str, size: int, sight: str = "show") -> None:
+    def __init__(
+        self, store: Store, document: str, size: int, audience: Audience = Audience.PERSON
+    ) -> None:
         self._store = store
         self._document = document
         self._size = size
-        self._masks = sight != "show"
+        self._masks = audience is not Audience.PERSON
         self._read: dict[int, Passage] = {}
 
     def __len__(self) -> int:
@@ -221,7 +223,7 @@ class Stored(Units):
             yield from map(self._seen, found)
 
     def _seen(self, passage: Passage) -> Passage:
-        if not self._masks or not only_for_people(passage):
+        if not self._masks or not is_human_only(passage):
             return passage
         where = {
             name: passage.metadata[name] for name in ("start", "end") if name in passage.metadata
@@ -332,16 +334,18 @@ class Cut(Units):
 class Messages(Units):
     """The messages on one way through a conversation."""
 
-    def __init__(self, store: Store, document: str, through: str | None, sight: str) -> None:
+    def __init__(
+        self, store: Store, document: str, through: str | None, audience: Audience
+    ) -> None:
         self._store = store
         self._bones = [step.bone for step in path_through(store.bones(document), through)]
         self._read: dict[int, Passage] = {}
-        if sight == "hide":
+        if audience is Audience.AGENT_HIDDEN:
             read = self._contents(self._bones)
             self._bones = [
-                b for b in self._bones if b.key in read and not only_for_people(read[b.key])
+                b for b in self._bones if b.key in read and not is_human_only(read[b.key])
             ]
-        self._masks = sight == "mask"
+        self._masks = audience is Audience.AGENT_MASKED
 
     def _contents(self, bones: Sequence[Bone]) -> dict[int, Passage]:
         return {
@@ -360,7 +364,7 @@ class Messages(Units):
         return self._read.get(bone.key) or Passage(bone.id, None, "")  # it may be just deleted
 
     def masked(self, number: int) -> bool:
-        return self._masks and only_for_people(self.passage(number))
+        return self._masks and is_human_only(self.passage(number))
 
     def text(self, number: int) -> str:
         passage = self.passage(number)

@@ -27,11 +27,11 @@ from recollect.language.text import (
     truncate,
 )
 from recollect.memory.observe import from_passage
-from recollect.model.audience import only_for_people
+from recollect.model.audience import Audience, is_human_only
 from recollect.model.documents import Document, Summary
 from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
 from recollect.model.observations import Observation
-from recollect.model.search import Filter, Hit
+from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search import engine
 from recollect.settings import LIMITS
 from recollect.store.base import Candidate, Store
@@ -50,7 +50,6 @@ AROUND = 5
 MOST_AROUND = 50
 MOST_READ = 100_000
 """Characters of a conversation that are read at once."""
-SIGHTS = ("show", "mask", "hide")
 FORGOTTEN = "forgotten"
 """Where a conversation's metadata says which observations must not be made of it again."""
 
@@ -113,14 +112,14 @@ class Forgotten:
 
 
 class Memory:
-    """See `Library.memory`. `sight` says how what only people may see is told: shown, masked, or hidden."""
+    """See `Library.memory`. `audience` says what the reader gets of human-only messages."""
 
     def __init__(
         self,
         store: Store,
         meaning: Meaning,
         caught_up: Callable[[], None],
-        delete: Callable[[str], None],
+        delete: Callable[[str], object],
     ) -> None:
         self._store = store
         self._meaning = meaning
@@ -141,7 +140,7 @@ class Memory:
         types: Sequence[str] = (),
         concepts: Sequence[str] = (),
         files: Sequence[str] = (),
-        sight: str = "show",
+        audience: Audience = Audience.PERSON,
         now: datetime | None = None,
     ) -> Answer:
         """Observations of one thing, best first, or conversations that have two to five things.
@@ -156,25 +155,27 @@ class Memory:
             before=_day(before, "before", end=True),
         )
         roles, concepts, files = _types(types), _given(concepts, "concepts"), _given(files, "files")
-        wish = engine.Wish(
+        wish = SearchOptions(
             mode, limit=max(1, min(limit, MOST_RESULTS)), now=now or datetime.now(UTC)
-        ).checked()
+        )
         self._catch_up()
         if not isinstance(asked, str):
             if roles or concepts or files:
                 raise InvalidInput(
                     "types, concepts and files are of observations: to use them, query must be a string."
                 )
-            return self._conversations(asked, filter_, replace(wish, group="conversation"), sight)
+            return self._conversations(
+                asked, filter_, replace(wish, group="conversation"), audience
+            )
         found = self._observations(
             asked, replace(filter_, roles=roles), wish, Observed(self._store, concepts, files)
         )
         if found.observations or roles or concepts or files:
             return found
-        return self._exchanges(asked, filter_, wish, sight) or found
+        return self._exchanges(asked, filter_, wish, audience) or found
 
     def _observations(
-        self, text: str, filter_: Filter, wish: engine.Wish, observed: Observed
+        self, text: str, filter_: Filter, wish: SearchOptions, observed: Observed
     ) -> Answer:
         filter_ = replace(filter_, hidden=True, kinds=(OBSERVATION,))
         text = _exactly(observed.store, text, filter_) if wish.mode == "text" else text
@@ -192,15 +193,15 @@ class Memory:
         )
 
     def _exchanges(
-        self, text: str, filter_: Filter, wish: engine.Wish, sight: str
+        self, text: str, filter_: Filter, wish: SearchOptions, audience: Audience
     ) -> Answer | None:
         """Where nothing was observed: what was said, with the stretch of the conversation that it belongs to."""
         filter_ = replace(filter_, kinds=(CONVERSATION,))
-        store = self._seen_through(sight)
+        store = self._seen_through(audience)
         text = _exactly(store, text, filter_) if wish.mode == "text" else text
         page = engine.search(store, self._meaning, text, filter_, wish)
         talks: dict[tuple[str, tuple[int, int] | None], Talk] = {}
-        for hit, talk in self._talks(page.hits, sight):
+        for hit, talk in self._talks(page.hits, audience):
             talks.setdefault((hit.conversation_id, talk.lines), talk)
         return (
             Answer("exchanges", talks=tuple(talks.values()), total=page.total, note=page.note)
@@ -209,18 +210,20 @@ class Memory:
         )
 
     def _conversations(
-        self, concepts: list[str], filter_: Filter, wish: engine.Wish, sight: str
+        self, concepts: list[str], filter_: Filter, wish: SearchOptions, audience: Audience
     ) -> Answer:
         filter_ = replace(filter_, kinds=(CONVERSATION,))
-        page = engine.search_all(self._seen_through(sight), self._meaning, concepts, filter_, wish)
-        talks = tuple(talk for _, talk in self._talks(page.hits, sight))
+        page = engine.search_all(
+            self._seen_through(audience), self._meaning, concepts, filter_, wish
+        )
+        talks = tuple(talk for _, talk in self._talks(page.hits, audience))
         return Answer("conversations", talks=talks, total=page.total, note=page.note)
 
-    def _talks(self, hits: Iterable[Hit], sight: str) -> Iterable[tuple[Hit, Talk]]:
+    def _talks(self, hits: Iterable[Hit], audience: Audience) -> Iterable[tuple[Hit, Talk]]:
         readings: dict[str, Reading | None] = {}
         for hit in hits:
             if hit.conversation_id not in readings:
-                readings[hit.conversation_id] = self._reading(hit.conversation_id, sight)
+                readings[hit.conversation_id] = self._reading(hit.conversation_id, audience)
             read = readings[hit.conversation_id]
             if read is None:
                 continue
@@ -276,15 +279,13 @@ class Memory:
             meant |= dict.fromkeys(short or [project])
         return tuple(meant)
 
-    def _seen_through(self, sight: str) -> Store:
+    def _seen_through(self, audience: Audience) -> Store:
         """What agents may not see they do not find either."""
-        if sight not in SIGHTS:
-            raise InvalidInput(f"sight: {sight!r} is not one of {', '.join(SIGHTS)}.")
-        return self._store if sight == "show" else withheld(self._store)
+        return self._store if audience is Audience.PERSON else withheld(self._store)
 
     # -- details ---
 
-    def get(self, ids: Sequence[str], *, sight: str = "show") -> list[Recalled]:
+    def get(self, ids: Sequence[str], *, audience: Audience = Audience.PERSON) -> list[Recalled]:
         """Observations by their ids, in the order given. Raises InvalidInput that names all that do not exist."""
         if not ids:
             raise InvalidInput("Must provide at least 1 observation ID")
@@ -295,9 +296,12 @@ class Memory:
         told = []
         for id_ in ids:
             one = found[id_]
-            if sight != "mask":  # the lines that are kept are of the conversation with masks
+            # The lines that are kept are of the conversation with masks.
+            if audience is not Audience.AGENT_MASKED:
                 of = one.observation.conversation
-                readings[of] = read = readings[of] if of in readings else self._reading(of, sight)
+                readings[of] = read = (
+                    readings[of] if of in readings else self._reading(of, audience)
+                )
                 if read is not None:
                     span, first = read.span(one.observation.passages), one.observation.passages[:1]
                     asked = read.passages.get(first[0]) if first else None
@@ -328,11 +332,16 @@ class Memory:
     # -- reading ---
 
     def read(
-        self, path: str, start: int = 1, end: int | None = None, *, sight: str = "show"
+        self,
+        path: str,
+        start: int = 1,
+        end: int | None = None,
+        *,
+        audience: Audience = Audience.PERSON,
     ) -> str:
         """A conversation as Markdown, or these lines of it. Raises NotFound, InvalidInput."""
         about = self._named(path)
-        read = self._reading(about.id, sight)
+        read = self._reading(about.id, audience)
         if read is None:
             raise NotFound(f"File not found: {truncate(storable(path), 500)}")
         total = len(read.lines)
@@ -363,13 +372,13 @@ class Memory:
             pass
         raise NotFound(f"File not found: {truncate(storable(path), 500)}")
 
-    def _reading(self, conversation: str, sight: str) -> Reading | None:
+    def _reading(self, conversation: str, audience: Audience) -> Reading | None:
         from recollect.memory.observe.reading import (
             reading,  # here, as below, so that a first search does not wait for it
         )
 
         try:
-            return reading(_as_seen(self._store.document(conversation), sight))
+            return reading(_as_seen(self._store.document(conversation), audience))
         except NotFound:
             return None
 
@@ -660,16 +669,16 @@ def _moved(at: datetime, by: timedelta) -> datetime:
 # -- lines -------------------------------------------------------------------------
 
 
-def _as_seen(document: Document, sight: str) -> Document:
+def _as_seen(document: Document, audience: Audience) -> Document:
     """The conversation with what only people may see shown or left out; `reading` masks it."""
-    if sight == "mask" or not any(map(only_for_people, document.passages)):
+    if audience is Audience.AGENT_MASKED or not any(map(is_human_only, document.passages)):
         return document
-    if sight == "hide":
+    if audience is Audience.AGENT_HIDDEN:
         return replace(
-            document, passages=tuple(p for p in document.passages if not only_for_people(p))
+            document, passages=tuple(p for p in document.passages if not is_human_only(p))
         )
     shown = (
-        p._replace(visibility="all", metadata={}) if only_for_people(p) else p
+        p._replace(visibility="all", metadata={}) if is_human_only(p) else p
         for p in document.passages
     )
     return replace(document, passages=tuple(shown))

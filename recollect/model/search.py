@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
+from recollect.errors import InvalidInput
 from recollect.model.documents import Json
+from recollect.settings import LIMITS
+
+MODES = ("both", "text", "vector")
+GROUPS = ("message", "conversation")
+SCORES = ("rank", "fts")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,35 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How to search, and which part of the hits to return."""
+
+    mode: str = "both"
+    """"both": words and meaning (words alone while there are no vectors); "text"; "vector"."""
+    group: str = "message"
+    """"conversation" returns each conversation once, with its best messages."""
+    limit: int = 20
+    offset: int = 0
+    now: datetime = field(default_factory=_now)
+    """The time that "last week" and other relative dates refer to."""
+    score: str = "rank"
+    """"rank": Recollect's own score and order. "fts": the score and order of the text engine
+    (BM25 or `ts_rank`), as a share of the best score."""
+
+    def __post_init__(self) -> None:
+        _require("mode", self.mode, MODES)
+        _require("group", self.group, GROUPS)
+        _require("score", self.score, SCORES)
+        object.__setattr__(self, "limit", max(1, min(self.limit, LIMITS.page_size)))
+        object.__setattr__(self, "offset", max(0, min(self.offset, LIMITS.page_offset)))
+
+
+def _require(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InvalidInput(f"{name}: {value!r} is not one of {', '.join(choices)}.")
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A passage that was found: where it is, why, and a look at it."""
 
@@ -83,7 +122,7 @@ class Hit:
     """Of hits by conversation: its next best messages."""
     visibility: str = "all"
     metadata: Mapping[str, Json] = field(default_factory=dict)
-    """What the origin says of the message; of hits of `Library.exact` alone."""
+    """What the origin says of the message; of hits of `Library.match_expression` alone."""
 
 
 @dataclass(frozen=True, slots=True)

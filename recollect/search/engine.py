@@ -6,8 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -26,7 +25,7 @@ from recollect.language.query import (
 )
 from recollect.language.text import fold, has_token, tokens
 from recollect.language.when import windows
-from recollect.model.search import Filter, Hit, Page
+from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search import rank
 from recollect.search.rank import WEIGHTS, Found, Question, Ranked
 from recollect.search.snippet import excerpt, snippet
@@ -35,9 +34,6 @@ from recollect.settings import LIMITS
 from recollect.store.base import Candidate, Space, Store
 from recollect.store.sql.matching import matches
 
-MODES = ("both", "text", "vector")
-GROUPS = ("message", "conversation")
-SCORES = ("rank", "fts")
 POOL = 150  # candidates that words give the ranker
 NEAREST = 150  # and meaning
 _COMMON = math.log(1 + 0.9 / 0.1)  # the weight of a word in a tenth of all messages
@@ -52,30 +48,7 @@ _TOP = sum(
 )  # a perfect hit
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """How the answer should be."""
-
-    mode: str = "both"
-    group: str = "message"
-    limit: int = 20
-    offset: int = 0
-    now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    score: str = "rank"
-
-    def checked(self) -> Wish:
-        for name, value, known in (
-            ("mode", self.mode, MODES),
-            ("group", self.group, GROUPS),
-            ("score", self.score, SCORES),
-        ):
-            if value not in known:
-                raise InvalidInput(f"{name}: {value!r} is not one of {', '.join(known)}.")
-        limit = max(1, min(self.limit, LIMITS.page_size))
-        return replace(self, limit=limit, offset=max(0, min(self.offset, LIMITS.page_offset)))
-
-
-def search(store: Store, meaning: Meaning, text: str, filter: Filter, wish: Wish) -> Page:
+def search(store: Store, meaning: Meaning, text: str, filter: Filter, wish: SearchOptions) -> Page:
     """The page of hits for what was typed.
 
     Operators, quotes and fields are promises: every hit keeps them. Plain words
@@ -83,7 +56,6 @@ def search(store: Store, meaning: Meaning, text: str, filter: Filter, wish: Wish
     are words and "phrases" that no message has all of, and the page says so. A
     query whose operators do not fit together is taken literally, and the page says so.
     """
-    wish = wish.checked()
     query = parse_query(text)
     filter = narrowed(filter, query)
     if query.node is None or not any(has_token(w.text) for w in words(query.node)):
@@ -94,10 +66,9 @@ def search(store: Store, meaning: Meaning, text: str, filter: Filter, wish: Wish
 
 
 def search_all(
-    store: Store, meaning: Meaning, concepts: Sequence[str], filter: Filter, wish: Wish
+    store: Store, meaning: Meaning, concepts: Sequence[str], filter: Filter, wish: SearchOptions
 ) -> Page:
     """Conversations that have every one of several concepts, those that have them best first."""
-    wish = wish.checked()
     if not 2 <= len(concepts) <= LIMITS.concepts:
         raise InvalidInput(
             f"Give 2 to {LIMITS.concepts} concepts, or one text; not {len(concepts)}."
@@ -182,12 +153,17 @@ def _by_title(store: Store, node: Node, filter: Filter) -> tuple[set[int], set[i
 
 
 def related(
-    store: Store, meaning: Meaning, conversation: str, message: str, filter: Filter, wish: Wish
+    store: Store,
+    meaning: Meaning,
+    conversation: str,
+    message: str,
+    filter: Filter,
+    wish: SearchOptions,
 ) -> Page:
     """Messages like a given one, in words and in meaning; not the message itself."""
     key = store.key(conversation, message)
     (given,) = store.passages([key], Filter(hidden=True))
-    return _Related(store, meaning, given, filter, wish.checked()).page()
+    return _Related(store, meaning, given, filter, wish).page()
 
 
 def only_signs(query: Query) -> bool:
@@ -233,7 +209,7 @@ def _both(given: tuple[str, ...], typed: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in given if name in typed) or ("\0",)  # nothing is called that
 
 
-def _without_words(store: Store, query: Query, filter: Filter, wish: Wish) -> Page:
+def _without_words(store: Store, query: Query, filter: Filter, wish: SearchOptions) -> Page:
     """A query of signs is looked for as it is, a query of fields alone gives the newest."""
     page = Page((), 0, wish.offset, wish.limit)
     text = query.rest.strip()
@@ -256,7 +232,7 @@ class Search:
         meaning: Meaning,
         query: Query,
         filter: Filter,
-        wish: Wish,
+        wish: SearchOptions,
         every: bool = False,
     ) -> None:
         self._store = store
@@ -546,7 +522,7 @@ class _Related(Search):
     """Messages like a given one."""
 
     def __init__(
-        self, store: Store, meaning: Meaning, given: Candidate, filter: Filter, wish: Wish
+        self, store: Store, meaning: Meaning, given: Candidate, filter: Filter, wish: SearchOptions
     ) -> None:
         self._given = given
         text = " ".join(dict.fromkeys(tokens(given.content)))

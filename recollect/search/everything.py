@@ -28,9 +28,9 @@ from recollect.language.query import (
 )
 from recollect.language.text import has_token
 from recollect.model.kinds import CONVERSATION
-from recollect.model.search import Filter
+from recollect.model.search import Filter, SearchOptions
 from recollect.search import rank
-from recollect.search.engine import Search, Wish, narrowed, only_signs, scaled
+from recollect.search.engine import Search, narrowed, only_signs, scaled
 from recollect.search.rank import Found, Ranked
 from recollect.settings import LIMITS
 from recollect.store.base import Candidate, Space, Store
@@ -91,11 +91,11 @@ class Results:
         self._by_title: set[int] = set()
         self._searches: list[Search] = []
         if query.node is not None and any(has_token(w.text) for w in words(query.node)):
-            self._searches = self._begun(meaning, query, Wish(mode, now=now).checked())
+            self._searches = self._begun(meaning, query, SearchOptions(mode, now=now))
         elif mode == "vector":
             raise InvalidInput("A search by meaning needs words.")
 
-    def _begun(self, meaning: Meaning, query: Query, wish: Wish) -> list[Search]:
+    def _begun(self, meaning: Meaning, query: Query, wish: SearchOptions) -> list[Search]:
         assert query.node is not None
         if only_signs(query) and not any(
             self._store.match(query.node, a.filter, 1) for a in self._asked

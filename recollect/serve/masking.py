@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from recollect.model.audience import HUMAN_ONLY, MASK, for_people, only_for_people
+from recollect.model.audience import HUMAN_ONLY, MASK, is_human_only, is_marked_human_only
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.search import Hit
 
 __all__ = [
     "HUMAN_ONLY",
     "Reader",
-    "for_people",
+    "is_marked_human_only",
     "masks",
     "shown_document",
     "shown_hit",
@@ -44,7 +44,7 @@ class Reader(Protocol):
 
 
 def masks(reader: Reader, found: Passage | Hit) -> bool:
-    return reader.agent and only_for_people(found)
+    return reader.agent and is_human_only(found)
 
 
 def shown_passage(reader: Reader, passage: Passage) -> Passage:

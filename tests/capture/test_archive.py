@@ -254,6 +254,6 @@ def test_the_archive_is_listed_and_restored(
     assert main(["archive", "restore", "all", "--to", str(tmp_path / "to")]) == 0
     assert (tmp_path / "to" / example.name).read_bytes() == example.read_bytes()
     with recollect.open(place) as library:
-        library.delete(example.stem)
+        library.delete_conversation(example.stem)
         assert library.archive.files() == []
     assert main(["watch", "--once", "--folder", str(tmp_path / "nowhere")]) == 1

@@ -206,7 +206,7 @@ def test_one_bad_file_never_stops_the_others(desk: Desk, monkeypatch: pytest.Mon
 def test_a_file_that_takes_long_to_read_is_not_read_for_every_line(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take_in = desk.library.take_in
+    take_in = desk.library.import_file
 
     def slow(*given: object) -> object:
         desk.now += 5
@@ -285,7 +285,7 @@ def test_several_watchers_of_one_library_do_no_harm(desk: Desk) -> None:
 def test_a_deleted_conversation_does_not_come_back_by_itself(desk: Desk, tmp_path: Path) -> None:
     desk.write(turn(1, "walrus"))
     (archived,) = desk.library.archive.files()
-    desk.library.delete(SESSION)
+    desk.library.delete_conversation(SESSION)
     assert not archived.path.exists()
     desk.append(turn(2, "penguin"))
     assert desk.library.search("walrus").total == 0
@@ -299,7 +299,7 @@ def test_a_deleted_conversation_does_not_come_back_by_itself(desk: Desk, tmp_pat
 
 def test_what_is_deleted_and_put_back_is_followed_again(desk: Desk) -> None:
     desk.write(turn(1, "walrus"))
-    desk.library.restore(desk.library.delete(SESSION))
+    desk.library.restore_conversation(desk.library.delete_conversation(SESSION))
     desk.append(turn(2, "penguin"))
     assert desk.words() == ["walrus", "penguin"]
 
@@ -468,7 +468,7 @@ def test_the_command_follows_until_it_is_ended(place: str, desk: Desk, end: sign
 def test_what_is_written_now_comes_before_what_was_found(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take_in = desk.library.take_in
+    take_in = desk.library.import_file
 
     def slow(*given: object) -> object:
         desk.now += 0.9

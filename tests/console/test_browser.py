@@ -190,7 +190,7 @@ def test_what_another_process_saves_appears_at_once(site: Site, open_page: OpenP
     expect(page.locator(".message")).to_have_count(3)
     expect(page.locator(".row").filter(has_text="A new one")).to_be_visible()
     expect(page.locator("[data-amount]")).to_have_text("3 messages")
-    site.library.rename("live", "Renamed elsewhere")
+    site.library.update_conversation("live", "Renamed elsewhere")
     expect(page.locator("h1")).to_have_text("Renamed elsewhere")
     expect(page.locator(".row").filter(has_text="Renamed elsewhere")).to_be_visible()
 

@@ -90,7 +90,7 @@ def character(name: str, **fields: str) -> Document:
 def save(library: Library, *documents: Document) -> None:
     """Save documents in one go, and wake the background thread, which the store alone does not."""
     library.store.save(documents)
-    library.restore(documents[-1])
+    library.restore_conversation(documents[-1])
 
 
 def search_page(library: Library, query: str, **more: Any) -> dict[str, Any]:

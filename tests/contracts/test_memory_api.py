@@ -127,7 +127,7 @@ def observe(library: Library, conversation: str, *observations: dict[str, Any]) 
         for fields in observations
     ]
     library.store.observe(conversation, document.version, observing.as_document(document, rows))
-    library.restore(document)
+    library.restore_conversation(document)
 
 
 @pytest.fixture(autouse=True)
@@ -733,7 +733,7 @@ def test_agents_find_no_word_of_a_human_only_message(
     secret: Library, agent: Memory, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", setting)
-    (document,) = (d for d in secret.every(kinds=["observation"]))
+    (document,) = (d for d in secret.documents(kinds=["observation"]))
     assert any("wombat" in passage.content for passage in document.passages)
     assert not any("numbat" in passage.content for passage in document.passages)
     for query in ("numbat vault", "7261", "quokka", "decided", "vault code", '"the numbat"'):

@@ -425,8 +425,8 @@ def test_waiting_ends_with_an_empty_list_when_the_time_is_over(
 ) -> None:
     id_ = agent.thread("t", "one")
     read = []
-    after = Library.messages_after
-    monkeypatch.setattr(Library, "messages_after", lambda *given: read.append(1) or after(*given))
+    after = Library.messages
+    monkeypatch.setattr(Library, "messages", lambda *given: read.append(1) or after(*given))
     for asked, seconds in ((None, 30), (0, 0), (-5, 0), (10**9, 60), (1.5, 1.5)):
         monkeypatch.setattr(bus, "time", clock := Clock())
         read.clear()
@@ -564,7 +564,7 @@ def test_a_timeout_is_an_error_on_every_tool(
     def slow(*_: object, **__: object) -> None:
         raise SearchTimeout("details that nobody needs")
 
-    for method in ("conversations", "messages_after", "exact"):
+    for method in ("conversations", "messages", "match_expression"):
         monkeypatch.setattr(Library, method, slow)
     for tool, arguments in (
         ("thread_list", {}),

@@ -13,7 +13,7 @@ import pytest
 from people import STORES, World, quoted
 from starlette.testclient import TestClient
 
-from recollect.model.audience import MASK, for_people
+from recollect.model.audience import MASK, is_marked_human_only
 
 SECRET = "quaggasecret"  # only in what people may see
 OPEN = "zebraopen"  # in what everybody may see, and in the secret message too
@@ -225,7 +225,7 @@ def test_no_page_of_the_console_shows_an_agent_the_secret(scene: Scene, path: st
     ],
 )
 def test_metadata_can_say_that_only_people_may_see_it(metadata: dict[str, Any]) -> None:
-    assert for_people(metadata)
+    assert is_marked_human_only(metadata)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_metadata_can_say_that_only_people_may_see_it(metadata: dict[str, Any]) 
     ],
 )
 def test_other_metadata_does_not(metadata: dict[str, Any]) -> None:
-    assert not for_people(metadata)
+    assert not is_marked_human_only(metadata)
 
 
 def test_what_was_imported_for_people_is_masked_too(world: World, user: str) -> None:

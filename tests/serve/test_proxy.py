@@ -92,7 +92,7 @@ def library_of(service: Service, user: str | None = None) -> Iterator[Library]:
 def kept(service: Service, user: str | None = None) -> list[Document]:
     """Every conversation that was kept, oldest first."""
     with library_of(service, user) as library:
-        return list(library.every())
+        return list(library.documents())
 
 
 def only(service: Service, user: str | None = None) -> Document:

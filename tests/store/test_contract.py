@@ -19,8 +19,8 @@ from recollect.index.meaning import Meaning
 from recollect.language.query import parse
 from recollect.language.text import storable
 from recollect.model.documents import Document, Passage, arrange
-from recollect.model.search import Filter
-from recollect.search.engine import Wish, search
+from recollect.model.search import Filter, SearchOptions
+from recollect.search.engine import search
 from recollect.store.base import Store
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
@@ -537,7 +537,7 @@ def test_filters_hold_inside_the_search(talk: Store, filter: Filter, expected: s
 def test_the_total_counts_every_match_whatever_the_page(store: Store) -> None:
     store.save([conversation(*(said(f"m{n}", f"common text {n}", minutes=n) for n in range(30)))])
     pages = [
-        search(store, Meaning(store), "common", EVERYTHING, Wish(limit=7, offset=n))
+        search(store, Meaning(store), "common", EVERYTHING, SearchOptions(limit=7, offset=n))
         for n in range(0, 35, 7)
     ]
     assert {page.total for page in pages} == {30}
@@ -607,7 +607,7 @@ def test_a_text_is_found_as_it_is_newest_first(talk: Store) -> None:
 
 @given(st.text(max_size=40))
 def test_nothing_typed_breaks_a_search(talk: Store, text: str) -> None:
-    page = search(talk, Meaning(talk), storable(text), EVERYTHING, Wish(limit=5))
+    page = search(talk, Meaning(talk), storable(text), EVERYTHING, SearchOptions(limit=5))
     assert page.total >= len(page.hits)
     talk.recent(storable(text), EVERYTHING, 5)
 

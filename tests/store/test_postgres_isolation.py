@@ -1008,7 +1008,7 @@ OPERATIONS: tuple[Callable[[Library, str], object], ...] = (
     lambda library, word: library.recent(),
     lambda library, word: library.conversation("c1"),
     lambda library, word: library.conversations(search=word[:4]),
-    lambda library, word: list(library.every(projects=[word])),
+    lambda library, word: list(library.documents(projects=[word])),
     lambda library, word: library.stats(),
     lambda library, word: library.receipts(),
     lambda library, word: library.verify(),
@@ -1019,13 +1019,13 @@ OPERATIONS: tuple[Callable[[Library, str], object], ...] = (
     lambda library, word: library.store.preceding(range(1, 100)),
     lambda library, word: list(library.store.sample(100)),
     lambda library, word: library.store.spaces(),
-    lambda library, word: library.rename("c2", f"{word} renamed"),
+    lambda library, word: library.update_conversation("c2", f"{word} renamed"),
     lambda library, word: library.add_message(
         "c3", "user", f"{word} more", created_at="2025-05-02"
     ),
     lambda library, word: (
         library.add_conversation("c9", "", messages=[{"role": "user", "content": "short lived"}]),
-        library.delete("c9"),
+        library.delete_conversation("c9"),
     ),
     lambda library, word: errors_of(library),
 )
@@ -1035,8 +1035,8 @@ def errors_of(library: Library) -> list[str]:
     said = []
     for call in (
         lambda: library.conversation("nowhere"),
-        lambda: library.delete("nowhere"),
-        lambda: library.undo(999),
+        lambda: library.delete_conversation("nowhere"),
+        lambda: library.undo_import(999),
         lambda: library.add_message("nowhere", "user", "x"),
         lambda: library.related("c1", "nothing"),
         lambda: library.add_message("c1", "user", "other", id="c1:0"),
@@ -1122,8 +1122,8 @@ def test_a_conversation_that_only_another_has_is_refused_like_one_that_nobody_ha
     )
     for call in (
         lambda id: ann.conversation(id),
-        lambda id: ann.delete(id),
-        lambda id: ann.rename(id, "mine"),
+        lambda id: ann.delete_conversation(id),
+        lambda id: ann.update_conversation(id, "mine"),
         lambda id: ann.add_message(id, "user", "hello"),
         lambda id: ann.related(id, "bobs-message"),
         lambda id: ann.store.key(id, "bobs-message"),
@@ -1148,9 +1148,9 @@ def test_deleting_a_conversation_that_both_have_removes_ones_own(
         bob.search("gardens").total,
         bob.store.variants(["gardens"]),
     )
-    ann.delete("c1")
+    ann.delete_conversation("c1")
     for n in (0, 2, 3):
-        ann.delete(f"c{n}")
+        ann.delete_conversation(f"c{n}")
     assert ann.search("gardens").total == 0
     assert ann.stats()["words"] == 0
     assert (
@@ -1172,8 +1172,8 @@ def test_receipts_are_counted_and_taken_back_for_each_user_alone(
     )
     assert [r.path for r in ann.receipts()] == [f"/{ANN}.json"]
     with pytest.raises(NotFound):
-        ann.undo(imported.id)
-    ann.undo(1)  # both have one of this number
+        ann.undo_import(imported.id)
+    ann.undo_import(1)  # both have one of this number
     assert bob.receipts()[-1].undone_at is None
     assert bob.search("imported").total == 1
 

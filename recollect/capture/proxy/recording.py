@@ -170,7 +170,7 @@ class _Request:
             if turn.role == "assistant"
         }
         asked = list(places)[-_LOOKED_FOR:]
-        held = library.recorded(asked) if asked else []
+        held = library.recordings(asked) if asked else []
         found = [(c, id_) for c, id_ in held if conversation in (None, c)]
         if not found:
             return None
@@ -207,7 +207,7 @@ class _Request:
             n: system_id(conversation, turn) for n, turn in enumerate(self.turns) if turn.system
         }
         there = (
-            {id_ for c, id_ in library.recorded(list(systems.values())) if c == conversation}
+            {id_ for c, id_ in library.recordings(list(systems.values())) if c == conversation}
             if systems
             else set()
         )

@@ -257,7 +257,7 @@ class Watcher:
             return
         self.read += 1
         reading = _Reading(self.library, exclusion)
-        taken = self.library.take_in(*found, reading.admitted)
+        taken = self.library.import_file(*found, reading.admitted)
         archived = self._remember(path, stamp, folder, reading)
         self._seen[path] = stamp
         self._tell(path, folder, taken, reading, archived)

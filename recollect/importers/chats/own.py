@@ -18,7 +18,7 @@ from recollect.importers.entries import Entry
 from recollect.importers.items import sound
 from recollect.importers.jsonstream import peek, records
 from recollect.language.text import moment
-from recollect.model.audience import HUMAN_ONLY, for_people
+from recollect.model.audience import HUMAN_ONLY, is_marked_human_only
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Json, Passage
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.receipts import Problem
@@ -205,7 +205,7 @@ def _passage(record: Mapping[str, Json], identity: str, index: int) -> Passage |
         created_at=moment(record.get("timestamp")) or moment(record.get("created_at")),
         updated_at=moment(record.get("updated_at")),
         visibility=HUMAN_ONLY
-        if for_people(metadata)
+        if is_marked_human_only(metadata)
         else _one_of(VISIBILITIES, record.get("visibility")),
         attachments=(*_items(record.get("attachments")), *other_parts),
         citations=_items(record.get("citations")),

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recollect.model.audience import MASK, only_for_people
+from recollect.model.audience import MASK, is_human_only
 from recollect.model.documents import Document, Passage
 
 _COMMAND = re.compile(r"\s*<command-(?:name|message)>")
@@ -31,7 +31,7 @@ class Exchange:
     @property
     def told(self) -> tuple[Passage, ...]:
         """What may be quoted."""
-        return tuple(p for p in self.passages if not only_for_people(p))
+        return tuple(p for p in self.passages if not is_human_only(p))
 
 
 def opens(passage: Passage) -> bool:
@@ -60,7 +60,7 @@ def exchanges(document: Document) -> list[Exchange]:
             continue
         if not parts or (opens(passage) and _is_next(parts[-1], passage)):
             parts.append([])
-        masked = only_for_people(passage)
+        masked = is_human_only(passage)
         parts[-1].append(passage._replace(content=MASK, attachments=()) if masked else passage)
     return [Exchange(number, tuple(part)) for number, part in enumerate(parts, 1)]
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from recollect.errors import NotFound
 from recollect.language.text import storable
 from recollect.library import Library
+from recollect.model.audience import Audience
 from recollect.model.documents import Passage
 from recollect.model.kinds import CONVERSATION
 from recollect.serve.console import items, rendering
@@ -145,7 +146,7 @@ def _of_everything(
         offset=asked.offset,
         mode=asked.mode,
         filters=chosen,
-        sight="mask" if access.principal.agent else "show",
+        audience=Audience.AGENT_MASKED if access.principal.agent else Audience.PERSON,
     )
     results, more = answer["results"], answer["has_more"]
     total = answer["total_estimated"] if more else asked.offset + len(results)

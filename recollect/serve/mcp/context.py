@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from recollect.library import Library
+    from recollect.model.audience import Audience
     from recollect.serve.mcp.sessions import Session
 
 READ, WRITE = "read", "write"
@@ -97,6 +98,16 @@ class Context:
     def hides(self) -> bool:
         """Whether contents that only people may see are left out, where otherwise they are masked."""
         return os.environ.get("RECOLLECT_HUMAN_ONLY", "").strip().lower() == "hide"
+
+    @property
+    def audience(self) -> Audience:
+        from recollect.model.audience import Audience
+
+        if not self.agent:
+            return Audience.PERSON
+        if self.hides:
+            return Audience.AGENT_HIDDEN
+        return Audience.AGENT_MASKED
 
     # -- while it works ---
 

@@ -16,7 +16,7 @@ from recollect.knowledge.results import uri_of as item_uri
 from recollect.knowledge.retrieval import Retrieval
 from recollect.language.text import for_model, iso, storable, truncate
 from recollect.library import Library
-from recollect.model.audience import MASK, only_for_people
+from recollect.model.audience import MASK, is_human_only
 from recollect.model.documents import Document, Passage, Summary
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.serve.mcp.addresses import CHATS, Address, read_address
@@ -190,7 +190,7 @@ def _message(context: Context, passage: Passage) -> str:
     if passage.visibility == "hidden" or passage.type == "thinking":
         return ""
     content = _harmless(passage.content[: 2 * MESSAGE_LENGTH]).strip()
-    if context.agent and only_for_people(passage):
+    if context.agent and is_human_only(passage):
         if context.hides:
             return ""
         content = MASK

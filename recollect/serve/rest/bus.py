@@ -15,7 +15,7 @@ from recollect.errors import InvalidInput, SearchTimeout
 from recollect.language.query import MalformedQuery
 from recollect.language.text import iso
 from recollect.library import BUS
-from recollect.model.audience import for_people
+from recollect.model.audience import is_marked_human_only
 from recollect.model.documents import Summary
 from recollect.model.search import Hit
 from recollect.serve.bus import NO_THREAD, message_shape, result_shape, thread_shape
@@ -49,7 +49,7 @@ def search(
     found: dict[str, Any] = {"results": [], "total": 0, "query": query}
     with access.read(BUS) as library:
         try:
-            page = library.exact(
+            page = library.match_expression(
                 query,
                 conversations=(thread_id,) if thread_id else (),
                 limit=clamped(limit, 1, LIMITS.page_size),
@@ -121,7 +121,7 @@ def list_messages(
 ) -> Response:
     """The messages of a thread in order, after one that is known."""
     with access.read(BUS) as library, not_found_as(NO_THREAD):
-        found, last = library.messages_after(
+        found, last = library.messages(
             thread_id, clamped(after_seq, 0, 1 << 53), clamped(limit, 1, LIMITS.page_size)
         )
     shown = [
@@ -173,7 +173,7 @@ def post_message(access: AccessTo, thread_id: ThreadId, message: schemas.NewBusM
             role=message.role,
             id=message.id,
             metadata=metadata,
-            human_only=message.human_only or for_people(metadata),
+            human_only=message.human_only or is_marked_human_only(metadata),
         )
     said = {"msg_id": posted.id, "thread_id": thread_id, "seq": posted.position + 1}
     return answer(said | {"created_at": iso(posted.created_at)}, 201 if new else 200)

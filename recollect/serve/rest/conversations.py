@@ -23,7 +23,7 @@ from recollect.importers.chats import own
 from recollect.importers.entries import Entry
 from recollect.language.text import bound, identifier, truncate
 from recollect.library import Library
-from recollect.model.audience import HUMAN_ONLY, for_people
+from recollect.model.audience import HUMAN_ONLY, is_marked_human_only
 from recollect.model.documents import Document, Passage
 from recollect.model.fields import conversation_shape, message_shape
 from recollect.model.receipts import Problem
@@ -83,7 +83,7 @@ def search_messages(
         raise InvalidInput("Query parameter 'query' must not be empty")
     limit, offset = clamped(limit, 1, LIMITS.page_size), clamped(offset, 0, LIMITS.page_offset)
     with access.read() as library, not_found_as(NO_CONVERSATION):
-        found, total = library.finding(text, conversation_id or None, limit, offset)
+        found, total = library.find_text(text, conversation_id or None, limit, offset)
     shown = [
         message_shape(shown_passage(access.principal, passage), document)
         for document, passage in found
@@ -162,7 +162,7 @@ def delete_conversation(
     with access.write() as library, not_found_as(NO_CONVERSATION):
         if undo and access.principal.agent:
             _demand_whole(access.principal, library.conversation(conversation_id))
-        deleted = library.delete(conversation_id)
+        deleted = library.delete_conversation(conversation_id)
     if undo:
         done["conversation"] = export.as_json(deleted)
     return answer(done)
@@ -192,7 +192,7 @@ def restore_conversation(access: AccessTo, conversation: schemas.RestoredConvers
             document
         ):
             raise Conflict("This conversation is in the library, and has changed since the export.")
-        restored = there or library.restore(document).id
+        restored = there or library.restore_conversation(document).id
     return answer({"success": True, "conversation_id": restored}, 200 if there else 201)
 
 
@@ -370,7 +370,7 @@ def _passage(message: schemas.NewMessage) -> Passage:
         tool=message.tool_used,
         parent=message.parent_id,
         created_at=_time(message.timestamp),
-        visibility=HUMAN_ONLY if for_people(metadata) else message.visibility,
+        visibility=HUMAN_ONLY if is_marked_human_only(metadata) else message.visibility,
         attachments=tuple(message.attachments or ()),
         citations=tuple(message.citations or ()),
         metadata=metadata,
@@ -427,7 +427,7 @@ def _is_there(library: Library, conversation_id: str, passage: Passage) -> bool:
 def _title(messages: Sequence[schemas.NewMessage]) -> str:
     """The beginning of what the user said first. What not everybody may see does not show in a title."""
     open_to_all = (
-        m for m in messages if m.visibility == "all" and not for_people(m.metadata or {})
+        m for m in messages if m.visibility == "all" and not is_marked_human_only(m.metadata or {})
     )
     return next((truncate(m.content, _TITLE_LENGTH) for m in open_to_all if m.role == "user"), "")
 

@@ -153,7 +153,7 @@ def list_receipts(
 def undo_import(access: AccessTo, number: Number) -> Response:
     """What the import added is removed again, and what it changed is as before."""
     with access.write("conversations") as library:
-        return answer(receipt_shape(library.undo(number)))
+        return answer(receipt_shape(library.undo_import(number)))
 
 
 def receipt_shape(receipt: Receipt) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from recollect.knowledge.preferences import preference
 from recollect.knowledge.results import KINDS, list_entry
 from recollect.knowledge.retrieval import parse_retrieval
 from recollect.library import Library
+from recollect.model.audience import Audience
 from recollect.model.documents import Document
 from recollect.serve.http.access import AccessTo, Forbidden, Principal
 from recollect.serve.http.answers import answer
@@ -263,7 +264,7 @@ def _found(
             order_by=order_by,
             filters=filters,
             mode=mode,
-            sight=_sight(access.principal),
+            audience=_audience(access.principal),
         )
     return answer(found)
 
@@ -288,8 +289,8 @@ def _filters(sources: Sequence[str], given: Mapping[str, Any]) -> dict[str, dict
     return filters
 
 
-def _sight(principal: Principal) -> str:
-    return "mask" if principal.agent else "show"
+def _audience(principal: Principal) -> Audience:
+    return Audience.AGENT_MASKED if principal.agent else Audience.PERSON
 
 
 # -- reading -------------------------------------------------------------------
@@ -305,7 +306,7 @@ def get_as_told(access: AccessTo, wanted: schemas.Wanted) -> Response:
                 wanted.source,
                 wanted.id,
                 parse_retrieval(given, {}),
-                sight=_sight(access.principal),
+                audience=_audience(access.principal),
                 page=wanted.page,
                 page_size=wanted.page_size,
             )
@@ -375,7 +376,7 @@ def transcript(
     """What is said in a recording."""
     with access.read(KNOWLEDGE) as library:
         said = library.knowledge.transcript(
-            item_id, format, include_timestamps, _sight(access.principal)
+            item_id, format, include_timestamps, _audience(access.principal)
         )
     return answer({"content": said})
 
@@ -468,7 +469,7 @@ def get_item(
                 source,
                 item_id,
                 wanted,
-                sight=_sight(access.principal),
+                audience=_audience(access.principal),
                 page=page,
                 page_size=page_size,
             )
@@ -506,7 +507,7 @@ def restore_item(access: AccessTo, document: schemas.RestoredDocument) -> Respon
         there = library.store.find(given.source, given.source_id)
         if there is not None and as_json(library.store.document(there)) != as_json(given):
             raise Conflict("This is in the library, and has changed since it was given out.")
-        restored = there or library.restore(given).id
+        restored = there or library.restore_conversation(given).id
         return answer(list_entry(library.store.summary(restored)), 200 if there else 201)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from recollect.language.query import Node
-from recollect.model.audience import only_for_people
+from recollect.model.audience import is_human_only
 from recollect.model.search import Filter
 from recollect.store.base import Candidate, Space, Store
 
@@ -85,5 +85,5 @@ class _Withholding:
         for at in range(0, len(new), _READ):
             some = new[at : at + _READ]
             read = self._store.contents(some)
-            self._known |= {key: key in read and not only_for_people(read[key][1]) for key in some}
+            self._known |= {key: key in read and not is_human_only(read[key][1]) for key in some}
         return [key for key in keys if self._known[key]]

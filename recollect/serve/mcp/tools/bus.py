@@ -18,7 +18,7 @@ from recollect.errors import NotFound
 from recollect.language.query import MalformedQuery
 from recollect.language.text import iso
 from recollect.library import BUS, Library
-from recollect.model.audience import for_people
+from recollect.model.audience import is_marked_human_only
 from recollect.model.documents import Passage, Summary
 from recollect.serve.bus import NO_THREAD, message_shape, result_shape, thread_shape, thread_status
 from recollect.serve.masking import masks
@@ -69,11 +69,11 @@ class Toolset:
         found: dict[str, Any] = {"results": [], "total": 0, "query": query}
         with told(), context.library() as library:
             try:
-                page = library.exact(
+                page = library.match_expression(
                     query,
                     conversations=(within,) if within else (),
                     limit=limit,
-                    human_only=not _leaves_out(context),
+                    audience=context.audience,
                 )
             except MalformedQuery:
                 return answered(found)
@@ -139,7 +139,7 @@ class Toolset:
         id_, metadata = given.text("id"), given.object("metadata")
         if given.text("reply_to"):
             metadata["reply_to"] = given.text("reply_to")
-        human_only = given.flag("human_only") or for_people(metadata)
+        human_only = given.flag("human_only") or is_marked_human_only(metadata)
         role = given.choice("role")
         expected = (
             given.number("expected_last_seq", 0, LATEST) if "expected_last_seq" in given else None
@@ -216,7 +216,7 @@ class _Part:
         room = ANSWER_LENGTH
         while True:
             try:
-                read, self.last = library.messages_after(thread_id, after, limit)
+                read, self.last = library.messages(thread_id, after, limit)
             except NotFound:
                 raise failed(NO_THREAD) from None
             for passage in _seen(context, read):

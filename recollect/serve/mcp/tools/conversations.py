@@ -23,7 +23,7 @@ from recollect import settings
 from recollect.errors import RecollectError
 from recollect.language import text
 from recollect.language.query import check_size
-from recollect.model.audience import MASK, only_for_people
+from recollect.model.audience import MASK, is_human_only
 from recollect.serve.mcp.context import Context, ToolError
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _recent(context: Context, library: Library, wanted: Wanted) -> list[Candidat
 def _for_people(library: Library, found: Sequence[Candidate]) -> set[int]:
     """Those which only people may see: because they are kept so, or because their metadata says so."""
     read = library.store.contents([match.key for match in found])
-    return {key for key, (_, passage) in read.items() if only_for_people(passage)}
+    return {key for key, (_, passage) in read.items() if is_human_only(passage)}
 
 
 def _foreign(path: Path) -> ForeignDatabase:

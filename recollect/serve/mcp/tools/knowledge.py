@@ -121,13 +121,6 @@ class Given(Arguments):
                 raise self.wrong(harmless(str(error))) from error
 
 
-def sight_of(context: Context) -> str:
-    """How what only people may see is answered."""
-    if not context.agent:
-        return "show"
-    return "hide" if context.hides else "mask"
-
-
 # -- searching -----------------------------------------------------------------
 
 
@@ -157,7 +150,7 @@ def search(
             snippet_length=length,
             order_by=preference("order_by", order, context.config),
             filters=filters,
-            sight=sight_of(context),
+            audience=context.audience,
             memory=session if once else None,
             recent_queries=session.recent_queries if session is not None else (),
         )
@@ -205,7 +198,7 @@ def get(
             source,
             item.id,
             _anchored(context, wanted),
-            sight=sight_of(context),
+            audience=context.audience,
             page=page,
             page_size=page_size,
         )

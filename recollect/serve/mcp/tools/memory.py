@@ -41,7 +41,7 @@ class Toolset:
                 types=given.texts("types"),
                 concepts=given.texts("concepts"),
                 files=given.texts("files"),
-                sight=_sight_of(context),
+                audience=context.audience,
             )
         if format_ == "json":
             return answered(harmless(remembered.search_json(found)))
@@ -50,14 +50,16 @@ class Toolset:
     def get_observations(self, context: Context, arguments: dict[str, Any]) -> str:
         ids = Given(GET_OBSERVATIONS, arguments).texts("ids")
         with told(), context.library() as library:
-            return _text(remembered.details_text(library.memory.get(ids, sight=_sight_of(context))))
+            return _text(
+                remembered.details_text(library.memory.get(ids, audience=context.audience))
+            )
 
     def read(self, context: Context, arguments: dict[str, Any]) -> str:
         given = Given(READ, arguments)
         path, first, last = given.text("path"), given.line("startLine"), given.line("endLine")
         with told(), context.library() as library:
             start = 1 if first is None else first
-            return _text(library.memory.read(path, start, last, sight=_sight_of(context)))
+            return _text(library.memory.read(path, start, last, audience=context.audience))
 
     def timeline(self, context: Context, arguments: dict[str, Any]) -> str:
         given = Given(TIMELINE, arguments)
@@ -140,13 +142,6 @@ def told() -> Iterator[None]:
         raise ToolError(TIMEOUT) from error
     except RecollectError as error:
         raise ToolError(harmless(str(error))) from error
-
-
-def _sight_of(context: Context) -> str:
-    """How what only people may see is told."""
-    if not context.agent:
-        return "show"
-    return "hide" if context.hides else "mask"
 
 
 def _text(text: str) -> str:

@@ -26,7 +26,6 @@ from recollect.serve.masking import masks, shown_passage
 from recollect.serve.mcp.addresses import CHATS, Address, page_of, read_address
 from recollect.serve.mcp.arguments import Arguments, answered, failed, harmless, told
 from recollect.serve.mcp.context import Answer, Context
-from recollect.serve.mcp.tools.knowledge import sight_of
 from recollect.serve.mcp.tools.research_tools import FETCH, SEARCH
 
 RESULTS = 20
@@ -50,7 +49,7 @@ class Toolset:
         query = Arguments(SEARCH, arguments).name("query").strip()
         with told(), context.library() as library:
             found = library.knowledge.search(
-                query, limit=RESULTS, snippet_length=LOOK_LENGTH, sight=sight_of(context)
+                query, limit=RESULTS, snippet_length=LOOK_LENGTH, audience=context.audience
             )["results"]
             origins = _origins(library, found)
         return answered({"results": [_result(context, result, origins) for result in found]})
@@ -146,7 +145,7 @@ def _found(context: Context, library: Library, id_: str) -> tuple[View, str]:
 def _other(context: Context, library: Library, id_: str, address: Address) -> dict[str, Any]:
     """A note, media item, character or prompt, or the part of it that begins where the address says."""
     wanted = Retrieval(mode="full", max_tokens=TEXT_LENGTH // CHARS_PER_TOKEN, offset=address.start)
-    found = library.knowledge.get(address.source, address.id, wanted, sight=sight_of(context))
+    found = library.knowledge.get(address.source, address.id, wanted, audience=context.audience)
     about, page = found["meta"], found["page"]
     facts = {
         "source": address.source,
