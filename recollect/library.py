@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import re
 import threading
 import time
@@ -22,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from recollect import settings
 from recollect.errors import Conflict, InvalidInput, NotFound, RecollectError
 from recollect.language.text import bound, identifier, storable, truncate
 from recollect.model import sources
@@ -86,7 +86,7 @@ def open(
     by default as RECOLLECT_INDEXING says.
     """
     if background is None:
-        background = os.environ.get("RECOLLECT_INDEXING", "background") != "manual"
+        background = settings.INDEXING.get() != "manual"
     where, user = place(path_or_url), _checked(default_user() if user is None else user)
     return Library(_redacting(_whole(_store(where, user))), background, _archive(where, user))
 
@@ -188,12 +188,13 @@ def _whole(store: Store) -> Store:
 
 def _redacting(store: Store) -> Store:
     """The store, behind what takes secrets out if that is set."""
-    said = os.environ.get("RECOLLECT_REDACT", "").strip().lower()
-    if said in ("", "off"):
-        return store
-    if said != "on":
+    try:
+        redacts = settings.REDACT.get()
+    except InvalidInput:
         store.close()
-        raise InvalidInput(f"RECOLLECT_REDACT: {truncate(said, 80)!r} is not one of on, off.")
+        raise
+    if not redacts:
+        return store
     from recollect.transfer.redaction import redacting
 
     return redacting(store)

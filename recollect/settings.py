@@ -1,206 +1,434 @@
-"""Every setting and every cap, in one table each."""
+"""Settings and limits, one table each.
+
+A setting has its value from the environment, else from recollect.toml, else its default.
+To add one, add one `_setting(...)` line; `recollect config`, docs/settings.md and the checks
+of recollect.toml follow from it.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from recollect.errors import InvalidInput
+
+T = TypeVar("T")
+
+ENVIRONMENT, FILE, DEFAULT = "environment", "recollect.toml", "default"
+
+
+# -- how a setting is read -----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What a single request, file or queue may cost. Over a cap: a clear error, never a hang."""
+class Setting(Generic[T]):
+    """One setting: `cast` turns its text into a value, and raises ValueError if it cannot."""
 
-    query_bytes: int = 1_024
-    query_terms: int = 64
-    search_seconds: float = 1.0
-    foreign_search_seconds: float = 10.0
-    write_wait_seconds: float = 30.0
-    server_connections: int = 16
-    page_size: int = 200
-    page_offset: int = 1_000_000
-    snippet_length: int = 240
-    snippet_slice: int = 65_536
-    excerpt_words: int = 20
-    indexed_characters: int = 1_048_576
-    observer_characters_each_day: int = 2_000_000
-    observer_characters_each_conversation: int = 120_000
-    word_matches: int = 400
-    embedded_parts: int = 64
-    concepts: int = 5
-    message_bytes: int = 256_000_000
-    record_bytes: int = 256_000_000
-    nesting: int = 200
-    note_bytes: int = 16_000_000
-    front_matter_characters: int = 65_536
-    card_bytes: int = 64_000_000
-    avatar_bytes: int = 4_000_000
-    document_bytes: int = 268_435_456
-    document_part_bytes: int = 67_108_864
-    document_characters: int = 20_000_000
-    document_pages: int = 20_000
-    document_seconds: float = 120.0
-    document_memory_bytes: int = 2_147_483_648
-    transcript_bytes: int = 67_108_864
-    transcriber_seconds: float = 14_400.0
-    archive_entries: int = 50_000
-    archive_ratio: int = 500
-    archive_bytes: int = 64_000_000_000
-    mcp_line_bytes: int = 4_194_304
-    mcp_sessions: int = 10_000
-    mcp_sessions_each_user: int = 1_000
-    mcp_session_seconds: float = 1_800.0
-    mcp_calls: int = 256
-    mcp_calls_each_user: int = 128
-    mcp_connections: int = 512
-    mcp_connections_each_user: int = 128
-    request_bytes: int = 16_777_216
-    upload_bytes: int = 8_000_000_000
-    header_bytes: int = 65_536
-    token_bytes: int = 8_192
-    header_seconds: float = 15.0
-    body_seconds: float = 30.0
-    drain_seconds: float = 10.0
-    requests_at_once: int = 512
-    searches_at_once: int = 4
-    search_wait_seconds: float = 10.0
-    connections: int = 1_000
-    open_libraries: int = 64
-    streams: int = 512
-    streams_each_user: int = 32
-    waiting_imports: int = 50
-
-    def table(self) -> dict[str, float]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
-
-LIMITS = Limits()
-DIGEST_TOKENS = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
     name: str
+    """The environment variable."""
+    default: T
+    cast: Callable[[str], T]
     help: str
+    secret: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name in recollect.toml and on the command line."""
+        return self.name.removeprefix("RECOLLECT_").lower()
+
+    def get(self) -> T:
+        """The value. Raises InvalidInput if what was set cannot be used."""
+        text, origin = self._text()
+        if text is None:
+            return self.default
+        return self._cast(text, origin)
+
+    def origin(self) -> str:
+        """Where the value comes from: `environment`, `recollect.toml` or `default`."""
+        return self._text()[1]
+
+    def check(self, text: str) -> None:
+        """Raise InvalidInput if the setting cannot have this value."""
+        self._cast(text, DEFAULT)
+
+    def _text(self) -> tuple[str | None, str]:
+        text = os.environ.get(self.name, "").strip()
+        if text:
+            return text, ENVIRONMENT
+        text = _file_values().get(self.key, "")
+        if text:
+            return text, FILE
+        return None, DEFAULT
+
+    def _cast(self, text: str, origin: str) -> T:
+        name = self.name
+        if origin == FILE:
+            name = f"{self.key} in {config_file()}"
+        try:
+            return self.cast(text)
+        except ValueError as error:
+            raise InvalidInput(f"{name}: {error}") from None
 
 
-SETTINGS = (
-    Setting(
-        "RECOLLECT_HOME",
-        "Where the libraries are: a folder (default: the user's data folder), or a PostgreSQL database "
-        "(postgresql://user:password@host/database).",
-    ),
-    Setting(
-        "RECOLLECT_USER", "Whose library is opened where nothing else is said (default: default)."
-    ),
-    Setting(
-        "RECOLLECT_EMBEDDINGS",
-        "What makes the vectors: static (default), off, gte-small, a folder with an ONNX model, or the address of an "
-        "OpenAI-compatible service (https://host/v1#model).",
-    ),
-    Setting("RECOLLECT_EMBEDDINGS_KEY", "The key for that address, if it needs one."),
-    Setting(
-        "RECOLLECT_INDEXING",
-        "background (default) or manual: then only `recollect index` embeds and seals.",
-    ),
-    Setting(
-        "RECOLLECT_MODEL",
-        "The model behind /chat and /v1: the address of an OpenAI-compatible service, and which of its models is asked "
-        "unless said (https://host/v1#model).",
-    ),
-    Setting(
-        "RECOLLECT_OBSERVER",
-        "What makes observations of conversations: rules (default, on this computer), model (the one that "
-        "RECOLLECT_MODEL names, which is sent the conversations), or off.",
-    ),
-    Setting(
-        "RECOLLECT_MODEL_KEY",
-        "The key for that address; without it, the clients' own keys are passed on.",
-    ),
-    Setting(
-        "RECOLLECT_REDACT",
-        "on: secrets (keys, tokens, passwords) are taken out of everything before it is stored, so that they are "
-        "neither found nor served; off (default): everything is kept as it was said.",
-    ),
-    Setting(
-        "RECOLLECT_TRANSCRIBER",
-        "A command that makes transcripts of recordings, with {file} where the recording's name goes; what it prints "
-        "is SRT, VTT, JSON or text (default: none; recordings need a transcript beside them).",
-    ),
-    Setting(
-        "RECOLLECT_EXCLUDE",
-        "Projects whose conversations are never taken in: patterns of their folder or its name, separated by commas "
-        "(~/clients/*, secret-*); more in exclude.txt in the home, a line each.",
-    ),
-    Setting(
-        "RECOLLECT_DIGEST_TOKENS",
-        "How many tokens (of four characters) `recollect hook session-start` may tell an agent of recent work in its "
-        "project (default: 400; 0: nothing).",
-    ),
-    Setting(
-        "RECOLLECT_HOST",
-        "Where `recollect serve` listens (default: 127.0.0.1, this computer alone).",
-    ),
-    Setting("RECOLLECT_PORT", "Its port (default: 8765; 0: any that is free)."),
-    Setting(
-        "RECOLLECT_ALLOWED_HOSTS",
-        "Names under which the server may be asked, besides those of this computer; separated by commas.",
-    ),
-    Setting(
-        "RECOLLECT_CORS_ORIGINS",
-        "Web pages of other sites that may ask (https://app.example), separated by commas (default: none).",
-    ),
-    Setting(
-        "RECOLLECT_RATE_LIMIT",
-        "Requests a minute of one user and kind (default: 3000; 0: no limit).",
-    ),
-    Setting(
-        "RECOLLECT_BASE_URL",
-        "The server's public address, where a proxy stands before it (https://notes.example).",
-    ),
-    Setting(
-        "RECOLLECT_HUMAN_ONLY",
-        "What agents see over MCP of messages that only people may see: mask (default; they are found and counted, "
-        "their contents masked), or hide (they are left out).",
-    ),
-    Setting("RECOLLECT_JWT_SECRET", "The secret of tokens signed with HS256; at least 32 bytes."),
-    Setting(
-        "RECOLLECT_JWT_KEYS",
-        "The public keys of tokens signed with RS256 or ES256: the address of a JWKS, or a file (a JWKS or a PEM key).",
-    ),
-    Setting("RECOLLECT_JWT_AUDIENCE", "What a token's aud must be."),
-    Setting("RECOLLECT_JWT_ISSUER", "What a token's iss must be."),
-    Setting(
-        "CONVERSATION_DB",
-        "A ChatGPT Browser database that conversation_search reads instead of the library.",
-    ),
-    Setting("ORIGIN_CONVERSATION_DB", "The same; CONVERSATION_DB wins where both are set."),
+def config_file() -> Path:
+    """The configuration file: RECOLLECT_CONFIG, or recollect.toml in the user's config folder."""
+    path = os.environ.get("RECOLLECT_CONFIG")
+    if path:
+        return Path(path).expanduser()
+    from platformdirs import user_config_path
+
+    return user_config_path("recollect", appauthor=False) / "recollect.toml"
+
+
+def _file_values() -> dict[str, str]:
+    path = config_file()
+    try:
+        status = path.stat()
+    except OSError:
+        return {}
+    return _parse_file(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=1)
+def _parse_file(path: Path, modified: int, size: int) -> dict[str, str]:
+    """The settings in a file. Its time and size are part of the cache key."""
+    import tomllib
+
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}") from error
+    keys = {setting.key for setting in SETTINGS}
+    for key in values:
+        if key not in keys:
+            raise InvalidInput(f"{path}: there is no setting {key!r}.{_suggestion(key, keys)}")
+    return {key: _as_text(path, key, value) for key, value in values.items()}
+
+
+def _suggestion(key: str, keys: set[str]) -> str:
+    from difflib import get_close_matches
+
+    similar = get_close_matches(key, keys, 1)
+    if similar:
+        return f" Did you mean {similar[0]!r}?"
+    return " `recollect config` lists them all."
+
+
+def _as_text(path: Path, key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, (str, int)):
+        return str(value).strip()
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
+    raise InvalidInput(f"{path}: {key} must be text, a number, true, false or a list of texts.")
+
+
+# -- casts ---------------------------------------------------------------------
+
+
+def _choice(*values: str) -> Callable[[str], str]:
+    def cast(text: str) -> str:
+        if text.lower() not in values:
+            raise ValueError(f"{text[:80]!r} is not one of {', '.join(values)}.")
+        return text.lower()
+
+    return cast
+
+
+def _switch(text: str) -> bool:
+    return _choice("on", "off")(text) == "on"
+
+
+def _whole_number(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{text[:80]!r} is not a whole number.")
+    return int(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+# -- the settings --------------------------------------------------------------
+
+SETTINGS: list[Setting[Any]] = []
+_NONE: tuple[str, ...] = ()
+
+
+def _setting(
+    name: str, default: T, cast: Callable[[str], T], help: str, secret: bool = False
+) -> Setting[T]:
+    setting = Setting(name, default, cast, help, secret)
+    SETTINGS.append(setting)
+    return setting
+
+
+HOME = _setting(
+    "RECOLLECT_HOME",
+    "",
+    str,
+    "Where libraries are stored: a folder, or a PostgreSQL database "
+    "(postgresql://user:password@host/database). Default: your data folder.",
+)
+USER = _setting("RECOLLECT_USER", "default", str, "Whose library to open.")
+EMBEDDINGS = _setting(
+    "RECOLLECT_EMBEDDINGS",
+    "static",
+    str,
+    "The embedding model: `static` (built in), `off`, `gte-small`, a folder with an ONNX model, "
+    "or an OpenAI-compatible service (`https://host/v1#model`).",
+)
+EMBEDDINGS_KEY = _setting(
+    "RECOLLECT_EMBEDDINGS_KEY", "", str, "The API key of that service.", secret=True
+)
+INDEXING = _setting(
+    "RECOLLECT_INDEXING",
+    "background",
+    _choice("background", "manual"),
+    "`background` indexes new messages in a background thread; with `manual`, only "
+    "`recollect index` does.",
+)
+MODEL = _setting(
+    "RECOLLECT_MODEL",
+    "",
+    str,
+    "The chat model behind `/chat` and `/v1`: an OpenAI-compatible service and its default model "
+    "(`https://host/v1#model`).",
+)
+MODEL_KEY = _setting(
+    "RECOLLECT_MODEL_KEY",
+    "",
+    str,
+    "The API key of that service. Without it, clients' own keys are forwarded.",
+    secret=True,
+)
+OBSERVER = _setting(
+    "RECOLLECT_OBSERVER",
+    "rules",
+    _choice("rules", "model", "off"),
+    "How observations are made: `rules` (on this computer), `model` (conversations are sent to "
+    "the service in RECOLLECT_MODEL) or `off`.",
+)
+REDACT = _setting(
+    "RECOLLECT_REDACT",
+    False,
+    _switch,
+    "`on` removes secrets (API keys, tokens, passwords) from everything before it is stored.",
+)
+TRANSCRIBER = _setting(
+    "RECOLLECT_TRANSCRIBER",
+    "",
+    str,
+    "A command that transcribes recordings, with `{file}` in place of the file name. It must "
+    "print SRT, VTT, JSON or plain text. Without it, recordings need a transcript next to them.",
+)
+EXCLUDE = _setting(
+    "RECOLLECT_EXCLUDE",
+    _NONE,
+    _names,
+    "Projects that are never imported: patterns for their folder or its name, separated by "
+    "commas (`~/clients/*, secret-*`). `exclude.txt` in the home folder adds one per line.",
+)
+DIGEST_TOKENS = _setting(
+    "RECOLLECT_DIGEST_TOKENS",
+    400,
+    _whole_number,
+    "How many tokens `recollect hook session-start` may spend on recent work in the project; "
+    "0 turns it off.",
+)
+HOST = _setting("RECOLLECT_HOST", "127.0.0.1", str, "The address `recollect serve` listens on.")
+PORT = _setting("RECOLLECT_PORT", 8765, _whole_number, "Its port; 0 picks a free one.")
+ALLOWED_HOSTS = _setting(
+    "RECOLLECT_ALLOWED_HOSTS",
+    _NONE,
+    _names,
+    "More host names the server answers to, separated by commas.",
+)
+CORS_ORIGINS = _setting(
+    "RECOLLECT_CORS_ORIGINS",
+    _NONE,
+    _names,
+    "Other web sites that may call the API (`https://app.example`), separated by commas.",
+)
+RATE_LIMIT = _setting(
+    "RECOLLECT_RATE_LIMIT",
+    3000,
+    _whole_number,
+    "Requests per minute for each user and kind of request; 0 means no limit.",
+)
+BASE_URL = _setting(
+    "RECOLLECT_BASE_URL",
+    "",
+    str,
+    "The server's public address if it is behind a reverse proxy (`https://notes.example`).",
+)
+HUMAN_ONLY = _setting(
+    "RECOLLECT_HUMAN_ONLY",
+    "mask",
+    _choice("mask", "hide"),
+    "What agents see over MCP of messages that are for people only: `mask` shows that they exist "
+    "but not their text, `hide` leaves them out.",
+)
+JWT_SECRET = _setting(
+    "RECOLLECT_JWT_SECRET",
+    "",
+    str,
+    "The secret of tokens signed with HS256, at least 32 bytes.",
+    secret=True,
+)
+JWT_KEYS = _setting(
+    "RECOLLECT_JWT_KEYS",
+    "",
+    str,
+    "The public keys of tokens signed with RS256 or ES256: the URL of a JWKS, or a file with a "
+    "JWKS or a PEM key.",
+)
+JWT_AUDIENCE = _setting("RECOLLECT_JWT_AUDIENCE", "", str, "The required `aud` of a token.")
+JWT_ISSUER = _setting("RECOLLECT_JWT_ISSUER", "", str, "The required `iss` of a token.")
+CONVERSATION_DB = _setting(
+    "CONVERSATION_DB",
+    "",
+    str,
+    "A ChatGPT Browser database that `conversation_search` reads instead of the library.",
+)
+ORIGIN_CONVERSATION_DB = _setting(
+    "ORIGIN_CONVERSATION_DB", "", str, "The same; CONVERSATION_DB takes precedence."
 )
 
 
-def place(given: str | os.PathLike[str] | None = None) -> Path | str:
-    """Where the libraries are: what was given, RECOLLECT_HOME, or the data folder. A database's
-    address is text, a folder is a path."""
-    said = given if given is not None else os.environ.get("RECOLLECT_HOME") or None
-    if said is None:
-        return _data_folder()
-    if isinstance(said, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", said):
-        return said
-    return Path(said).expanduser()
+# -- places --------------------------------------------------------------------
 
 
-def home() -> Path:
-    """The folder for files that belong to no one library, as models: also where libraries are in a database."""
-    configured = place()
-    return configured if isinstance(configured, Path) else _data_folder()
+def place(path_or_url: str | os.PathLike[str] | None = None) -> Path | str:
+    """Where the libraries are: the argument, else RECOLLECT_HOME, else the data folder.
+
+    A database URL is returned as text, a folder as a path.
+    """
+    if path_or_url is None:
+        path_or_url = HOME.get() or _data_folder()
+    if isinstance(path_or_url, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path_or_url):
+        return path_or_url
+    return Path(path_or_url).expanduser()
 
 
 def default_user() -> str:
-    return os.environ.get("RECOLLECT_USER") or "default"
+    return USER.get()
+
+
+def home() -> Path:
+    """The folder for files that belong to no single library, such as models."""
+    configured = place()
+    if isinstance(configured, Path):
+        return configured
+    return _data_folder()
 
 
 def _data_folder() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("recollect", appauthor=False)
+
+
+# -- limits --------------------------------------------------------------------
+
+
+def _limit(value: Any, help: str) -> Any:
+    return field(default=value, metadata={"help": help})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request, file or queue may cost. Over a limit there is an error, never a hang."""
+
+    query_bytes: int = _limit(1_024, "Bytes of a query.")
+    query_terms: int = _limit(64, "Words of a query.")
+    search_seconds: float = _limit(1.0, "One step of a search.")
+    foreign_search_seconds: float = _limit(
+        10.0, "One search of a ChatGPT Browser database, which has no index."
+    )
+    write_wait_seconds: float = _limit(
+        30.0, "Waiting for another writer, or for a database server to restart."
+    )
+    server_connections: int = _limit(16, "Connections of one process to a database server.")
+    page_size: int = _limit(200, "Hits or conversations per page.")
+    page_offset: int = _limit(1_000_000, "The largest offset of a page.")
+    snippet_length: int = _limit(240, "Characters of a snippet.")
+    snippet_slice: int = _limit(65_536, "Characters examined at a time while making a snippet.")
+    excerpt_words: int = _limit(20, "Words of an excerpt on the bus.")
+    indexed_characters: int = _limit(
+        1_048_576, "Characters of a message that are indexed, from its start."
+    )
+    observer_characters_each_day: int = _limit(
+        2_000_000, "Characters sent to a model for observations per day."
+    )
+    observer_characters_each_conversation: int = _limit(
+        120_000, "The same for one conversation; rules observe the rest."
+    )
+    word_matches: int = _limit(
+        400, "Vocabulary words a substring may match before the text itself is scanned."
+    )
+    embedded_parts: int = _limit(64, "Parts (120 words each) of a message that get a vector.")
+    concepts: int = _limit(5, "Concepts of one search.")
+    message_bytes: int = _limit(256_000_000, "Characters of one message.")
+    record_bytes: int = _limit(256_000_000, "Characters of one record in a file.")
+    nesting: int = _limit(200, "Levels of nesting in a record.")
+    note_bytes: int = _limit(16_000_000, "Bytes of a note, or of a Markdown file with prompts.")
+    front_matter_characters: int = _limit(
+        65_536, "Characters of front matter; longer front matter counts as text."
+    )
+    card_bytes: int = _limit(
+        64_000_000, "Bytes of a character card with its picture, or of a table of prompts."
+    )
+    avatar_bytes: int = _limit(4_000_000, "Bytes of a character's picture that is stored.")
+    document_bytes: int = _limit(268_435_456, "Bytes of a PDF, book, other document or picture.")
+    document_part_bytes: int = _limit(
+        67_108_864, "Bytes of one part inside a zipped document, such as DOCX."
+    )
+    document_characters: int = _limit(
+        20_000_000, "Characters of a document's text. The rest is skipped, and the receipt says so."
+    )
+    document_pages: int = _limit(20_000, "Pages of a document; likewise.")
+    document_seconds: float = _limit(120.0, "Extracting the text of a document; likewise.")
+    document_memory_bytes: int = _limit(2_147_483_648, "Memory of the process that reads PDFs.")
+    transcript_bytes: int = _limit(67_108_864, "Bytes a transcriber may print.")
+    transcriber_seconds: float = _limit(14_400.0, "Transcribing one recording.")
+    archive_entries: int = _limit(50_000, "Files in a zip.")
+    archive_ratio: int = _limit(500, "Compression ratio of a file in a zip.")
+    archive_bytes: int = _limit(64_000_000_000, "Bytes a zip may unpack to.")
+    mcp_line_bytes: int = _limit(4_194_304, "Bytes of one MCP message.")
+    mcp_sessions: int = _limit(
+        10_000, "MCP sessions a server remembers; beyond that it drops the least recently used."
+    )
+    mcp_sessions_each_user: int = _limit(1_000, "The same for one user.")
+    mcp_session_seconds: float = _limit(1_800.0, "Until an unused MCP session is dropped.")
+    mcp_calls: int = _limit(256, "MCP calls in progress; more are refused.")
+    mcp_calls_each_user: int = _limit(128, "The same for one user.")
+    mcp_connections: int = _limit(512, "MCP clients that listen or use WebSocket.")
+    mcp_connections_each_user: int = _limit(128, "The same for one user.")
+    request_bytes: int = _limit(16_777_216, "Bytes of a request body.")
+    upload_bytes: int = _limit(8_000_000_000, "Bytes of an uploaded file.")
+    header_bytes: int = _limit(65_536, "Bytes of request headers.")
+    token_bytes: int = _limit(8_192, "Bytes of an API key or token.")
+    header_seconds: float = _limit(15.0, "Waiting for request headers.")
+    body_seconds: float = _limit(30.0, "Waiting for the next piece of a request body.")
+    drain_seconds: float = _limit(10.0, "Finishing accepted requests when the server stops.")
+    requests_at_once: int = _limit(512, "Requests in progress; more get 503.")
+    searches_at_once: int = _limit(4, "Searches in progress; more wait.")
+    search_wait_seconds: float = _limit(10.0, "Waiting for a turn to search; then 503.")
+    connections: int = _limit(1_000, "Connections to the server.")
+    open_libraries: int = _limit(64, "Libraries a server keeps open.")
+    streams: int = _limit(512, "Open streams of live updates.")
+    streams_each_user: int = _limit(32, "The same for one user.")
+    waiting_imports: int = _limit(50, "Uploads of one user that wait to be imported.")
+
+    def table(self) -> dict[str, float]:
+        return {limit.name: getattr(self, limit.name) for limit in fields(self)}
+
+
+LIMITS = Limits()

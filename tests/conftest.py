@@ -65,6 +65,7 @@ def hide_settings(patch: pytest.MonkeyPatch, home: Path) -> None:
     for setting in SETTINGS:
         patch.delenv(setting.name, raising=False)
     patch.setenv("RECOLLECT_HOME", str(home))
+    patch.setenv("RECOLLECT_CONFIG", str(home.with_name("recollect.toml")))
     patch.setenv("RECOLLECT_INDEXING", "manual")
     patch.setenv("COLUMNS", "200")
 

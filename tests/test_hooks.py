@@ -348,7 +348,6 @@ def test_handing_over_loads_nothing_heavy(session: Session) -> None:
         "orjson",
         "rich",
         "subprocess",
-        "typing",
         "recollect.cli",
         "recollect.importers",
         "recollect.library",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from recollect import __version__
 from recollect.cli import (
     care,
+    config,
     exporting,
     hooks,
     importing,
@@ -63,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
         indexing,
         moving,
         care,
+        config,
         redacting,
         serving,
         keys,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from recollect.cli.common import Commands, add_command, console, existing, print
 from recollect.errors import InvalidInput, RecollectError
 from recollect.library import Library, open_existing
 from recollect.models import embeddings as models
+from recollect.settings import INDEXING
 from recollect.store.base import Space, Store
 
 _INDEX_EXAMPLES = """\
@@ -66,7 +66,7 @@ def index(given: argparse.Namespace) -> int:
 
 def index_after_import(library: Library, given: argparse.Namespace, what: str = "import") -> int:
     """The same at the end of an import or a move, unless told not to. That stands, whatever becomes of this."""
-    if given.no_index or os.environ.get("RECOLLECT_INDEXING") == "manual":
+    if given.no_index or INDEXING.get() == "manual":
         return 0
     try:
         done = _index(library)

@@ -7,7 +7,6 @@ again, and so is every one when the observer changes.
 from __future__ import annotations
 
 import logging
-import os
 import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from recollect.memory.observe import MAKER, as_document, observe
 from recollect.memory.observe.model import Budget, Made, ModelObserver
 from recollect.model.documents import Document
 from recollect.models.chat import ChatModel
-from recollect.settings import home
+from recollect.settings import OBSERVER, home
 from recollect.store.base import Store
 
 Progress = Callable[[str, int, int], None]
@@ -65,16 +64,13 @@ class Observer(NamedTuple):
 
 
 def _configured() -> Observer | None:
-    said = os.environ.get("RECOLLECT_OBSERVER", "").strip().lower() or "rules"
-    if said == "off":
+    observer = OBSERVER.get()
+    if observer == "off":
         return None
-    if said == "rules":
+    if observer == "rules":
         return Observer(MAKER, lambda document: Made(tuple(observe(document))))
-    if said != "model":
-        raise InvalidInput(
-            f"RECOLLECT_OBSERVER: {truncate(said, 80)!r} is not one of rules, model, off."
-        )
-    if (chat := ChatModel.from_settings()) is None:
+    chat = ChatModel.from_settings()
+    if chat is None:
         raise InvalidInput(
             "RECOLLECT_OBSERVER is model, but RECOLLECT_MODEL names none (https://host/v1#model)."
         )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import urllib.error
 import urllib.request
 
+from recollect import settings
 from recollect.errors import InvalidInput, RecollectError
 from recollect.language.text import printable, truncate
 from recollect.model.documents import Json
@@ -48,11 +48,11 @@ class ChatModel:
     @classmethod
     def from_settings(cls) -> ChatModel | None:
         """What the settings name."""
-        said = os.environ.get(SETTING, "").strip()
+        said = settings.MODEL.get()
         if not said:
             return None
         address, _, model = said.partition("#")
-        return cls(address, model, os.environ.get(f"{SETTING}_KEY"))
+        return cls(address, model, settings.MODEL_KEY.get() or None)
 
     def __call__(self, body: dict[str, Json]) -> str:
         """The text of the answer. Raises RecollectError where there is none."""

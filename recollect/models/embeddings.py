@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from recollect import settings
 from recollect.errors import InvalidInput
 from recollect.settings import home
 from recollect.store.base import Space, Store
@@ -36,7 +36,7 @@ class Embedder(Protocol):
 
 def embedding_setting() -> str:
     """What RECOLLECT_EMBEDDINGS says."""
-    return os.environ.get("RECOLLECT_EMBEDDINGS", "").strip() or STATIC
+    return settings.EMBEDDINGS.get()
 
 
 def model_folder(name: str) -> Path:
@@ -59,9 +59,7 @@ def load_model(name: str, state: bytes | None) -> Embedder:
         from recollect.models.remote import RemoteModel
 
         address, _, model = name.partition("#")
-        return RemoteModel(
-            address, model or "default", key=os.environ.get("RECOLLECT_EMBEDDINGS_KEY") or None
-        )
+        return RemoteModel(address, model or "default", key=settings.EMBEDDINGS_KEY.get() or None)
     from recollect.models.onnx import OnnxModel
 
     folder = model_folder(name) if name in DOWNLOADABLE else Path(name).expanduser()

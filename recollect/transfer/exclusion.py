@@ -18,7 +18,7 @@ from typing import Any
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Problem
-from recollect.settings import home
+from recollect.settings import EXCLUDE, home
 
 MARKERS = (
     "DO NOT INDEX THIS CHAT",
@@ -42,7 +42,7 @@ _PARENTS = ("parent_session", "parent_thread_id")
 
 def configured(folder: Path | None = None) -> Exclusion:
     """The patterns of RECOLLECT_EXCLUDE, and those of `exclude.txt` in the home, a line each."""
-    patterns = os.environ.get("RECOLLECT_EXCLUDE", "").split(",")
+    patterns = list(EXCLUDE.get())
     try:
         lines = (
             ((folder or home()) / "exclude.txt")

@@ -263,7 +263,7 @@ def test_settings_for_tokens_are_as_good_as_a_key(place: str) -> None:
     [
         (["--host", "192.0.2.1"], {"RECOLLECT_JWT_SECRET": "x" * 32}, "cannot be used"),
         (["--port", "70000"], {}, "no port"),
-        ([], {"RECOLLECT_PORT": "http"}, "is a number"),
+        ([], {"RECOLLECT_PORT": "http"}, "is not a whole number"),
         (["--cors-origin", "*"], {}, "no origin"),
         (["--cors-origin", "app.example"], {}, "no origin"),
         (["--rate-limit", "-1"], {}, "rate limit"),

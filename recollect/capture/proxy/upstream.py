@@ -8,13 +8,13 @@ redirect, never into a message.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterable, Sequence
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from urllib.parse import SplitResult
 
 import httpx
 
+from recollect import settings
 from recollect.capture.proxy.recording import Recorder
 from recollect.capture.proxy.tape import READABLE
 from recollect.errors import RecollectError
@@ -117,11 +117,11 @@ class Upstream:
     @classmethod
     def configured(cls) -> Upstream | None:
         """What the settings name."""
-        said = os.environ.get(SETTING, "").strip()
+        said = settings.MODEL.get()
         if not said:
             return None
         address, _, model = said.partition("#")
-        return cls(address, model, os.environ.get(f"{SETTING}_KEY"))
+        return cls(address, model, settings.MODEL_KEY.get() or None)
 
     async def ask(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ from recollect.capture.transcripts.inbox import Spool
 from recollect.capture.transcripts.watch import take
 from recollect.errors import RecollectError
 from recollect.library import Library, open
-from recollect.settings import default_user
+from recollect.settings import INDEXING, default_user
 from recollect.transfer.archive import Stamp
 
 INDEXED_EVERY = 300.0  # seconds, while sessions go on; when one ends, everything is indexed
@@ -82,7 +81,7 @@ def _agents_of(library: Library, transcript: Path) -> list[Path]:
 
 def _index(library: Library, spool: Spool, *, now: bool) -> None:
     """Observe and embed what is new: at the end of a session, and now and then while it goes on."""
-    if os.environ.get("RECOLLECT_INDEXING") == "manual":
+    if INDEXING.get() == "manual":
         return
     stamp = Path(spool.folder, _INDEXED)
     if now or not stamp.exists() or time.time() - stamp.stat().st_mtime > INDEXED_EVERY:

@@ -107,13 +107,14 @@ def _begin(given: dict[str, Any]) -> None:
 
 
 def _tokens() -> int:
+    from recollect.errors import InvalidInput
     from recollect.settings import DIGEST_TOKENS
 
     try:
-        return int(os.environ.get("RECOLLECT_DIGEST_TOKENS") or DIGEST_TOKENS)
-    except ValueError:
-        log("RECOLLECT_DIGEST_TOKENS is no number")
-        return DIGEST_TOKENS
+        return DIGEST_TOKENS.get()
+    except InvalidInput as error:
+        log(str(error))
+        return DIGEST_TOKENS.default
 
 
 def _digest(given: dict[str, Any], tokens: int) -> str:
@@ -178,7 +179,9 @@ def spool() -> Spool:
 
 
 def _user() -> str:
-    return os.environ.get("RECOLLECT_USER") or "default"
+    from recollect.settings import USER
+
+    return USER.get()
 
 
 def _start_import() -> None:

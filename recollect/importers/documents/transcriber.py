@@ -21,20 +21,20 @@ from typing import IO
 from recollect.importers.entries import Entry
 from recollect.importers.texts import Unreadable
 from recollect.language.text import printable, truncate
-from recollect.settings import LIMITS
+from recollect.settings import LIMITS, TRANSCRIBER
 
 SETTING = "RECOLLECT_TRANSCRIBER"
 _FILE = "{file}"
 
 
 def configured() -> bool:
-    return bool(os.environ.get(SETTING, "").strip())
+    return bool(TRANSCRIBER.get())
 
 
 def transcribe(entry: Entry) -> bytes:
     """What the command prints. Raises Unreadable with what it says where it fails."""
     try:
-        words = shlex.split(os.environ.get(SETTING, ""))
+        words = shlex.split(TRANSCRIBER.get())
     except ValueError as error:
         raise Unreadable(f"{SETTING} is no command line ({error})") from error
     if not any(_FILE in word for word in words):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from recollect import settings
 from recollect.errors import InvalidInput
 from recollect.library import keys
 from recollect.serve.http.auth import Authenticator, JwtSettings
@@ -25,19 +25,17 @@ if TYPE_CHECKING:
     from recollect.serve.http.events import Events
     from recollect.serve.http.jobs import Jobs
 
-HOST, PORT, RATE = "127.0.0.1", 8765, 3000
-
 
 @dataclass(frozen=True, slots=True)
 class ServiceConfig:
     """How a server is set up."""
 
-    host: str = HOST
-    port: int = PORT
+    host: str = settings.HOST.default
+    port: int = settings.PORT.default
     public_hosts: tuple[str, ...] = ()
     """Names, with a port or without, under which it may be asked besides those of this computer."""
     cors_origins: tuple[str, ...] = ()
-    rate_per_minute: int = RATE
+    rate_per_minute: int = settings.RATE_LIMIT.default
     base_url: str = ""
     secure_cookies: bool = False
     user: str = ""
@@ -77,22 +75,24 @@ class ServiceConfig:
         user: str | None = None,
     ) -> ServiceConfig:
         """What was said, else what the settings say."""
-        base = (
-            base_url if base_url is not None else os.environ.get("RECOLLECT_BASE_URL", "")
-        ).rstrip("/")
-        hosts = public_hosts or _listed("RECOLLECT_ALLOWED_HOSTS")
+        if base_url is None:
+            base_url = settings.BASE_URL.get()
+        base = base_url.rstrip("/")
+        if port is None:
+            port = settings.PORT.get()
+        if rate_per_minute is None:
+            rate_per_minute = settings.RATE_LIMIT.get()
+        hosts = public_hosts or settings.ALLOWED_HOSTS.get()
         if base and _is_address(base):
             hosts = tuple(dict.fromkeys([*hosts, urlsplit(base).netloc.lower()]))
         return cls(
-            host=host or os.environ.get("RECOLLECT_HOST") or HOST,
-            port=port if port is not None else _number("RECOLLECT_PORT", PORT),
+            host=host or settings.HOST.get(),
+            port=port,
             public_hosts=tuple(name.lower() for name in hosts),
             cors_origins=tuple(
-                o.rstrip("/") for o in cors_origins or _listed("RECOLLECT_CORS_ORIGINS")
+                origin.rstrip("/") for origin in cors_origins or settings.CORS_ORIGINS.get()
             ),
-            rate_per_minute=rate_per_minute
-            if rate_per_minute is not None
-            else _number("RECOLLECT_RATE_LIMIT", RATE),
+            rate_per_minute=rate_per_minute,
             base_url=base,
             secure_cookies=base.startswith("https://"),
             user=user or "",
@@ -158,19 +158,6 @@ class Service:
         self.libraries.close()
         self.auth.close()
         self.keys.close()
-
-
-def _listed(name: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in os.environ.get(name, "").split(",") if part.strip())
-
-
-def _number(name: str, default: int) -> int:
-    said = os.environ.get(name)
-    if not said:
-        return default
-    if not said.isdecimal():
-        raise InvalidInput(f"{name} is a number, not {said!r}.")
-    return int(said)
 
 
 def _is_address(text: str) -> bool:

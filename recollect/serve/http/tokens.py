@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
 import re
 import threading
 import time
@@ -27,6 +26,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+from recollect import settings
 from recollect.errors import InvalidInput, StoreUnavailable
 from recollect.language.text import storable
 from recollect.serve.http.access import READ, SCOPES, WRITE, Principal
@@ -63,8 +63,12 @@ class JwtSettings:
 
     @classmethod
     def configured(cls) -> JwtSettings:
-        names = ("SECRET", "KEYS", "AUDIENCE", "ISSUER")
-        return cls(*(os.environ.get(f"RECOLLECT_JWT_{name}", "") for name in names))
+        return cls(
+            settings.JWT_SECRET.get(),
+            settings.JWT_KEYS.get(),
+            settings.JWT_AUDIENCE.get(),
+            settings.JWT_ISSUER.get(),
+        )
 
     def __bool__(self) -> bool:
         return bool(self.secret or self.keys)

@@ -7,7 +7,6 @@ arguments can change it.
 
 from __future__ import annotations
 
-import os
 import threading
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -97,7 +96,9 @@ class Context:
     @property
     def hides(self) -> bool:
         """Whether contents that only people may see are left out, where otherwise they are masked."""
-        return os.environ.get("RECOLLECT_HUMAN_ONLY", "").strip().lower() == "hide"
+        from recollect.settings import HUMAN_ONLY
+
+        return HUMAN_ONLY.get() == "hide"
 
     @property
     def audience(self) -> Audience:

@@ -12,7 +12,6 @@ a string. What cannot be meant is refused by name.
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -83,7 +82,8 @@ def _other_database(context: Context) -> Path | None:
     place = context.place
     if place is None:
         return None
-    if configured := next(filter(None, map(os.environ.get, VARIABLES)), None):
+    configured = settings.CONVERSATION_DB.get() or settings.ORIGIN_CONVERSATION_DB.get()
+    if configured:
         path = Path(configured).expanduser()
         if not path.exists() or path.is_dir():
             raise ToolError(f"Database not found: {configured}")

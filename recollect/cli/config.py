@@ -1,0 +1,154 @@
+"""`recollect config`: show and change the settings."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from recollect.cli.common import Commands, add_command, console, print_json, safe
+from recollect.errors import InvalidInput
+from recollect.settings import ENVIRONMENT, SETTINGS, Setting, config_file
+
+_HIDDEN = "********"
+_PASSWORD = re.compile(r"(://[^/@:]*:)[^/@]*@")  # in the address of a database
+_EXAMPLES = """\
+  recollect config                             every setting, its value and where it comes from
+  recollect config get embeddings
+  recollect config set embeddings off
+  recollect config set exclude '~/clients/*, secret-*'
+  recollect config unset embeddings
+  recollect config path                        the file that `set` writes
+"""
+
+
+def register(commands: Commands) -> None:
+    command = add_command(commands, "config", "show or change the settings", _list, _EXAMPLES)
+    actions = command.add_subparsers(metavar="ACTION")
+    for name, run, summary in (
+        ("list", _list, "show every setting (the default)"),
+        ("get", _get, "print one setting"),
+        ("set", _set, "write a setting to recollect.toml"),
+        ("unset", _unset, "remove a setting from recollect.toml"),
+        ("path", _path, "print where recollect.toml is"),
+    ):
+        action = actions.add_parser(name, help=summary, description=summary.capitalize() + ".")
+        action.set_defaults(run=run)
+        if name in ("get", "set", "unset"):
+            action.add_argument("name", metavar="NAME", help="a setting, such as embeddings")
+        if name == "set":
+            action.add_argument("value", metavar="VALUE")
+        if name in ("list", "get"):
+            json_help = "print JSON for programs"
+            action.add_argument(
+                "--json", action="store_true", default=argparse.SUPPRESS, help=json_help
+            )
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    if arguments.json:
+        print_json({setting.key: _record(setting) for setting in SETTINGS})
+        return 0
+    table = Table("setting", "value", "from", "meaning", box=SIMPLE_HEAD, pad_edge=False)
+    for setting in SETTINGS:
+        record = _record(setting)
+        table.add_row(setting.key, safe(_shown(record["value"])), record["from"], setting.help)
+    console().print(table)
+    console().print(f"Change them with `recollect config set`, in {safe(str(config_file()))}.")
+    return 0
+
+
+def _get(arguments: argparse.Namespace) -> int:
+    record = _record(_find(arguments.name))
+    if arguments.json:
+        print_json(record)
+    else:
+        print(_shown(record["value"]))
+    return 0
+
+
+def _set(arguments: argparse.Namespace) -> int:
+    setting = _find(arguments.name)
+    setting.check(arguments.value.strip())
+    document = _read()
+    document[setting.key] = arguments.value.strip()
+    _write(document)
+    print(f"{setting.key} is set in {config_file()}.")
+    if setting.origin() == ENVIRONMENT:
+        print(f"The environment variable {setting.name} is set too, and takes precedence.")
+    return 0
+
+
+def _unset(arguments: argparse.Namespace) -> int:
+    setting = _find(arguments.name)
+    document = _read()
+    if setting.key not in document:
+        print(f"{setting.key} is not set in {config_file()}.")
+        return 0
+    del document[setting.key]
+    _write(document)
+    print(f"{setting.key} was removed from {config_file()}.")
+    return 0
+
+
+def _path(arguments: argparse.Namespace) -> int:
+    print(config_file())
+    return 0
+
+
+def _find(name: str) -> Setting[Any]:
+    """A setting by its key or its environment variable."""
+    for setting in SETTINGS:
+        if name.lower().replace("-", "_") == setting.key or name == setting.name:
+            return setting
+    raise InvalidInput(f"There is no setting {name!r}. `recollect config` lists them all.")
+
+
+def _record(setting: Setting[Any]) -> dict[str, Any]:
+    value = setting.get()
+    if setting.secret and value:
+        value = _HIDDEN
+    if isinstance(value, str):
+        value = _PASSWORD.sub(rf"\g<1>{_HIDDEN}@", value)
+    return {"value": value, "from": setting.origin(), "variable": setting.name}
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return str(value)
+
+
+def _read() -> Any:
+    """The file as a document that keeps its comments and order."""
+    import tomlkit
+    from tomlkit.exceptions import ParseError
+
+    try:
+        return tomlkit.parse(config_file().read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return tomlkit.document()
+    except (OSError, UnicodeDecodeError, ParseError) as error:
+        raise InvalidInput(f"{config_file()} cannot be read: {error}") from error
+
+
+def _write(document: Any) -> None:
+    """Replace the file in one step. It may hold keys, so only its owner can read it."""
+    import os
+    import tempfile
+
+    path = config_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=".recollect-", delete=False
+        ) as file:
+            file.write(document.as_string())
+        os.replace(file.name, path)  # noqa: PTH105 - the same on every system
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}") from error
