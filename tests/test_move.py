@@ -1,11 +1,11 @@
-"""A library is moved whole: every value, every receipt, in every direction, however often it is broken off."""
+"""Moving a library copies every value and every receipt, in every direction, despite interruptions."""
 
 from __future__ import annotations
 
 import json
 import random
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ DIRECTIONS = [
 
 
 class Place:
-    """Somebody's library at a place, as the command line names it."""
+    """A user's library at a place."""
 
     def __init__(self, where: str, user: str) -> None:
         self.where = where
@@ -59,31 +59,24 @@ Places = Callable[[str], Place]
 
 
 @pytest.fixture
-def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Places]:
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
     """New places for libraries, by the kind of store."""
-    held: list[Store] = []
 
     def new(kind: str) -> Place:
         user = f"user-{uuid.uuid4()}"
         if kind == "sqlite":
             return Place(str(tmp_path / user), user)
-        address = request.getfixturevalue("database")
-        if not held:
-            held.append(
-                Place(address, f"user-{uuid.uuid4()}").store()
-            )  # keeps the connections of this process open
-        return Place(address, user)
+        url = request.getfixturevalue("database")
+        return Place(url, user)
 
-    yield new
-    for store in held:
-        store.close()
+    return new
 
 
 def move(source: Place, target: Place, **options: Any) -> moving.Moved:
     return library.move(source.where, target.where, source.user, target.user, **options)
 
 
-def said(id: str, content: str, minutes: int = 0, **fields: Any) -> Passage:
+def message(id: str, content: str, minutes: int = 0, **fields: Any) -> Passage:
     return Passage(
         id,
         fields.pop("role", "user"),
@@ -99,34 +92,36 @@ def conversation(id: str, *passages: Passage, **fields: Any) -> Document:
 
 
 def fill(store: Store) -> None:
-    """A library in which everything occurs that has to be carried."""
+    """Fill a library with one of everything that a move must copy."""
     first = store.begin("first.zip")
     store.save(
         [
             conversation(
                 "c1",
-                said("a", "one"),
-                said("b", "two", 1, parent="a"),
-                said("c", "left", 2, parent="a"),
+                message("a", "one"),
+                message("b", "two", 1, parent="a"),
+                message("c", "left", 2, parent="a"),
                 head="b",
                 metadata={"tags": ["garden"]},
             ),
             conversation(
                 "c2",
-                said("x", "nul \0 and \ud800 half"),
+                message("x", "nul \0 and \ud800 half"),
                 title="odd \udfff \0 title",
                 project="\ud83d",
             ),
-            conversation("c3", said("s1", "shared"), shared_ids=True),
-            conversation("c4", said("s1", "shared"), said("s2", "of its own"), shared_ids=True),
-            conversation("c1", said("a", "of another origin"), source="other"),
-            conversation("n1", said("p", "a note"), kind=NOTE),
+            conversation("c3", message("s1", "shared"), shared_ids=True),
+            conversation(
+                "c4", message("s1", "shared"), message("s2", "of its own"), shared_ids=True
+            ),
+            conversation("c1", message("a", "of another origin"), source="other"),
+            conversation("n1", message("p", "a note"), kind=NOTE),
             conversation(
                 "c5",
-                said("h", "hidden", visibility="hidden", role=None, type="context"),
+                message("h", "hidden", visibility="hidden", role=None, type="context"),
                 partial=True,
             ),
-            conversation("gone", said("g", "will be deleted")),
+            conversation("gone", message("g", "will be deleted")),
         ],
         first.id,
     )
@@ -138,9 +133,9 @@ def fill(store: Store) -> None:
         [
             conversation(
                 "c1",
-                said("a", "one changed"),
-                said("b", "two", 1, parent="a"),
-                said("d", "more", 9),
+                message("a", "one changed"),
+                message("b", "two", 1, parent="a"),
+                message("d", "more", 9),
                 title="Renamed",
                 updated_at=later,
             )
@@ -148,7 +143,7 @@ def fill(store: Store) -> None:
         second.id,
     )
     third = store.begin("third.zip")
-    store.save([conversation("c6", said("t", "taken back"))], third.id)
+    store.save([conversation("c6", message("t", "taken back"))], third.id)
     store.undo(third.id)
     store.save([conversation("empty")])
     store.append(
@@ -159,19 +154,19 @@ def fill(store: Store) -> None:
 
 
 def rows(store: Store, *, receipts: bool = True) -> dict[str, list[tuple[Any, ...]]]:
-    found: dict[str, list[tuple[Any, ...]]] = {}
+    parts: dict[str, list[tuple[Any, ...]]] = {}
 
     def receive(batch: Batch) -> None:
-        found.setdefault(batch.part, []).extend(batch.rows)
+        parts.setdefault(batch.part, []).extend(batch.rows)
 
     store.outgoing(receive)
     if not receipts:
-        del found["receipt"]
-    return found
+        del parts["receipt"]
+    return parts
 
 
 def is_same(one: Store, other: Store) -> bool:
-    """Whether two libraries hold the same, and a reader sees the same of it."""
+    """Whether two libraries have the same contents, as stored and as read."""
     return (
         rows(one) == rows(other)
         and one.outgoing() == other.outgoing()
@@ -185,7 +180,7 @@ def is_same(one: Store, other: Store) -> bool:
 
 
 @pytest.mark.parametrize(("here", "there"), DIRECTIONS)
-def test_everything_is_the_same_afterwards(places: Places, here: str, there: str) -> None:
+def test_a_moved_library_is_identical(places: Places, here: str, there: str) -> None:
     source, target = places(here), places(there)
     old = source.store()
     fill(old)
@@ -202,9 +197,7 @@ def test_everything_is_the_same_afterwards(places: Places, here: str, there: str
 
 
 @pytest.mark.parametrize(("here", "there"), DIRECTIONS)
-def test_what_was_moved_is_found_by_its_words_and_titles(
-    places: Places, here: str, there: str
-) -> None:
+def test_a_moved_library_can_be_searched(places: Places, here: str, there: str) -> None:
     source, target = places(here), places(there)
     old = source.store()
     fill(old)
@@ -220,7 +213,7 @@ def test_what_was_moved_is_found_by_its_words_and_titles(
 
 @pytest.mark.parametrize(("here", "there"), DIRECTIONS)
 @pytest.mark.parametrize("receipt", [1, 2])
-def test_an_import_is_taken_back_there_as_it_would_have_been_here(
+def test_undoing_an_import_works_the_same_after_a_move(
     places: Places, here: str, there: str, receipt: int
 ) -> None:
     source, target = places(here), places(there)
@@ -240,7 +233,7 @@ def test_an_import_is_taken_back_there_as_it_would_have_been_here(
 
 
 @pytest.mark.parametrize(("here", "there"), DIRECTIONS)
-def test_imports_go_on_there_as_they_would_have_here(places: Places, here: str, there: str) -> None:
+def test_importing_again_works_the_same_after_a_move(places: Places, here: str, there: str) -> None:
     source, target = places(here), places(there)
     old = source.store()
     fill(old)
@@ -251,8 +244,8 @@ def test_imports_go_on_there_as_they_would_have_here(places: Places, here: str, 
         assert receipt.id == 4
         store.save(
             [
-                conversation("c4", said("s1", "shared"), said("s3", "new"), shared_ids=True),
-                conversation("c1", said("e", "and more", 12)),
+                conversation("c4", message("s1", "shared"), message("s3", "new"), shared_ids=True),
+                conversation("c1", message("e", "and more", 12)),
             ],
             receipt.id,
         )
@@ -319,7 +312,7 @@ steps = st.one_of(
 
 
 def apply(store: Store, what: str, value: Any) -> None:
-    """One step in the life of a library; what cannot be done is left."""
+    """Apply one step to a library; skip a step that is not possible."""
     there = [d.id for d in store.every(Filter())]
     match what, value:
         case "import", _:
@@ -334,7 +327,7 @@ def apply(store: Store, what: str, value: Any) -> None:
         case "delete", _ if value < len(there):
             store.delete(there[value])
         case "append", (number, passage) if number < len(there):
-            # Only where the passage can be there: else it is refused, which is not what is tried here.
+            # A passage with an id that exists is refused, which other tests cover.
             if passage.id not in {p.id for p in store.document(there[number]).passages}:
                 store.append(
                     there[number],
@@ -346,7 +339,7 @@ def apply(store: Store, what: str, value: Any) -> None:
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
 @given(data=st.data())
-def test_any_library_is_moved_and_undone_alike(
+def test_any_library_is_identical_after_a_move_there_and_back(
     places: Places, here: str, there: str, data: st.DataObject
 ) -> None:
     source, target, back = places(here), places(there), places(here)
@@ -370,7 +363,7 @@ def test_any_library_is_moved_and_undone_alike(
         store.close()
 
 
-def test_every_column_that_is_not_derived_is_moved(places: Places) -> None:
+def test_every_column_that_is_not_derived_is_copied(places: Places) -> None:
     postgres, sqlite = places("postgres").store(), places("sqlite").store()
     types = postgres._connections.server.types  # type: ignore[attr-defined]
     both = {"media_type", "character_id", "observed"}
@@ -386,14 +379,14 @@ def test_every_column_that_is_not_derived_is_moved(places: Places) -> None:
     sqlite.close()
 
 
-def test_a_batch_ends_early_where_its_messages_are_long(
+def test_a_batch_of_long_messages_is_smaller(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transfer, "_SLICE", 2)
     monkeypatch.setattr(transfer, "_ENOUGH", 1_000)
     source, target = places("sqlite"), places("sqlite")
     old = source.store()
-    old.save([conversation("c1", *(said(f"m{n}", "word " * 150) for n in range(9)))])
+    old.save([conversation("c1", *(message(f"m{n}", "word " * 150) for n in range(9)))])
     sizes: list[int] = []
     old.outgoing(lambda batch: sizes.append(len(batch.rows)) if batch.part == "passage" else None)
     assert sizes == [2, 2, 2, 2, 1]
@@ -404,36 +397,34 @@ def test_a_batch_ends_early_where_its_messages_are_long(
     new.close()
 
 
-# -- broken off ----------------------------------------------------------------
+# -- interruptions -------------------------------------------------------------
 
 
 class Killed(BaseException):
     pass
 
 
-def broken_off(
+def interrupt(
     target: type[Store], method: str, calls: int, monkeypatch: pytest.MonkeyPatch, *, after: bool
 ) -> None:
-    """Let the given call of a method be the last, before or after it did its work."""
+    """Make a call of a method raise Killed, before or after its work."""
     real = getattr(target, method)
-    left = [calls]
+    remaining = [calls]
 
-    def counted(self: Store, *arguments: Any) -> Any:
-        left[0] -= 1
-        if left[0] == 0 and not after:
+    def counting(self: Store, *arguments: Any) -> Any:
+        remaining[0] -= 1
+        if remaining[0] == 0 and not after:
             raise Killed
         value = real(self, *arguments)
-        if left[0] == 0:
+        if remaining[0] == 0:
             raise Killed
         return value
 
-    monkeypatch.setattr(target, method, counted)
+    monkeypatch.setattr(target, method, counting)
 
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
-def test_a_move_goes_on_from_wherever_it_was_broken_off(
-    places: Places, here: str, there: str
-) -> None:
+def test_an_interrupted_move_resumes_from_any_point(places: Places, here: str, there: str) -> None:
     source = places(here)
     old = source.store()
     fill(old)
@@ -451,7 +442,7 @@ def test_a_move_goes_on_from_wherever_it_was_broken_off(
         for call in range(1, batches + 1):
             target = places(there)
             with patch.context() as inner:
-                broken_off(type(probe), "incoming", call, inner, after=bool(call % 2))
+                interrupt(type(probe), "incoming", call, inner, after=bool(call % 2))
                 with pytest.raises(Killed):
                     move(source, target)
             if call > 1:
@@ -471,12 +462,12 @@ import sys
 from recollect import library
 from recollect.store import transfer
 transfer.BATCH = 40
-library.move(*sys.argv[1:5], progress=lambda *told: print(*told, flush=True))
+library.move(*sys.argv[1:5], progress=lambda *step: print(*step, flush=True))
 """
 
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
-def test_a_move_survives_being_killed_and_ends_when_run_again(
+def test_a_move_survives_kills_and_finishes_when_run_again(
     places: Places, here: str, there: str
 ) -> None:
     rng = random.Random(here)
@@ -487,7 +478,8 @@ def test_a_move_survives_being_killed_and_ends_when_run_again(
     old.save(
         [
             conversation(
-                f"k{c}", *(said(f"k{c}m{m}", f"word{c}x{m} " + "filler " * 60) for m in range(20))
+                f"k{c}",
+                *(message(f"k{c}m{m}", f"word{c}x{m} " + "filler " * 60) for m in range(20)),
             )
             for c in range(60)
         ],
@@ -507,7 +499,7 @@ def test_a_move_survives_being_killed_and_ends_when_run_again(
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
 @pytest.mark.parametrize("after", [False, True])
-def test_a_move_that_removes_is_finished_wherever_it_was_broken_off(
+def test_a_move_that_removes_the_source_resumes_from_any_point(
     places: Places, here: str, there: str, after: bool
 ) -> None:
     source, target, copy = places(here), places(there), places(here)
@@ -517,7 +509,7 @@ def test_a_move_that_removes_is_finished_wherever_it_was_broken_off(
     kind = type(old)
     old.close()
     with pytest.MonkeyPatch.context() as patch:
-        broken_off(kind, "remove", 1, patch, after=after)
+        interrupt(kind, "remove", 1, patch, after=after)
         with pytest.raises(Killed):
             move(source, target, remove=True)
     assert source.exists() is not after
@@ -525,38 +517,38 @@ def test_a_move_that_removes_is_finished_wherever_it_was_broken_off(
         library.abort_move(target.where, target.user)
     assert move(source, target, remove=True).removed
     assert not source.exists()
-    kept, new = copy.store(), target.store()
-    assert is_same(kept, new)
-    kept.close()
+    reference, new = copy.store(), target.store()
+    assert is_same(reference, new)
+    reference.close()
     new.close()
 
 
-# -- the source goes on --------------------------------------------------------
+# -- writes during a move ------------------------------------------------------
 
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
-def test_what_is_written_to_the_source_meanwhile_is_copied_too(
+def test_writes_to_the_source_during_a_move_are_copied(
     places: Places, here: str, there: str
 ) -> None:
     source, target = places(here), places(there)
     old = source.store()
     fill(old)
-    told: list[str] = []
+    calls: list[str] = []
 
     def write_once(what: str, done: int, total: int) -> None:
-        told.append(what)
-        if len(told) == 1:
-            old.append("c1", said("late", "came late", 99))
+        calls.append(what)
+        if len(calls) == 1:
+            old.append("c1", message("late", "came late", 99))
             old.retitle("c2", "A title \ud800 of its own")
             old.save(
                 [
                     conversation(
-                        "c3", said("s1", "shared and changed"), shared_ids=True, updated_at=NOON
+                        "c3", message("s1", "shared and changed"), shared_ids=True, updated_at=NOON
                     ),
-                    conversation("c9", said("z", "new")),
+                    conversation("c9", message("z", "new")),
                 ]
             )
-            old.append("empty", said("first", "no longer empty"))
+            old.append("empty", message("first", "no longer empty"))
 
     move(source, target, progress=write_once)
     new = target.store()
@@ -574,15 +566,15 @@ def test_what_is_written_to_the_source_meanwhile_is_copied_too(
     new.close()
 
 
-def test_a_source_that_never_rests_is_an_error_and_can_be_gone_on_with(places: Places) -> None:
+def test_constant_writes_to_the_source_stop_the_move_which_can_be_resumed(places: Places) -> None:
     source, target = places("sqlite"), places("sqlite")
     old = source.store()
     fill(old)
-    told: list[str] = []
+    calls: list[str] = []
 
     def write_always(what: str, done: int, total: int) -> None:
-        told.append(what)
-        old.append("c1", said(f"late{len(told)}", "came late", 99))
+        calls.append(what)
+        old.append("c1", message(f"late{len(calls)}", "came late", 99))
 
     with pytest.raises(RecollectError, match="Stop the programs"):
         move(source, target, progress=write_always)
@@ -593,7 +585,7 @@ def test_a_source_that_never_rests_is_an_error_and_can_be_gone_on_with(places: P
     new.close()
 
 
-def test_what_was_written_after_the_copy_is_never_removed(places: Places) -> None:
+def test_a_source_that_changed_after_the_copy_is_not_removed(places: Places) -> None:
     for kind in ("sqlite", "postgres"):
         source, target = places(kind), places("sqlite")
         old = source.store()
@@ -606,7 +598,7 @@ def test_what_was_written_after_the_copy_is_never_removed(places: Places) -> Non
                 self: Store, known: Contents | None = None, real: Any = real, at: Place = source
             ) -> None:
                 late = at.store()
-                late.append("c1", said("late", "came late", 99))
+                late.append("c1", message("late", "came late", 99))
                 late.close()
                 real(self, known)
 
@@ -619,7 +611,7 @@ def test_what_was_written_after_the_copy_is_never_removed(places: Places) -> Non
             assert moved.search("came late", mode="text").hits
 
 
-def test_a_library_that_another_program_has_open_is_not_removed(places: Places) -> None:
+def test_a_library_in_use_is_not_removed(places: Places) -> None:
     source, target = places("sqlite"), places("sqlite")
     old = source.store()
     fill(old)
@@ -630,7 +622,7 @@ def test_a_library_that_another_program_has_open_is_not_removed(places: Places) 
     assert move(source, target, remove=True).removed
 
 
-def test_a_value_that_does_not_come_back_is_named_and_nothing_is_removed(places: Places) -> None:
+def test_a_value_that_differs_in_the_copy_is_reported_and_the_source_stays(places: Places) -> None:
     source, target = places("sqlite"), places("sqlite")
     old = source.store()
     fill(old)
@@ -648,11 +640,11 @@ def test_a_value_that_does_not_come_back_is_named_and_nothing_is_removed(places:
     assert move(source, target, remove=True).removed
 
 
-# -- whom it touches -----------------------------------------------------------
+# -- other users ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_other_users_are_neither_touched_nor_in_the_way(places: Places, kind: str) -> None:
+def test_other_users_are_not_affected(places: Places, kind: str) -> None:
     source, target = places("sqlite"), places(kind)
     neighbour = Place(target.where, f"user-{uuid.uuid4()}")
     beside = Place(source.where, neighbour.user)
@@ -673,14 +665,14 @@ def test_other_users_are_neither_touched_nor_in_the_way(places: Places, kind: st
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_removing_leaves_nothing_and_only_what_is_ours_goes(places: Places, kind: str) -> None:
+def test_removing_deletes_all_of_the_library_and_nothing_else(places: Places, kind: str) -> None:
     source, target = places(kind), places("sqlite")
     with source.library() as full:
         fill(full.store)
         full.index()
     folder = library.library_file(Path(source.where), source.user).parent
     if kind == "sqlite":
-        (folder / "mine.txt").write_text("kept")
+        (folder / "mine.txt").write_text("not part of the library")
     move(source, target, remove=True)
     if kind == "sqlite":
         assert [f.name for f in folder.iterdir()] == ["mine.txt"]
@@ -708,15 +700,15 @@ def test_removing_leaves_nothing_and_only_what_is_ours_goes(places: Places, kind
         assert fresh.stats()["conversations"] == 0
 
 
-# -- what is refused -----------------------------------------------------------
+# -- errors --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_library_with_conversations_is_not_moved_into(places: Places, kind: str) -> None:
+def test_a_target_with_conversations_is_refused(places: Places, kind: str) -> None:
     source, target = places("sqlite"), places(kind)
     for place, id in ((source, "c1"), (target, "c2")):
-        with place.library() as opened:
-            opened.add_conversation(id, messages=[{"role": "user", "content": "hello"}])
+        with place.library() as existing:
+            existing.add_conversation(id, messages=[{"role": "user", "content": "hello"}])
     with pytest.raises(InvalidInput, match="recollect import"):
         move(source, target)
     with target.library() as untouched:
@@ -726,15 +718,13 @@ def test_a_library_with_conversations_is_not_moved_into(places: Places, kind: st
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_library_that_had_conversations_can_be_taken_away_first(
-    places: Places, kind: str
-) -> None:
+def test_a_target_that_had_conversations_can_be_removed_first(places: Places, kind: str) -> None:
     source, target = places("sqlite"), places(kind)
-    with source.library() as full, target.library() as emptied:
+    with source.library() as full, target.library() as empty:
         fill(full.store)
-        emptied.add_conversation("c1", messages=[{"role": "user", "content": "hello"}])
-        emptied.index()
-        emptied.delete_conversation("c1")
+        empty.add_conversation("c1", messages=[{"role": "user", "content": "hello"}])
+        empty.index()
+        empty.delete_conversation("c1")
     with pytest.raises(InvalidInput, match="--abort"):
         move(source, target)
     library.abort_move(target.where, target.user)
@@ -759,22 +749,20 @@ def test_the_same_library_under_two_names_is_refused(
     for target in (source, alias):
         with pytest.raises(InvalidInput, match="same library"):
             move(source, target, remove=True)
-    with source.library() as kept:
-        assert kept.conversation("c1")
+    with source.library() as original:
+        assert original.conversation("c1")
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_what_somebody_wrote_into_the_unfinished_library_is_not_lost(
-    places: Places, kind: str
-) -> None:
+def test_conversations_in_an_unfinished_target_are_not_lost(places: Places, kind: str) -> None:
     source, target = places("sqlite"), places(kind)
     old, new = source.store(), target.store()
     fill(old)
     with pytest.MonkeyPatch.context() as patch:
-        broken_off(type(new), "incoming", 4, patch, after=False)
+        interrupt(type(new), "incoming", 4, patch, after=False)
         with pytest.raises(Killed):
             move(source, target)
-    new.save([conversation("mine", said("m", "written too early"))])
+    new.save([conversation("mine", message("m", "written too early"))])
     with pytest.raises(InvalidInput, match="conversation 'mine'"):
         move(source, target)
     assert new.document("mine")
@@ -784,27 +772,27 @@ def test_what_somebody_wrote_into_the_unfinished_library_is_not_lost(
     assert not target.exists()
 
 
-def test_an_unfinished_library_is_not_opened_and_not_moved_on(places: Places) -> None:
+def test_an_unfinished_target_cannot_be_opened_or_moved(places: Places) -> None:
     source, target, third = places("sqlite"), places("sqlite"), places("sqlite")
     old, new = source.store(), target.store()
     fill(old)
     old.close()
     new.close()
     with pytest.MonkeyPatch.context() as patch:
-        broken_off(type(new), "incoming", 3, patch, after=True)
+        interrupt(type(new), "incoming", 3, patch, after=True)
         with pytest.raises(Killed):
             move(source, target)
-    for opened in (
+    for open_ in (
         target.library,
         lambda: recollect.library.open_existing(target.where, target.user),
     ):
         with pytest.raises(RecollectError, match="recollect move"):
-            opened()
+            open_()
     with pytest.raises(InvalidInput, match="not whole"):
         move(target, third)
 
 
-def test_a_move_that_is_done_may_be_run_again(places: Places) -> None:
+def test_a_finished_move_can_be_run_again(places: Places) -> None:
     source, target = places("sqlite"), places("postgres")
     with source.library() as full:
         fill(full.store)
@@ -835,7 +823,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Any:
 
 @pytest.fixture
 def home(tmp_path: Path) -> str:
-    """A place with a small library."""
+    """A folder with a small library."""
     with recollect.open(tmp_path / "home") as library:
         library.add_conversation(
             "c1", messages=[{"role": "user", "content": "Where is the valve?"}]
@@ -856,10 +844,10 @@ def test_the_command_moves_there_and_back(
         "--user",
         user,
     )
-    exported = run("export", "--home", here, "--user", user)
-    told = run("move", here, database, "--user", user)
-    assert "identical" in told and "1 imports" in told and "--remove" in told
-    assert run("export", "--home", database, "--user", user) == exported
+    export = run("export", "--home", here, "--user", user)
+    output = run("move", here, database, "--user", user)
+    assert "identical" in output and "1 imports" in output and "--remove" in output
+    assert run("export", "--home", database, "--user", user) == export
     moved = json.loads(
         run("move", database, back, "--user", user, "--to-user", "ann", "--remove", "--json")
     )
@@ -869,26 +857,26 @@ def test_the_command_moves_there_and_back(
         "ann",
         1,
     )
-    assert run("export", "--home", back, "--user", "ann") == exported
+    assert run("export", "--home", back, "--user", "ann") == export
     assert "no library" in run("stats", "--home", database, "--user", user, fails=True)
     run("import", "--undo", "1", "--home", back, "--user", "ann")
     assert json.loads(run("stats", "--home", back, "--user", "ann", "--json"))["messages"] == 0
 
 
-def test_what_was_moved_is_indexed_unless_told_not_to(
+def test_a_move_indexes_the_target_unless_disabled(
     run: Any, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_INDEXING", "background")
     assert "embedded 1 passages" in run("move", home, str(tmp_path / "one"))
     assert "embedded" not in run("move", home, str(tmp_path / "two"), "--no-index")
-    found = json.loads(
+    page = json.loads(
         run("search", "valve", "--mode", "vector", "--json", "--home", str(tmp_path / "one"))
     )
-    assert found["total"] == 1
+    assert page["total"] == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["move", "{home}", "{home}"], "same library"),
         (["move", "/nowhere/at/all", "{new}"], "There is no library of 'default'"),
@@ -902,21 +890,21 @@ def test_what_was_moved_is_indexed_unless_told_not_to(
         (["move", "{home}", "{full}", "--abort"], "is whole"),
     ],
 )
-def test_a_mistake_is_answered_and_nothing_is_made(
-    run: Any, tmp_path: Path, arguments: list[str], complaint: str
+def test_a_mistake_is_reported_and_nothing_is_created(
+    run: Any, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     names = {name: str(tmp_path / name) for name in ("home", "new", "full")}
     for name in ("home", "full"):
-        with recollect.open(names[name]) as opened:
-            opened.add_conversation(f"{name}-1", messages=[{"role": "user", "content": name}])
-    assert complaint in run(*(a.format(**names) for a in arguments), fails=True)
+        with recollect.open(names[name]) as library:
+            library.add_conversation(f"{name}-1", messages=[{"role": "user", "content": name}])
+    assert message in run(*(a.format(**names) for a in arguments), fails=True)
     assert not Path(names["new"]).exists()
     for name in ("home", "full"):
-        with recollect.open(names[name]) as opened:
-            assert opened.conversation(f"{name}-1")
+        with recollect.open(names[name]) as library:
+            assert library.conversation(f"{name}-1")
 
 
-def test_an_unfinished_move_is_told_everywhere_and_taken_back(
+def test_every_command_reports_an_unfinished_move_which_can_be_aborted(
     run: Any, home: str, tmp_path: Path
 ) -> None:
     there = str(tmp_path / "there")
@@ -924,12 +912,12 @@ def test_an_unfinished_move_is_told_everywhere_and_taken_back(
         kind = type(target.store)
     with pytest.MonkeyPatch.context() as patch:
 
-        def interrupted(self: Store, batch: Batch, real: Any = kind.incoming) -> str | None:
+        def press_ctrl_c(self: Store, batch: Batch, real: Any = kind.incoming) -> str | None:
             if batch.part == "passage":
                 raise KeyboardInterrupt
             return real(self, batch)  # type: ignore[no-any-return]
 
-        patch.setattr(kind, "incoming", interrupted)
+        patch.setattr(kind, "incoming", press_ctrl_c)
         assert "not finished" in run("move", home, there, fails=True)
     for command in (["stats"], ["doctor"], ["list"], ["search", "x"]):
         assert "not whole" in run(*command, "--home", there, fails=True)
@@ -939,7 +927,7 @@ def test_an_unfinished_move_is_told_everywhere_and_taken_back(
     assert json.loads(run("stats", "--home", there, "--json"))["messages"] == 1
 
 
-def test_a_library_of_another_program_is_left_alone(run: Any, home: str, tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_not_changed(run: Any, home: str, tmp_path: Path) -> None:
     there = tmp_path / "there" / "users" / "default" / "library.db"
     there.parent.mkdir(parents=True)
     db = apsw.Connection(str(there))

@@ -1,4 +1,4 @@
-"""One ranker: the same library gives the same answers from SQLite and from PostgreSQL."""
+"""SQLite and PostgreSQL return the same hits in the same order."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ QUERIES = (
 
 def documents(seed: int, messages: int) -> list[Document]:
     rng = Random(seed)
-    found: list[Document] = []
-    written = 0
-    while written < messages:
-        number = len(found)
+    conversations: list[Document] = []
+    count = 0
+    while count < messages:
+        number = len(conversations)
         topic = rng.choice(TOPICS).split()
         start = NOW - timedelta(days=rng.uniform(0, 90))
         passages = []
@@ -118,8 +118,8 @@ def documents(seed: int, messages: int) -> list[Document]:
                     visibility="hidden" if rng.random() < 0.05 else "all",
                 )
             )
-        written += len(passages)
-        found.append(
+        count += len(passages)
+        conversations.append(
             Document(
                 "test",
                 f"c{number}",
@@ -130,7 +130,7 @@ def documents(seed: int, messages: int) -> list[Document]:
                 passages=tuple(passages),
             )
         )
-    return found
+    return conversations
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def both(tmp_path: Path, database: str, user: str) -> Iterator[list[recollect.Li
         ]
 
 
-def shown(page: Page) -> list[object]:
+def summary(page: Page) -> list[object]:
     hits = [
         (
             h.conversation_id,
@@ -162,12 +162,12 @@ def shown(page: Page) -> list[object]:
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2, 3))]
 )
-def test_both_stores_give_the_same_hits_in_the_same_order(
+def test_both_stores_return_the_same_hits_in_the_same_order(
     both: list[recollect.Library], seed: int
 ) -> None:
-    given_ = documents(seed, 140 if seed else 600)
+    conversations = documents(seed, 140 if seed else 600)
     for library in both:
-        library.store.save(given_)
+        library.store.save(conversations)
         library.index()
     for mode in ("text", "vector", "both"):
         for group in ("message", "conversation"):
@@ -176,10 +176,10 @@ def test_both_stores_give_the_same_hits_in_the_same_order(
                     library.search(query, mode=mode, group=group, limit=50, now=NOW)
                     for library in both
                 )
-                assert shown(first) == shown(second), (mode, group, query)
+                assert summary(first) == summary(second), (mode, group, query)
 
 
-def test_both_stores_page_and_filter_alike(both: list[recollect.Library]) -> None:
+def test_both_stores_page_and_filter_the_same(both: list[recollect.Library]) -> None:
     for library in both:
         library.store.save(documents(9, 800))
     for query in ("the garden", "postgres", "what did we do", "swimming ice"):
@@ -194,7 +194,7 @@ def test_both_stores_page_and_filter_alike(both: list[recollect.Library]) -> Non
                 len(second.hits),
             )
             if offset < 150:
-                assert shown(first) == shown(second)
+                assert summary(first) == summary(second)
         for filters in (
             {"roles": ["user"]},
             {"authors": ["Ada"]},
@@ -206,21 +206,21 @@ def test_both_stores_page_and_filter_alike(both: list[recollect.Library]) -> Non
             first, second = (
                 library.search(query, mode="text", limit=50, now=NOW, **filters) for library in both
             )
-            assert shown(first) == shown(second), (query, filters)
+            assert summary(first) == summary(second), (query, filters)
 
 
-def test_both_stores_find_what_is_related_and_what_has_every_concept(
+def test_both_stores_find_the_same_related_messages_and_concepts(
     both: list[recollect.Library],
 ) -> None:
     for library in both:
         library.store.save(documents(5, 200))
         library.index()
     first, second = (library.related("c1", "m0", limit=30) for library in both)
-    assert shown(first) == shown(second)
+    assert summary(first) == summary(second)
     first, second = (
         library.search(["garden soil", "water"], limit=30, now=NOW) for library in both
     )
-    assert shown(first) == shown(second)
+    assert summary(first) == summary(second)
 
 
 WORDS = st.sampled_from(
@@ -249,7 +249,7 @@ WORDS = st.sampled_from(
     st.lists(st.lists(WORDS, min_size=1, max_size=8).map(" ".join), min_size=1, max_size=12),
     st.lists(WORDS, min_size=1, max_size=3).map(" ".join),
 )
-def test_whatever_was_said_both_stores_answer_alike(
+def test_both_stores_return_the_same_for_any_text(
     both: list[recollect.Library], texts: list[str], query: str
 ) -> None:
     for library in both:
@@ -263,15 +263,15 @@ def test_whatever_was_said_both_stores_answer_alike(
                 for n, t in enumerate(texts)
             ]
         )
-    for asked in (query, f'"{query}"', f"{query.split()[0]}*"):
-        first, second = (library.search(asked, mode="text", limit=50, now=NOW) for library in both)
-        assert shown(first) == shown(second)
-        assert [c.content for c in both[0].recent(asked)] == [
-            c.content for c in both[1].recent(asked)
+    for text in (query, f'"{query}"', f"{query.split()[0]}*"):
+        first, second = (library.search(text, mode="text", limit=50, now=NOW) for library in both)
+        assert summary(first) == summary(second)
+        assert [c.content for c in both[0].recent(text)] == [
+            c.content for c in both[1].recent(text)
         ]
 
 
-def test_the_text_engines_own_score_is_a_share_of_the_best(both: list[recollect.Library]) -> None:
+def test_the_text_score_is_relative_to_the_best_hit(both: list[recollect.Library]) -> None:
     texts = ["walrus walrus walrus", "a walrus and a seal", "ice"]
     for library in both:
         library.store.save(

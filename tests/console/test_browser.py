@@ -26,7 +26,6 @@ from recollect.settings import default_user
 OpenPage = Callable[..., Any]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
-expect.set_options(timeout=15_000)
 
 MARKDOWN = """Use **gather**:
 

@@ -20,7 +20,7 @@ async def here() -> bool:
 
 
 async def until(stream: AsyncIterator[bytes], part: bytes) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for said in stream:
             if part in said:
                 return
@@ -62,7 +62,7 @@ def test_streams_end_when_the_server_does_or_the_page_is_gone(service: Service) 
         await until(leaving, b"ready")
         await until(staying, b"ready")
         left = True
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert [said async for said in leaving] == []
             service.draining.set()
             assert [said async for said in staying] == []
@@ -81,7 +81,7 @@ def test_a_quiet_stream_is_kept_alive_and_a_long_one_ended(
         await until(stream, b": still here")
         monkeypatch.setattr(events, "LIFE_SECONDS", 0.0)
         short = Events(service).stream(default_user(), here)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert len([said async for said in short]) == 1
         await stream.aclose()  # type: ignore[attr-defined]
 

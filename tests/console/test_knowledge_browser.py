@@ -44,8 +44,6 @@ CARD = {
     },
 }
 
-expect.set_options(timeout=15_000)
-
 
 def transcript(cues: int) -> str:
     """A cue every four seconds."""

