@@ -16,10 +16,11 @@ from __future__ import annotations
 TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
 if TYPE_CHECKING:
     from recollect.errors import RecollectError
-    from recollect.library import Library, open
+    from recollect.library import Library
     from recollect.model.documents import Document, Passage, Summary
     from recollect.model.receipts import Receipt
-    from recollect.model.search import Filter, Hit, Page
+    from recollect.model.search import Filter, Hit, Page, SearchOptions
+    from recollect.places import open
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Passage",
     "Receipt",
     "RecollectError",
+    "SearchOptions",
     "Summary",
     "open",
 ]
@@ -38,13 +40,14 @@ __all__ = [
 _HOMES = {
     "RecollectError": "errors",
     "Library": "library",
-    "open": "library",
+    "open": "places",
     "Document": "model.documents",
     "Passage": "model.documents",
     "Summary": "model.documents",
     "Filter": "model.search",
     "Hit": "model.search",
     "Page": "model.search",
+    "SearchOptions": "model.search",
     "Receipt": "model.receipts",
 }
 

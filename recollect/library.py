@@ -7,22 +7,16 @@ to the search.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import re
-import threading
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from recollect import settings
-from recollect.errors import Conflict, InvalidInput, NotFound, RecollectError
+from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.language.text import bound, identifier, storable, truncate
 from recollect.model import sources
 from recollect.model.audience import HUMAN_ONLY, Audience, is_marked_human_only
@@ -37,22 +31,20 @@ from recollect.model.documents import (
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.receipts import FileReceipt, Receipt
 from recollect.model.search import Filter, Page, SearchOptions
-from recollect.settings import LIMITS, default_user, home, place
+from recollect.settings import LIMITS, home
 from recollect.store.base import Candidate, Findings, Store
 from recollect.store.sql.encoding import Progress
 
 if TYPE_CHECKING:
     from recollect.importers.entries import Entry
     from recollect.importers.registry import Format
+    from recollect.index.background import BackgroundThread, Job, Stop
     from recollect.index.meaning import Meaning
     from recollect.knowledge.api import Knowledge
     from recollect.memory.api import Memory
-    from recollect.store.api_keys import Keys
-    from recollect.store.postgres import PostgresStore
     from recollect.transfer.archive import Archive
     from recollect.transfer.exclusion import Exclusion
     from recollect.transfer.importing import Admission
-    from recollect.transfer.moving import Moved
     from recollect.transfer.redaction import Redaction
 
 log = logging.getLogger(__name__)
@@ -68,248 +60,34 @@ ImportProgress = Callable[[str, int, int], None]
 """Called with (file, bytes read, bytes in all) while an import goes on."""
 IndexProgress = Callable[[str, int, int], None]
 """Called with (what is done, how much is done, how much there is) while indexing goes on."""
-MoveProgress = Callable[[str, int, int], None]
-"""Called with ("Copying" or "Verifying", messages done, messages in all) while a move goes on."""
 
 
-def open(
-    path_or_url: str | Path | None = None,
-    user: str | None = None,
-    *,
-    background: bool | None = None,
-) -> Library:
-    """Open a user's library, made on first use.
-
-    `path_or_url` is the folder that holds the libraries, or the address of a
-    PostgreSQL database (postgresql://…); by default RECOLLECT_HOME, or the
-    user's data folder. With `background` a thread embeds and seals what waits;
-    by default as RECOLLECT_INDEXING says.
-    """
-    if background is None:
-        background = settings.INDEXING.get() != "manual"
-    where, user = place(path_or_url), _checked(default_user() if user is None else user)
-    return Library(_redacting(_whole(_store(where, user))), background, _archive(where, user))
+_OBSERVE_INTERVAL = 10.0
+"""Seconds. Each run observes a whole conversation, so one that grows is not observed every time."""
 
 
-def open_existing(
-    path_or_url: str | Path | None = None,
-    user: str | None = None,
-    *,
-    background: bool | None = None,
-) -> Library | None:
-    """The user's library if there is one; nothing is created."""
-    where, user = place(path_or_url), _checked(default_user() if user is None else user)
-    return open(where, user, background=background) if _exists(where, user) else None
+def _observe_job(store: Store) -> Job:
+    """The job that observes new and changed conversations."""
+    from recollect.index.background import Job
+
+    def run(stop: Stop) -> bool:
+        from recollect.memory.backlog import catch_up
+
+        catch_up(store, stop=stop)
+        return True
+
+    def has_work_left() -> bool:
+        from recollect.memory.backlog import waiting
+
+        return waiting(store)
+
+    return Job("Observing", run, _OBSERVE_INTERVAL, has_work_left)
 
 
-def move(
-    source: str | Path,
-    target: str | Path,
-    user: str | None = None,
-    to_user: str | None = None,
-    *,
-    remove: bool = False,
-    progress: MoveProgress | None = None,
-) -> Moved:
-    """Copy a user's library to another place, or go on with that where it was broken off.
+def _background_thread(store: Store) -> BackgroundThread:
+    from recollect.index.background import BackgroundThread, index_job
 
-    Both places are as for `open`. Everything is compared in the end; only with `remove` the
-    library at the source is then removed. The target must be new, or unfinished.
-    """
-    from recollect.transfer import moving
-
-    here, there = place(source), place(target)
-    user = _checked(default_user() if user is None else user)
-    to_user = _checked(user if to_user is None else to_user)
-    if not _exists(here, user):
-        if _exists(there, to_user):
-            with closing(_store(there, to_user)) as arrived:
-                if (moved := moving.finish(arrived)) is not None:
-                    return moved
-        raise NotFound(_nothing(here, user))
-    with closing(_store(here, user)) as giving, closing(_store(there, to_user)) as taking:
-        return moving.move(giving, taking, remove=remove, progress=progress)
-
-
-def abort_move(target: str | Path, user: str | None = None) -> None:
-    """Take away what an unfinished move has left in a place."""
-    from recollect.transfer import moving
-
-    where, user = place(target), _checked(default_user() if user is None else user)
-    if not _exists(where, user):
-        raise NotFound(_nothing(where, user))
-    with closing(_store(where, user)) as store:
-        moving.abort(store)
-
-
-def keys(path_or_url: str | Path | None = None) -> Keys:
-    """The API keys of a place (see manage.accounts). Nothing is created before the first key."""
-    where = place(path_or_url)
-    if isinstance(where, Path):
-        from recollect.store.sqlite.api_keys import SqliteKeys
-
-        return SqliteKeys(where / "keys.db")
-    _postgres(where)
-    from recollect.store.postgres.api_keys import PostgresKeys
-
-    return PostgresKeys(where)
-
-
-def _exists(where: Path | str, user: str) -> bool:
-    return (
-        library_file(where, user).exists()
-        if isinstance(where, Path)
-        else _postgres(where).exists(where, user)
-    )
-
-
-def _nothing(where: Path | str, user: str) -> str:
-    return f"There is no library of {user!r} at {where if isinstance(where, Path) else 'that address'}."
-
-
-def _archive(where: Path | str, user: str) -> Path:
-    """Where the originals of a user's conversations are kept: also of libraries in a database in a folder."""
-    folder = where if isinstance(where, Path) else home()
-    return folder / "archive" / library_file(folder, user).parent.name
-
-
-def _whole(store: Store) -> Store:
-    """The store, unless it holds only a part of a library that is being moved into it."""
-    from recollect.store.sql.transfer import MOVING
-
-    if store.noted(MOVING) is not None:
-        store.close()
-        raise RecollectError(
-            f"{store.path} is not whole: a move into it was not finished. Run the same `recollect move` again to "
-            "finish it, or with --abort to take it back."
-        )
-    return store
-
-
-def _redacting(store: Store) -> Store:
-    """The store, behind what takes secrets out if that is set."""
-    try:
-        redacts = settings.REDACT.get()
-    except InvalidInput:
-        store.close()
-        raise
-    if not redacts:
-        return store
-    from recollect.transfer.redaction import redacting
-
-    return redacting(store)
-
-
-def _store(where: Path | str, user: str) -> Store:
-    if isinstance(where, str):
-        return _postgres(where)(where, user)
-    from recollect.store.sqlite import SqliteStore
-
-    return SqliteStore(library_file(where, user))
-
-
-def _postgres(url: str) -> type[PostgresStore]:
-    if not url.startswith(("postgresql://", "postgres://")):
-        raise InvalidInput(
-            f"{url.split(':')[0]}:// libraries are not supported; give a folder, or postgresql://…"
-        )
-    try:
-        from recollect.store.postgres import PostgresStore
-    except ImportError as error:
-        raise RecollectError(
-            f"A library in PostgreSQL needs more packages ({error.name} is missing): pip install 'recollect[postgres]'"
-        ) from error
-    return PostgresStore
-
-
-def _checked(user: str) -> str:
-    if not user or len(user) > 500:
-        raise InvalidInput("A user's name must have 1 to 500 characters.")
-    return user
-
-
-def library_file(folder: Path, user: str) -> Path:
-    """Where a user's library lies. Two names never share a file, whatever characters they hold."""
-    name = _checked(user)
-    if not re.fullmatch(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?", user) or re.fullmatch(
-        r"con|prn|aux|nul|com\d|lpt\d|.*-[0-9a-f]{16}", user
-    ):
-        digest = hashlib.blake2b(user.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-        name = f"{re.sub(r'[^a-z0-9]+', '-', user.lower()).strip('-')[:24] or 'user'}-{digest}"
-    return folder / "users" / name / "library.db"
-
-
-_PAUSE = 0.5  # seconds after a pass in which what comes is gathered for the next
-_RETRY = 2.0  # seconds after which the lock is tried again that another process holds
-_OBSERVED_EVERY = 10.0  # seconds: a conversation that goes on is observed as a whole each time
-
-
-class _Background:
-    """A thread that indexes what waits, and ends when nothing does."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-        self._again = False
-        self._observing = False
-        self._closing = threading.Event()
-
-    def wake(self) -> None:
-        with self._lock:
-            self._again = True
-            if self._closing.is_set() or (self._thread is not None and self._thread.is_alive()):
-                return
-            self._thread = threading.Thread(target=self._run, name="recollect-index", daemon=True)
-            self._thread.start()
-
-    def close(self) -> None:
-        self._closing.set()
-        thread = self._thread
-        if thread is not None:
-            thread.join()
-
-    def _run(self) -> None:
-        from recollect.index import refresh
-        from recollect.memory import backlog as observing
-        from recollect.models import embeddings as models
-
-        stopped = self._closing.is_set
-        pause, observed, unobserved, locked_out = 0.0, float("-inf"), False, False
-        while not self._closing.wait(pause):
-            with self._lock:
-                if not self._again and not unobserved and not locked_out:
-                    self._thread = None
-                    return
-                self._again = False
-            try:
-                if time.monotonic() >= observed + _OBSERVED_EVERY:
-                    self._observe()
-                    observed = time.monotonic()
-                locked_out = False
-                if refresh.has_work(self._store, models.embedding_setting()):
-                    # If another process holds the lock, it may have looked for work before this came.
-                    locked_out = not refresh.refresh(
-                        self._store, models.embedding_setting(), stop=stopped
-                    )
-                unobserved = self._observing and observing.waiting(self._store)
-                pause = _RETRY if locked_out else _PAUSE
-            except RecollectError as error:
-                log.warning("Indexing in the background stopped: %s", error)
-                with self._lock:
-                    self._thread = None
-                return
-
-    def _observe(self) -> None:
-        """An observer that cannot work keeps nothing else from being done."""
-        from recollect.memory import backlog as observing
-
-        try:
-            observing.catch_up(self._store, stop=self._closing.is_set)
-            self._observing = True
-        except RecollectError as error:
-            log.warning("Observing in the background stopped: %s", error)
-            self._observing = False
+    return BackgroundThread([_observe_job(store), index_job(store)])
 
 
 class Library:
@@ -318,7 +96,9 @@ class Library:
     def __init__(self, store: Store, background: bool = False, archive: Path | None = None) -> None:
         self.store = store
         self._archive = archive or home() / "archive" / "default"
-        self._background = _Background(store) if background else None
+        self._background: BackgroundThread | None = None
+        if background:
+            self._background = _background_thread(store)
 
     @cached_property
     def _meaning(self) -> Meaning:

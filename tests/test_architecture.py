@@ -22,7 +22,7 @@ LAYERS = [
     {"index"},
     {"search"},
     {"knowledge", "memory", "transfer"},
-    {"library"},
+    {"library", "persistence", "places"},
     {"capture"},
     {"serve"},
     {"cli"},

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from recollect.cli import main
-from recollect.library import open_existing
+from recollect.places import open_existing
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -19,9 +19,9 @@ import pytest
 import recollect
 from recollect.capture.transcripts import hooks
 from recollect.capture.transcripts.inbox import Spool
-from recollect.library import open_existing
 from recollect.memory.digest import digest
 from recollect.model.observations import Observation
+from recollect.places import open_existing
 
 PATIENCE = 120.0
 SQLITE = pytest.mark.parametrize("place", ["sqlite"], indirect=True)

@@ -20,6 +20,7 @@ import recollect
 from recollect import library as library_module
 from recollect.capture.agents import Said, Session
 from recollect.importers.registry import find
+from recollect.index import background as background_module
 from recollect.index import refresh as refreshing
 from recollect.index.refresh import has_work, refresh
 from recollect.knowledge.api import Knowledge
@@ -680,7 +681,7 @@ def test_index_waits_while_the_background_indexes(
 def test_the_background_neither_waits_for_another_process_nor_gives_up(
     background: Callable[[], recollect.Library], place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(library_module, "_RETRY", 0.01)
+    monkeypatch.setattr(background_module, "RETRY", 0.01)
     refused = threading.Semaphore(0)
 
     def watch(library: recollect.Library) -> None:
@@ -825,8 +826,8 @@ def test_whatever_changes_documents_wakes_the_background_indexer(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("RECOLLECT_OBSERVER", "rules")
-    monkeypatch.setattr(library_module, "_PAUSE", 0.0)
-    monkeypatch.setattr(library_module, "_OBSERVED_EVERY", 0.0)
+    monkeypatch.setattr(background_module, "PAUSE", 0.0)
+    monkeypatch.setattr(library_module, "_OBSERVE_INTERVAL", 0.0)
     monkeypatch.setattr(sealed, "SMALLEST", 10)
     monkeypatch.setattr(sqlite_store, "SMALLEST", 10)
     library = background()

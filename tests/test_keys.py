@@ -11,7 +11,7 @@ import pytest
 
 import recollect
 from recollect.errors import InvalidInput, NotFound
-from recollect.library import keys as keys_of
+from recollect.places import keys as keys_of
 from recollect.serve.accounts import check, new_key, revoke
 from recollect.store.api_keys import Keys
 

@@ -15,7 +15,7 @@ import pytest
 import recollect
 from recollect.errors import InvalidInput, NotFound, RecollectError, UnknownFormat
 from recollect.language.text import storable
-from recollect.library import library_file
+from recollect.places import library_file
 
 
 def own_export(path: Path, *conversations: dict[str, Any]) -> Path:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kills import KILLS, run_and_kill
 
 import recollect
-from recollect import library
+import recollect.places
 from recollect.cli import main
 from recollect.errors import InvalidInput, NotFound, RecollectError, StoreBusy
 from recollect.language.query import ROLES, parse
@@ -45,14 +45,14 @@ class Place:
         self.user = user
 
     def store(self) -> Store:
-        where = library.place(self.where)
-        return library._store(where, self.user)
+        where = recollect.places.place(self.where)
+        return recollect.places._open_store(where, self.user)
 
     def library(self) -> recollect.Library:
         return recollect.open(self.where, self.user, background=False)
 
     def exists(self) -> bool:
-        return library._exists(library.place(self.where), self.user)
+        return recollect.places._exists(recollect.places.place(self.where), self.user)
 
 
 Places = Callable[[str], Place]
@@ -73,7 +73,7 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
 
 
 def move(source: Place, target: Place, **options: Any) -> moving.Moved:
-    return library.move(source.where, target.where, source.user, target.user, **options)
+    return recollect.places.move(source.where, target.where, source.user, target.user, **options)
 
 
 def message(id: str, content: str, minutes: int = 0, **fields: Any) -> Passage:
@@ -446,7 +446,7 @@ def test_an_interrupted_move_resumes_from_any_point(places: Places, here: str, t
                 with pytest.raises(Killed):
                     move(source, target)
             if call > 1:
-                with pytest.raises(RecollectError, match="not whole"):
+                with pytest.raises(RecollectError, match="incomplete"):
                     target.library()
             assert move(source, target).copied
             new = target.store()
@@ -459,10 +459,10 @@ def test_an_interrupted_move_resumes_from_any_point(places: Places, here: str, t
 
 MOVER = """
 import sys
-from recollect import library
+from recollect import places
 from recollect.store import transfer
 transfer.BATCH = 40
-library.move(*sys.argv[1:5], progress=lambda *step: print(*step, flush=True))
+places.move(*sys.argv[1:5], progress=lambda *step: print(*step, flush=True))
 """
 
 
@@ -514,7 +514,7 @@ def test_a_move_that_removes_the_source_resumes_from_any_point(
             move(source, target, remove=True)
     assert source.exists() is not after
     with pytest.raises(InvalidInput, match="only copy"):
-        library.abort_move(target.where, target.user)
+        recollect.places.abort_move(target.where, target.user)
     assert move(source, target, remove=True).removed
     assert not source.exists()
     reference, new = copy.store(), target.store()
@@ -628,7 +628,7 @@ def test_a_value_that_differs_in_the_copy_is_reported_and_the_source_stays(place
     fill(old)
     old.close()
     target.store().close()
-    db = apsw.Connection(str(library.library_file(Path(target.where), target.user)))
+    db = apsw.Connection(str(recollect.places.library_file(Path(target.where), target.user)))
     for event in ("insert", "update"):
         db.execute(f"""create trigger lossy_{event} after {event} on passage when new.id = 'y' begin
           update passage set author = 'somebody else' where key = new.key; end""")
@@ -658,7 +658,7 @@ def test_other_users_are_not_affected(places: Places, kind: str) -> None:
     assert rows(theirs) == before
     assert theirs.verify().healthy
     assert beside.exists()
-    library.move(target.where, source.where, target.user, source.user, remove=True)
+    recollect.places.move(target.where, source.where, target.user, source.user, remove=True)
     assert rows(theirs) == before
     assert not target.exists()
     theirs.close()
@@ -670,7 +670,7 @@ def test_removing_deletes_all_of_the_library_and_nothing_else(places: Places, ki
     with source.library() as full:
         fill(full.store)
         full.index()
-    folder = library.library_file(Path(source.where), source.user).parent
+    folder = recollect.places.library_file(Path(source.where), source.user).parent
     if kind == "sqlite":
         (folder / "mine.txt").write_text("not part of the library")
     move(source, target, remove=True)
@@ -714,7 +714,7 @@ def test_a_target_with_conversations_is_refused(places: Places, kind: str) -> No
     with target.library() as untouched:
         assert [c.id for c in untouched.conversations()[0]] == ["c2"]
     with pytest.raises(InvalidInput, match="is whole"):
-        library.abort_move(target.where, target.user)
+        recollect.places.abort_move(target.where, target.user)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
@@ -727,7 +727,7 @@ def test_a_target_that_had_conversations_can_be_removed_first(places: Places, ki
         empty.delete_conversation("c1")
     with pytest.raises(InvalidInput, match="--abort"):
         move(source, target)
-    library.abort_move(target.where, target.user)
+    recollect.places.abort_move(target.where, target.user)
     move(source, target)
     with target.library() as moved:
         moved.index()
@@ -768,7 +768,7 @@ def test_conversations_in_an_unfinished_target_are_not_lost(places: Places, kind
     assert new.document("mine")
     old.close()
     new.close()
-    library.abort_move(target.where, target.user)
+    recollect.places.abort_move(target.where, target.user)
     assert not target.exists()
 
 
@@ -784,7 +784,7 @@ def test_an_unfinished_target_cannot_be_opened_or_moved(places: Places) -> None:
             move(source, target)
     for open_ in (
         target.library,
-        lambda: recollect.library.open_existing(target.where, target.user),
+        lambda: recollect.places.open_existing(target.where, target.user),
     ):
         with pytest.raises(RecollectError, match="recollect move"):
             open_()
@@ -920,7 +920,7 @@ def test_every_command_reports_an_unfinished_move_which_can_be_aborted(
         patch.setattr(kind, "incoming", press_ctrl_c)
         assert "not finished" in run("move", home, there, fails=True)
     for command in (["stats"], ["doctor"], ["list"], ["search", "x"]):
-        assert "not whole" in run(*command, "--home", there, fails=True)
+        assert "incomplete" in run(*command, "--home", there, fails=True)
     assert "taken away" in run("move", home, there, "--abort")
     assert not (tmp_path / "there" / "users" / "default").exists()
     run("move", home, there)

@@ -15,8 +15,9 @@ from rich.markup import escape
 
 from recollect.errors import NotFound
 from recollect.language.text import iso, printable
-from recollect.library import Library, open, open_existing
+from recollect.library import Library
 from recollect.model.sources import SOURCES
+from recollect.places import open, open_existing
 from recollect.settings import default_user, place
 
 Commands = Any  # argparse keeps the type of its subparsers private

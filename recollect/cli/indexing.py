@@ -20,8 +20,9 @@ from rich.table import Table
 
 from recollect.cli.common import Commands, add_command, console, existing, print_json, safe
 from recollect.errors import InvalidInput, RecollectError
-from recollect.library import Library, open_existing
+from recollect.library import Library
 from recollect.models import embeddings as models
+from recollect.places import open_existing
 from recollect.settings import INDEXING
 from recollect.store.base import Space, Store
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from recollect.cli.common import Commands, add_command, console, print_json, safe, when
 from recollect.errors import InvalidInput
 from recollect.language.text import bound
-from recollect.library import keys
+from recollect.places import keys
 from recollect.serve.accounts import SCOPES, new_key, revoke
 from recollect.settings import default_user
 from recollect.store.api_keys import ApiKey

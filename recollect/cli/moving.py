@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from recollect.cli.common import Commands, add_command, console, print_json, safe
 from recollect.cli.indexing import index_after_import
 from recollect.errors import InvalidInput
-from recollect.library import abort_move, move, open
+from recollect.places import abort_move, move, open
 from recollect.settings import default_user
 from recollect.store.base import Contents
 from recollect.transfer.moving import Moved

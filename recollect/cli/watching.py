@@ -26,8 +26,8 @@ from recollect.cli.common import (
 )
 from recollect.cli.indexing import index_after_import
 from recollect.errors import InvalidInput
-from recollect.library import open
 from recollect.model.sources import WATCHED
+from recollect.places import open
 
 _WATCH_EXAMPLES = """\
   recollect watch                                      Claude Code, Codex and Gemini CLI, until Ctrl-C

@@ -26,7 +26,7 @@ from websockets.frames import Frame
 
 from recollect import __version__
 from recollect.errors import RecollectError
-from recollect.library import keys
+from recollect.places import keys
 from recollect.serve.app import make_app
 from recollect.serve.http import logs
 from recollect.serve.http.auth import is_loopback

@@ -17,7 +17,7 @@ from databases import Message
 from histories import NO_MATCH, SEPARATOR, History, Tool, user_messages
 
 import recollect
-from recollect.library import open_existing
+from recollect.places import open_existing
 from recollect.settings import LIMITS
 
 # -- behaviour -------------------------------------------------------------

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import recollect
 from recollect import Library
+from recollect.places import open_existing
 from recollect.serve.mcp.catalog import Catalog, ToolError
 from recollect.serve.mcp.context import Context, LocalLibrary
 from recollect.serve.mcp.tools.conversations import NOTHING_FOUND
@@ -102,7 +102,7 @@ def test_without_a_library_nothing_is_made(place: str) -> None:
     local = LocalLibrary(place)
     with pytest.raises(ToolError, match="Database not found: "):
         Catalog().call("conversation_search", local.context(), {})
-    assert recollect.library.open_existing(place) is None
+    assert open_existing(place) is None
     with local.context().library(create=True) as made:
         said(made, {"content": "the first"})
     answer = Catalog().call("conversation_search", local.context(), {})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recollect.cli import main
-from recollect.library import keys
+from recollect.places import keys
 from recollect.serve.accounts import check
 
 

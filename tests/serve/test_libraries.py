@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from recollect.errors import InvalidInput, StoreUnavailable
-from recollect.library import Library, open
+from recollect.library import Library
+from recollect.places import open
 from recollect.serve.http.libraries import Libraries
 from recollect.settings import place as placed
 

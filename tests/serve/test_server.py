@@ -23,7 +23,7 @@ import httpx
 import pytest
 
 from recollect.cli import main
-from recollect.library import keys
+from recollect.places import keys
 from recollect.serve import server as module
 from recollect.serve.accounts import new_key, revoke
 from recollect.serve.http.service import Service, ServiceConfig

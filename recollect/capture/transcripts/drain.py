@@ -10,7 +10,8 @@ from typing import Any
 from recollect.capture.transcripts.inbox import Spool
 from recollect.capture.transcripts.watch import take
 from recollect.errors import RecollectError
-from recollect.library import Library, open
+from recollect.library import Library
+from recollect.places import open
 from recollect.settings import INDEXING, default_user
 from recollect.transfer.archive import Stamp
 

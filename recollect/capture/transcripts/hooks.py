@@ -118,9 +118,9 @@ def _tokens() -> int:
 
 
 def _digest(given: dict[str, Any], tokens: int) -> str:
-    from recollect.library import open_existing
     from recollect.memory.digest import digest
     from recollect.model.documents import Document
+    from recollect.places import open_existing
     from recollect.transfer.exclusion import configured
 
     # Sessions are known by the folder that they began in; an agent may have gone elsewhere since.

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from recollect.errors import StoreUnavailable
-from recollect.library import Library, open
+from recollect.library import Library
+from recollect.places import open
 from recollect.settings import LIMITS
 
 

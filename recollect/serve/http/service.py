@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from recollect import settings
 from recollect.errors import InvalidInput
-from recollect.library import keys
+from recollect.places import keys
 from recollect.serve.http.auth import Authenticator, JwtSettings
 from recollect.serve.http.libraries import Libraries
 from recollect.serve.http.limits import Limiter

@@ -159,12 +159,12 @@ class LocalLibrary:
         return LocalContext(self, session=session, config=parse_preferences(config), notify=notify)
 
     def open(self, *, create: bool = False) -> Library:
-        from recollect import library
+        from recollect import places
         from recollect.settings import place
 
         with self._lock:
             if self._library is None:
-                opened = library.open if create else library.open_existing
+                opened = places.open if create else places.open_existing
                 self._library = opened(self.home, self.user)
             if self._library is None:
                 home = place(self.home)

@@ -1,0 +1,134 @@
+"""A background thread that runs jobs such as indexing, and ends when they have no work."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from recollect.errors import RecollectError
+from recollect.store.base import Store
+
+log = logging.getLogger(__name__)
+
+PAUSE = 0.5
+"""Seconds between two passes. Work that arrives in between is done in one go."""
+RETRY = 2.0
+"""Seconds until the next attempt when another process holds the index lock."""
+
+Stop = Callable[[], bool]
+"""Returns True once a job should stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    name: str
+    """For the log, such as "Indexing"."""
+    run: Callable[[Stop], bool]
+    """Do the work. Returns False if another process holds the index lock: it may not have seen all
+    the work, so the job runs again later."""
+    interval: float = 0.0
+    """The shortest time between two runs, in seconds."""
+    has_work_left: Callable[[], bool] = lambda: False
+    """Whether the thread must stay because of work that is not due yet."""
+
+
+def index_job(store: Store) -> Job:
+    """The job that seals and embeds new messages."""
+
+    def run(stop: Stop) -> bool:
+        from recollect.index import refresh
+        from recollect.models.embeddings import embedding_setting
+
+        setting = embedding_setting()
+        if not refresh.has_work(store, setting):
+            return True
+        return refresh.refresh(store, setting, stop=stop)
+
+    return Job("Indexing", run)
+
+
+class BackgroundThread:
+    """Runs jobs in order, as long as one of them has work. `wake` starts it again."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._jobs = jobs
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._woken = False
+        self._closing = threading.Event()
+
+    def wake(self) -> None:
+        with self._lock:
+            self._woken = True
+            if self._closing.is_set():
+                return
+            if self._thread is not None and self._thread.is_alive():
+                return
+            self._thread = threading.Thread(target=self._run, name="recollect-index", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stop the jobs and wait for the thread to end."""
+        self._closing.set()
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _run(self) -> None:
+        schedules = [_Schedule(job) for job in self._jobs]
+        pause = 0.0
+        has_work_left = False
+        while not self._closing.wait(pause):
+            with self._lock:
+                woken = self._woken
+                self._woken = False
+                if not woken and not has_work_left:
+                    self._thread = None
+                    return
+            for schedule in schedules:
+                schedule.advance(self._closing.is_set, woken)
+            has_work_left = any([schedule.has_work_left() for schedule in schedules])
+            pause = PAUSE
+            if any(schedule.is_locked_out for schedule in schedules):
+                pause = RETRY
+
+
+class _Schedule:
+    """When one job runs. A job that fails does not run again until the thread is woken."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._next_run = float("-inf")
+        self._has_failed = False
+        self.is_locked_out = False
+
+    def advance(self, stop: Stop, woken: bool) -> None:
+        """Run the job if it is due."""
+        if woken:
+            self._has_failed = False
+        if self._has_failed or time.monotonic() < self._next_run:
+            return
+        self.is_locked_out = False
+        try:
+            self.is_locked_out = not self._job.run(stop)
+        except RecollectError as error:
+            self._fail(error)
+        self._next_run = time.monotonic() + self._job.interval
+
+    def has_work_left(self) -> bool:
+        if self._has_failed:
+            return False
+        if self.is_locked_out:
+            return True
+        try:
+            return self._job.has_work_left()
+        except RecollectError as error:
+            self._fail(error)
+            return False
+
+    def _fail(self, error: RecollectError) -> None:
+        log.warning("%s in the background stopped: %s", self._job.name, error)
+        self._has_failed = True

@@ -1,0 +1,207 @@
+"""Where libraries live: open one, move one, and manage the API keys of a place.
+
+A place is a folder, or the address of a PostgreSQL database. It holds the libraries of any number
+of users. In a folder, each library is one SQLite file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recollect import settings
+from recollect.errors import InvalidInput, NotFound, RecollectError
+from recollect.library import Library
+from recollect.settings import default_user, home, place
+from recollect.store.base import Store
+
+if TYPE_CHECKING:
+    from recollect.store.api_keys import Keys
+    from recollect.store.postgres import PostgresStore
+    from recollect.transfer.moving import Moved
+
+MoveProgress = Callable[[str, int, int], None]
+"""Called during a move with "Copying" or "Verifying", the messages processed, and their total."""
+
+_LONGEST_USER = 500
+_PLAIN_NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
+"""User names that are used as folder names as they are."""
+_RESERVED_NAME = re.compile(r"con|prn|aux|nul|com\d|lpt\d|.*-[0-9a-f]{16}")
+"""Device names on Windows, and names that look like the ones `library_file` generates."""
+
+
+def open(
+    path_or_url: str | Path | None = None,
+    user: str | None = None,
+    *,
+    background: bool | None = None,
+) -> Library:
+    """Open a user's library, and create it on first use.
+
+    `path_or_url` is the folder that holds the libraries, or the address of a PostgreSQL database
+    (postgresql://…). The default is RECOLLECT_HOME, or the user's data folder. With `background`,
+    a thread indexes new messages; the default is RECOLLECT_INDEXING.
+    """
+    where = place(path_or_url)
+    user = _validate_user(user)
+    if background is None:
+        background = settings.INDEXING.get() != "manual"
+    redacts = settings.REDACT.get()
+    store = _complete(_open_store(where, user))
+    if redacts:
+        from recollect.transfer.redaction import redacting
+
+        store = redacting(store)
+    return Library(store, background, _archive_folder(where, user))
+
+
+def open_existing(
+    path_or_url: str | Path | None = None,
+    user: str | None = None,
+    *,
+    background: bool | None = None,
+) -> Library | None:
+    """Open a user's library if it exists. Creates nothing."""
+    where = place(path_or_url)
+    user = _validate_user(user)
+    if not _exists(where, user):
+        return None
+    return open(where, user, background=background)
+
+
+def move(
+    source: str | Path,
+    target: str | Path,
+    user: str | None = None,
+    to_user: str | None = None,
+    *,
+    remove: bool = False,
+    progress: MoveProgress | None = None,
+) -> Moved:
+    """Copy a user's library to another place, or resume an interrupted copy.
+
+    Both places are as for `open`. The target must be empty, or the result of an interrupted move.
+    The copy is compared with the source; `remove` then deletes the source.
+    """
+    from recollect.transfer import moving
+
+    source_place = place(source)
+    target_place = place(target)
+    user = _validate_user(user)
+    target_user = _validate_user(user if to_user is None else to_user)
+    if not _exists(source_place, user):
+        # The source may be gone because an earlier call removed it and was interrupted afterwards.
+        if _exists(target_place, target_user):
+            with closing(_open_store(target_place, target_user)) as target_store:
+                result = moving.finish(target_store)
+            if result is not None:
+                return result
+        raise _no_library(source_place, user)
+    with (
+        closing(_open_store(source_place, user)) as source_store,
+        closing(_open_store(target_place, target_user)) as target_store,
+    ):
+        return moving.move(source_store, target_store, remove=remove, progress=progress)
+
+
+def abort_move(target: str | Path, user: str | None = None) -> None:
+    """Delete what an interrupted move has copied to a place."""
+    from recollect.transfer import moving
+
+    where = place(target)
+    user = _validate_user(user)
+    if not _exists(where, user):
+        raise _no_library(where, user)
+    with closing(_open_store(where, user)) as store:
+        moving.abort(store)
+
+
+def keys(path_or_url: str | Path | None = None) -> Keys:
+    """The API keys of a place. Creates nothing until the first key is added."""
+    where = place(path_or_url)
+    if isinstance(where, Path):
+        from recollect.store.sqlite.api_keys import SqliteKeys
+
+        return SqliteKeys(where / "keys.db")
+    _postgres_store(where)
+    from recollect.store.postgres.api_keys import PostgresKeys
+
+    return PostgresKeys(where)
+
+
+def library_file(folder: Path, user: str) -> Path:
+    """The file of a user's library. Two users never share a file, whatever their names contain."""
+    name = _validate_user(user)
+    if not _PLAIN_NAME.fullmatch(name) or _RESERVED_NAME.fullmatch(name):
+        digest = hashlib.blake2b(user.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        letters = re.sub(r"[^a-z0-9]+", "-", user.lower()).strip("-")[:24]
+        name = f"{letters or 'user'}-{digest}"
+    return folder / "users" / name / "library.db"
+
+
+def _validate_user(user: str | None) -> str:
+    """The name of the user, or of the default user."""
+    if user is None:
+        user = default_user()
+    if not user or len(user) > _LONGEST_USER:
+        raise InvalidInput(f"A user's name must have 1 to {_LONGEST_USER} characters.")
+    return user
+
+
+def _exists(where: Path | str, user: str) -> bool:
+    if isinstance(where, Path):
+        return library_file(where, user).exists()
+    return _postgres_store(where).exists(where, user)
+
+
+def _no_library(where: Path | str, user: str) -> NotFound:
+    # The address of a database may contain a password.
+    shown = where if isinstance(where, Path) else "that address"
+    return NotFound(f"There is no library of {user!r} at {shown}.")
+
+
+def _archive_folder(where: Path | str, user: str) -> Path:
+    """The folder of a user's archived transcripts. It is on disk even if the library is not."""
+    folder = where if isinstance(where, Path) else home()
+    return folder / "archive" / library_file(folder, user).parent.name
+
+
+def _open_store(where: Path | str, user: str) -> Store:
+    if isinstance(where, str):
+        return _postgres_store(where)(where, user)
+    from recollect.store.sqlite import SqliteStore
+
+    return SqliteStore(library_file(where, user))
+
+
+def _postgres_store(url: str) -> type[PostgresStore]:
+    if not url.startswith(("postgresql://", "postgres://")):
+        scheme = url.split(":")[0]
+        raise InvalidInput(
+            f"{scheme}:// libraries are not supported; give a folder, or postgresql://…"
+        )
+    try:
+        from recollect.store.postgres import PostgresStore
+    except ImportError as error:
+        raise RecollectError(
+            f"A library in PostgreSQL needs more packages ({error.name} is missing): "
+            "pip install 'recollect[postgres]'"
+        ) from error
+    return PostgresStore
+
+
+def _complete(store: Store) -> Store:
+    """The store, unless an interrupted move has left only a part of a library in it."""
+    from recollect.store.sql.transfer import MOVING
+
+    if store.noted(MOVING) is not None:
+        store.close()
+        raise RecollectError(
+            f"{store.path} is incomplete: a move into it was interrupted. Run the same "
+            "`recollect move` again to resume it, or with --abort to delete the copy."
+        )
+    return store
