@@ -88,7 +88,7 @@ def test_text_becomes_a_tree(text: str, tree: Node) -> None:
     ["", " ", "(a", "a)", '"open', "a AND", "OR a", "NOT a", "a OR", "()", "NEAR(a", "a AND OR b"],
 )
 def test_operators_that_do_not_fit_are_an_error(text: str) -> None:
-    with pytest.raises(MalformedQuery, match="cannot be read"):
+    with pytest.raises(MalformedQuery, match="cannot be parsed"):
         parse(text)
 
 
@@ -113,7 +113,7 @@ def test_operators_that_do_not_fit_are_an_error(text: str) -> None:
     ],
 )
 def test_near_needs_words_around_it_and_parentheses_an_end(text: str) -> None:
-    with pytest.raises(MalformedQuery, match="cannot be read"):
+    with pytest.raises(MalformedQuery, match="cannot be parsed"):
         parse(text)
 
 
@@ -259,7 +259,7 @@ def test_a_field_in_quotation_marks_is_text() -> None:
 def test_a_date_that_is_none_is_an_error_that_names_it(value: str) -> None:
     for name in ("before", "after"):
         with pytest.raises(
-            InvalidInput, match=re.escape(f"`{name}:{value.strip(chr(34))}` names no date")
+            InvalidInput, match=re.escape(f"`{name}:{value.strip(chr(34))}` is not a valid date")
         ) as raised:
             parse_query(f"word {name}:{value}")
         assert not isinstance(raised.value, MalformedQuery)

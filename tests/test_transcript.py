@@ -357,7 +357,7 @@ def test_every_kind_is_written() -> None:
     }
     assert write(cues) == "[01:01:01] ANN: One <two> --> three\n[01:01:03] four five"
     assert write(cues, timestamps=False) == "ANN: One <two> --> three\nfour five"
-    with pytest.raises(ValueError, match="one of: text, srt, vtt, json"):
+    with pytest.raises(ValueError, match="is not one of text, srt, vtt, json"):
         write(cues, "sbv")
 
 

@@ -1,8 +1,7 @@
-"""A long text in chunks: whole sentences, up to a size, with what each has in common with the one before.
+"""Splitting long texts into chunks of whole sentences, optionally with overlap.
 
-Sizes are in tokens, of which nobody knows the exact number without a model's
-own tokenizer; a token is taken to be so many characters. Chunks without overlap
-put together again are the text.
+Sizes are in tokens. The exact number of tokens depends on a model's tokenizer, so a token is
+taken to be a fixed number of characters. Chunks without overlap concatenate to the text.
 """
 
 from __future__ import annotations
@@ -14,27 +13,28 @@ from uuid import UUID, uuid5
 
 CHARACTERS_PER_TOKEN = 4.0
 CHUNK_TOKENS = 250
-"""Tokens of a chunk as it is stored: about what one vector can speak for."""
+"""Size of stored chunks: about as much text as one vector can represent."""
 OVERLAP = 0
-"""Stored chunks share nothing, so that no sentence is found twice."""
-_NAMES = UUID("5a4c2f5e-8f0b-5c58-9b0e-3f1c7a1d7e42")
-_BREAK = re.compile(r"\n[ \t]*\n\s*\Z|\n\Z")
+"""Stored chunks do not overlap, so that no sentence is found twice."""
+_ID_NAMESPACE = UUID("5a4c2f5e-8f0b-5c58-9b0e-3f1c7a1d7e42")
+_PARAGRAPH_END = re.compile(r"\n[ \t]*\n\s*\Z|\n\Z")
 _HEADING = re.compile(r"#{1,6} ")
 _SPACE = re.compile(r"\s")
-_LONE = re.compile("[\ud800-\udfff]")  # halves of characters, which the library below does not take
+_SURROGATES = re.compile("[\ud800-\udfff]")  # the sentence splitter does not accept them
 
 
 class Chunk(NamedTuple):
-    """A part of a text, from `start` to before `end`."""
+    """A part of a text: the characters from `start` up to `end`, without `end`."""
 
     start: int
     end: int
 
 
 def count_tokens(text: str | int, per_token: float = CHARACTERS_PER_TOKEN) -> int:
-    """About how many tokens a text has, or so many characters."""
-    length = text if isinstance(text, int) else len(text)
-    return -int(-length // per_token)
+    """The approximate number of tokens of a text, or of a number of characters."""
+    if isinstance(text, str):
+        text = len(text)
+    return -int(-text // per_token)
 
 
 def chunks(
@@ -44,86 +44,103 @@ def chunks(
     per_token: float = CHARACTERS_PER_TOKEN,
     language: str = "en",
 ) -> list[Chunk]:
-    """The text in chunks of at most `size` tokens, each beginning at most `overlap` tokens before the last one ended.
+    """Split a text into chunks of at most `size` tokens, with at most `overlap` tokens in common.
 
-    A chunk ends with a sentence, rather with a paragraph where it is half full. Only a sentence that is longer than
-    a chunk is cut, between words where it has any.
+    A chunk ends at the end of a sentence, preferably of a paragraph if the chunk is at least half
+    full. Only sentences longer than a chunk are split, between words if possible.
     """
     room = max(1, int(size * per_token))
     shared = min(max(0, int(overlap * per_token)), room - 1)
-    pieces = [
-        piece for start, end in sentences(text, language) for piece in _cut(text, start, end, room)
-    ]
-    return list(_packed(text, pieces, room, shared))
+    pieces: list[Chunk] = []
+    for sentence in sentences(text, language):
+        pieces += _split_sentence(text, sentence, room)
+    return list(_pack(text, pieces, room, shared))
 
 
 def sentences(text: str, language: str = "en") -> list[Chunk]:
-    """Where the sentences of a text lie, with the space that follows them; nothing of it is left out."""
+    """The sentences of a text, each with the white space after it. Together they cover the text."""
     from sentencex import segment
 
-    found: list[Chunk] = []
-    at = 0
-    for sentence in segment(language, _LONE.sub("?", text)):
-        if not sentence.strip() and found:  # an empty line belongs to what it follows
-            found[-1] = Chunk(found[-1].start, at + len(sentence))
+    chunks: list[Chunk] = []
+    end = 0
+    for sentence in segment(language, _SURROGATES.sub("?", text)):
+        start, end = end, end + len(sentence)
+        if not sentence.strip() and chunks:  # an empty line belongs to the sentence before it
+            chunks[-1] = Chunk(chunks[-1].start, end)
         else:
-            found.append(Chunk(at, at + len(sentence)))
-        at += len(sentence)
-    return found if at == len(text) else [Chunk(0, len(text))]
+            chunks.append(Chunk(start, end))
+    if end != len(text):
+        return [Chunk(0, len(text))]
+    return chunks
 
 
 def chunk_ids(document: str, contents: Iterable[str]) -> Iterator[str]:
-    """A name for each chunk of a document. It stays as long as what the chunk says does, wherever it moves to."""
-    times: dict[str, int] = {}
+    """An id for each chunk of a document.
+
+    The id depends on the content, not on the position, so it survives edits elsewhere in the text.
+    """
+    occurrences: dict[str, int] = {}
     for content in contents:
-        number = times[content] = times.get(content, 0) + 1
-        yield str(
-            uuid5(_NAMES, f"{document}\0{number}\0{content}".encode("utf-8", "surrogatepass").hex())
-        )
+        number = occurrences[content] = occurrences.get(content, 0) + 1
+        name = f"{document}\0{number}\0{content}".encode("utf-8", "surrogatepass").hex()
+        yield str(uuid5(_ID_NAMESPACE, name))
 
 
-def _cut(text: str, start: int, end: int, room: int) -> Iterator[Chunk]:
-    """A sentence that is too long for one chunk in parts, between words where there are any."""
+def _split_sentence(text: str, sentence: Chunk, room: int) -> Iterator[Chunk]:
+    """Split a sentence that is too long for one chunk, between words if possible."""
+    start, end = sentence
     while end - start > room:
-        limit = start + room
-        space = next(
-            (
-                at
-                for at in range(limit, max(start, limit - room // 4), -1)
-                if _SPACE.match(text, at - 1)
-            ),
-            limit,
-        )
-        yield Chunk(start, space)
-        start = space
+        cut = _last_word_end(text, start + room, max(start, start + room - room // 4))
+        yield Chunk(start, cut)
+        start = cut
     if end > start:
         yield Chunk(start, end)
 
 
-def _packed(text: str, pieces: Sequence[Chunk], room: int, shared: int) -> Iterator[Chunk]:
+def _last_word_end(text: str, limit: int, least: int) -> int:
+    """The end of the last white space before `limit`, but after `least`; otherwise `limit`."""
+    for position in range(limit, least, -1):
+        if _SPACE.match(text, position - 1):
+            return position
+    return limit
+
+
+def _pack(text: str, pieces: Sequence[Chunk], room: int, shared: int) -> Iterator[Chunk]:
+    """Combine consecutive pieces into chunks."""
     first = 0
     while first < len(pieces):
-        last = first
-        while last + 1 < len(pieces) and pieces[last + 1].end - pieces[first].start <= room:
-            if (
-                _is_break(text, pieces, last)
-                and 2 * (pieces[last].end - pieces[first].start) >= room
-            ):
-                break
-            last += 1
+        last = _last_piece(text, pieces, first, room)
         yield Chunk(pieces[first].start, pieces[last].end)
-        following = last + 1
-        if following < len(pieces):
-            while (
-                following > first + 1 and pieces[last].end - pieces[following - 1].start <= shared
-            ):
-                following -= 1
-            while following <= last and pieces[last + 1].end - pieces[following].start > room:
-                following += 1  # what is shared must leave room for something new
-        first = following
+        first = _next_first(pieces, first, last, room, shared)
 
 
-def _is_break(text: str, pieces: Sequence[Chunk], at: int) -> bool:
+def _last_piece(text: str, pieces: Sequence[Chunk], first: int, room: int) -> int:
+    """The last piece of the chunk that begins with piece `first`."""
+    last = first
+    start = pieces[first].start
+    while last + 1 < len(pieces) and pieces[last + 1].end - start <= room:
+        is_half_full = 2 * (pieces[last].end - start) >= room
+        if is_half_full and _is_paragraph_end(text, pieces[last]):
+            break
+        last += 1
+    return last
+
+
+def _next_first(pieces: Sequence[Chunk], first: int, last: int, room: int, shared: int) -> int:
+    """The first piece of the next chunk; before `last + 1` if the chunks overlap."""
+    following = last + 1
+    if following == len(pieces):
+        return following
+    end = pieces[last].end
+    while following > first + 1 and end - pieces[following - 1].start <= shared:
+        following -= 1
+    # The overlap must leave room for at least one new piece.
+    while following <= last and pieces[last + 1].end - pieces[following].start > room:
+        following += 1
+    return following
+
+
+def _is_paragraph_end(text: str, piece: Chunk) -> bool:
     """Whether a paragraph ends with this piece, or a heading follows it."""
-    end = text[max(pieces[at].start, pieces[at].end - 20) : pieces[at].end]
-    return _BREAK.search(end) is not None or _HEADING.match(text, pieces[at].end) is not None
+    tail = text[max(piece.start, piece.end - 20) : piece.end]
+    return bool(_PARAGRAPH_END.search(tail) or _HEADING.match(text, piece.end))

@@ -1,29 +1,52 @@
-"""What a person or an agent typed, as a small tree and the fields beside it.
+"""The query language: what users and agents type into a search.
 
-    word  "a phrase"  prefi*  AND  OR  NOT  ( )  NEAR(a b, 5)  a NEAR b  a NEAR/5 b
-    -word  -"a phrase"
-    role:  from:  in:  tag:  title:  before:  after:  and each with a minus
+Words and operators:
 
-Words next to each other must all match. Operators are upper case; everything
-else is text, so paths, code, error numbers and any punctuation are safe. A
-store compiles the tree to its engine's language; nothing typed ever reaches an
-engine as syntax.
+    word                  The word, ignoring case and accents.
+    "a phrase"            These words in this order.
+    prefi*                Every word that starts with `prefi`. Also `"a phra"*`.
+    a b                   Both must match. `a AND b` means the same.
+    a OR b                At least one must match. AND binds more tightly than OR.
+    a NOT b               `a` must match and `b` must not.
+    -word  -"a phrase"    Excludes a word or a phrase, like NOT.
+    ( )                   Groups parts of a query, up to ten levels deep.
+    NEAR(a b, 5)          Both, with at most five words between them. The default is 10.
+    a NEAR b  a NEAR/5 b  The same, written between the words.
 
-`parse` reads the first line above, `read` all three. What `read` adds:
+Operators are upper case. Everything else is text, so paths, code, error numbers and punctuation
+are safe to search for. No input reaches a text engine as syntax: a store compiles the parsed tree
+into the language of its engine.
 
-A field is one of these names in lower case, a colon, and at once a value:
-`role:user,assistant`, `from:"Ada Lovelace"`, `in:work`, `tag:idea`,
-`title:"two words"`, `before:2026-05`. It restricts the whole query wherever it
-stands, so it may not stand in parentheses or be one side of an OR. What cannot
-be a value makes it text (`role:`, `role:admin`, `note:x`, `C:\\path`,
-`std::vector`), except after `before:` and `after:`: a date that is silently
-not understood would be a wrong answer, so it is an error.
+Fields:
 
-A minus takes away a phrase, a field, or a word of three letters or more with
-nothing but letters in it, and only at the start of a token: never in
-`well-known`, `-1073741819` or `-C++`. A text that has a flag (`-m`, `-O2`,
-`--force`) is a command line: there a minus before a word is text as well. With
-nothing to take away from, the query is taken literally.
+    role:user,assistant   The role of the message: user, assistant, system or tool.
+    from:"Ada Lovelace"   The author of the message.
+    in:work               The project.
+    tag:idea              A tag.
+    title:"two words"     A word, phrase or prefix* in the title.
+    after:2026-05         On or after a year, month, day or time.
+    before:2026-05-01     On or before a year, month, day or time.
+    -tag:idea             Excludes. Every field except `before:` and `after:` can be negated.
+
+A field name is lower case and directly followed by a colon and a value. A field restricts the
+whole query, wherever it is, so it cannot be inside parentheses or one side of OR. If a field has
+several values, separated by commas or given by repeating the field, one of them must match;
+repeated `title:` fields must all match. A field with a value that it cannot have is text
+(`role:`, `role:admin`, `note:x`, `C:\\path`, `std::vector`). The exceptions are `before:` and
+`after:`: without a valid date they are an error, because ignoring a misspelled date would give
+wrong results.
+
+A minus sign excludes a phrase, a field, or a word of at least three letters and nothing else. It
+must be at the start of a token, so it is text in `well-known`, `-1073741819` and `-C++`. In a
+query with a command-line flag (`-m`, `-O2`, `--force`) a minus before a word is text as well.
+
+A query of plain words, with or without fields, is a question: a search ranks messages that
+contain any of the words, in any inflected form, or that are similar in meaning. Operators, quotes,
+prefixes and parentheses are binding: every hit satisfies them. A query whose operators do not fit
+together (`AND AND`, or `NOT a` alone) is literal: every word stands for itself.
+
+`parse` handles words and operators, `parse_query` everything above, and `parse_fts5` the
+expressions of SQLite's FTS5.
 """
 
 from __future__ import annotations
@@ -40,12 +63,12 @@ from recollect.language.text import bound, fold, has_token
 from recollect.settings import LIMITS
 
 ROLES = ("user", "assistant", "system", "tool")
-"""The roles that messages have, and so the values that `role:` takes."""
+"""The roles of messages, which are the values of the field `role:`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Text to be found as it is tokenised: one word, or a phrase."""
+    """A word or a phrase to search for."""
 
     text: str
     prefix: bool = False
@@ -60,7 +83,7 @@ class And:
 class Near(And):
     """Words with at most `distance` other words between the first and the last.
 
-    It is an And that says more, so whoever does not know it still finds every match.
+    It is a stricter And: code that handles it as an And still finds every match.
     """
 
     parts: tuple[Word, ...]
@@ -82,8 +105,11 @@ Node = Word | And | Or | Not
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What was typed as `name:value`. Of roles, authors, projects and tags any one is enough;
-    every title word must be there; dates are inclusive; nothing under `not_` may be there."""
+    """The fields of a query.
+
+    One of the roles, authors, projects and tags must match, and all titles. Dates are inclusive.
+    Nothing under `not_` may match.
+    """
 
     roles: tuple[str, ...] = ()
     authors: tuple[str, ...] = ()
@@ -101,33 +127,32 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query as it was understood."""
+    """A parsed query."""
 
     text: str
     """As typed."""
     node: Node | None
-    """What to look for; None when nothing but fields was typed."""
+    """What to search for; None if the query has nothing but fields."""
     fields: Fields
     plain: bool
-    """Only words, as in a question: a store may rank by any of them. Operators, quotes, prefixes
-    and parentheses are promises."""
+    """Plain words only: any of them may match. Otherwise every hit satisfies the query."""
     literal: bool
-    """The operators did not fit together, so every word stands for itself; the fields still hold."""
+    """The operators did not fit together, so every word stands for itself. Fields still apply."""
     rest: str
-    """As typed, without the fields."""
+    """The text as typed, without the fields."""
 
 
 class MalformedQuery(InvalidInput):
-    """The operators, quotes or parentheses of a query do not fit together."""
+    """The operators, quotes or parentheses of a query do not form a valid query."""
 
 
-_DISTANCE = 10  # of NEAR, as in FTS5
-_FARTHEST = 1_000
-_NESTING = 10  # parentheses in parentheses; from 14 on FTS5's own parser can run out of stack
+_DEFAULT_DISTANCE = 10  # of NEAR, as in FTS5
+_LONGEST_DISTANCE = 1_000
+_DEEPEST_NESTING = 10  # at 14, the parser of FTS5 can run out of stack
 
-# A parenthesis that follows a word at once, as in `gather()` or `f(x,y)`, belongs to the word.
+# A parenthesis directly after a word, as in `gather()` or `f(x,y)`, belongs to the word.
 _TOKEN = re.compile(
-    r"""(?P<open>\()|(?P<close>\))|"(?P<phrase>[^"]*)"(?P<star>\*?)|(?P<loose>")
+    r"""(?P<open>\()|(?P<close>\))|"(?P<phrase>[^"]*)"(?P<star>\*?)|(?P<lone_quote>")
     |NEAR\((?P<near>(?:[^()"]|"[^"]*")*+)\)
     |(?P<text>(?!(?:AND|OR|NOT)\()[^\s()"]+(?:\([^\s()"]*\)[^\s()"]*)+|[^\s()"]+)""",
     re.VERBOSE,
@@ -144,41 +169,54 @@ _COLUMN = re.compile(r"(?<![^\s(])(?:content|\{\s*content\s*\})\s*:\s*", re.IGNO
 _OTHER_COLUMN = re.compile(
     r"(?<![^\s(])(?:-\s*)?\{?\s*(?:author|message_id|thread_id)\s*\}?\s*:", re.IGNORECASE
 )
-_JOINED = re.compile(r"""("[^"]*"|[^\s()"+]+)\s+\+\s+("[^"]*"|[^\s()"+]+)""")
+_PLUS = re.compile(r"""("[^"]*"|[^\s()"+]+)\s+\+\s+("[^"]*"|[^\s()"+]+)""")
 _FLAG = re.compile(r"(?<!\S)-(?:-[A-Za-z]|[A-Za-z]{1,2}[0-9]*(?!\S))")
+_PHRASE = re.compile('"[^"]*"')
 _SPACE = re.compile(r"\s*")
 _NEAR_OPERATOR = re.compile(r"NEAR(?:/([0-9]+))?")
 _NEAR_DISTANCE = re.compile(r",\s*([0-9]+)\s*$")
 _NEAR_COMMA = re.compile(r'("[^"]*")|,(?=[\s"]|$)')
-_PERIOD = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
+_YEAR_OR_MONTH = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
 
 
 def parse(text: str) -> Node:
-    """The tree of a query, fields and minus signs as text. Raises MalformedQuery, or InvalidInput
-    when it is over a cap."""
+    """Parse words and operators; fields and minus signs are text.
+
+    Raises MalformedQuery, or InvalidInput if the query is too long.
+    """
     check_size(text)
     node = _Parser(list(_tokens(text, fields=False))).query()
-    assert node is not None  # there were no fields
+    assert node is not None  # only a field can be None
     return node
 
 
 def parse_fts5(text: str) -> Node:
-    """The tree of an expression in FTS5's own language over one column, `content`: beside what `parse`
-    reads, `content:` before a part and `+` between the parts of a phrase. Raises as `parse` does."""
+    """Parse an expression in the language of FTS5 over one column, `content`.
+
+    In addition to the syntax of `parse` it allows `content:` before a part and `+` between the
+    parts of a phrase. Raises MalformedQuery, or InvalidInput if the query is too long.
+    """
     check_size(text)
-    pieces = re.split('("[^"]*")', text)
-    if any(_OTHER_COLUMN.search(piece) for piece in pieces[::2]):
-        raise MalformedQuery("Only the column `content` can be searched.")
-    text = "".join(piece if n % 2 else _COLUMN.sub("", piece) for n, piece in enumerate(pieces))
-    while joined := _JOINED.search(text):
-        both = " ".join(part.strip('"') for part in joined.groups())
-        text = f'{text[: joined.start()]}"{both}"{text[joined.end() :]}'
+    pieces = re.split('("[^"]*")', text)  # every second piece is a phrase
+    for number in range(0, len(pieces), 2):
+        if _OTHER_COLUMN.search(pieces[number]):
+            raise MalformedQuery("Only the column `content` can be searched.")
+        pieces[number] = _COLUMN.sub("", pieces[number])
+    text = "".join(pieces)
+    plus = _PLUS.search(text)
+    while plus is not None:
+        phrase = " ".join(part.strip('"') for part in plus.groups())
+        text = f'{text[: plus.start()]}"{phrase}"{text[plus.end() :]}'
+        plus = _PLUS.search(text)
     return parse(text)
 
 
 def parse_query(text: str) -> Query:
-    """Everything that was typed. Raises InvalidInput for a date that is none, a field where it
-    cannot stand, or when it is over a cap; never MalformedQuery."""
+    """Parse a query with its fields.
+
+    Raises InvalidInput if a date is invalid, a field is where it cannot be, or the query is too
+    long. Never raises MalformedQuery: queries that are not valid are taken literally.
+    """
     check_size(text)
     tokens = list(_tokens(text, fields=True))
     fields = _fields(tokens)
@@ -195,60 +233,67 @@ def parse_query(text: str) -> Query:
 
 
 def literal_words(text: str) -> Node | None:
-    """Every word of the text, operators and all; None when there is no word in it."""
+    """A query for every word of the text, including operators; None if there are no words."""
     check_size(text)
-    words = [Word(w) for w in re.findall(r'[^\s()"]+', text) if has_token(w)]
-    return _and(words) if words else None
+    parts = [Word(word) for word in re.findall(r'[^\s()"]+', text) if has_token(word)]
+    if not parts:
+        return None
+    return _and(parts)
 
 
 def unparse(node: Node) -> str:
-    """A text that `parse` reads as the same tree."""
+    """A text that `parse` parses into the same tree."""
     match node:
         case Word(text, prefix):
-            return f'"{text}"' + ("*" if prefix else "")
+            star = "*" * prefix
+            return f'"{text}"{star}'
         case Near(parts, distance):
             return f"NEAR({' '.join(unparse(p) for p in parts)}, {distance})"
         case Not(part):
-            return "NOT " + _grouped(part, And, Or)
+            return "NOT " + _parenthesize(part, And, Or)
         case And(parts):
-            return " ".join(_grouped(p, And, Or) for p in parts)
+            return " ".join(_parenthesize(p, And, Or) for p in parts)
         case Or(parts):
-            return " OR ".join(_grouped(p, Or) for p in parts)
+            return " OR ".join(_parenthesize(p, Or) for p in parts)
 
 
-def _grouped(node: Node, *kinds: type[Node]) -> str:
-    return f"({unparse(node)})" if type(node) in kinds else unparse(node)
+def _parenthesize(node: Node, *types: type[Node]) -> str:
+    """The text of a node, in parentheses if it is of one of these types."""
+    if type(node) in types:
+        return f"({unparse(node)})"
+    return unparse(node)
 
 
 def check_size(text: str) -> None:
+    """Raises InvalidInput if a query is too long."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > LIMITS.query_bytes:
         raise InvalidInput(
-            f"The query has {size:,} bytes; at most {LIMITS.query_bytes:,} are accepted."
+            f"The query has {size:,} bytes. The maximum is {LIMITS.query_bytes:,} bytes."
         )
 
 
 def _check_terms(count: int) -> None:
     if count > LIMITS.query_terms:
-        raise InvalidInput(f"The query has more than {LIMITS.query_terms} words; use fewer.")
+        raise InvalidInput(f"The query has more than {LIMITS.query_terms} words. Use fewer words.")
 
 
 # -- using the tree ----------------------------------------------------------
 
 
 def words(node: Node) -> list[Word]:
-    """What a match can show: the words of the tree that are not negated."""
+    """The words that a match can contain: all words that are not negated."""
     match node:
         case Word():
             return [node]
         case Not():
             return []
         case And(parts) | Or(parts):
-            return [w for part in parts for w in words(part)]
+            return [word for part in parts for word in words(part)]
 
 
 def all_words(node: Node) -> Iterator[Word]:
-    """The words of the tree, negated ones too."""
+    """All words, including negated ones."""
     match node:
         case Word():
             yield node
@@ -260,48 +305,50 @@ def all_words(node: Node) -> Iterator[Word]:
 
 
 def any_of(node: Node) -> Node | None:
-    """The same plain words with OR between them; None when the query said more than words."""
-    if type(node) is And and all(isinstance(p, Word) for p in node.parts):
+    """The same words joined by OR; None if the query has anything but plain words."""
+    if type(node) is And and all(isinstance(part, Word) for part in node.parts):
         return Or(node.parts)
     return None
 
 
 def content_words(node: Node) -> tuple[Word, ...]:
-    """The words of a plain query that carry its meaning; all of them when none does."""
-    given = words(node)
-    shouted = all(w.text.upper() == w.text for w in given)
-    found = tuple(w for w in given if not _is_stopword(w.text, shouted))
-    return found or tuple(given)
+    """The words of a plain query without stopwords; all words if only stopwords are left."""
+    all_of_them = words(node)
+    is_upper_case = all(word.text.upper() == word.text for word in all_of_them)
+    content = [word for word in all_of_them if not _is_stopword(word.text, is_upper_case)]
+    return tuple(content or all_of_them)
 
 
-def _is_stopword(text: str, shouted: bool) -> bool:
-    if len(text) > 1 and text.isupper() and not shouted:  # IT, US, WHO
+def _is_stopword(text: str, query_is_upper_case: bool) -> bool:
+    if len(text) > 1 and text.isupper() and not query_is_upper_case:  # IT, US, WHO
         return False
     bare = fold(text).replace("’", "'").strip("'\"“”‘.,;:!?…¿¡()[]")
+    if bare in STOPWORDS:
+        return True
     head, _, tail = bare.partition("'")
-    contracted = tail in _CONTRACTIONS and (
-        head in STOPWORDS or head.removesuffix("n") in STOPWORDS
-    )
-    return bare in STOPWORDS or contracted
+    if tail not in _CONTRACTIONS:
+        return False
+    return head in STOPWORDS or head.removesuffix("n") in STOPWORDS
 
 
 _CONTRACTIONS = frozenset(["s", "re", "ve", "ll", "d", "m", "t"])
-# Not `may`, which is a month as well; nor `like`, `said`, `id` or `let`, which can be what is meant.
+# Without `may`, which is also a month, and `like`, `said`, `id` and `let`, which can be the topic.
 _FUNCTION_WORDS = """
     a an the this that these those
     i me my myself we us our ours ourselves you your yours yourself yourselves he him his himself
     she her hers herself it its itself they them their theirs themselves
     someone something anyone anything everyone everything
-    am is are was were be been being do does did doing done have has had having will would shall should
-    can could might must won't shan't ain't
+    am is are was were be been being do does did doing done have has had having will would shall
+    should can could might must won't shan't ain't
     im ive youre whats whos wheres dont doesnt didnt isnt wasnt cant couldnt wouldnt
-    about above across after against along among around as at before behind below beneath beside besides
-    between beyond by down during except for from in inside into near of off on onto out outside over per
-    since through throughout till to toward towards under until up upon via with within without
+    about above across after against along among around as at before behind below beneath beside
+    besides between beyond by down during except for from in inside into near of off on onto out
+    outside over per since through throughout till to toward towards under until up upon via with
+    within without
     and or but nor so if then than because while although though whether unless
     who whom whose which what when where why how
-    not no yes all any both each either every few many more most much neither none other others another
-    some such own same only very too also just ever again once here there now
+    not no yes all any both each either every few many more most much neither none other others
+    another some such own same only very too also just ever again once here there now
     please tell
 """
 STOPWORDS = frozenset(_FUNCTION_WORDS.split())
@@ -316,274 +363,329 @@ class _Field:
     negated: bool
     values: tuple[str, ...] = ()
     word: Word | None = None
-    edge: datetime | None = None
+    """Of `title:`."""
+    date: datetime | None = None
+    """Of `before:` and `after:`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Token:
     kind: str
-    """word, phrase, near, field, loose (a lone quotation mark), ( ) - or the name of an operator"""
-    typed: str = ""
-    """With the white space before it."""
+    """word, phrase, near, field, lone quote, a parenthesis, "-", or the name of an operator."""
+    text: str = ""
+    """As typed, with the white space before it."""
     word: Word | None = None
     field: _Field | None = None
     distance: str = ""
+    """Of NEAR."""
     inner: tuple[_Token, ...] = ()
+    """The tokens inside NEAR( )."""
 
 
 def _tokens(text: str, *, fields: bool) -> Iterator[_Token]:
+    """The tokens of a query; fields and minus signs only with `fields`."""
     text = text.rstrip()
-    flags = _FLAG.search(re.sub('"[^"]*"', '""', text)) is not None
+    has_flag = _FLAG.search(_PHRASE.sub('""', text)) is not None
     end = 0
     while end < len(text):
         space = _SPACE.match(text, end)
-        assert space is not None
+        assert space is not None  # it matches the empty string
         start = space.end()
-        found = _TOKEN.match(text, start)
-        assert found is not None  # whatever is not a space begins one
-        token = _token(found, fields)
-        if fields and (minus := _MINUS.match(text, start)) and (minus["phrase"] or not flags):
-            found, token = minus, _Token("-")
-        elif fields and (named := _FIELD.match(text, start)) and (field := _field(named)):
-            found, token = named, _Token("field", field=field)
-        yield replace(token, typed=text[end : found.end()])
-        end = found.end()
+        match, token = _token_at(text, start, fields, has_flag)
+        yield replace(token, text=text[end : match.end()])
+        end = match.end()
 
 
-def _token(found: re.Match[str], fields: bool) -> _Token:
-    if found["phrase"] is not None:
-        return _Token("phrase", word=Word(found["phrase"], prefix=bool(found["star"])))
-    if found["near"] is not None:
-        distance = _NEAR_DISTANCE.search(found["near"])
-        inner = found["near"][: distance.start()] if distance else found["near"]
-        inner = _NEAR_COMMA.sub(lambda m: m[1] or " ", inner)
-        return _Token(
-            "near",
-            distance=distance[1] if distance else "",
-            inner=tuple(_tokens(inner, fields=fields)),
-        )
-    text: str | None = found["text"]
+def _token_at(text: str, start: int, fields: bool, has_flag: bool) -> tuple[re.Match[str], _Token]:
+    match = _TOKEN.match(text, start)
+    assert match is not None  # every character except white space starts a token
+    token = _token(match, fields)
+    if not fields:
+        return match, token
+    minus = _MINUS.match(text, start)
+    if minus and (minus["phrase"] or not has_flag):
+        return minus, _Token("-")
+    field_match = _FIELD.match(text, start)
+    if field_match:
+        field = _field(field_match)
+        if field:
+            return field_match, _Token("field", field=field)
+    return match, token
+
+
+def _token(match: re.Match[str], fields: bool) -> _Token:
+    if match["phrase"] is not None:
+        return _Token("phrase", word=Word(match["phrase"], prefix=bool(match["star"])))
+    if match["near"] is not None:
+        return _near_token(match["near"], fields)
+    text: str | None = match["text"]
     if text is None:
-        return _Token("loose" if found["loose"] else found[0])
+        if match["lone_quote"]:
+            return _Token("lone quote")
+        return _Token(match[0])
     if text in ("AND", "OR", "NOT"):
         return _Token(text)
-    if operator := _NEAR_OPERATOR.fullmatch(text):
+    operator = _NEAR_OPERATOR.fullmatch(text)
+    if operator:
         return _Token("NEAR", distance=operator[1] or "")
     return _Token("word", word=_word(text))
 
 
+def _near_token(inner: str, fields: bool) -> _Token:
+    """The token of NEAR(...), given what is in its parentheses."""
+    distance = ""
+    match = _NEAR_DISTANCE.search(inner)
+    if match:
+        distance = match[1]
+        inner = inner[: match.start()]
+    inner = _NEAR_COMMA.sub(lambda comma: comma[1] or " ", inner)
+    return _Token("near", distance=distance, inner=tuple(_tokens(inner, fields=fields)))
+
+
 def _word(text: str) -> Word:
     stem = text.rstrip("*")
-    return Word(stem, prefix=True) if stem != text and has_token(stem) else Word(text)
+    if stem != text and has_token(stem):
+        return Word(stem, prefix=True)
+    return Word(text)
 
 
 # -- fields ------------------------------------------------------------------
 
 
-def _field(found: re.Match[str]) -> _Field | None:
-    """The field that a token is, or None when its value cannot be one."""
-    name, negated, quoted = found["name"], bool(found["minus"]), found["quoted"]
-    value: str = found["value"] if quoted is None else quoted
+def _field(match: re.Match[str]) -> _Field | None:
+    """The field of a match; None if its value is not valid, which makes it text."""
+    name, negated, quoted = match["name"], bool(match["minus"]), match["quoted"]
+    value: str = quoted if quoted is not None else match["value"]
     if name in ("before", "after"):
-        return _Field(name, negated, edge=_edge(name, value))
+        return _Field(name, negated, date=_parse_date(name, value))
     if not has_token(value):
         return None
     if name == "title":
-        return _Field(
-            name, negated, word=_word(value) if quoted is None else Word(value, bool(found["star"]))
-        )
-    values = tuple(
-        v.strip() for v in (value.split(",") if quoted is None or name == "role" else [value])
-    )
+        if quoted is None:
+            return _Field(name, negated, word=_word(value))
+        return _Field(name, negated, word=Word(value, bool(match["star"])))
+    if match["star"]:
+        return None
+    values = [value]
+    if quoted is None or name == "role":
+        values = value.split(",")
+    values = [v.strip() for v in values]
     if name == "role":
-        values = tuple(v.lower() for v in values)
-    valid = all(map(has_token, values)) and (name != "role" or set(values) <= set(ROLES))
-    return _Field(name, negated, values=values) if valid and not found["star"] else None
+        values = [v.lower() for v in values]
+        if not set(values) <= set(ROLES):
+            return None
+    if not all(map(has_token, values)):
+        return None
+    return _Field(name, negated, values=tuple(values))
 
 
-def _edge(name: str, value: str) -> datetime:
-    """The start of the day, month or year for `after`, its end for `before`."""
+def _parse_date(name: str, value: str) -> datetime:
+    """The start of the year, month or day for `after`, its end for `before`."""
     end = name == "before"
     try:
-        period = _PERIOD.fullmatch(value)
+        period = _YEAR_OR_MONTH.fullmatch(value)
         if period is None:
             return bound(value, end=end)
-        year, month = period[1], int(period[2] or (12 if end else 1))
-        day = calendar.monthrange(int(year), month)[1] if end else 1
-        return bound(f"{year}-{month:02}-{day:02}", end=end)
+        year, month, day = int(period[1]), 1, 1
+        if period[2]:
+            month = int(period[2])
+        elif end:
+            month = 12
+        if end:
+            day = calendar.monthrange(year, month)[1]
+        return bound(f"{year:04}-{month:02}-{day:02}", end=end)
     except ValueError:
         raise InvalidInput(
-            f"`{name}:{value}` names no date; write it as {name}:2026, {name}:2026-05, {name}:2026-05-01 or "
-            f"{name}:2026-05-01T14:30, or put it in quotation marks to look for the text."
+            f"`{name}:{value}` is not a valid date. Use {name}:2026, {name}:2026-05, "
+            f"{name}:2026-05-01 or {name}:2026-05-01T14:30. To search for the text, put it in "
+            "quotation marks."
         ) from None
 
 
 def _fields(tokens: Iterable[_Token]) -> Fields:
-    taken: list[_Field] = []
-    negated = False
-    for token in tokens:
-        if token.field:
-            taken.append(replace(token.field, negated=token.field.negated != negated))
-        negated = token.kind == "NOT" and not negated
-    _check_terms(sum(len(f.values) or 1 for f in taken))
-    for field in taken:
-        if field.negated and field.edge:
-            raise InvalidInput(
-                "`before:` and `after:` cannot be taken away; write the other of the two."
-            )
-
-    def values(name: str, negated: bool = False) -> tuple[str, ...]:
-        return tuple(
-            dict.fromkeys(
-                v for f in taken if (f.name, f.negated) == (name, negated) for v in f.values
-            )
+    fields = _field_list(tokens)
+    _check_terms(sum(len(field.values) or 1 for field in fields))
+    if any(field.negated and field.date for field in fields):
+        raise InvalidInput(
+            "`before:` and `after:` cannot be negated. Use `after:` instead of `-before:`, and "
+            "`before:` instead of `-after:`."
         )
 
-    def titles(negated: bool) -> tuple[Word, ...]:
-        return tuple(dict.fromkeys(f.word for f in taken if f.word and f.negated == negated))
+    def values(name: str, negated: bool = False) -> tuple[str, ...]:
+        chosen = [field for field in fields if (field.name, field.negated) == (name, negated)]
+        return tuple(dict.fromkeys(value for field in chosen for value in field.values))
+
+    def titles(negated: bool = False) -> tuple[Word, ...]:
+        return tuple(dict.fromkeys(f.word for f in fields if f.word and f.negated == negated))
+
+    def dates(name: str) -> list[datetime]:
+        return [field.date for field in fields if field.date and field.name == name]
 
     return Fields(
         roles=values("role"),
         authors=values("from"),
         projects=values("in"),
         tags=values("tag"),
-        titles=titles(False),
-        after=max((f.edge for f in taken if f.edge and f.name == "after"), default=None),
-        before=min((f.edge for f in taken if f.edge and f.name == "before"), default=None),
-        not_roles=values("role", True),
-        not_authors=values("from", True),
-        not_projects=values("in", True),
-        not_tags=values("tag", True),
-        not_titles=titles(True),
+        titles=titles(),
+        after=max(dates("after"), default=None),
+        before=min(dates("before"), default=None),
+        not_roles=values("role", negated=True),
+        not_authors=values("from", negated=True),
+        not_projects=values("in", negated=True),
+        not_tags=values("tag", negated=True),
+        not_titles=titles(negated=True),
     )
 
 
-def _without_fields(tokens: Sequence[_Token]) -> str:
-    """What was typed, without the fields and the operators that tied them to the rest."""
-    kept: list[_Token] = []
-    after_field = False
+def _field_list(tokens: Iterable[_Token]) -> list[_Field]:
+    """The fields in order. NOT before a field negates it, like a minus sign."""
+    fields: list[_Field] = []
+    negated = False
     for token in tokens:
         if token.field:
-            while kept and kept[-1].kind in ("AND", "NOT"):
-                kept.pop()
-        elif not (after_field and token.kind == "AND"):
-            kept.append(token)
-        after_field = token.field is not None
-    return "".join(t.typed for t in kept).strip()
+            fields.append(replace(token.field, negated=token.field.negated != negated))
+        negated = token.kind == "NOT" and not negated
+    return fields
+
+
+def _without_fields(tokens: Sequence[_Token]) -> str:
+    """The text without the fields and the operators that connect them to the rest."""
+    remaining: list[_Token] = []
+    follows_field = False
+    for token in tokens:
+        if token.field:
+            while remaining and remaining[-1].kind in ("AND", "NOT"):
+                remaining.pop()
+        elif not (follows_field and token.kind == "AND"):
+            remaining.append(token)
+        follows_field = token.field is not None
+    return "".join(token.text for token in remaining).strip()
 
 
 # -- the tree ----------------------------------------------------------------
 
 
 def _and(parts: Sequence[Node]) -> Node:
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
+    if len(parts) == 1:
+        return parts[0]
+    return And(tuple(parts))
 
 
 class _Parser:
-    """None stands for a part in which there are only fields."""
+    """A recursive-descent parser. Parts that consist of fields only are None."""
 
     def __init__(self, tokens: Sequence[_Token]) -> None:
         self.plain = all(
-            t.field or (t.kind == "word" and t.word and not t.word.prefix) for t in tokens
+            token.field or (token.kind == "word" and token.word and not token.word.prefix)
+            for token in tokens
         )
         self._tokens = tokens
-        self._at = 0
+        self._position = 0
         self._depth = 0
         self._terms = 0
 
     def query(self) -> Node | None:
-        if any(t.kind == "loose" for t in self._tokens):
+        if any(token.kind == "lone quote" for token in self._tokens):
             self._fail("a quotation mark is not closed")
-        node = self._either()
+        node = self._or()
         if self._kind:
-            self._fail("a parenthesis is closed that was not opened")
+            self._fail("a closing parenthesis has no opening one")
         return node
 
-    def _either(self) -> Node | None:
-        parts = [self._all()]
-        while self._operator("OR"):
-            parts.append(self._all())
-        found = [p for p in parts if p is not None]
-        if len(parts) > max(len(found), 1):
+    def _or(self) -> Node | None:
+        parts = [self._and()]
+        while self._accept("OR"):
+            parts.append(self._and())
+        if len(parts) == 1:
+            return parts[0]
+        nodes = [part for part in parts if part is not None]
+        if len(nodes) < len(parts):
             raise InvalidInput(
-                "A field restricts the whole query, so it cannot be one side of OR; write `role:user,tool` for either."
+                "A field restricts the whole query, so it cannot be one side of OR. To allow "
+                "several values, separate them with commas: `role:user,tool`."
             )
-        return Or(tuple(found)) if len(found) > 1 else parts[0]
+        return Or(tuple(nodes))
 
-    def _all(self) -> Node | None:
-        parts = [self._one()]
+    def _and(self) -> Node | None:
+        parts = [self._not()]
         while self._kind:
-            joined = self._operator("AND")
+            has_and = self._accept("AND")
             if self._kind in ("", ")", "OR"):
-                if joined:
+                if has_and:
                     self._fail("AND has nothing after it")
                 break
-            parts.append(self._one())
-        given = [p for p in parts if p is not None]
-        found = [p for p in given if not (isinstance(p, Word) and not has_token(p.text))]
-        if found and all(isinstance(p, Not) for p in found):
-            self._fail("NOT needs something to take away from")
-        return _and(found or given) if given else None
+            parts.append(self._not())
+        nodes = [part for part in parts if part is not None]
+        if not nodes:
+            return None
+        searchable = [n for n in nodes if not isinstance(n, Word) or has_token(n.text)]
+        if searchable and all(isinstance(node, Not) for node in searchable):
+            self._fail("NOT needs something to exclude from")
+        return _and(searchable or nodes)
 
-    def _one(self) -> Node | None:
+    def _not(self) -> Node | None:
         negated = False
-        while self._operator("NOT") or self._operator("-"):
+        while self._accept("NOT") or self._accept("-"):
             negated = not negated
         if self._kind == "field":
-            self._at += 1
-            if self._depth:
-                raise InvalidInput(
-                    f"`{self._tokens[self._at - 1].typed.strip()}` restricts the whole query, so it cannot stand in "
-                    "parentheses; write it before or after them."
-                )
+            self._skip_field()
             return None
         node = self._near()
-        return Not(node) if negated else node
+        if negated:
+            return Not(node)
+        return node
+
+    def _skip_field(self) -> None:
+        token = self._advance()
+        if self._depth:
+            raise InvalidInput(
+                f"`{token.text.strip()}` restricts the whole query, so it cannot be inside "
+                "parentheses. Move it before or after them."
+            )
 
     def _near(self) -> Node:
-        node = self._single()
+        node = self._operand()
         pairs: list[Node] = []
         while self._kind == "NEAR":
-            distance = self._tokens[self._at].distance
-            self._at += 1
-            after = self._single()
-            pairs.append(self._close([node, after], distance))
-            node = after
+            distance = self._advance().distance
+            following = self._operand()
+            pairs.append(self._near_node([node, following], distance))
+            node = following
         return _and(pairs or [node])
 
-    def _single(self) -> Node:
+    def _operand(self) -> Node:
         if not self._kind:
             self._fail("something is missing at the end")
-        token = self._tokens[self._at]
-        self._at += 1
+        token = self._advance()
         if token.kind == "(":
             return self._group()
         if token.kind == "near":
-            if not all(t.word for t in token.inner):
-                self._fail("NEAR takes words and phrases only")
-            return self._close([self._count(t.word) for t in token.inner if t.word], token.distance)
+            inner = [t.word for t in token.inner if t.word]
+            if len(inner) < len(token.inner):
+                self._fail("NEAR takes only words and phrases")
+            return self._near_node([self._count(word) for word in inner], token.distance)
         if token.word is None:
-            self._fail(f"{token.typed.strip()} stands where a word should")
+            self._fail(f"there should be a word instead of {token.text.strip()}")
         return self._count(token.word)
 
     def _group(self) -> Node:
         self._depth += 1
-        if self._depth > _NESTING:
-            self._fail(f"more than {_NESTING} parentheses lie in each other")
-        node = self._either()
-        if not self._operator(")"):
+        if self._depth > _DEEPEST_NESTING:
+            self._fail(f"parentheses are nested more than {_DEEPEST_NESTING} levels deep")
+        node = self._or()
+        if not self._accept(")"):
             self._fail("a parenthesis is not closed")
         self._depth -= 1
-        assert node is not None  # a field in parentheses was refused
+        assert node is not None  # fields inside parentheses have been rejected
         return node
 
-    def _close(self, parts: Sequence[Node], distance: str) -> Near:
-        found = tuple(p for p in parts if isinstance(p, Word) and has_token(p.text))
-        if len(found) < max(len(parts), 2):
-            self._fail("NEAR stands between two words or phrases, or more")
-        if len(distance) > 4 or int(distance or 0) > _FARTHEST:
-            self._fail(f"the distance of NEAR is a number from 0 to {_FARTHEST:,}")
-        return Near(found, int(distance or _DISTANCE))
+    def _near_node(self, parts: Sequence[Node], distance: str) -> Near:
+        near_words = tuple(p for p in parts if isinstance(p, Word) and has_token(p.text))
+        if len(near_words) < max(len(parts), 2):
+            self._fail("NEAR needs two or more words or phrases")
+        if len(distance) > 4 or int(distance or 0) > _LONGEST_DISTANCE:
+            self._fail(f"the distance of NEAR must be a number from 0 to {_LONGEST_DISTANCE:,}")
+        return Near(near_words, int(distance or _DEFAULT_DISTANCE))
 
     def _count(self, word: Word) -> Word:
         self._terms += 1
@@ -592,13 +694,22 @@ class _Parser:
 
     @property
     def _kind(self) -> str:
-        return self._tokens[self._at].kind if self._at < len(self._tokens) else ""
+        """The kind of the next token; empty at the end."""
+        if self._position == len(self._tokens):
+            return ""
+        return self._tokens[self._position].kind
 
-    def _operator(self, name: str) -> bool:
-        if self._kind == name:
-            self._at += 1
+    def _advance(self) -> _Token:
+        token = self._tokens[self._position]
+        self._position += 1
+        return token
+
+    def _accept(self, kind: str) -> bool:
+        """Skip the next token if it is of this kind."""
+        if self._kind == kind:
+            self._position += 1
             return True
         return False
 
-    def _fail(self, why: str) -> NoReturn:
-        raise MalformedQuery(f"The query cannot be read: {why}.")
+    def _fail(self, reason: str) -> NoReturn:
+        raise MalformedQuery(f"The query cannot be parsed: {reason}.")

@@ -1,18 +1,16 @@
-"""Transcripts: SRT, VTT, SBV, JSON and plain text, read and written.
+"""Transcripts: parse and write SRT, VTT, SBV, JSON and plain text.
 
-What is found in the wild is read, not only what is right: cues without numbers,
-with empty lines inside, out of order, in the JSON of half a dozen programs.
-Captions that roll up, each cue repeating the line before, are read once. (Two
-libraries were tried. One refuses a whole file for one missing number, the other
-joins cues whose times have too few digits; neither knows JSON or rolling
-captions.)
+The parser is tolerant. It accepts cues without numbers, with empty lines inside or out of order,
+and the JSON of half a dozen programs. In rolling captions, where each cue repeats the line before,
+every line is read once. Two libraries were tried and rejected: one refuses a whole file because of
+one missing number, the other joins cues whose times have too few digits, and neither supports JSON
+or rolling captions.
 """
 
 from __future__ import annotations
 
 import html
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,29 +30,29 @@ class Cue(NamedTuple):
 
 
 FORMATS = ("text", "srt", "vtt", "json")
-"""What can be written."""
+"""Formats that can be written."""
 LATEST = 3_600_000.0
-"""Seconds; what is later is no time."""
+"""The latest valid time, in seconds."""
 
 _CLOCK = r"(?:(\d{1,4}):)?(\d{1,3}):(\d{1,2})(?:[.,:](\d{1,9}))?"
 _ARROW = re.compile(rf"\s*{_CLOCK}\s*-{{1,2}}>\s*{_CLOCK}(?!\S)")
 _COMMA = re.compile(rf"\s*{_CLOCK},{_CLOCK}\s*$")
 _BRACKETS = re.compile(rf"\s*\[{_CLOCK}\s*-->\s*{_CLOCK}\](.*)$")
 _TIME = re.compile(rf"\s*{_CLOCK}\s*$")
-_BROKEN = re.compile(r"\d\S* *--?> *\d\S*(?:\s|$)")
-_LINE = re.compile(r"\r\n|\r|\n")
+_BROKEN_TIMES = re.compile(r"\d\S* *--?> *\d\S*(?:\s|$)")
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _NUMBER = re.compile(r"\s*(\d{1,9})\s*$")
-_ASIDE = re.compile(r"(?:NOTE|STYLE|REGION)(?!\S)")
-_HEADER = re.compile(r"\ufeff?\s*WEBVTT(?!\S)")
-_LANGUAGE = re.compile(r"Language:\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*)\s*$")
-_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]*)>|</v>")
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<[\d:.]+>")
-_STYLING = re.compile(
+_VTT_BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?!\S)")
+_VTT_HEADER = re.compile(r"\ufeff?\s*WEBVTT(?!\S)")
+_VTT_LANGUAGE = re.compile(r"Language:\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*)\s*$")
+_VTT_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]*)>|</v>")
+_VTT_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<[\d:.]+>")
+_SRT_TAG = re.compile(
     r"</?(?:i|b|u|s|em|strong|font|span|c|ruby|rt|lang)(?:[\s.][^<>]*)?>|\{\\[^{}]*\}",
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"(?:(?:>>|-)\s*)?([^\W\d_][\w.'’-]{0,30}(?: [\w.'’-]{1,31}){0,3}):(?!\S)\s*")
-_NO_NAMES = frozenset(
+_NOT_SPEAKERS = frozenset(
     [
         "note",
         "notes",
@@ -70,21 +68,28 @@ _NO_NAMES = frozenset(
         "source",
     ]
 )
-_OVERLAP_LINES = 8
-_ROLLING_GAP = 0.3  # seconds between one cue and the next that goes on with it
-_ROLLING_SHARE = 5  # captions roll where one cue in so many goes on with the one before
+_MOST_REPEATED_LINES = 8
+_ROLLING_GAP = 0.3  # the longest gap between rolling cues, in seconds
+_ROLLING_SHARE = 5  # captions are rolling if at least one cue in five continues the one before
+_JSON_SEGMENTS = ("segments", "transcription", "events", "cues")
+# The fields of a segment for its start, its end and its duration, and how many units a second has.
+_JSON_TIMES = (
+    ("start", "end", "duration", 1),
+    ("startTime", "endTime", "duration", 1),
+    ("tStartMs", "tEndMs", "dDurationMs", 1000),
+)
 
 
 class Transcript(NamedTuple):
     format: str
     cues: tuple[Cue, ...] = ()
     text: str = ""
-    """What a transcript without times says; otherwise empty."""
+    """The text of a transcript without times; otherwise empty."""
     language: str | None = None
 
 
-class _Raw(NamedTuple):
-    """A cue before anything is read into its lines."""
+class _RawCue(NamedTuple):
+    """A cue before rolling captions are unrolled and speakers are recognized."""
 
     start: float
     end: float
@@ -92,133 +97,171 @@ class _Raw(NamedTuple):
     speaker: str | None = None
 
 
-# -- reading -----------------------------------------------------------------
+# -- parsing -----------------------------------------------------------------
 
 
 def parse(text: str) -> Transcript:
-    """What a transcript says, of whatever kind it is. One without times is kind "text"."""
-    if _HEADER.match(text):
-        lines = _LINE.split(text)
-        return Transcript("vtt", _cues(_vtt(lines)), language=_language_of_header(lines))
-    if text.lstrip("\ufeff \t\r\n").startswith(("{", "[")) and (found := _json(text)) is not None:
-        return found
-    lines = _LINE.split(text.removeprefix("\ufeff"))
+    """Parse a transcript in any format. Without times, its format is "text"."""
+    if _VTT_HEADER.match(text):
+        lines = _LINE_BREAK.split(text)
+        return Transcript("vtt", _cues(_parse_vtt(lines)), language=_vtt_language(lines))
+    if text.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
+        transcript = _parse_json(text)
+        if transcript is not None:
+            return transcript
+    text = text.removeprefix("\ufeff")
+    lines = _LINE_BREAK.split(text)
     if any(_BRACKETS.match(line) for line in lines):
-        return Transcript("lines", _cues(_bracketed(lines)))
-    for kind, timing in (("srt", _ARROW), ("sbv", _COMMA)):
-        if any(timing.match(line) for line in lines):
-            return Transcript(kind, _cues(_numbered(lines, timing)))
-    return Transcript("text", text=text.removeprefix("\ufeff"))
+        return Transcript("lines", _cues(_parse_whisper(lines)))
+    for format, times in (("srt", _ARROW), ("sbv", _COMMA)):
+        if any(times.match(line) for line in lines):
+            return Transcript(format, _cues(_parse_blocks(lines, times)))
+    return Transcript("text", text=text)
 
 
-def _bracketed(lines: Sequence[str]) -> Iterator[_Raw]:
-    """What Whisper prints while it listens: [00:01.000 --> 00:02.000] and what is said, among messages of its own."""
+def _parse_whisper(lines: Sequence[str]) -> Iterator[_RawCue]:
+    """The console output of Whisper: lines like `[00:01.000 --> 00:02.000] Hello`."""
     for line in lines:
-        if found := _BRACKETS.match(line):
-            yield _Raw(*_span(found), _lines([found[9]]))
+        match = _BRACKETS.match(line)
+        if match:
+            yield _RawCue(*_span(match), _clean_lines([match[9]]))
 
 
-def _numbered(lines: Sequence[str], timing: re.Pattern[str]) -> Iterator[_Raw]:
-    """SRT and SBV: what follows a line of times, up to the next one, without the number before that."""
-    times = [(at, found) for at, line in enumerate(lines) if (found := timing.match(line))]
-    number = 0
-    cues: list[
-        tuple[re.Match[str], int, int]
-    ] = []  # the times, the number, and where the text begins
-    ends: list[int] = []
-    for at, found in times:
-        own = _number(lines, at, number + 1, first=not cues)
-        number = number + 1 if own is None else own
-        cues.append((found, number, at + 1))
-        ends.append(at if own is None else at - 1)
-    for (found, number, start), end in zip(cues, [*ends[1:], len(lines)], strict=True):
-        body = lines[start:end]
-        # The number of a cue that lost its times stands alone after an empty line.
-        kept = [
-            line
-            for n, line in enumerate(body)
-            if not (n and not body[n - 1].strip() and _is(line, number + 1))
+class _Block(NamedTuple):
+    """A cue of an SRT or SBV file: its times, its number and the lines of its text."""
+
+    times: re.Match[str]
+    number: int
+    first_line: int
+    end_line: int
+
+
+def _parse_blocks(lines: Sequence[str], times: re.Pattern[str]) -> Iterator[_RawCue]:
+    """SRT and SBV: a line of times, then the text up to the next cue."""
+    for block in _blocks(lines, times):
+        body = lines[block.first_line : block.end_line]
+        text = [
+            line for n, line in enumerate(body) if not _is_stray_number(body, n, block.number + 1)
         ]
-        yield _Raw(
-            *_span(found), _lines(_STYLING.sub("", line).replace("[br]", " ") for line in kept)
+        yield _RawCue(
+            *_span(block.times),
+            _clean_lines(_SRT_TAG.sub("", line).replace("[br]", " ") for line in text),
         )
 
 
-def _number(lines: Sequence[str], at: int, expected: int, first: bool) -> int | None:
-    """The number of the cue whose times stand at `at`, if the line before is one and not what somebody says."""
-    found = _NUMBER.match(lines[at - 1]) if at else None
-    if found is None:
+def _blocks(lines: Sequence[str], times: re.Pattern[str]) -> list[_Block]:
+    blocks: list[_Block] = []
+    number = 0
+    for at, line in enumerate(lines):
+        match = times.match(line)
+        if match is None:
+            continue
+        own_number = _cue_number(lines, at, number + 1, is_first=not blocks)
+        end_of_previous = at
+        number += 1
+        if own_number is not None:
+            end_of_previous = at - 1
+            number = own_number
+        if blocks:
+            blocks[-1] = blocks[-1]._replace(end_line=end_of_previous)
+        blocks.append(_Block(match, number, at + 1, len(lines)))
+    return blocks
+
+
+def _cue_number(lines: Sequence[str], at: int, expected: int, is_first: bool) -> int | None:
+    """The number in the line before the times, unless it is text of the previous cue."""
+    if at == 0:
         return None
-    number = int(found[1])
-    return number if first or number == expected or not lines[at - 2].strip() else None
-
-
-def _is(line: str, number: int) -> bool:
-    found = _NUMBER.match(line)
-    return found is not None and int(found[1]) == number
-
-
-def _vtt(lines: Sequence[str]) -> Iterator[_Raw]:
-    """The cues of a VTT file, without its header, styles and comments. Text after an empty line still belongs to
-    the cue before."""
-    times: tuple[float, float] | None = None
-    body: list[str] = []
-    opens = True
-    named = aside = False
-    for line in lines:
-        if found := _ARROW.match(line):
-            if times is not None:
-                yield from _voices(*times, body[:-1] if named else body)
-            times = _span(found)
-            body = []
-            named = aside = False
-        elif not line.strip():
-            named = aside = False
-        else:
-            aside = aside or (opens and _ASIDE.match(line) is not None)
-            if not aside:
-                body.append(line)
-            named = opens and not aside  # it may be the name of the next cue
-        opens = not line.strip()
-    if times is not None:
-        yield from _voices(*times, body)
-
-
-def _voices(start: float, end: float, body: Sequence[str]) -> Iterator[_Raw]:
-    """A cue in which two people speak is two."""
-    if not any("<" in line or "&" in line for line in body):
-        yield _Raw(start, end, _lines(body))
-        return
-    parts = _VOICE.split("\n".join(body))
-    speakers = [None, *parts[1::2]]
-    for speaker, said in zip(speakers, parts[::2], strict=True):
-        lines = _lines(html.unescape(_TAG.sub("", line)) for line in said.split("\n"))
-        if lines:
-            name = html.unescape(speaker).strip() if speaker else None
-            yield _Raw(start, end, lines, name or None)
-
-
-def _language_of_header(lines: Sequence[str]) -> str | None:
-    for line in lines[1:]:
-        if not line.strip():
-            return None
-        if found := _LANGUAGE.match(line):
-            return found[1]
+    match = _NUMBER.match(lines[at - 1])
+    if match is None:
+        return None
+    number = int(match[1])
+    if is_first or number == expected or not lines[at - 2].strip():
+        return number
     return None
 
 
-def _lines(lines: Iterable[str]) -> tuple[str, ...]:
-    """Without empty ones, and without times that nobody can read."""
-    found = []
+def _is_stray_number(lines: Sequence[str], at: int, number: int) -> bool:
+    """Whether a line is the number of a cue whose times are missing. It follows an empty line."""
+    if at == 0 or lines[at - 1].strip():
+        return False
+    match = _NUMBER.match(lines[at])
+    return match is not None and int(match[1]) == number
+
+
+def _parse_vtt(lines: Sequence[str]) -> Iterator[_RawCue]:
+    """The cues of a VTT file, without header, styles and comments.
+
+    Text after an empty line still belongs to the cue before.
+    """
+    times: tuple[float, float] | None = None
+    body: list[str] = []
+    starts_block = True
+    ends_with_id = False  # the last line may be the identifier of the next cue
+    in_comment = False
+    for line in lines:
+        match = _ARROW.match(line)
+        if match:
+            if ends_with_id:
+                body.pop()
+            if times is not None:
+                yield from _split_voices(*times, body)
+            times = _span(match)
+            body = []
+            ends_with_id = in_comment = False
+        elif not line.strip():
+            ends_with_id = in_comment = False
+        else:
+            if starts_block and _VTT_BLOCK.match(line):
+                in_comment = True
+            if not in_comment:
+                body.append(line)
+            ends_with_id = starts_block and not in_comment
+        starts_block = not line.strip()
+    if times is not None:
+        yield from _split_voices(*times, body)
+
+
+def _split_voices(start: float, end: float, body: Sequence[str]) -> Iterator[_RawCue]:
+    """One cue for each speaker in a cue."""
+    if not any("<" in line or "&" in line for line in body):
+        yield _RawCue(start, end, _clean_lines(body))
+        return
+    parts = _VTT_VOICE.split("\n".join(body))
+    speakers = [None, *parts[1::2]]
+    for speaker, text in zip(speakers, parts[::2], strict=True):
+        lines = _clean_lines(html.unescape(_VTT_TAG.sub("", line)) for line in text.split("\n"))
+        if lines:
+            name = html.unescape(speaker or "").strip()
+            yield _RawCue(start, end, lines, name or None)
+
+
+def _vtt_language(lines: Sequence[str]) -> str | None:
+    """The language in the header, which ends with an empty line."""
+    for line in lines[1:]:
+        if not line.strip():
+            return None
+        match = _VTT_LANGUAGE.match(line)
+        if match:
+            return match[1]
+    return None
+
+
+def _clean_lines(lines: Iterable[str]) -> tuple[str, ...]:
+    """The lines without empty lines and broken times."""
+    clean = []
     for line in lines:
         line = line.strip()
-        if line and not ("->" in line and _BROKEN.match(line)):
-            found.append(line if line.isprintable() else _LINE.sub(" ", line))
-    return tuple(found)
+        if not line or ("->" in line and _BROKEN_TIMES.match(line)):
+            continue
+        if not line.isprintable():
+            line = _LINE_BREAK.sub(" ", line)
+        clean.append(line)
+    return tuple(clean)
 
 
-def _span(found: re.Match[str]) -> tuple[float, float]:
-    groups = found.groups()
+def _span(match: re.Match[str]) -> tuple[float, float]:
+    groups = match.groups()
     start, end = _seconds(groups[:4]), _seconds(groups[4:8])
     return start, max(start, end)
 
@@ -226,224 +269,270 @@ def _span(found: re.Match[str]) -> tuple[float, float]:
 def _seconds(parts: Sequence[str | None]) -> float:
     hours, minutes, seconds, fraction = parts
     whole = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
-    return round(whole + float(f"0.{fraction}"), 3) if fraction else float(whole)
+    return round(whole + float(f"0.{fraction or 0}"), 3)
 
 
 # -- JSON --------------------------------------------------------------------
 
 
-def _json(text: str) -> Transcript | None:
-    """The transcript of Whisper, whisper.cpp, YouTube, a podcast or one of our own; None where it is no such JSON."""
+def _parse_json(text: str) -> Transcript | None:
+    """The JSON of Whisper, whisper.cpp, YouTube, a podcast or Recollect; None for other JSON."""
     try:
         record = json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return None
-    segments, language = _segments(record)
-    if segments is None:
-        said = record.get("text") if isinstance(record, Mapping) else None
-        return Transcript("json", text=said, language=language) if isinstance(said, str) else None
-    return Transcript("json", _cues(filter(None, map(_segment, segments))), language=language)
+    language = _json_language(record)
+    segments = _json_segments(record)
+    if segments is not None:
+        cues = _cues(filter(None, map(_parse_segment, segments)))
+        return Transcript("json", cues, language=language)
+    if isinstance(record, Mapping) and isinstance(record.get("text"), str):
+        return Transcript("json", text=record["text"], language=language)
+    return None
 
 
-def _segments(record: Any) -> tuple[list[Any] | None, str | None]:
+def _json_segments(record: Any) -> list[Any] | None:
     if isinstance(record, list):
-        return (record if any(_segment(item) for item in record[:20]) else None), None
-    if not isinstance(record, Mapping):
-        return None, None
-    result = record.get("result")
-    language = record.get("language") or (
-        result.get("language") if isinstance(result, Mapping) else None
-    )
-    found = next(
-        (record[key] for key in ("segments", "transcription", "events", "cues") if key in record),
-        None,
-    )
-    return (found if isinstance(found, list) else None), language if isinstance(
-        language, str
-    ) else None
-
-
-def _segment(record: Any) -> _Raw | None:
+        if any(_parse_segment(item) for item in record[:20]):
+            return record
+        return None
     if not isinstance(record, Mapping):
         return None
-    said = next((record[key] for key in ("text", "body") if isinstance(record.get(key), str)), None)
-    if said is None and isinstance(record.get("segs"), list):
-        said = "".join(
-            str(part.get("utf8") or "") for part in record["segs"] if isinstance(part, Mapping)
-        )
-    start, end = _times(record)
-    if said is None or start is None:
+    for key in _JSON_SEGMENTS:
+        if key in record:
+            segments = record[key]
+            if isinstance(segments, list):
+                return segments
+            return None
+    return None
+
+
+def _json_language(record: Any) -> str | None:
+    if not isinstance(record, Mapping):
+        return None
+    language = record.get("language")
+    result = record.get("result")
+    if not language and isinstance(result, Mapping):
+        language = result.get("language")
+    if not isinstance(language, str):
+        return None
+    return language
+
+
+def _parse_segment(record: Any) -> _RawCue | None:
+    if not isinstance(record, Mapping):
+        return None
+    text = _segment_text(record)
+    start, end = _segment_times(record)
+    if text is None or start is None:
+        return None
+    lines = _clean_lines(_LINE_BREAK.split(text))
+    if not lines:
         return None
     speaker = record.get("speaker")
-    name = speaker.strip() if isinstance(speaker, str) else None
-    lines = _lines(_LINE.split(said))
-    return (
-        _Raw(start, max(start, start if end is None else end), lines, name or None)
-        if lines
-        else None
-    )
+    if not isinstance(speaker, str):
+        speaker = ""
+    if end is None:
+        end = start
+    return _RawCue(start, max(start, end), lines, speaker.strip() or None)
 
 
-def _times(record: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """When a segment begins and ends, as one of many programs writes it."""
-    for key in ("offsets", "timestamps"):
-        if isinstance(inner := record.get(key), Mapping):
-            scale = 1000 if key == "offsets" else 1
-            return _time(inner.get("from"), scale), _time(inner.get("to"), scale)
-    for begins, ends, lasts, scale in (
-        ("start", "end", "duration", 1),
-        ("startTime", "endTime", "duration", 1),
-        ("tStartMs", "tEndMs", "dDurationMs", 1000),
-    ):
-        start = _time(record.get(begins), scale)
-        if start is not None:
-            lasted = _time(record.get(lasts), scale)
-            return start, _time(record.get(ends), scale) if lasted is None else start + lasted
+def _segment_text(record: Mapping[str, Any]) -> str | None:
+    for key in ("text", "body"):
+        text = record.get(key)
+        if isinstance(text, str):
+            return text
+    parts = record.get("segs")
+    if isinstance(parts, list):
+        return "".join(str(part.get("utf8") or "") for part in parts if isinstance(part, Mapping))
+    return None
+
+
+def _segment_times(record: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """The start and end of a segment, in the fields of various programs."""
+    for key, units_per_second in (("offsets", 1000), ("timestamps", 1)):
+        times = record.get(key)
+        if isinstance(times, Mapping):
+            start = _parse_time(times.get("from"), units_per_second)
+            return start, _parse_time(times.get("to"), units_per_second)
+    for start_key, end_key, duration_key, units_per_second in _JSON_TIMES:
+        start = _parse_time(record.get(start_key), units_per_second)
+        if start is None:
+            continue
+        duration = _parse_time(record.get(duration_key), units_per_second)
+        if duration is not None:
+            return start, start + duration
+        return start, _parse_time(record.get(end_key), units_per_second)
     return None, None
 
 
-def _time(value: Any, scale: int) -> float | None:
+def _parse_time(value: Any, units_per_second: int) -> float | None:
     if isinstance(value, str):
-        if found := _TIME.match(value):
-            return _seconds(found.groups())
+        match = _TIME.match(value)
+        if match:
+            return _seconds(match.groups())
         try:
             value = float(value[:40])
         except ValueError:
             return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return (
-        round(value / scale, 3) if 0 <= value <= LATEST * scale and math.isfinite(value) else None
-    )
+    if not 0 <= value <= LATEST * units_per_second:  # also false for NaN
+        return None
+    return round(value / units_per_second, 3)
 
 
 # -- what cues say -----------------------------------------------------------
 
 
-def _cues(raw: Iterable[_Raw]) -> tuple[Cue, ...]:
-    ordered = sorted(
-        (cue for cue in raw if cue.lines and cue.start <= LATEST), key=lambda cue: cue.start
-    )
-    once = list(dict.fromkeys(ordered))
-    return tuple(_spoken(_unrolled(once)))
+def _cues(raw_cues: Iterable[_RawCue]) -> tuple[Cue, ...]:
+    """The cues in order, without duplicates and repeated lines, with their speakers."""
+    valid = [cue for cue in raw_cues if cue.lines and cue.start <= LATEST]
+    valid.sort(key=lambda cue: cue.start)
+    return tuple(_with_speakers(_unroll(list(dict.fromkeys(valid)))))
 
 
-def _unrolled(cues: Sequence[_Raw]) -> Sequence[_Raw]:
-    """Every line once, where captions repeat the line before. What people say twice stays in other captions."""
-    pairs = list(pairwise(cues))
-    shared = [_shared(before, cue) for before, cue in pairs]
+def _unroll(cues: Sequence[_RawCue]) -> Sequence[_RawCue]:
+    """Remove the lines that rolling captions repeat.
+
+    In captions that do not roll, repeated lines are what people said twice, so they stay.
+    """
+    repeats = [_repetition(before, cue) for before, cue in pairwise(cues)]
     rolling = sum(
         lines > 0 and before.lines != cue.lines
-        for (lines, _), (before, cue) in zip(shared, pairs, strict=True)
+        for (lines, _), (before, cue) in zip(repeats, pairwise(cues), strict=True)
     )
-    if not rolling or rolling * _ROLLING_SHARE < len(shared):
+    if not rolling or rolling * _ROLLING_SHARE < len(repeats):
         return cues
-    found = [cues[0]]
-    for (lines, letters), cue in zip(shared, cues[1:], strict=True):
+    result = [cues[0]]
+    for (lines, characters), cue in zip(repeats, cues[1:], strict=True):
         if not lines:
-            found.append(cue)
+            result.append(cue)
             continue
-        fresh = _lines((cue.lines[lines - 1][letters:], *cue.lines[lines:]))
+        fresh = _clean_lines((cue.lines[lines - 1][characters:], *cue.lines[lines:]))
         if fresh:
-            found.append(cue._replace(lines=fresh))
+            result.append(cue._replace(lines=fresh))
         else:
-            found[-1] = found[-1]._replace(end=max(found[-1].end, cue.end))
-    return found
+            result[-1] = result[-1]._replace(end=max(result[-1].end, cue.end))
+    return result
 
 
-def _shared(before: _Raw, cue: _Raw) -> tuple[int, int]:
-    """How many lines a cue repeats of the one before, and how many letters of the last of them."""
+def _repetition(before: _RawCue, cue: _RawCue) -> tuple[int, int]:
+    """How many lines a cue repeats from the one before, and how many characters of the last."""
     if cue.start > before.end + _ROLLING_GAP or before.speaker != cue.speaker:
         return 0, 0
     last = before.lines[-1]
-    for count in range(min(len(before.lines), len(cue.lines), _OVERLAP_LINES), 0, -1):
-        grown = cue.lines[count - 1]
-        if before.lines[-count:-1] == cue.lines[: count - 1] and (
-            grown == last or grown.startswith(last + " ")
-        ):
+    most = min(len(before.lines), len(cue.lines), _MOST_REPEATED_LINES)
+    for count in range(most, 0, -1):
+        same = before.lines[-count:-1] == cue.lines[: count - 1]
+        candidate = cue.lines[count - 1]
+        if same and (candidate == last or candidate.startswith(last + " ")):
             return count, len(last)
     return 0, 0
 
 
-def _spoken(cues: Sequence[_Raw]) -> Iterator[Cue]:
-    """The cues with who speaks: what is written as NAME: or, where it comes again, as Name: before what is said."""
-    times = Counter(found[1] for cue in cues for line in cue.lines if (found := _LABEL.match(line)))
+def _with_speakers(cues: Sequence[_RawCue]) -> Iterator[Cue]:
+    """The cues with their speakers.
+
+    A speaker is written before the text as `NAME:`, or as `Name:` if the name occurs repeatedly.
+    """
+    labels = (_LABEL.match(line) for cue in cues for line in cue.lines)
+    counts = Counter(label[1] for label in labels if label)
     for cue in cues:
         speaker = cue.speaker
-        said: list[str] = []
+        text: list[str] = []
         for line in cue.lines:
-            found = None if cue.speaker else _speaker(line, times)
-            if found is not None:
-                if said:
-                    yield Cue(cue.start, cue.end, "\n".join(said), speaker)
-                speaker, line = found[1], line[found.end() :]
-                said = []
+            label = None
+            if not cue.speaker:
+                label = _speaker_label(line, counts)
+            if label is not None:
+                if text:
+                    yield Cue(cue.start, cue.end, "\n".join(text), speaker)
+                speaker, line = label[1], line[label.end() :]
+                text = []
             if line:
-                said.append(line)
-        if said:
-            yield Cue(cue.start, cue.end, "\n".join(said), speaker)
+                text.append(line)
+        if text:
+            yield Cue(cue.start, cue.end, "\n".join(text), speaker)
 
 
-def _speaker(line: str, times: Mapping[str, int]) -> re.Match[str] | None:
-    found = _LABEL.match(line)
-    if found is None or found[1].split()[0].lower() in _NO_NAMES:
+def _speaker_label(line: str, counts: Mapping[str, int]) -> re.Match[str] | None:
+    label = _LABEL.match(line)
+    if label is None:
         return None
-    loud = found[1].isupper() and len(found[1]) > 1
-    named = found[1][0].isupper() and not any(word[0].islower() for word in found[1].split())
-    return found if loud or (named and times[found[1]] > 1) else None
+    name = label[1]
+    words = name.split()
+    if words[0].lower() in _NOT_SPEAKERS:
+        return None
+    if name.isupper() and len(name) > 1:
+        return label
+    is_capitalized = name[0].isupper() and not any(word[0].islower() for word in words)
+    if is_capitalized and counts[name] > 1:
+        return label
+    return None
 
 
 # -- writing -----------------------------------------------------------------
 
 
-def write(cues: Iterable[Cue], kind: str = "text", timestamps: bool = True) -> str | Json:
-    """A transcript as "text", "srt", "vtt" or "json". SRT and VTT cannot be without times."""
-    if kind == "srt":
-        return _written(cues, ",", _srt_text, numbered=True)
-    if kind == "vtt":
-        return "WEBVTT\n\n" + _written(cues, ".", _vtt_text)
-    if kind == "json":
-        return {"segments": [_record(cue, timestamps) for cue in cues]}
-    if kind == "text":
-        return "\n".join(_plain(cue, timestamps) for cue in cues)
-    raise ValueError(
-        f"A transcript is not written as {kind!r} but as one of: {', '.join(FORMATS)}."
-    )
+def write(cues: Iterable[Cue], format: str = "text", timestamps: bool = True) -> str | Json:
+    """A transcript as "text", "srt", "vtt" or "json". SRT and VTT always have times."""
+    if format == "srt":
+        blocks = (
+            f"{number}\n{_block(cue, ',', _srt_text)}" for number, cue in enumerate(cues, start=1)
+        )
+        return "".join(blocks)
+    if format == "vtt":
+        return "WEBVTT\n\n" + "".join(_block(cue, ".", _vtt_text) for cue in cues)
+    if format == "json":
+        return {"segments": [_segment(cue, timestamps) for cue in cues]}
+    if format == "text":
+        return "\n".join(_plain_line(cue, timestamps) for cue in cues)
+    raise ValueError(f"format: {format!r} is not one of {', '.join(FORMATS)}.")
 
 
 def clock(seconds: float, point: str = ".") -> str:
-    """A time as players write it: 01:02:03.400."""
-    whole = round(seconds * 1000)
-    return f"{whole // 3_600_000:02}:{whole // 60_000 % 60:02}:{whole // 1000 % 60:02}{point}{whole % 1000:03}"
+    """A time as players display it: 01:02:03.400."""
+    total, milliseconds = divmod(round(seconds * 1000), 1000)
+    minutes, whole_seconds = divmod(total, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02}:{minutes:02}:{whole_seconds:02}{point}{milliseconds:03}"
 
 
-def _written(
-    cues: Iterable[Cue], point: str, text: Callable[[Cue], str], numbered: bool = False
-) -> str:
-    return "".join(
-        (f"{number}\n" if numbered else "")
-        + f"{clock(cue.start, point)} --> {clock(cue.end, point)}\n{text(cue)}\n\n"
-        for number, cue in enumerate(cues, 1)
-    )
+def _block(cue: Cue, point: str, text: Callable[[Cue], str]) -> str:
+    return f"{clock(cue.start, point)} --> {clock(cue.end, point)}\n{text(cue)}\n\n"
 
 
 def _srt_text(cue: Cue) -> str:
-    said = "\n".join(_lines(_LINE.split(cue.text.replace("-->", "→"))))
-    return f"{cue.speaker}: {said}" if cue.speaker else said
+    text = "\n".join(_clean_lines(_LINE_BREAK.split(cue.text.replace("-->", "→"))))
+    return _speaker_prefix(cue) + text
 
 
 def _vtt_text(cue: Cue) -> str:
-    said = "\n".join(_lines(_LINE.split(html.escape(cue.text, quote=False))))
-    return f"<v {html.escape(cue.speaker, quote=False)}>{said}" if cue.speaker else said
+    text = "\n".join(_clean_lines(_LINE_BREAK.split(html.escape(cue.text, quote=False))))
+    if not cue.speaker:
+        return text
+    return f"<v {html.escape(cue.speaker, quote=False)}>{text}"
 
 
-def _record(cue: Cue, timestamps: bool) -> dict[str, Json]:
-    times = {"start": cue.start, "end": cue.end} if timestamps else {}
-    return times | {"text": cue.text} | ({"speaker": cue.speaker} if cue.speaker else {})
+def _segment(cue: Cue, timestamps: bool) -> dict[str, Json]:
+    segment: dict[str, Json] = {}
+    if timestamps:
+        segment |= {"start": cue.start, "end": cue.end}
+    segment["text"] = cue.text
+    if cue.speaker:
+        segment["speaker"] = cue.speaker
+    return segment
 
 
-def _plain(cue: Cue, timestamps: bool) -> str:
-    time = f"[{clock(cue.start)[:8]}] " if timestamps else ""
-    return (
-        time + (f"{cue.speaker}: " if cue.speaker else "") + " ".join(_lines(_LINE.split(cue.text)))
-    )
+def _plain_line(cue: Cue, timestamps: bool) -> str:
+    line = _speaker_prefix(cue) + " ".join(_clean_lines(_LINE_BREAK.split(cue.text)))
+    if timestamps:
+        line = f"[{clock(cue.start)[:8]}] {line}"
+    return line
+
+
+def _speaker_prefix(cue: Cue) -> str:
+    if not cue.speaker:
+        return ""
+    return f"{cue.speaker}: "

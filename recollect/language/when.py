@@ -1,24 +1,24 @@
-"""The times that a question speaks of, and the words under which a time is found.
+"""The periods that a question names ("last week", "in May 2023"), and the words for a date.
 
-`windows` is for ranking, as a gentle preference and never as a filter. So a
-word that can mean something else means nothing here: a month needs a word like
-`in`, a day or a year beside it ("I may", "march on", "fall" and "second" are no
-times), a weekday needs `on`, `last`, `this` or `since`, and a bare number is no
-year. What lies wholly in the future is left out.
+`windows` serves ranking, as a mild preference, never as a filter. So ambiguous words are ignored:
+a month needs a word like `in`, a day or a year next to it ("I may", "march on", "fall" and
+"second" are not times), a weekday needs `on`, `last`, `this` or `since`, and a number alone is not
+a year. Periods entirely in the future are ignored.
 
-How wide a window is:
+How wide a period is:
 
-- A day is that day, a month that month, in the time zone of `now`; weeks begin on Monday.
-- "N days ago" is that day give or take (N + 5) // 7 days; weeks: 3 + N // 4 days; months: 10 + 2 N
-  days, at most 30; years: 30 + 30 N days, at most 183; hours: 1 hour; minutes: 15 minutes.
-  "A couple" is two, "a few" two to five, "several" three to eight.
-- "Last week", "last month" and "last year" are those of the calendar; "the past week" and
-  "the last N weeks" end with today.
+- A day is that day and a month that month, in the time zone of `now`. Weeks begin on Monday.
+- "N days ago" is that day, plus or minus (N + 5) // 7 days. For weeks it is 3 + N // 4 days; for
+  months 10 + 2 N days, at most 30; for years 30 + 30 N days, at most 183; for hours 1 hour; for
+  minutes 15 minutes. "A couple" is two, "a few" is two to five, "several" three to eight.
+- "Last week", "last month" and "last year" are calendar periods. "The past week" and "the last N
+  weeks" end today.
 - "Early", "mid" and "late" are two fifths of a month or year, "beginning" and "end" a quarter.
-- "Recently" and "lately" are the last 30 days; "the other day" is one of the last ten.
-- Seasons are the northern ones, in whole months; "winter 2023" begins in December 2023.
-- What comes back every year or week is the latest one that has begun; a weekday, and anything
-  with "last", is over. "Monday, May 8" is the latest May 8 that was a Monday.
+- "Recently" and "lately" are the last 30 days. "The other day" is one of the last ten.
+- Seasons are those of the northern hemisphere, in whole months. "Winter 2023" begins in December
+  2023.
+- A period that recurs every year or week is the latest one that has begun. A weekday, and anything
+  with "last", is the latest one that is over. "Monday, May 8" is the latest May 8 on a Monday.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from functools import cache
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of time, from `start` up to but without `end`, and the words that named it."""
+    """A period from `start` up to `end`, without `end`, and the words that name it."""
 
     start: datetime
     end: datetime
@@ -42,28 +42,31 @@ class Window:
 
 
 def windows(text: str, now: datetime) -> tuple[Window, ...]:
-    """The times that a text speaks of, in its order, as seen from `now`, which knows its time zone."""
+    """The periods that a text names, in the order of the text.
+
+    `now` is the time they are relative to; it must have a time zone.
+    """
     line = _Line(text)
     calendar = _Calendar(now.replace(tzinfo=None))
-    found: dict[Span, tuple[int, int]] = {}
+    places: dict[Span, tuple[int, int]] = {}
     for rule, meaning in _rules():
         for match in rule.finditer(line.text):
             if not line.claim(match):
                 continue
             try:
                 start, end = meaning(calendar, match)
-            except (ValueError, OverflowError):  # no such day, or none in the calendar
+            except (ValueError, OverflowError):  # there is no such day
                 continue
             if start < min(end, calendar.tomorrow):
-                found.setdefault((start, end), line.typed(match))
+                places.setdefault((start, end), line.place(match))
     return tuple(
         Window(start.replace(tzinfo=now.tzinfo), end.replace(tzinfo=now.tzinfo), text[first:last])
-        for (start, end), (first, last) in sorted(found.items(), key=lambda item: item[1])
+        for (start, end), (first, last) in sorted(places.items(), key=lambda item: item[1])
     )
 
 
 def date_words(moment: datetime) -> str:
-    """The words under which a time is found, such as `2023-05-08 8 May 2023 Monday`."""
+    """The words under which a date is found, such as `2023-05-08 8 May 2023 Monday`."""
     month, weekday = _MONTHS[moment.month - 1].title(), _WEEKDAYS[moment.weekday()].title()
     return f"{moment.date()} {moment.day} {month} {moment.year} {weekday}"
 
@@ -88,7 +91,7 @@ _MONTH = {
     name: number for number, month in enumerate(_MONTHS, start=1) for name in (month, month[:3])
 } | {"sept": 9}
 _SHORT_MONTHS = _MONTH.keys() - set(_MONTHS)
-_DOUBTFUL = ("may", "march")  # months for sure only where they have a capital
+_AMBIGUOUS_MONTHS = ("may", "march")  # certainly months only with a capital letter
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SEASON = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _NUMBERS = (
@@ -107,7 +110,7 @@ _NUMBERS = (
 )
 _NUMBER = {name: number for number, names in enumerate(_NUMBERS, start=1) for name in names.split()}
 _VAGUE = {"few": (2, 5), "several": (3, 8)}
-_FOREIGN_UNIT = {
+_FOREIGN_UNITS = {
     "tag": "day",
     "tagen": "day",
     "woche": "week",
@@ -132,7 +135,7 @@ _FOREIGN_UNIT = {
     "ano": "year",
     "anos": "year",
 }
-_PART = {  # in twentieths of the whole
+_PART = {  # start and end, in twentieths of the period
     "early": (0, 8),
     "mid": (6, 14),
     "late": (12, 20),
@@ -141,7 +144,7 @@ _PART = {  # in twentieths of the whole
     "middle": (6, 14),
     "end": (15, 20),
 }
-_MOMENT = {  # from day and hour to day and hour, as seen from today
+_MOMENT = {  # start day and hour, end day and hour, relative to today
     "today": (0, 0, 1, 0),
     "this morning": (0, 0, 0, 12),
     "this afternoon": (0, 12, 0, 18),
@@ -158,7 +161,7 @@ _MOMENT = {  # from day and hour to day and hour, as seen from today
     "recently": (-30, 0, 1, 0),
     "lately": (-30, 0, 1, 0),
 }
-_TRANSLATED = {  # without `hier`, which is "here" in German
+_TRANSLATIONS = {  # without the French `hier`, which means "here" in German
     "heute": "today",
     "gestern": "yesterday",
     "gestern abend": "last night",
@@ -192,72 +195,91 @@ _TRANSLATED = {  # without `hier`, which is "here" in German
 _YEAR_NUMBER = re.compile("(?:19[7-9]|20[0-9])[0-9]")
 _ORDINAL = re.compile("^([0-9]{1,2})(?:st|nd|rd|th)$")
 _PIECE = re.compile(
-    r"[0-9]+(?:[-./:][0-9]+|,[0-9]{1,3}(?![0-9]))++(?:[Tt][0-9:.]+[Zz]?)?(?!\w)"  # 2023-05-08, 1.5, 10:30, 1,000
+    # 2023-05-08, 1.5, 10:30, 1,000
+    r"[0-9]+(?:[-./:][0-9]+|,[0-9]{1,3}(?![0-9]))++(?:[Tt][0-9:.]+[Zz]?)?(?!\w)"
     r"|\w+(?:'\w+)*"
 )
 
 
 class _Line:
-    """A text as words with a space between them, in lower case and without accents; `,` stands for
-    punctuation, `-` for a hyphen. What rules speak of most is a capital and a number, so that they
-    stay short: M a month, P a month perhaps, Q a month only beside a number, W a weekday, S a
-    season by its first month, N a number word, O an ordinal, Y a year."""
+    """A text normalized for the rules.
+
+    Words are lower case, without accents and separated by single spaces. `,` stands for any
+    punctuation, `-` for a hyphen. What the rules mention most is a capital letter and a number:
+    M a month, P possibly a month, Q a month only next to a number, W a weekday, S a season (by its
+    first month), N a number word, O an ordinal, Y a year.
+    """
 
     def __init__(self, text: str) -> None:
         plain = text.translate({0x2019: "'", 0x2013: "-", 0x2014: "-"})
-        self._typed = [piece.span() for piece in _PIECE.finditer(plain)]
-        self._starts: list[int] = []
-        parts: list[str] = []
-        before, length = (0, 0), 0
-        for start, end in self._typed:
-            gap = _between(plain[slice(*before)], plain[before[1] : start]) if parts else ""
-            parts += gap, _tagged(plain[start:end])
-            self._starts.append(length + len(gap))
-            before, length = (start, end), length + len(gap) + len(parts[-1])
-        self.text = "".join(parts)
-        self._claimed = bytearray(len(self._typed))
+        self._spans = [piece.span() for piece in _PIECE.finditer(plain)]
+        self._starts: list[int] = []  # where each piece starts in the normalized text
+        self._claimed = bytearray(len(self._spans))
+        self.text = ""
+        previous_end = 0
+        previous_word = ""
+        for start, end in self._spans:
+            if self.text:
+                self.text += _separator(previous_word, plain[previous_end:start])
+            self._starts.append(len(self.text))
+            previous_word = plain[start:end]
+            previous_end = end
+            self.text += _encode_word(previous_word)
 
     def claim(self, match: re.Match[str]) -> bool:
-        """Take the words of a match; False when one of them has been taken by another."""
+        """Reserve the words of a match; False if another rule has one of them."""
         pieces = self._pieces(match)
         if any(self._claimed[pieces]):
             return False
         self._claimed[pieces] = b"\1" * (pieces.stop - pieces.start)
         return True
 
-    def typed(self, match: re.Match[str]) -> tuple[int, int]:
-        """Where the words of a match lie in the text."""
+    def place(self, match: re.Match[str]) -> tuple[int, int]:
+        """The start and end of the words of a match in the original text."""
         pieces = self._pieces(match)
-        return self._typed[pieces.start][0], self._typed[pieces.stop - 1][1]
+        return self._spans[pieces.start][0], self._spans[pieces.stop - 1][1]
 
     def _pieces(self, match: re.Match[str]) -> slice:
-        return slice(
-            bisect_left(self._starts, match.start()), bisect_left(self._starts, match.end())
-        )
+        first = bisect_left(self._starts, match.start())
+        last = bisect_left(self._starts, match.end())
+        return slice(first, last)
 
 
-def _tagged(typed: str) -> str:
-    letters = (c for c in unicodedata.normalize("NFKD", typed) if not unicodedata.combining(c))
+def _encode_word(text: str) -> str:
+    """A word as the rules see it; see `_Line`."""
+    letters = (c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     word = "".join(letters).casefold().removesuffix("'s")
     if word in _MONTH:
-        capital = typed[0].isupper() and typed[1:].islower()
-        sure = capital or (word in _MONTHS and word not in _DOUBTFUL)
-        return ("M" if sure else "P" if word in _DOUBTFUL else "Q") + str(_MONTH[word])
+        return f"{_month_letter(text, word)}{_MONTH[word]}"
     if word in _WEEKDAYS:
         return f"W{_WEEKDAYS.index(word)}"
-    for tag, table in (("S", _SEASON), ("N", _NUMBER)):
-        if word in table:
-            return f"{tag}{table[word]}"
+    if word in _SEASON:
+        return f"S{_SEASON[word]}"
+    if word in _NUMBER:
+        return f"N{_NUMBER[word]}"
     if _YEAR_NUMBER.fullmatch(word):
         return "Y" + word
     return _ORDINAL.sub(r"O\1", word)
 
 
-def _between(before: str, gap: str) -> str:
+def _month_letter(text: str, word: str) -> str:
+    is_capitalized = text[0].isupper() and text[1:].islower()
+    if is_capitalized:
+        return "M"
+    if word in _AMBIGUOUS_MONTHS:
+        return "P"
+    if word in _MONTHS:
+        return "M"
+    return "Q"
+
+
+def _separator(previous_word: str, gap: str) -> str:
     gap = gap.strip()
-    if not gap or (gap == "." and before.lower() in _SHORT_MONTHS):
+    if not gap or (gap == "." and previous_word.lower() in _SHORT_MONTHS):
         return " "
-    return " - " if gap == "-" else " , "
+    if gap == "-":
+        return " - "
+    return " , "
 
 
 # -- meanings ----------------------------------------------------------------
@@ -265,7 +287,15 @@ def _between(before: str, gap: str) -> str:
 Span = tuple[datetime, datetime]
 _DIGITS = re.compile("[0-9]+")
 _FOUR_DIGITS = re.compile("[0-9]{4}")
-_LONG_AGO = datetime(1, 1, 2)  # a day that every time zone has
+_LONG_AGO = datetime(1, 1, 2)  # a day that exists in every time zone
+_MONTHS_PER_UNIT = {"month": 1, "year": 12}
+_TIME_PER_UNIT = {
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(days=7),
+}
+_SHORT_SLACK = {"minute": timedelta(minutes=15), "hour": timedelta(hours=1)}
 
 
 def _days(first: date, length: int = 1) -> Span:
@@ -277,23 +307,23 @@ def _months(year: int, month: int, length: int = 1) -> Span:
     return datetime(year, month, 1), datetime(end_year, end_month + 1, 1)
 
 
-def _cut(start: datetime, end: datetime, part: str) -> Span:
+def _part_of(start: datetime, end: datetime, part: str) -> Span:
     first, last = _PART[part]
     days = (end - start).days
     return start + timedelta(days * first // 20), start - timedelta(-days * last // 20)
 
 
 def _count(words: str) -> tuple[int, int]:
-    """The least and the most that `three`, `2-3`, `a couple of` or `a few` can be."""
-    for word, vague in _VAGUE.items():
+    """The smallest and largest number that `three`, `2-3`, `a couple of` or `a few` can mean."""
+    for word, limits in _VAGUE.items():
         if word in words:
-            return vague
+            return limits
     numbers = [int(n) for n in _DIGITS.findall(words)] or [1]
     return min(numbers), max(numbers)
 
 
 def _slack(unit: str, count: int) -> timedelta:
-    """How far to either side something may lie that was `count` units ago."""
+    """How imprecise "`count` units ago" is, in either direction."""
     days = {
         "day": (count + 5) // 7,
         "week": 3 + count // 4,
@@ -304,7 +334,11 @@ def _slack(unit: str, count: int) -> timedelta:
 
 
 class _Calendar:
-    """What words mean at a moment. Where there is no such time, that is a ValueError or OverflowError."""
+    """What words mean at a point in time.
+
+    The public methods are the meanings of the rules below. They raise ValueError or OverflowError
+    if there is no such time.
+    """
 
     def __init__(self, now: datetime) -> None:
         self._now = now
@@ -312,7 +346,7 @@ class _Calendar:
         self._monday = self._today - timedelta(self._today.weekday())
         self.tomorrow = _days(self._today)[1]
 
-    # -- of a rule ---
+    # -- meanings of rules ---
 
     def nothing(self, match: re.Match[str]) -> Span:
         raise ValueError
@@ -320,28 +354,35 @@ class _Calendar:
     def moment(self, match: re.Match[str]) -> Span:
         return self._moment(match["moment"])
 
-    def translated(self, match: re.Match[str]) -> Span:
-        words = _TRANSLATED[match[0]]
-        return self._moment(words) if words in _MOMENT else self._period(words)
+    def translation(self, match: re.Match[str]) -> Span:
+        words = _TRANSLATIONS[match[0]]
+        if words in _MOMENT:
+            return self._moment(words)
+        return self._period(words)
 
     def ago(self, match: re.Match[str]) -> Span:
         unit = match["unit"].removesuffix("s")
         return self._ago(*_count(match["count"]), unit)
 
-    def ago_elsewhere(self, match: re.Match[str]) -> Span:
-        return self._ago(*_count(match["count"]), _FOREIGN_UNIT[match["unit"]])
+    def ago_translation(self, match: re.Match[str]) -> Span:
+        return self._ago(*_count(match["count"]), _FOREIGN_UNITS[match["unit"]])
 
     def half_ago(self, match: re.Match[str]) -> Span:
-        return self._ago(6, 6, "month") if match["unit"] == "year" else self._ago(30, 30, "minute")
+        if match["unit"] == "year":
+            return self._ago(6, 6, "month")
+        return self._ago(30, 30, "minute")
 
     def weekday_ago(self, match: re.Match[str]) -> Span:
         return self._weekday(int(match["weekday"][1:]), _count(match["count"])[0])
 
     def weekday_of_week(self, match: re.Match[str]) -> Span:
-        return self._weekday(int(match["weekday"][1:]), 1 if match["which"] == "last" else 0)
+        weeks_ago = int(match["which"] == "last")
+        return self._weekday(int(match["weekday"][1:]), weeks_ago)
 
     def up_to_now(self, match: re.Match[str]) -> Span:
-        count = _count(match["count"])[1] if "count" in match.groupdict() else 1
+        count = 1
+        if "count" in match.groupdict():
+            _, count = _count(match["count"])
         return self._back(count, match["unit"].removesuffix("s")), self.tomorrow
 
     def before_last(self, match: re.Match[str]) -> Span:
@@ -360,7 +401,9 @@ class _Calendar:
 
     def before_or_after(self, match: re.Match[str]) -> Span:
         start, end = self._period(match["period"])
-        return (_LONG_AGO, start) if match["side"] == "before" else (end, self.tomorrow)
+        if match["side"] == "before":
+            return _LONG_AGO, start
+        return end, self.tomorrow
 
     def between(self, match: re.Match[str]) -> Span:
         first, last = match["first"], match["last"]
@@ -368,11 +411,14 @@ class _Calendar:
         if year is None or last[0] not in "MPQ" or _FOUR_DIGITS.search(last):
             start, end = self._period(last)
             return _Calendar(start)._period(first)[0], end
-        start, _ = self._period(first)  # "between May 2023 and July"
+        # "between May 2023 and July": July of the same year, or of the next one
+        start, _ = self._period(first)
         _, end = self._period(f"{last} Y{year[0]}")
-        return start, end if end > start else self._period(f"{last} Y{int(year[0]) + 1}")[1]
+        if end <= start:
+            _, end = self._period(f"{last} Y{int(year[0]) + 1}")
+        return start, end
 
-    # -- of its words ---
+    # -- meanings of words ---
 
     def _moment(self, words: str) -> Span:
         day, hour, end_day, end_hour = _MOMENT[words]
@@ -380,103 +426,131 @@ class _Calendar:
         return midnight + timedelta(day, hours=hour), midnight + timedelta(end_day, hours=end_hour)
 
     def _back(self, count: int, unit: str) -> datetime:
-        """So many minutes or hours before now, or the start of the day that lies so many days or more back."""
+        """The time some minutes or hours ago; for longer units, the start of that day."""
         if unit in ("minute", "hour"):
-            return self._now - count * timedelta(minutes=1 if unit == "minute" else 60)
+            return self._now - count * _TIME_PER_UNIT[unit]
         if unit in ("day", "week"):
-            return _days(self._today - count * timedelta(1 if unit == "day" else 7))[0]
-        months = (
-            self._today.year * 12 + self._today.month - 1 - count * (1 if unit == "month" else 12)
-        )
-        start, end = _months(months // 12, months % 12 + 1)
+            return _days(self._today - count * _TIME_PER_UNIT[unit])[0]
+        this_month = self._today.year * 12 + self._today.month - 1
+        year, month = divmod(this_month - count * _MONTHS_PER_UNIT[unit], 12)
+        start, end = _months(year, month + 1)
         return start + min(timedelta(self._today.day), end - start) - timedelta(1)
 
     def _ago(self, least: int, most: int, unit: str) -> Span:
         start, end = self._back(most, unit), self._back(least, unit)
-        if unit in ("minute", "hour"):
-            slack = timedelta(minutes=15 if unit == "minute" else 60)
+        if unit in _SHORT_SLACK:
+            slack = _SHORT_SLACK[unit]
             return start - slack, min(end + slack, self.tomorrow)
-        return start - _slack(unit, most), min(
-            end + timedelta(1) + _slack(unit, least), self.tomorrow
-        )
+        end += timedelta(1) + _slack(unit, least)
+        return start - _slack(unit, most), min(end, self.tomorrow)
 
     def _weekday(self, weekday: int, weeks_ago: int) -> Span:
         return _days(self._monday + timedelta(weekday - 7 * weeks_ago))
 
     def _period(self, words: str) -> Span:
-        """A day, week, weekend, month, season or year, or a part of it."""
-        given = words.replace(",", " ").split()
-        part = next((w for w in given if w in _PART), None)
-        if part is None:
-            return self._whole(given)
-        given.remove(part)
-        start, end = _cut(*self._whole(given), part)
-        if start >= self.tomorrow:  # "late May" in early May was a year ago
-            start, end = _cut(*self._whole([*given, "last"]), part)
+        """A day, week, weekend, month, season or year, or a part of one."""
+        parts = words.replace(",", " ").split()
+        for word in parts:
+            if word in _PART:
+                parts.remove(word)
+                return self._part_of_period(parts, word)
+        return self._whole_period(parts)
+
+    def _part_of_period(self, words: list[str], part: str) -> Span:
+        start, end = _part_of(*self._whole_period(words), part)
+        if start >= self.tomorrow:  # in early May, "late May" is that of last year
+            start, end = _part_of(*self._whole_period([*words, "last"]), part)
         return start, end
 
-    def _whole(self, given: list[str]) -> Span:
-        which = next((w for w in given if w in ("last", "past", "this")), "")
-        year = next((int(w[1:]) for w in given if w[0] == "Y"), None)
-        weekday = next((int(w[1:]) for w in given if w[0] == "W"), None)
-        for word in given:
+    def _whole_period(self, words: list[str]) -> Span:
+        which = next((word for word in words if word in ("last", "past", "this")), "")
+        year = _number_after("Y", words)
+        weekday = _number_after("W", words)
+        for word in words:
             if word[0] in "MPQS" or word == "christmas":
-                if "year" in given:  # "in May of last year"
+                if "year" in words:  # "in May of last year"
                     year, which = self._today.year - (which == "last"), ""
-                days = [int(n) for w in given if w[0] in "O0123456789" for n in _DIGITS.findall(w)]
-                return self._yearly(
-                    _recurring(word, days, weekday if year is None else None), year, which
-                )
+                if year is not None:
+                    weekday = None
+                return self._yearly(_recurring(word, _day_numbers(words), weekday), year, which)
             if word == "yesterday":
                 return self._moment(word)
             if _NUMERIC_DATE.fullmatch(word):
-                return _numeric(word)
+                return _numeric_date(word)
         if weekday is not None:
-            start, end = self._weekday(weekday, 0)
-            return (
-                (start, end)
-                if which == "this" or end < self.tomorrow
-                else self._weekday(weekday, 1)
-            )
-        return _months(year, 1, 12) if year else self._unit(given[-1], which)
+            return self._latest_weekday(weekday, which)
+        if year:
+            return _months(year, 1, 12)
+        return self._calendar_unit(words[-1], which)
+
+    def _latest_weekday(self, weekday: int, which: str) -> Span:
+        """The weekday of this week, or of last week unless it is over or "this" is given."""
+        start, end = self._weekday(weekday, 0)
+        if which == "this" or end < self.tomorrow:
+            return start, end
+        return self._weekday(weekday, 1)
 
     def _yearly(self, recurring: Callable[[int], Span], year: int | None, which: str) -> Span:
-        """What comes back every year: in the year given, or the last one that has begun or is over."""
+        """A period that recurs every year: in `year`, or the latest that has begun or is over."""
         if year is not None:
             return recurring(year)
         midnight, _ = _days(self._today)
-        for past in range(self._today.year, self._today.year - 12, -1):
+        for past_year in range(self._today.year, self._today.year - 12, -1):
             try:
-                start, end = recurring(past)
-            except ValueError:  # February 29, or another weekday
+                start, end = recurring(past_year)
+            except ValueError:  # February 29, or a different weekday
                 continue
-            if which == "this" and end <= midnight and past < self._today.year:
-                break  # this year's has yet to come
-            if (end if which in ("last", "past") else start) <= midnight:
+            if which == "this" and end <= midnight and past_year < self._today.year:
+                break  # this year's is yet to come
+            deadline = start
+            if which in ("last", "past"):
+                deadline = end
+            if deadline <= midnight:
                 return start, end
         raise ValueError
 
-    def _unit(self, unit: str, which: str) -> Span:
-        back = which != "this"
+    def _calendar_unit(self, unit: str, which: str) -> Span:
+        """This or the last week, weekend, month or year."""
+        back = int(which != "this")
         if unit == "week":
             return _days(self._monday - timedelta(7 * back), 7)
         if unit == "weekend":
             saturday = self._monday + timedelta(5)
-            still = which == "this" or (not which and saturday <= self._today)
-            return _days(saturday - timedelta(0 if still else 7), 2)
+            has_begun = not which and saturday <= self._today
+            if which != "this" and not has_begun:
+                saturday -= timedelta(7)
+            return _days(saturday, 2)
         if unit == "month":
             year, month = divmod(self._today.year * 12 + self._today.month - 1 - back, 12)
             return _months(year, month + 1)
         return _months(self._today.year - back, 1, 12)
 
 
+def _number_after(letter: str, words: list[str]) -> int | None:
+    """The number of the first word that begins with this letter."""
+    for word in words:
+        if word[0] == letter:
+            return int(word[1:])
+    return None
+
+
+def _day_numbers(words: list[str]) -> list[int]:
+    """The days of the month among the words."""
+    return [int(n) for word in words if word[0] in "O0123456789" for n in _DIGITS.findall(word)]
+
+
 def _recurring(name: str, days: list[int], weekday: int | None) -> Callable[[int], Span]:
-    """What has that name in a year; a ValueError in a year in which that day is no such weekday."""
+    """A function that gives the period of this name in a year.
+
+    It raises ValueError for a year in which the day is not this weekday.
+    """
     if name == "christmas":
         return lambda year: _days(date(year, 12, 24), 3)
     month = int(name[1:])
+    if not days and name[0] == "S":
+        return lambda year: _months(year, month, 3)
     if not days:
-        return lambda year: _months(year, month, 3 if name[0] == "S" else 1)
+        return lambda year: _months(year, month)
 
     def span(year: int) -> Span:
         first, last = date(year, month, days[0]), date(year, month, days[-1])
@@ -487,23 +561,26 @@ def _recurring(name: str, days: list[int], weekday: int | None) -> Callable[[int
     return span
 
 
-def _numeric(word: str) -> Span:
+def _numeric_date(word: str) -> Span:
     numbers = [int(n) for n in _DIGITS.findall(word)]
     if numbers[0] > 31:  # 2023-05-08 or 2023-05
         year, month, *day = numbers[:3]
-        return _days(date(year, month, day[0])) if day else _months(year, month)
+        if not day:
+            return _months(year, month)
+        return _days(date(year, month, day[0]))
     first, second, year = numbers
     if "." in word or first > 12:
         return _days(date(year, second, first))
     if second > 12 or first == second:
         return _days(date(year, first, second))
-    raise ValueError  # 5/8/2023 is two days
+    raise ValueError  # 5/8/2023 can be two different days
 
 
 # -- rules -------------------------------------------------------------------
 
 
 def _any(*names: str) -> str:
+    """A pattern for any of the names, longest first."""
     return "(?:" + "|".join(map(re.escape, sorted(names, key=len, reverse=True))) + ")"
 
 
@@ -517,9 +594,9 @@ _WEEKDAY = "W[0-6]"
 _SEASONS = "S[0-9]+"
 _UNITS = "(?:minute|hour|day|week|month|year)"
 _SURE = "M[0-9]+"
-_NAME = "[MP][0-9]+"  # where another word says that it is a month
-_CALM = "(?:M[0-9]+|P[0-9]+(?= ,|$))"  # where "this may be" and the like could be meant
-_EVERY = "[MPQ][0-9]+"  # beside a number
+_NAME = "[MP][0-9]+"  # where another word confirms that it is a month
+_CALM = "(?:M[0-9]+|P[0-9]+(?= ,|$))"  # where it could be part of "this may be" and the like
+_EVERY = "[MPQ][0-9]+"  # next to a number
 
 _SMALL = "(?:[0-9]{1,3}(?:-[0-9]{1,3})?|N[0-9]+)"
 _SOME = f"(?:{_SMALL}(?: (?:or|to|-) {_SMALL}| of)?|few|several)"  # "of" as in "a couple of"
@@ -539,18 +616,19 @@ _MONTH_OF = f"{_EVERY}(?:(?: ,| of)? {_YEAR}|(?: of)? (?:last|this) year)"
 _SEASON_OF = f"{_SEASONS}(?:(?: ,| of)? {_YEAR}|(?: of)? (?:last|this) year)"
 _NAMED = "(?:last|this) (?:week|month|year)"
 _WHOLE = f"(?:{_DATE}|{_NUMERIC}|{_MONTH_OF}|{_SEASON_OF}|{_YEAR}|{_NAMED})"
-_THIRD = "(?:early|mid|late)(?: -)?"
-_EDGE = "(?:the )?(?:beginning|start|middle|end) of"
-_CUT = f"(?:(?:{_THIRD}|{_EDGE}) )?"
+_PART_NAME = "(?:early|mid|late)(?: -)?"
+_PART_OF = "(?:the )?(?:beginning|start|middle|end) of"
+_OPTIONAL_PART = f"(?:(?:{_PART_NAME}|{_PART_OF}) )?"
 
-# What comes first takes its words away from what follows.
+# Earlier rules claim their words, so later rules cannot match them.
 Meaning = Callable[[_Calendar, re.Match[str]], Span]
 _MEANINGS: list[tuple[Meaning, list[str]]] = [
     (
         _Calendar.nothing,
         [
             f"(?:in|on) (?:{_NAME}|{_WEEKDAY}) (?:of )?next (?:week|month|year)",
-            f"next (?:week|month|year|{_WEEKDAY}|{_SEASONS}|{_NAME})(?: (?:in|on) (?:{_NAME}|{_WEEKDAY}))?",
+            f"next (?:week|month|year|{_WEEKDAY}|{_SEASONS}|{_NAME})"
+            f"(?: (?:in|on) (?:{_NAME}|{_WEEKDAY}))?",
             f"{_COUNT} {_UNITS}s?(?: and| ,)? {_COUNT} {_UNITS}s? (?:ago|back)",
         ],
     ),
@@ -564,8 +642,8 @@ _MEANINGS: list[tuple[Meaning, list[str]]] = [
         ],
     ),
     (
-        _Calendar.ago_elsewhere,
-        [f"(?:vor|il y a|hace) (?P<count>[0-9]{{1,3}}|N[0-9]+) (?P<unit>{_any(*_FOREIGN_UNIT)})"],
+        _Calendar.ago_translation,
+        [f"(?:vor|il y a|hace) (?P<count>[0-9]{{1,3}}|N[0-9]+) (?P<unit>{_any(*_FOREIGN_UNITS)})"],
     ),
     (
         _Calendar.up_to_now,
@@ -586,41 +664,47 @@ _MEANINGS: list[tuple[Meaning, list[str]]] = [
     (
         _Calendar.between,
         [
-            f"(?:between|from) (?P<first>{_WHOLE}|{_NAME}) (?:and|to|until|till|through) (?P<last>{_WHOLE}|{_NAME})"
+            f"(?:between|from) (?P<first>{_WHOLE}|{_NAME}) (?:and|to|until|till|through) "
+            f"(?P<last>{_WHOLE}|{_NAME})"
         ],
     ),
     (
         _Calendar.since,
         [
-            f"since (?P<period>{_CUT}(?:{_WHOLE}|{_NAME})|yesterday"
+            f"since (?P<period>{_OPTIONAL_PART}(?:{_WHOLE}|{_NAME})|yesterday"
             f"|(?:last |this )?(?:{_NAME}|{_WEEKDAY}|{_SEASONS}|weekend|christmas))"
         ],
     ),
-    (_Calendar.before_or_after, [f"(?P<side>before|after) (?P<period>{_CUT}(?:{_WHOLE}|{_CALM}))"]),
+    (
+        _Calendar.before_or_after,
+        [f"(?P<side>before|after) (?P<period>{_OPTIONAL_PART}(?:{_WHOLE}|{_CALM}))"],
+    ),
     (_Calendar.week_of, [f"(?:the )?week of (?P<period>{_DATE}|{_NUMERIC})"]),
     (
         _Calendar.period,
         [
-            f"(?:{_THIRD}|{_EDGE}) (?:{_MONTH_OF}|{_YEAR}|{_NAMED})|(?:early|late)(?: -)? {_CALM}",
-            f"(?:mid(?: -)?|{_EDGE}) {_NAME}",
+            f"(?:{_PART_NAME}|{_PART_OF}) (?:{_MONTH_OF}|{_YEAR}|{_NAMED})"
+            f"|(?:early|late)(?: -)? {_CALM}",
+            f"(?:mid(?: -)?|{_PART_OF}) {_NAME}",
             f"(?:(?:on )?{_WEEKDAY}(?: ,)? )?(?:{_SURE_DATE}|{_NUMERIC})",
             f"(?:on|until|till) (?:{_WEEKDAY}(?: ,)? )?{_DATE}",
             rf"{_MONTH_OF}|{_SEASON_OF}|(?:last|this|past) {_SEASONS}(?! of\b)",
-            f"(?:at|over|around|during|on|last|this) christmas(?: {_YEAR})?|christmas(?: of)? {_YEAR}",
+            f"(?:at|over|around|during|on|last|this) christmas(?: {_YEAR})?"
+            f"|christmas(?: of)? {_YEAR}",
             f"(?:on|last|past|this) {_WEEKDAY}",
             f"(?:in|during|throughout)(?: the month of)? {_NAME}(?! [0-9])|(?:last|this) {_CALM}",
             f"(?:in|during|throughout|the year) {_YEAR}",
             rf"{_NAMED}(?! of\b| [0-9])|(?:last|this|past|over the|on the|at the) weekend(?! of\b)",
         ],
     ),
-    (_Calendar.translated, [_any(*_TRANSLATED)]),
+    (_Calendar.translation, [_any(*_TRANSLATIONS)]),
     (_Calendar.moment, [f"(?<!most )(?P<moment>{_any(*_MOMENT)})"]),
 ]
 
 
 @cache
 def _rules() -> list[tuple[re.Pattern[str], Meaning]]:
-    """Compiled when they are first needed: it takes longer than the rest of a start."""
+    """Compiled on first use, because compiling takes longer than the rest of starting up."""
     return [
         (re.compile(rf"(?<!\S)(?:{p})(?!\S)"), meaning)
         for meaning, patterns in _MEANINGS
