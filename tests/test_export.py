@@ -96,8 +96,8 @@ def test_json_has_every_key_of_contract_1():
         "updated_at": "2025-10-09T19:37:47.783681+00:00",
         "message_count": 2,
         "metadata": {"session_id": "session-uuid"},
-        "origin": "recollect",
-        "origin_id": "uuid",
+        "source": "recollect",
+        "source_id": "uuid",
         "head": "msg-uuid-2",
     }
     assert first == {
@@ -119,7 +119,7 @@ def test_json_has_every_key_of_contract_1():
     )
 
 
-def test_session_id_is_the_conversation_id_where_the_origin_named_none():
+def test_session_id_is_the_conversation_id_if_the_source_has_none():
     assert as_json(replace(CONVERSATION, metadata={}))["session_id"] == "uuid"
 
 
@@ -198,7 +198,7 @@ def test_times_are_written_in_utc():
 
 
 def test_no_conversations_are_a_valid_file():
-    assert json.loads(written([])) == {"format": "recollect", "version": 1, "conversations": []}
+    assert json.loads(written([])) == {"format": "recollect", "version": 2, "conversations": []}
     assert read_back(written([])) == []
 
 

@@ -93,7 +93,7 @@ def with_fields(document: Document, fields: Mapping[str, str]) -> Document:
     return replace(document, title=fields.get(names[0]) or document.title, passages=named)
 
 
-def sound(document: Document) -> Document:
+def drop_invalid_metadata(document: Document) -> Document:
     """The document without places, times and cards that are none: for what somebody else wrote."""
     metadata = dict(document.metadata)
     if not isinstance(metadata.get("card", {}), Mapping):

@@ -21,7 +21,7 @@ EMPTY_CONVERSATION = "conversation without messages"
 UNKNOWN_CONVERSATION = "conversation of an unknown shape"
 
 
-def converted(
+def convert_records(
     entry: Entry,
     marks: Collection[str],
     convert: Callable[[Any, str], Iterator[Document | Problem]],
@@ -40,29 +40,29 @@ def converted(
             )
 
 
-def string(value: Any) -> str | None:
+def string_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def joined(values: Iterable[Any]) -> str:
+def join_texts(values: Iterable[Any]) -> str:
     """The texts among the values, a line each."""
     return "\n".join(value for value in values if isinstance(value, str) and value)
 
 
-def blank(text: str) -> bool:
+def is_blank(text: str) -> bool:
     return not text or text.isspace()
 
 
-def rest(record: Mapping[str, Any], used: Container[str]) -> dict[str, Any]:
+def other_fields(record: Mapping[str, Any], used: Container[str]) -> dict[str, Any]:
     """The fields that the origin gave beyond those in use."""
     return {key: value for key, value in record.items() if value is not None and key not in used}
 
 
-def nearest(
+def nearest_included(
     start: str | None, parents: Mapping[str, str | None], kept: Container[str]
 ) -> str | None:
     """The first of `start` and its ancestors that was kept."""
@@ -75,7 +75,7 @@ def nearest(
     return start
 
 
-def distinct(passages: Iterable[Passage]) -> tuple[Passage, ...]:
+def with_unique_ids(passages: Iterable[Passage]) -> tuple[Passage, ...]:
     """The passages, a number behind every id that another one has already."""
     taken: dict[str, Passage] = {}
     times: Counter[str] = Counter()

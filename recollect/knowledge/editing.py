@@ -30,6 +30,7 @@ from recollect.knowledge.results import KINDS, NAMES, tags_of
 from recollect.language import transcript
 from recollect.language.text import iso, moment, storable, truncate
 from recollect.model.documents import Document, Json, Passage
+from recollect.model.fields import EXPORT_HEADER
 from recollect.model.kinds import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT
 from recollect.model.sources import RECOLLECT
 from recollect.transfer.export import as_json
@@ -489,10 +490,7 @@ def _png_chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def _whole_as_json(document: Document) -> str:
-    return json.dumps(
-        {"format": "recollect", "version": 1, "conversations": [as_json(document)]},
-        ensure_ascii=True,
-    )
+    return json.dumps({**EXPORT_HEADER, "conversations": [as_json(document)]}, ensure_ascii=True)
 
 
 _FORMATS: Mapping[tuple[str, str], Callable[[Document], str | bytes]] = {

@@ -1,22 +1,50 @@
-"""Conversations and messages as contract 1 shapes them: exactly its fields, for REST and for Python."""
+"""The fields of a conversation and of a message in JSON: one list for the APIs and for exports.
+
+The Persistence API (docs/contracts/persistence-api.md) sees the shapes. Exports add what a library
+needs to restore a document unchanged, and leave out fields that hold their default.
+"""
 
 from __future__ import annotations
 
 from recollect.language.text import iso
 from recollect.model.documents import Document, Json, Passage, Summary
+from recollect.model.kinds import CONVERSATION
+from recollect.model.sources import RECOLLECT
 
-OWN = "recollect"
-"""The origin of what was written through Recollect itself."""
+EXPORT_HEADER = {"format": "recollect", "version": 2}
+"""What a file of exported conversations begins with. Version 1 used other names; see `own.py`."""
+
+_CONVERSATION_DEFAULTS = {
+    "kind": CONVERSATION,
+    "head": None,
+    "partial": False,
+    "shared_ids": False,
+}
+_MESSAGE_DEFAULTS: dict[str, Json] = {
+    "author": None,
+    "type": "message",
+    "visibility": "all",
+    "updated_at": None,
+    "canonical": True,
+    "metadata": {},
+}
 
 
 def session_of(document: Document | Summary) -> str:
-    """The session that a conversation belongs to: of our own it is what they are known by."""
-    own = document.source_id if document.source == OWN else document.id or document.source_id
-    return str(document.metadata.get("session_id") or own)
+    """The session of a conversation. Conversations of Recollect itself are known by theirs."""
+    session = document.metadata.get("session_id")
+    if session:
+        return str(session)
+    if document.source == RECOLLECT.name:
+        return document.source_id
+    return document.id or document.source_id
 
 
 def conversation_shape(document: Document | Summary) -> dict[str, Json]:
-    count = document.message_count if isinstance(document, Summary) else len(document.passages)
+    if isinstance(document, Summary):
+        count = document.message_count
+    else:
+        count = len(document.passages)
     return {
         "id": document.id or document.source_id,
         "session_id": session_of(document),
@@ -41,3 +69,49 @@ def message_shape(passage: Passage, conversation_id: str) -> dict[str, Json]:
         "citations": list(passage.citations),
         "timestamp": iso(passage.created_at),
     }
+
+
+def export_shape(document: Document) -> dict[str, Json]:
+    """The whole document, with its messages."""
+    conversation = _without_defaults(_conversation_fields(document), _CONVERSATION_DEFAULTS)
+    conversation["messages"] = [
+        _without_defaults(_message_fields(passage, conversation["id"]), _MESSAGE_DEFAULTS)
+        for passage in document.passages
+    ]
+    return conversation
+
+
+def _conversation_fields(document: Document) -> dict[str, Json]:
+    return conversation_shape(document) | {
+        "source": document.source,
+        "source_id": document.source_id,
+        "kind": document.kind,
+        "head": document.head,
+        "partial": document.partial,
+        "shared_ids": document.shared_ids,
+    }
+
+
+def _message_fields(passage: Passage, conversation_id: str) -> dict[str, Json]:
+    # The parent is always written: messages without one are read as a plain sequence.
+    return message_shape(passage, conversation_id) | {
+        "parent_id": passage.parent,
+        "author": passage.author,
+        "type": passage.type,
+        "visibility": passage.visibility,
+        "updated_at": iso(passage.updated_at),
+        "canonical": passage.canonical,
+        "metadata": dict(passage.metadata),
+    }
+
+
+def _without_defaults(fields: dict[str, Json], defaults: dict[str, Json]) -> dict[str, Json]:
+    return {
+        name: value
+        for name, value in fields.items()
+        if name not in defaults or value != defaults[name]
+    }
+
+
+CONVERSATION_FIELDS = frozenset({*_conversation_fields(Document("", "")), "messages"})
+MESSAGE_FIELDS = frozenset(_message_fields(Passage("", None, ""), ""))

@@ -18,54 +18,14 @@ from typing import TextIO
 
 from recollect.language.text import iso
 from recollect.model.documents import Document, Json, Passage
-from recollect.model.fields import message_shape, session_of
-from recollect.model.kinds import CONVERSATION
+from recollect.model.fields import EXPORT_HEADER, export_shape
 
 _RULE = "=" * 50
 
 
 def as_json(document: Document) -> dict[str, Json]:
     """The whole document, ready for `json.dumps`."""
-    identity = document.id or document.source_id
-    conversation = {
-        "id": identity,
-        "session_id": session_of(document),
-        "title": document.title,
-        "namespace": document.project,
-        "created_at": iso(document.created_at),
-        "updated_at": iso(document.updated_at),
-        "message_count": len(document.passages),
-        "metadata": document.metadata,
-        "origin": document.source,
-        "origin_id": document.source_id,
-    }
-    optional = {
-        "source": (document.kind, CONVERSATION),
-        "head": (document.head, None),
-        "partial": (document.partial, False),
-        "shared_ids": (document.shared_ids, False),
-    }
-    messages = [_message(passage, identity) for passage in document.passages]
-    return _finite(conversation | _unusual(optional) | {"messages": messages})  # type: ignore[no-any-return]
-
-
-def _message(passage: Passage, conversation_id: str) -> dict[str, Json]:
-    # The parent is always there: a reader takes messages without it for a plain sequence.
-    message = message_shape(passage, conversation_id) | {"parent_id": passage.parent}
-    optional: dict[str, tuple[Json, Json]] = {
-        "author": (passage.author, None),
-        "kind": (passage.type, "message"),
-        "visibility": (passage.visibility, "all"),
-        "updated_at": (iso(passage.updated_at), None),
-        "canonical": (passage.canonical, True),
-        "metadata": (passage.metadata, {}),
-    }
-    return message | _unusual(optional)
-
-
-def _unusual(fields: Mapping[str, tuple[Json, Json]]) -> dict[str, Json]:
-    """The fields whose value is not the default."""
-    return {name: value for name, (value, default) in fields.items() if value != default}
+    return _finite(export_shape(document))  # type: ignore[no-any-return]
 
 
 def _finite(value: Json) -> Json:
@@ -84,7 +44,8 @@ def write_json(documents: Iterable[Document], file: TextIO) -> None:
 
     It is ASCII throughout, so NULs and lone surrogates survive any encoding.
     """
-    file.write('{"format": "recollect", "version": 1, "conversations": [')
+    header = json.dumps(EXPORT_HEADER)
+    file.write(header.removesuffix("}") + ', "conversations": [')
     separator = "\n"
     for document in documents:
         file.write(separator + json.dumps(as_json(document), ensure_ascii=True, allow_nan=False))

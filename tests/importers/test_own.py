@@ -116,9 +116,55 @@ def test_ids_times_and_names_are_kept():
     assert document.passages[0].created_at == datetime(2025, 10, 9, 19, 37, 47, tzinfo=UTC)
 
 
-def test_the_origin_of_an_exported_conversation_is_kept():
-    document = only(GREETING, origin="chatgpt", origin_id="abc")
+def test_the_source_of_an_exported_conversation_is_kept():
+    document = only(GREETING, source="chatgpt", source_id="abc")
     assert (document.source, document.source_id, document.id) == ("chatgpt", "abc", "c1")
+
+
+def test_the_kind_and_the_types_of_messages_are_kept():
+    document = only({**GREETING, "type": "chunk"}, source="notes", kind="note")
+    assert (document.source, document.kind) == ("notes", "note")
+    assert [p.type for p in document.passages] == ["chunk"]
+
+
+def test_an_unknown_kind_or_type_is_kept_in_metadata():
+    document = only({**GREETING, "type": "text"}, kind="thread")
+    assert (document.kind, document.metadata) == ("conversation", {"kind": "thread"})
+    assert (document.passages[0].type, document.passages[0].metadata) == (
+        "message",
+        {"type": "text"},
+    )
+
+
+def test_a_conversation_exported_by_version_0_1_is_read_by_its_names():
+    document = only(
+        {**GREETING, "kind": "thinking"},
+        origin="chatgpt",
+        origin_id="abc",
+        session_id="abc",
+        head="m1",
+        shared_ids=True,
+    )
+    assert (document.source, document.source_id, document.id) == ("chatgpt", "abc", "c1")
+    assert (document.kind, document.head, document.shared_ids) == ("conversation", "m1", True)
+    assert document.passages[0].type == "thinking"
+    assert document.metadata == {} and document.passages[0].metadata == {}
+
+
+def test_an_item_exported_by_version_0_1_is_read_by_its_names():
+    document = only(
+        {**GREETING, "kind": "chunk", "type": "riddle"},
+        origin="notes",
+        origin_id="a.md",
+        source="note",
+        source_id="?",
+    )
+    assert (document.source, document.source_id, document.kind) == ("notes", "a.md", "note")
+    assert document.metadata == {"source_id": "?"}
+    assert (document.passages[0].type, document.passages[0].metadata) == (
+        "chunk",
+        {"type": "riddle"},
+    )
 
 
 def test_unknown_keys_are_kept_in_metadata():
@@ -219,7 +265,7 @@ def test_a_message_that_stands_twice_is_skipped_and_a_different_one_with_its_id_
     )
     assert [p.content for p in document.passages] == ["Hello", "Hi there!"]
     assert [(p.reason, p.failed) for p in problems] == [
-        ("the same message twice", False),
+        ("repeated message", False),
         ("message id used twice", True),
     ]
 
@@ -235,7 +281,7 @@ def test_odd_values_do_not_stop_a_message():
     odd = {
         **GREETING,
         "role": 5,
-        "kind": "riddle",
+        "type": [],
         "visibility": [],
         "attachments": "a.txt",
         "metadata": "loose",
@@ -244,6 +290,6 @@ def test_odd_values_do_not_stop_a_message():
     assert (passage.role, passage.type, passage.visibility) == (None, "message", "all")
     assert (passage.attachments, passage.metadata, passage.created_at) == (
         ("a.txt",),
-        {"metadata": "loose"},
+        {"metadata": "loose", "type": []},
         None,
     )

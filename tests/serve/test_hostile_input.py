@@ -337,18 +337,17 @@ def test_names_may_be_as_long_as_is_said(client: TestClient) -> None:
     assert client.post("/api/threads", json={"topic": name(500)}).status_code == 201
     export = {
         "id": name(3_000),
-        "origin": name(100),
-        "origin_id": name(3_000),
-        "source": name(3_000),
+        "source": name(100),
+        "source_id": name(3_000),
+        "kind": name(3_000),
         "head": name(3_000),
         "namespace": name(3_000),
         "messages": [{"id": name(3_000), "role": name(3_000), "content": "x"}],
     }
     assert client.post("/conversations/restore", json=export).status_code == 201
-    assert (
-        client.post("/conversations/restore", json={**export, "origin": name(101)}).status_code
-        == 400
-    )
+    for field in ("source", "origin"):
+        body = {**export, field: name(101)}
+        assert client.post("/conversations/restore", json=body).status_code == 400
 
 
 # -- dates -------------------------------------------------------------------

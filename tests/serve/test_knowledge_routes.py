@@ -325,10 +325,10 @@ def test_an_id_may_be_any_text(world: World, client: TestClient, user: str) -> N
     for name in ("a/b c.md", "what?#1", "x/export", "x/transcript", "ends/", "é", "..", "search"):
         document = {
             "id": name,
-            "origin": "notes",
-            "source": "note",
+            "source": "notes",
+            "kind": "note",
             "title": name,
-            "messages": [{"id": "1", "content": f"This is {name}.", "kind": "chunk"}],
+            "messages": [{"id": "1", "content": f"This is {name}.", "type": "chunk"}],
         }
         assert asked(client, "POST", "/restore", 201, json=document)["id"] == name
         body = {"source": "notes", "id": name, "retrieval": {"mode": "full"}}
@@ -492,15 +492,13 @@ def test_putting_back_does_not_undo_a_change(client: TestClient, garden: dict[st
 
 
 def test_a_conversation_is_not_put_back_here(client: TestClient) -> None:
-    asked(
-        client, "POST", "/restore", 400, json={"id": "c", "source": "conversation", "messages": []}
-    )
+    asked(client, "POST", "/restore", 400, json={"id": "c", "kind": "conversation", "messages": []})
     asked(
         client,
         "POST",
         "/restore",
         400,
-        json={"id": "c", "source": "note", "messages": [{"id": "x"}]},
+        json={"id": "c", "kind": "note", "messages": [{"id": "x"}]},
     )
 
 
@@ -545,7 +543,7 @@ def test_places_and_times_that_are_none_break_nothing(
         ]
         document = {
             "id": source,
-            "source": kind,
+            "kind": kind,
             "messages": messages,
             "metadata": {"card": "x", "tags": 7},
         }
@@ -615,7 +613,7 @@ def test_the_name_of_a_file_is_no_more_than_a_name(client: TestClient) -> None:
 def test_a_text_that_utf_8_cannot_hold_is_exported(client: TestClient) -> None:
     document = {
         "id": "x",
-        "source": "note",
+        "kind": "note",
         "title": "A \ud800 b",
         "messages": [{"id": "1", "content": "c \ud800 d"}],
     }
@@ -657,7 +655,7 @@ def test_scopes_and_the_toolset_are_demanded(world: World, client: TestClient, u
         ("POST", "/notes", {"title": "x"}, True),
         ("PATCH", f"/notes/{note}", {"title": "x"}, True),
         ("DELETE", f"/notes/{note}", None, True),
-        ("POST", "/restore", {"id": "x", "source": "note", "messages": []}, True),
+        ("POST", "/restore", {"id": "x", "kind": "note", "messages": []}, True),
     ):
         assert bus.request(method, ADDRESS + path, json=body).status_code == 403
         assert (reader.request(method, ADDRESS + path, json=body).status_code == 403) == writes
@@ -685,16 +683,16 @@ def test_an_agent_learns_nothing_of_what_only_people_may_see(
     client.post("/conversations", json={"id": "c", "title": "C", "messages": messages})
     note = {
         "id": "n",
-        "origin": "notes",
-        "source": "note",
+        "source": "notes",
+        "kind": "note",
         "title": "N",
         "messages": [
-            {"id": "1", "content": "zebra for all. ", "kind": "chunk"},
-            {"id": "2", "content": f"zebra {secret}", "kind": "chunk", "visibility": "human_only"},
+            {"id": "1", "content": "zebra for all. ", "type": "chunk"},
+            {"id": "2", "content": f"zebra {secret}", "type": "chunk", "visibility": "human_only"},
         ],
     }
     asked(client, "POST", "/restore", 201, json=note)
-    film = {**note, "id": "f", "origin": "media", "source": "media"}
+    film = {**note, "id": "f", "source": "media", "kind": "media"}
     asked(client, "POST", "/restore", 201, json=film)
     agent = world.client(user, agent=True)
     for path in (

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recollect.importers.chats.agentlog import mapping, string
+from recollect.importers.chats.agentlog import as_mapping, as_text
 from recollect.model.documents import Json
 
 READABLE = ("gzip", "x-gzip", "deflate", "identity")
@@ -146,11 +146,11 @@ class _Plain:
         value = _parsed(self._data)
         if value is None:
             return None if complete else self._rescued()
-        found = [mapping(choice) for choice in _listed(value.get("choices"))][:_MOST_CHOICES]
+        found = [as_mapping(choice) for choice in _listed(value.get("choices"))][:_MOST_CHOICES]
         choices = [
             Choice(
                 _number(choice.get("index"), place),
-                mapping(choice["message"]),
+                as_mapping(choice["message"]),
                 choice.get("finish_reason"),
             )
             for place, choice in enumerate(found)
@@ -218,12 +218,12 @@ class _Events:
         for name in ("id", "model", "usage"):
             if chunk.get(name):
                 self._said[name] = chunk[name]
-        for place, choice in enumerate(map(mapping, _listed(chunk.get("choices")))):
+        for place, choice in enumerate(map(as_mapping, _listed(chunk.get("choices")))):
             index = _number(choice.get("index"), place)
             if index not in self._choices and len(self._choices) >= _MOST_CHOICES:
                 continue
             pieces = self._choices.setdefault(index, _Pieces())
-            pieces.add(mapping(choice.get("delta")) or mapping(choice.get("message")))
+            pieces.add(as_mapping(choice.get("delta")) or as_mapping(choice.get("message")))
             if choice.get("finish_reason"):
                 pieces.finish_reason = choice["finish_reason"]
 
@@ -256,20 +256,20 @@ class _Pieces:
         for name in ("content", "refusal", "reasoning_content", "reasoning"):
             if text := _text(delta.get(name)):
                 self.texts.setdefault(name, []).append(text)
-        for place, call in enumerate(map(mapping, _listed(delta.get("tool_calls")))):
+        for place, call in enumerate(map(as_mapping, _listed(delta.get("tool_calls")))):
             self._call(call, place).add(call)
-        if older := mapping(delta.get("function_call")):
+        if older := as_mapping(delta.get("function_call")):
             self.older = self.older or _CallPieces(0)
             self.older.add({"function": older})
         self.annotations += _listed(delta.get("annotations"))
-        for name, value in mapping(delta.get("audio")).items():
+        for name, value in as_mapping(delta.get("audio")).items():
             if isinstance(value, str):
                 self.audio.setdefault(name, []).append(value)
 
     def _call(self, call: Mapping[str, Json], place: int) -> _CallPieces:
         """The call that a piece belongs to. Some servers number them all 0, or not at all: a new id is a new call."""
         index = _number(call.get("index"), place)
-        id_ = string(call.get("id"))
+        id_ = as_text(call.get("id"))
         for known in reversed(self.calls):
             if known.index == index:
                 if id_ and known.id and id_ != known.id:
@@ -301,18 +301,18 @@ class _CallPieces:
     arguments: list[str] = field(default_factory=list)
 
     def add(self, call: Mapping[str, Json]) -> None:
-        self.id = self.id or string(call.get("id"))
-        custom = mapping(call.get("custom"))
+        self.id = self.id or as_text(call.get("id"))
+        custom = as_mapping(call.get("custom"))
         if custom:
             self.kind = "custom"
-        inner = custom or mapping(call.get("function"))
-        name = string(inner.get("name"))
+        inner = custom or as_mapping(call.get("function"))
+        name = as_text(inner.get("name"))
         if name != self.name:
             self.name += name
         arguments = inner.get("arguments", inner.get("input"))
         if isinstance(arguments, dict):  # Ollama's own shape
             arguments = json.dumps(arguments)
-        self.arguments.append(string(arguments))
+        self.arguments.append(as_text(arguments))
 
     def call(self) -> dict[str, Json]:
         told = "input" if self.kind == "custom" else "arguments"
@@ -328,11 +328,11 @@ def _answer(choices: list[Choice], said: Mapping[str, Json], *, whole: bool) -> 
     kept = spoken or (choices if whole else [])
     if not kept:
         return None
-    model, usage = string(said.get("model")) or None, said.get("usage")
+    model, usage = as_text(said.get("model")) or None, said.get("usage")
     return Answer(
         tuple(sorted(kept, key=lambda c: c.index)),
         model,
-        string(said.get("id")) or None,
+        as_text(said.get("id")) or None,
         usage if isinstance(usage, dict) else None,
         whole,
     )
@@ -356,5 +356,5 @@ def _number(value: Json, otherwise: int) -> int:
 
 def _text(value: Json) -> str:
     if isinstance(value, list):
-        return "".join(string(mapping(part).get("text")) for part in value)
-    return string(value)
+        return "".join(as_text(as_mapping(part).get("text")) for part in value)
+    return as_text(value)

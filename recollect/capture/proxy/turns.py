@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from recollect.importers.chats.agentlog import (
-    embedded,
-    linked,
-    mapping,
-    readable,
-    string,
-    unfolded,
+    as_lines,
+    as_mapping,
+    as_text,
+    embedded_file,
+    linked_file,
+    unfold_json,
 )
 from recollect.language.text import truncate
 from recollect.model.documents import Json, Passage
@@ -58,7 +58,7 @@ class _Reader:
     tools: dict[str, str] = field(default_factory=dict)
 
     def turn(self, message: Mapping[str, Json]) -> Turn:
-        role = string(message.get("role"))
+        role = as_text(message.get("role"))
         if role == "assistant":
             return self._assistant(message)
         if role in ("tool", "function"):
@@ -84,12 +84,12 @@ class _Reader:
 
     def _assistant(self, message: Mapping[str, Json]) -> Turn:
         said = _content(message.get("content"))
-        refusal = said.refusal or string(message.get("refusal"))
-        audio = mapping(message.get("audio"))
-        text = said.text or refusal or string(audio.get("transcript"))
+        refusal = said.refusal or as_text(message.get("refusal"))
+        audio = as_mapping(message.get("audio"))
+        text = said.text or refusal or as_text(audio.get("transcript"))
         files = said.files
         if audio.get("data"):
-            files += (embedded("audio", "", audio["data"]),)
+            files += (embedded_file("audio", "", audio["data"]),)
         passages = [
             Passage("", "assistant", t, type="thinking") for t in [_reasoning(message)] if t.strip()
         ]
@@ -115,26 +115,26 @@ class _Reader:
                 Passage(
                     "",
                     "assistant",
-                    unfolded(call.arguments),
+                    unfold_json(call.arguments),
                     type="tool_call",
                     tool=call.name or None,
                     metadata={"call_id": call.id} if call.id else {},
                 )
             )
         # Clients leave out thoughts when they send an answer back, and name a recording by its id.
-        told = string(audio.get("id")) or _THOUGHTS.sub("", text).strip()
+        told = as_text(audio.get("id")) or _THOUGHTS.sub("", text).strip()
         made = [[call.id, call.name, call.canonical] for call in calls]
         return Turn("assistant", _digest("assistant", told, said.files, made), tuple(passages))
 
     def _result(self, message: Mapping[str, Json]) -> Turn:
         said = _content(message.get("content"))
-        call = string(message.get("tool_call_id"))
+        call = as_text(message.get("tool_call_id"))
         passage = Passage(
             "",
             "tool",
             said.text,
             type="tool_result",
-            tool=self.tools.get(call) or string(message.get("name")) or None,
+            tool=self.tools.get(call) or as_text(message.get("name")) or None,
             attachments=said.files,
             metadata={"call_id": call} if call else {},
         )
@@ -214,19 +214,19 @@ class _Call(NamedTuple):
 
 def _content(content: Json) -> _Said:
     if not isinstance(content, list):
-        return _Said(readable(content) if content is not None else "")
+        return _Said(as_lines(content) if content is not None else "")
     texts, refusals, files = [], [], []
     for part in content:
-        block = mapping(part)
+        block = as_mapping(part)
         if file := _file(block):
             files.append(file)
         elif block.get("type") == "refusal":
-            refusals.append(string(block.get("refusal")))
+            refusals.append(as_text(block.get("refusal")))
         else:
             texts.append(
                 part
                 if isinstance(part, str)
-                else string(block.get("text")) or string(block.get("content"))
+                else as_text(block.get("text")) or as_text(block.get("content"))
             )
     return _Said(
         "\n".join(t for t in texts if t), tuple(files), "\n".join(t for t in refusals if t)
@@ -235,22 +235,22 @@ def _content(content: Json) -> _Said:
 
 def _file(block: Mapping[str, Json]) -> dict[str, Json] | None:
     """An image, sound or file in a message: its kind, name, size and fingerprint, never its bytes."""
-    type_ = string(block.get("type"))
+    type_ = as_text(block.get("type"))
     kind = next((k for k in _FILES if k in type_), None)
     if kind is None:
         return None
     inner = next(
         (block[k] for k in (type_, "image_url", "input_audio", "file") if block.get(k)), block
     )
-    told = mapping(inner)
+    told = as_mapping(inner)
     if isinstance(inner, str):
         found = _at(kind, inner)
     elif kind == "audio" and "data" in told:
-        found = embedded(kind, f"audio/{string(told.get('format'))}", told["data"])
-    elif string(told.get("file_data")).startswith("data:") or "url" in told:
-        found = _at(kind, string(told.get("url")) or string(told.get("file_data")))
+        found = embedded_file(kind, f"audio/{as_text(told.get('format'))}", told["data"])
+    elif as_text(told.get("file_data")).startswith("data:") or "url" in told:
+        found = _at(kind, as_text(told.get("url")) or as_text(told.get("file_data")))
     elif "file_data" in told:
-        found = embedded(kind, "", told["file_data"])
+        found = embedded_file(kind, "", told["file_data"])
     else:
         found = {"type": kind}
     names = {"name": told.get("filename"), "file_id": told.get("file_id")}
@@ -258,8 +258,8 @@ def _file(block: Mapping[str, Json]) -> dict[str, Json] | None:
 
 
 def _at(kind: str, url: str) -> dict[str, Json]:
-    found = linked(kind, url)
-    if len(string(found.get("url"))) > _LONGEST_ADDRESS:
+    found = linked_file(kind, url)
+    if len(as_text(found.get("url"))) > _LONGEST_ADDRESS:
         return {
             "type": kind,
             "url": truncate(url, 200),
@@ -276,18 +276,18 @@ def _calls(message: Mapping[str, Json]) -> Sequence[Mapping[str, Json]]:
 
 
 def _call(call: Mapping[str, Json]) -> _Call:
-    inner = mapping(call.get("function")) or mapping(call.get("custom"))
+    inner = as_mapping(call.get("function")) or as_mapping(call.get("custom"))
     arguments = inner.get("arguments", inner.get("input", ""))
     return _Call(
-        string(call.get("id")),
-        string(inner.get("name")),
+        as_text(call.get("id")),
+        as_text(inner.get("name")),
         arguments if isinstance(arguments, str) else json.dumps(arguments),
     )
 
 
 def _reasoning(message: Mapping[str, Json]) -> str:
-    return string(message.get("reasoning_content")) or string(message.get("reasoning"))
+    return as_text(message.get("reasoning_content")) or as_text(message.get("reasoning"))
 
 
 def _author(message: Mapping[str, Json]) -> str | None:
-    return string(message.get("name"))[:500] or None
+    return as_text(message.get("name"))[:500] or None

@@ -36,27 +36,27 @@ class Unusable(ValueError):
 # -- shapes ------------------------------------------------------------------
 
 
-def mapping(value: Json) -> dict[str, Json]:
+def as_mapping(value: Json) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-def string(value: Json) -> str:
+def as_text(value: Json) -> str:
     return value if isinstance(value, str) else ""
 
 
-def blocks(content: Json) -> list[dict[str, Json]]:
+def content_blocks(content: Json) -> list[dict[str, Json]]:
     """The blocks of a message: a bare string, alone or in the list, is a text block."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     if not isinstance(content, list):
         raise Unusable("message without content")
-    return [{"type": "text", "text": b} if isinstance(b, str) else mapping(b) for b in content]
+    return [{"type": "text", "text": b} if isinstance(b, str) else as_mapping(b) for b in content]
 
 
 # -- text --------------------------------------------------------------------
 
 
-def readable(value: Json) -> str:
+def as_lines(value: Json) -> str:
     """A tool's input or output as lines of text; strings stay as they are."""
     if isinstance(value, str):
         return value
@@ -65,14 +65,14 @@ def readable(value: Json) -> str:
             _line(key, item) for key, item in value.items() if not _is_payload(key, value)
         )
     if isinstance(value, list):
-        return "\n".join(readable(item) for item in value)
+        return "\n".join(as_lines(item) for item in value)
     return json.dumps(value)
 
 
 def _line(key: str, value: Json) -> str:
     if key in ("command", "cmd") and isinstance(value, list):
-        return f"{key}: {' '.join(map(readable, value))}"
-    text = readable(value)
+        return f"{key}: {' '.join(map(as_lines, value))}"
+    text = as_lines(value)
     return f"{key}:\n{text}" if "\n" in text else f"{key}: {text}"
 
 
@@ -80,13 +80,13 @@ def _is_payload(key: str, owner: dict[str, Json]) -> bool:
     return key == "base64" or (key == "data" and owner.get("type") == "base64")
 
 
-def unfolded(text: str) -> str:
+def unfold_json(text: str) -> str:
     """The same for JSON inside a string; text that is no JSON stays as it is."""
-    value = parsed(text)
-    return text if value is None else readable(value)
+    value = parse_json(text)
+    return text if value is None else as_lines(value)
 
 
-def parsed(text: str) -> Json:
+def parse_json(text: str) -> Json:
     """The value of JSON inside a string; None where there is none, or one that the file itself could not hold."""
     try:
         value = json.loads(text, parse_float=_finite, parse_constant=str)
@@ -117,9 +117,9 @@ def first_line(value: str) -> str:
 # -- embedded files ----------------------------------------------------------
 
 
-def embedded(kind: str, media_type: Json, data: Json) -> dict[str, Json]:
+def embedded_file(kind: str, media_type: Json, data: Json) -> dict[str, Json]:
     """What is kept of a file in base64: its type, size and fingerprint."""
-    found: dict[str, Json] = {"type": kind, "media_type": string(media_type)}
+    found: dict[str, Json] = {"type": kind, "media_type": as_text(media_type)}
     if isinstance(data, str):
         try:
             raw = base64.b64decode(data)
@@ -130,11 +130,11 @@ def embedded(kind: str, media_type: Json, data: Json) -> dict[str, Json]:
     return found
 
 
-def linked(kind: str, url: Json) -> dict[str, Json]:
+def linked_file(kind: str, url: Json) -> dict[str, Json]:
     """The same for a file given as an address, which may hold the file itself."""
-    if inline := _DATA_URL.match(string(url)):
-        return embedded(kind, inline[1], inline[2])
-    return {"type": kind, "url": string(url)}
+    if inline := _DATA_URL.match(as_text(url)):
+        return embedded_file(kind, inline[1], inline[2])
+    return {"type": kind, "url": as_text(url)}
 
 
 # -- recognising and counting ------------------------------------------------
@@ -174,7 +174,7 @@ class Tally:
         self._counts: Counter[str] = Counter()
 
     def skip(self, what: str, kind: Json = "") -> None:
-        reason = f"{what} {printable(string(kind))[:40]}".strip()
+        reason = f"{what} {printable(as_text(kind))[:40]}".strip()
         if reason not in self._counts and len(self._counts) >= _KINDS_NAMED:
             reason = "record of a further unknown type"
         self._counts[reason] += 1

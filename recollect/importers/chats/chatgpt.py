@@ -23,12 +23,12 @@ from recollect.importers.records import (
     EMPTY_MESSAGE,
     UNEXPECTED,
     UNKNOWN_MESSAGE,
-    blank,
-    converted,
-    joined,
-    listed,
-    rest,
-    string,
+    as_list,
+    convert_records,
+    is_blank,
+    join_texts,
+    other_fields,
+    string_or_none,
 )
 from recollect.language.text import moment, truncate
 from recollect.model.documents import Document, Passage
@@ -86,23 +86,25 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entry: Entry) -> Iterator[Document | Problem]:
-    return converted(entry, ("mapping",), _conversation)
+    return convert_records(entry, ("mapping",), _conversation)
 
 
 # -- conversations ---------------------------------------------------------
 
 
 def _conversation(record: Any, where: str) -> Iterator[Document | Problem]:
-    title = string(record.get("title")) or ""
+    title = string_or_none(record.get("title")) or ""
     mapping = record.get("mapping")
     origin_id = (
-        string(record.get("conversation_id")) or string(record.get("id")) or _made_up_id(record)
+        string_or_none(record.get("conversation_id"))
+        or string_or_none(record.get("id"))
+        or _made_up_id(record)
     )
     where = truncate(title, 80) or origin_id or where
     if mapping is None:
         yield Problem("conversation without messages (no mapping)", where, unit="conversations")
         return
-    passages, kept, left_out = _passages(mapping, string(record.get("default_model_slug")))
+    passages, kept, left_out = _passages(mapping, string_or_none(record.get("default_model_slug")))
     for reason, count in left_out.items():
         yield Problem(reason, where, failed=reason == UNKNOWN_MESSAGE, count=count)
     if not passages:
@@ -115,14 +117,17 @@ def _conversation(record: Any, where: str) -> Iterator[Document | Problem]:
         project=_project(record) or "default",
         created_at=moment(record.get("create_time")),
         updated_at=moment(record.get("update_time")),
-        head=kept.get(string(record.get("current_node")) or ""),
+        head=kept.get(string_or_none(record.get("current_node")) or ""),
         passages=tuple(passages),
-        metadata=rest(record, _CONVERSATION_FIELDS),
+        metadata=other_fields(record, _CONVERSATION_FIELDS),
     )
 
 
 def _project(record: dict[str, Any]) -> str | None:
-    ids = (string(record.get("gizmo_id")), string(record.get("conversation_template_id")))
+    ids = (
+        string_or_none(record.get("gizmo_id")),
+        string_or_none(record.get("conversation_template_id")),
+    )
     return next((i for i in ids if i and i.startswith("g-p-")), None)
 
 
@@ -197,7 +202,7 @@ def _parents(mapping: dict[str, Any]) -> dict[str, str | None]:
 
 def _children(node: Any) -> list[str]:
     return (
-        [child for child in listed(node.get("children")) if isinstance(child, str)]
+        [child for child in as_list(node.get("children")) if isinstance(child, str)]
         if isinstance(node, dict)
         else []
     )
@@ -249,12 +254,12 @@ def _passage(
     metadata = message.get("metadata") or {}
     content_type = content.get("content_type") if isinstance(content, dict) else None
     text, assets = _said(content, content_type)
-    attachments = (*listed(metadata.get("attachments")), *assets)
-    if not attachments and blank(text):
+    attachments = (*as_list(metadata.get("attachments")), *assets)
+    if not attachments and is_blank(text):
         return None
     author = message.get("author") or {}
-    role = string(author.get("role"))
-    name = string(author.get("name"))
+    role = string_or_none(author.get("role"))
+    name = string_or_none(author.get("name"))
     kind, tool = _kind(content_type, role, name, message.get("recipient"))
     return Passage(
         id=node_id,
@@ -262,14 +267,18 @@ def _passage(
         content=text,
         type=kind,
         author=None if role == "tool" else name,
-        model=string(metadata.get("model_slug")) or (model if role == "assistant" else None),
+        model=string_or_none(metadata.get("model_slug"))
+        or (model if role == "assistant" else None),
         tool=tool,
         parent=parent,
         created_at=moment(message.get("create_time")),
         updated_at=moment(message.get("update_time")),
         visibility="hidden" if _hidden(content_type, role, message, metadata) else "all",
         attachments=attachments,
-        citations=(*listed(metadata.get("citations")), *listed(metadata.get("content_references"))),
+        citations=(
+            *as_list(metadata.get("citations")),
+            *as_list(metadata.get("content_references")),
+        ),
         metadata=_message_metadata(node_id, message, metadata, content),
     )
 
@@ -284,7 +293,7 @@ def _kind(
     if role == "tool":
         return "tool_result", name
     if role == "assistant" and recipient not in (None, "all"):
-        return "tool_call", string(recipient)
+        return "tool_call", string_or_none(recipient)
     return "message", None
 
 
@@ -302,10 +311,10 @@ def _hidden(
 def _message_metadata(
     node_id: str, message: dict[str, Any], metadata: dict[str, Any], content: Any
 ) -> dict[str, Any]:
-    given = rest(message, _MESSAGE_FIELDS)
+    given = other_fields(message, _MESSAGE_FIELDS)
     if given.get("id") == node_id:
         del given["id"]
-    if inner := rest(metadata, _METADATA_FIELDS):
+    if inner := other_fields(metadata, _METADATA_FIELDS):
         given["metadata"] = inner
     if isinstance(content, dict):
         given["content_type"] = content.get("content_type")
@@ -340,8 +349,8 @@ def _said(content: Any, content_type: str | None) -> tuple[str, list[Any]]:
     if content_type in ("text", "multimodal_text"):
         return text, assets
     if content_type == "thoughts":
-        thoughts = listed(content.get("thoughts"))
-        return joined(
+        thoughts = as_list(content.get("thoughts"))
+        return join_texts(
             thought.get(field) for thought in thoughts for field in ("summary", "content")
         ), assets
     fields = _TEXT_FIELDS.get(content_type or "") or [
@@ -350,7 +359,7 @@ def _said(content: Any, content_type: str | None) -> tuple[str, list[Any]]:
     assets += [
         value for value in content.values() if isinstance(value, dict) and "asset_pointer" in value
     ]
-    return joined((text, *map(content.get, fields))), assets
+    return join_texts((text, *map(content.get, fields))), assets
 
 
 def join_parts(parts: list[Any]) -> tuple[str, list[Any]]:
@@ -368,4 +377,4 @@ def join_parts(parts: list[Any]) -> tuple[str, list[Any]]:
                 assets.append(rest)
         elif part is not None:
             assets.append(part)
-    return joined(texts), assets
+    return join_texts(texts), assets

@@ -30,10 +30,10 @@ from recollect.importers.records import (
     REPEATED_MESSAGE,
     UNEXPECTED,
     UNKNOWN_CONVERSATION,
-    blank,
-    listed,
-    nearest,
-    string,
+    as_list,
+    is_blank,
+    nearest_included,
+    string_or_none,
 )
 from recollect.language.text import EPOCH, moment, truncate
 from recollect.model.documents import Document, Passage
@@ -250,24 +250,26 @@ def _passages(
         parents[message_id] = None if parent is None else str(parent)
         previous = message_id
         text, assets = _decode(row["content"])
-        if blank(text) and not assets:
+        if is_blank(text) and not assets:
             left_out[EMPTY_MESSAGE] += 1
         else:
             said[message_id] = text, assets, row
-    passages = [_passage(i, nearest(parents[i], parents, said), *what) for i, what in said.items()]
+    passages = [
+        _passage(i, nearest_included(parents[i], parents, said), *what) for i, what in said.items()
+    ]
     return passages, left_out
 
 
 def _passage(
     message_id: str, parent: str | None, text: str, assets: list[Any], row: dict[str, Any]
 ) -> Passage:
-    role = string(row["role"]) or None
+    role = string_or_none(row["role"]) or None
     return Passage(
         id=message_id,
         role=role,
         content=text,
         type="tool_result" if role == "tool" else "message",
-        model=string(row.get("model_slug")),
+        model=string_or_none(row.get("model_slug")),
         parent=parent,
         created_at=decode_time(row["create_time"]),
         updated_at=decode_time(row.get("update_time")),
@@ -280,7 +282,7 @@ def _passage(
 
 def _json_list(raw: object) -> list[Any]:
     try:
-        return listed(decode(raw)) if isinstance(raw, str) else []
+        return as_list(decode(raw)) if isinstance(raw, str) else []
     except ValueError:
         return []
 

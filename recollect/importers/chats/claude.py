@@ -25,14 +25,14 @@ from recollect.importers.records import (
     REPEATED_MESSAGE,
     UNEXPECTED,
     UNKNOWN_MESSAGE,
-    blank,
-    converted,
-    distinct,
-    joined,
-    listed,
-    nearest,
-    rest,
-    string,
+    as_list,
+    convert_records,
+    is_blank,
+    join_texts,
+    nearest_included,
+    other_fields,
+    string_or_none,
+    with_unique_ids,
 )
 from recollect.language.text import moment, truncate
 from recollect.model.documents import Document, Passage
@@ -82,11 +82,15 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entry: Entry) -> Iterator[Document | Problem]:
-    return converted(entry, {"chat_messages", *_PROJECT, *_MEMORY}, _record)
+    return convert_records(entry, {"chat_messages", *_PROJECT, *_MEMORY}, _record)
 
 
 def _record(record: dict[str, Any], where: str) -> Iterator[Document | Problem]:
-    where = truncate(string(record.get("name")) or "", 80) or string(record.get("uuid")) or where
+    where = (
+        truncate(string_or_none(record.get("name")) or "", 80)
+        or string_or_none(record.get("uuid"))
+        or where
+    )
     keys = record.keys()
     if "chat_messages" in keys:
         yield from _conversation(record, where)
@@ -114,7 +118,9 @@ def _some(found: Iterator[Document], otherwise: Problem) -> Iterator[Document | 
 
 def _conversation(record: dict[str, Any], where: str) -> Iterator[Document | Problem]:
     uuid = record["uuid"]
-    passages, left_out = _passages(uuid, record["chat_messages"] or [], string(record.get("model")))
+    passages, left_out = _passages(
+        uuid, record["chat_messages"] or [], string_or_none(record.get("model"))
+    )
     for reason, count in left_out.items():
         yield Problem(reason, where, failed=reason == UNKNOWN_MESSAGE, count=count)
     if not passages:
@@ -123,12 +129,12 @@ def _conversation(record: dict[str, Any], where: str) -> Iterator[Document | Pro
     yield Document(
         source=SOURCE.name,
         source_id=str(uuid),
-        title=string(record.get("name")) or "",
+        title=string_or_none(record.get("name")) or "",
         created_at=moment(record.get("created_at")),
         updated_at=moment(record.get("updated_at")),
-        head=string(record.get("current_leaf_message_uuid")),
-        passages=distinct(passages),
-        metadata=rest(record, _CONVERSATION_FIELDS),
+        head=string_or_none(record.get("current_leaf_message_uuid")),
+        passages=with_unique_ids(passages),
+        metadata=other_fields(record, _CONVERSATION_FIELDS),
     )
 
 
@@ -141,9 +147,9 @@ def _passages(
     previous = None
     for number, message in enumerate(messages):
         try:
-            uuid = string(message.get("uuid")) or f"{conversation}:{number}"
+            uuid = string_or_none(message.get("uuid")) or f"{conversation}:{number}"
             parts = _message(message, model)
-            parent = string(message.get("parent_message_uuid", previous))
+            parent = string_or_none(message.get("parent_message_uuid", previous))
         except UNEXPECTED:
             left_out[UNKNOWN_MESSAGE] += 1
             continue
@@ -157,7 +163,8 @@ def _passages(
         else:
             left_out[EMPTY_MESSAGE] += 1
     chains = (
-        _chained(parts, uuid, nearest(parents[uuid], parents, kept)) for uuid, parts in kept.items()
+        _chained(parts, uuid, nearest_included(parents[uuid], parents, kept))
+        for uuid, parts in kept.items()
     )
     return [passage for chain in chains for passage in chain], left_out
 
@@ -179,30 +186,30 @@ def _chained(parts: list[Passage], uuid: str, parent: str | None) -> Iterator[Pa
 
 def _message(message: dict[str, Any], model: str | None) -> list[Passage]:
     """The parts of a message in the order they are read, without ids; none when it says nothing."""
-    sender = string(message.get("sender"))
+    sender = string_or_none(message.get("sender"))
     whole = Passage(
         id="",
         role=_ROLES.get(sender or "", sender),
         content="",
-        model=string(message.get("model")) or (model if sender == "assistant" else None),
+        model=string_or_none(message.get("model")) or (model if sender == "assistant" else None),
         created_at=moment(message.get("created_at")),
         updated_at=moment(message.get("updated_at")),
     )
-    pasted = [file for file in listed(message.get("attachments")) if isinstance(file, dict)]
-    files = (*(rest(file, _EXTRACTED) for file in pasted), *listed(message.get("files")))
+    pasted = [file for file in as_list(message.get("attachments")) if isinstance(file, dict)]
+    files = (*(other_fields(file, _EXTRACTED) for file in pasted), *as_list(message.get("files")))
     texts, others, unread = _blocks(message.get("content"), whole)
     parts = [
         _pasted(file, whole)
         for file in pasted
-        if not blank(string(file.get("extracted_content")) or "")
+        if not is_blank(string_or_none(file.get("extracted_content")) or "")
     ] + others
-    text = joined(block.get("text") for block in texts)
-    if blank(text) and not parts:
-        text = string(message.get("text")) or ""
-    metadata = rest(message, _MESSAGE_FIELDS) | ({"blocks": unread} if unread else {})
-    if not blank(text) or (files and not parts):
+    text = join_texts(block.get("text") for block in texts)
+    if is_blank(text) and not parts:
+        text = string_or_none(message.get("text")) or ""
+    metadata = other_fields(message, _MESSAGE_FIELDS) | ({"blocks": unread} if unread else {})
+    if not is_blank(text) or (files and not parts):
         citations = tuple(
-            citation for block in texts for citation in listed(block.get("citations"))
+            citation for block in texts for citation in as_list(block.get("citations"))
         )
         parts.append(
             whole._replace(content=text, attachments=files, citations=citations, metadata=metadata)
@@ -219,7 +226,7 @@ def _blocks(content: Any, whole: Passage) -> tuple[list[dict[str, Any]], list[Pa
     texts: list[dict[str, Any]] = []
     others: list[Passage] = []
     unread: list[Any] = []
-    for block in [content] if isinstance(content, str) else listed(content):
+    for block in [content] if isinstance(content, str) else as_list(content):
         if isinstance(block, str):
             texts.append({"text": block})
         elif block.get("type") == "text":
@@ -234,7 +241,9 @@ def _blocks(content: Any, whole: Passage) -> tuple[list[dict[str, Any]], list[Pa
 def _pasted(file: dict[str, Any], whole: Passage) -> Passage:
     """The text of an attached file: context, not the person's own words."""
     return whole._replace(
-        type="context", content=file["extracted_content"], attachments=(rest(file, _EXTRACTED),)
+        type="context",
+        content=file["extracted_content"],
+        attachments=(other_fields(file, _EXTRACTED),),
     )
 
 
@@ -247,58 +256,60 @@ def _part(block: dict[str, Any], whole: Passage) -> Passage | None:
 
 
 def _thinking(block: dict[str, Any], whole: Passage) -> Passage | None:
-    text = string(block.get("thinking")) or joined(
-        s.get("summary") for s in listed(block.get("summaries"))
+    text = string_or_none(block.get("thinking")) or join_texts(
+        s.get("summary") for s in as_list(block.get("summaries"))
     )
-    if blank(text):
+    if is_blank(text):
         return None
-    return whole._replace(type="thinking", content=text, metadata=rest(block, {"type", "thinking"}))
+    return whole._replace(
+        type="thinking", content=text, metadata=other_fields(block, {"type", "thinking"})
+    )
 
 
 def _tool_use(block: dict[str, Any], whole: Passage) -> Passage | None:
     given = block.get("input")
-    metadata = rest(block, {"type", "name", "input"})
+    metadata = other_fields(block, {"type", "name", "input"})
     if isinstance(given, dict) and any(isinstance(given.get(key), str) for key in _INPUT_BODIES):
-        text = joined(given.get(key) for key in _INPUT_TEXTS)
+        text = join_texts(given.get(key) for key in _INPUT_TEXTS)
         metadata["input"] = {
             key: v for key, v in given.items() if key not in _INPUT_TEXTS or not isinstance(v, str)
         }
     else:
         text = json.dumps(given, ensure_ascii=False)
     return whole._replace(
-        type="tool_call", tool=string(block.get("name")), content=text, metadata=metadata
+        type="tool_call", tool=string_or_none(block.get("name")), content=text, metadata=metadata
     )
 
 
 def _tool_result(block: dict[str, Any], whole: Passage) -> Passage | None:
     items = block.get("content")
     items = items if isinstance(items, list) else [items]
-    text = joined(line for item in items for line in _item_text(item)) or _display_text(block)
+    text = join_texts(line for item in items for line in _item_text(item)) or _display_text(block)
     files = tuple(item for item in items if item is not None and not any(_item_text(item)))
-    if blank(text) and not files:
+    if is_blank(text) and not files:
         return None
     return whole._replace(
         role="tool",
         type="tool_result",
         model=None,
-        tool=string(block.get("name")),
+        tool=string_or_none(block.get("name")),
         content=text,
         attachments=files,
         citations=tuple(
-            rest(item, {"text", "type"})
+            other_fields(item, {"text", "type"})
             for item in items
             if isinstance(item, dict) and "url" in item
         ),
-        metadata=rest(block, {"type", "name", "content"}),
+        metadata=other_fields(block, {"type", "name", "content"}),
     )
 
 
 def _other(block: dict[str, Any], whole: Passage) -> Passage | None:
-    text = joined(_item_text(block)) or _display_text(block)
+    text = join_texts(_item_text(block)) or _display_text(block)
     return (
         None
-        if blank(text)
-        else whole._replace(type="context", content=text, metadata=rest(block, {"text"}))
+        if is_blank(text)
+        else whole._replace(type="context", content=text, metadata=other_fields(block, {"text"}))
     )
 
 
@@ -318,7 +329,7 @@ def _item_text(item: Any) -> list[str]:
 
 def _display_text(block: dict[str, Any]) -> str:
     display = block.get("display_content")
-    return (string(display.get("text")) or "") if isinstance(display, dict) else ""
+    return (string_or_none(display.get("text")) or "") if isinstance(display, dict) else ""
 
 
 # -- notes -----------------------------------------------------------------
@@ -326,19 +337,26 @@ def _display_text(block: dict[str, Any]) -> str:
 
 def _project(record: dict[str, Any]) -> Iterator[Document]:
     """What a project is told, and each of its documents, as a note of its own."""
-    uuid, name = str(record["uuid"]), string(record.get("name")) or ""
-    told = _told(string(record.get("description")), string(record.get("prompt_template")))
-    if not blank(told):
-        about = Document(SOURCE.name, uuid, name, metadata=rest(record, _PROJECT_FIELDS))
+    uuid, name = str(record["uuid"]), string_or_none(record.get("name")) or ""
+    told = _told(
+        string_or_none(record.get("description")), string_or_none(record.get("prompt_template"))
+    )
+    if not is_blank(told):
+        about = Document(SOURCE.name, uuid, name, metadata=other_fields(record, _PROJECT_FIELDS))
         yield _note(about, told, record.get("created_at"), record.get("updated_at"))
     taken: set[str] = set()
-    for number, doc in enumerate(listed(record.get("docs"))):
-        if isinstance(doc, dict) and not blank(text := string(doc.get("content")) or ""):
-            own_id = string(doc.get("uuid")) or f"{uuid}:{number}"
+    for number, doc in enumerate(as_list(record.get("docs"))):
+        if isinstance(doc, dict) and not is_blank(text := string_or_none(doc.get("content")) or ""):
+            own_id = string_or_none(doc.get("uuid")) or f"{uuid}:{number}"
             own_id = f"{own_id}#{number + 1}" if own_id in taken else own_id
             taken.add(own_id)
-            file = string(doc.get("filename"))
-            metadata = {"project": name, "project_id": uuid, "file": file, **rest(doc, _DOC_FIELDS)}
+            file = string_or_none(doc.get("filename"))
+            metadata = {
+                "project": name,
+                "project_id": uuid,
+                "file": file,
+                **other_fields(doc, _DOC_FIELDS),
+            }
             about = Document(
                 SOURCE.name, own_id, file or name, metadata={k: v for k, v in metadata.items() if v}
             )
@@ -351,15 +369,15 @@ def _project(record: dict[str, Any]) -> Iterator[Document]:
 
 
 def _told(description: str | None, instructions: str | None) -> str:
-    return "\n\n".join(text for text in (description, instructions) if text and not blank(text))
+    return "\n\n".join(text for text in (description, instructions) if text and not is_blank(text))
 
 
 def _memory(record: dict[str, Any]) -> Iterator[Document]:
     account = f"memory:{record.get('account_uuid') or 'unknown'}"
-    metadata = rest(record, {*_MEMORY, "updated_at"})
+    metadata = other_fields(record, {*_MEMORY, "updated_at"})
     for key in sorted(_MEMORY):
         for name, text in _memories(key, record.get(key)):
-            if not blank(text):
+            if not is_blank(text):
                 whose = (
                     "" if name == "conversations_memory" else name.removeprefix("project_memories:")
                 )
@@ -385,5 +403,5 @@ def _memories(name: str, value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, dict):
         for key, inner in value.items():
             yield from _memories(f"{name}:{key}", inner)
-    for number, inner in enumerate(listed(value)):
+    for number, inner in enumerate(as_list(value)):
         yield from _memories(f"{name}:{number}", inner)

@@ -23,11 +23,11 @@ from recollect.importers import jsonstream
 from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
+    as_mapping,
+    as_text,
     first_records,
     head_text,
-    mapping,
     stem,
-    string,
     title_of,
 )
 from recollect.importers.chats.claude_code_blocks import announced, joined, spoken, typed
@@ -100,7 +100,7 @@ def _records(entry: Entry) -> Iterator[tuple[int, Json] | Problem]:
         if isinstance(item, Problem):
             yield item
             continue
-        lines = mapping(item[1]).get("loglines")
+        lines = as_mapping(item[1]).get("loglines")
         for record in lines if isinstance(lines, list) else [item[1]]:
             number += 1
             yield number, record
@@ -171,13 +171,13 @@ class _Session:
     def add(self, number: int, record: Json) -> None:
         if not isinstance(record, dict) or not isinstance(record.get("type"), str):
             raise Unusable("line without a record type")
-        if session := string(record.get("sessionId")):
+        if session := as_text(record.get("sessionId")):
             self._sessions[session] += 1
         elif not self._nameless:
             digest = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:12]
             self._nameless = f"{stem(self._entry)}-{digest}"
         for key in _COMMON:
-            if value := string(record.get(key)):
+            if value := as_text(record.get(key)):
                 self._common.setdefault(key, value)
         if not self._note_title(record):
             self._connect(record, f"{session or self._nameless}:{number}")
@@ -185,16 +185,18 @@ class _Session:
     def _note_title(self, record: dict[str, Json]) -> bool:
         type_ = record["type"]
         if type_ in ("ai-title", "custom-title"):
-            title = string(record.get("aiTitle")) or string(record.get("customTitle"))
+            title = as_text(record.get("aiTitle")) or as_text(record.get("customTitle"))
             if title:
                 self._titles[type_] = title
         elif type_ == "summary":
-            self._summaries.append((string(record.get("leafUuid")), string(record.get("summary"))))
+            self._summaries.append(
+                (as_text(record.get("leafUuid")), as_text(record.get("summary")))
+            )
         return type_ in ("ai-title", "custom-title", "summary")
 
     def _connect(self, record: dict[str, Json], numbered: str) -> None:
-        uuid = string(record.get("uuid"))
-        node = Node(uuid or numbered, string(record.get("parentUuid")) or None)
+        uuid = as_text(record.get("uuid"))
+        node = Node(uuid or numbered, as_text(record.get("parentUuid")) or None)
         if uuid in self._uuids:
             self._tally.skip("record repeated in the file")
             return
@@ -213,11 +215,11 @@ class _Session:
 
     def _fill(self, node: Node, record: dict[str, Json]) -> None:
         type_ = record["type"]
-        attachment = mapping(record.get("attachment"))
+        attachment = as_mapping(record.get("attachment"))
         if type_ in ("user", "assistant"):
             node.turn = True
             node.message = (
-                string(mapping(record.get("message")).get("id")) if type_ == "assistant" else ""
+                as_text(as_mapping(record.get("message")).get("id")) if type_ == "assistant" else ""
             )
             node.passages = spoken(record, node.id, self._tools, self._tally)
         elif type_ == "system":
@@ -237,7 +239,7 @@ class _Session:
 
     def _announce(self, node: Node, record: dict[str, Json]) -> None:
         if record.get("subtype") == "compact_boundary":
-            node.parent = node.parent or string(record.get("logicalParentUuid")) or None
+            node.parent = node.parent or as_text(record.get("logicalParentUuid")) or None
             return
         node.passages = announced(record, node.id)
         if not node.passages:
@@ -246,11 +248,11 @@ class _Session:
     def _annotate(self, node: Node, record: dict[str, Json]) -> None:
         """Note on the passages what differs from the session's first records, and each message's usage once."""
         notes = {
-            k: record[k] for k in _COMMON if string(record.get(k)) not in ("", self._common.get(k))
+            k: record[k] for k in _COMMON if as_text(record.get(k)) not in ("", self._common.get(k))
         }
         if notes:
             node.passages = [p._replace(metadata={**p.metadata, **notes}) for p in node.passages]
-        usage = mapping(record.get("message")).get("usage")
+        usage = as_mapping(record.get("message")).get("usage")
         message = node.message or node.id
         if isinstance(usage, dict) and node.passages and message not in self._measured:
             self._measured.add(message)
@@ -262,7 +264,7 @@ class _Session:
             return self._main
         root = node.id if node.id in self._uuids else "sidechain"
         agent = (
-            string(record.get("agentId"))
+            as_text(record.get("agentId"))
             or self._agent
             or self._agent_of.get(node.parent or "", root)
         )

@@ -16,12 +16,12 @@ from datetime import datetime
 from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
-    blocks,
-    embedded,
-    linked,
-    mapping,
-    readable,
-    string,
+    as_lines,
+    as_mapping,
+    as_text,
+    content_blocks,
+    embedded_file,
+    linked_file,
 )
 from recollect.language.text import moment
 from recollect.model.documents import Json, Passage
@@ -122,7 +122,7 @@ def spoken(
     speech = Speech(id_, str(record["type"]), record, _model(message), _noted(record))
     if isinstance(message.get("id"), str):
         speech.metadata["message_id"] = message["id"]
-    for block in blocks(message.get("content")):
+    for block in content_blocks(message.get("content")):
         _block(speech, block, tools, tally)
     return speech.finished()
 
@@ -130,7 +130,7 @@ def spoken(
 def typed(content: Json, record: Mapping[str, Json], id_: str, tally: Tally) -> list[Passage]:
     """The passages of a prompt that was queued while the agent was busy."""
     speech = Speech(id_, "user", record, metadata={"queued": True})
-    for block in blocks(content):
+    for block in content_blocks(content):
         _block(speech, block, {}, tally)
     return speech.finished()
 
@@ -138,7 +138,7 @@ def typed(content: Json, record: Mapping[str, Json], id_: str, tally: Tally) -> 
 def announced(record: Mapping[str, Json], id_: str) -> list[Passage]:
     """The passages of a `system` record."""
     speech = Speech(id_, "system", record, metadata=_noted(record))
-    content = string(record.get("content"))
+    content = as_text(record.get("content"))
     if record.get("subtype") == "away_summary":
         speech.say(content, "system", "summary", "all")
     elif content.lstrip().startswith(_TYPED + _PRINTED):
@@ -153,7 +153,7 @@ def _noted(record: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _model(message: Mapping[str, Json]) -> str | None:
-    model = string(message.get("model"))
+    model = as_text(message.get("model"))
     return None if model in ("", "<synthetic>") else model
 
 
@@ -161,20 +161,20 @@ def _model(message: Mapping[str, Json]) -> str | None:
 
 
 def _block(speech: Speech, block: Mapping[str, Json], tools: dict[str, str], tally: Tally) -> None:
-    type_ = string(block.get("type"))
+    type_ = as_text(block.get("type"))
     if type_ == "text":
-        _text(speech, string(block.get("text")))
+        _text(speech, as_text(block.get("text")))
     elif type_ == "thinking":
-        speech.say(string(block.get("thinking")), speech.role, "thinking", "all")
+        speech.say(as_text(block.get("thinking")), speech.role, "thinking", "all")
     elif type_.endswith("tool_use"):
         _tool_call(speech, block, tools)
     elif type_.endswith("tool_result"):
         _tool_result(speech, block, tools)
     elif (file := _file(block)) is not None:
         speech.attachments.append(file)
-        source = mapping(block.get("source"))
+        source = as_mapping(block.get("source"))
         if source.get("type") == "text":
-            _text(speech, string(source.get("data")))
+            _text(speech, as_text(source.get("data")))
     else:
         tally.skip("block type", type_)
 
@@ -203,10 +203,10 @@ def _sorted(content: str) -> tuple[str, str, str]:
 
 
 def _tool_call(speech: Speech, block: Mapping[str, Json], tools: dict[str, str]) -> None:
-    name, call = string(block.get("name")), string(block.get("id"))
+    name, call = as_text(block.get("name")), as_text(block.get("id"))
     tools[call] = name
     speech.add(
-        readable(block.get("input", "")),
+        as_lines(block.get("input", "")),
         "tool_call",
         role="assistant",
         tool=name or None,
@@ -215,10 +215,10 @@ def _tool_call(speech: Speech, block: Mapping[str, Json], tools: dict[str, str])
 
 
 def _tool_result(speech: Speech, block: Mapping[str, Json], tools: Mapping[str, str]) -> None:
-    call = string(block.get("tool_use_id"))
+    call = as_text(block.get("tool_use_id"))
     content, files = _output(block.get("content"))
     if not content and not files:
-        content = readable(speech.record.get("toolUseResult", ""))
+        content = as_lines(speech.record.get("toolUseResult", ""))
     speech.add(
         content,
         "tool_result",
@@ -232,29 +232,29 @@ def _tool_result(speech: Speech, block: Mapping[str, Json], tools: Mapping[str, 
 
 def _output(content: Json) -> tuple[str, list[Json]]:
     if not isinstance(content, list):
-        return readable(content) if content is not None else "", []
+        return as_lines(content) if content is not None else "", []
     texts, files = [], []
     for block in content:
-        if (file := _file(mapping(block))) is not None:
+        if (file := _file(as_mapping(block))) is not None:
             files.append(file)
         elif isinstance(block, dict) and block.get("type") == "text":
-            texts.append(string(block.get("text")))
+            texts.append(as_text(block.get("text")))
         else:
-            texts.append(readable(block))
+            texts.append(as_lines(block))
     return "\n".join(texts), files
 
 
 def _file(block: Mapping[str, Json]) -> dict[str, Json] | None:
     """An image or document, without its bytes; None for any other block."""
-    type_ = string(block.get("type"))
+    type_ = as_text(block.get("type"))
     if type_ not in ("image", "document"):
         return None
-    source = mapping(block.get("source"))
+    source = as_mapping(block.get("source"))
     if source.get("type") == "url":
-        found = linked(type_, source.get("url"))
+        found = linked_file(type_, source.get("url"))
     elif source.get("type") == "text":
-        found = {"type": type_, "media_type": string(source.get("media_type"))}
+        found = {"type": type_, "media_type": as_text(source.get("media_type"))}
     else:
-        found = embedded(type_, source.get("media_type"), source.get("data"))
-    title = string(block.get("title"))
+        found = embedded_file(type_, source.get("media_type"), source.get("data"))
+    title = as_text(block.get("title"))
     return found | {"name": title} if title else found

@@ -22,12 +22,12 @@ from recollect.importers import jsonstream
 from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
+    as_mapping,
+    as_text,
     first_line,
     first_records,
     head_text,
-    mapping,
     stem,
-    string,
     title_of,
 )
 from recollect.importers.chats.codex_exec import EVENT_TYPES, Events, History, digest
@@ -180,7 +180,7 @@ class _Rollout:
         elif not isinstance(payload, dict):
             raise Unusable("line without a payload")
         else:
-            self._add(string(record.get("type")), payload, record)
+            self._add(as_text(record.get("type")), payload, record)
 
     def _add_flat(self, record: dict[str, Json]) -> None:
         """A line of the first versions: the item itself, after a header without a type."""
@@ -200,10 +200,10 @@ class _Rollout:
             self._item({**payload, "type": "agent_message"}, record)
         elif type_ == "session_meta":
             self.metas.append({k: v for k, v in payload.items() if k != "base_instructions"})
-            self.cwd = self.cwd or string(payload.get("cwd"))
+            self.cwd = self.cwd or as_text(payload.get("cwd"))
         elif type_ == "turn_context":
-            self.model = string(payload.get("model")) or self.model
-            self.here = string(payload.get("cwd")) or self.here
+            self.model = as_text(payload.get("model")) or self.model
+            self.here = as_text(payload.get("cwd")) or self.here
             self.cwd = self.cwd or self.here
         elif type_ == "compacted":
             self._keep(summed_up(payload), record)
@@ -223,8 +223,8 @@ class _Rollout:
         if type_ == "thread_rolled_back" and isinstance(turns, int) and turns > 0:
             self.steps.append(_Rollback(turns))
         elif type_ in ("task_started", "turn_started"):
-            if _UUID.fullmatch(string(event.get("turn_id"))):
-                self.steps.append(_Turn(string(event.get("turn_id"))))
+            if _UUID.fullmatch(as_text(event.get("turn_id"))):
+                self.steps.append(_Turn(as_text(event.get("turn_id"))))
         elif (drafts := told(event)) is not None:
             self._keep(drafts, record, event=True)
         else:
@@ -269,15 +269,15 @@ class _Rollout:
         meta = self.metas[0] if self.metas else {}
         named = _UUID.findall(stem(self.entry))
         return (
-            string(meta.get("id"))
-            or string(meta.get("session_id"))
+            as_text(meta.get("id"))
+            or as_text(meta.get("session_id"))
             or (named[0] if named else stem(self.entry))
         )
 
     def _root(self, thread: str) -> str:
         """The thread that the history of this one began with, as far as the file tells."""
         origins = {
-            string(meta.get("id")): string(meta.get("forked_from_id"))
+            as_text(meta.get("id")): as_text(meta.get("forked_from_id"))
             for meta in reversed(self.metas)
         }
         seen = {thread}
@@ -288,7 +288,7 @@ class _Rollout:
 
     def _copied_from(self, thread: str) -> str:
         """Older forks do not name their parent, but its session_meta comes with its history."""
-        ids = [string(meta.get("id")) for meta in self.metas]
+        ids = [as_text(meta.get("id")) for meta in self.metas]
         return ids[ids.index(thread) + 1] if thread in ids[:-1] else ""
 
     def _said_once(self) -> list[Draft | _Turn | _Rollback]:
@@ -314,7 +314,9 @@ class _Rollout:
         return self.cwd or next(told_to_model, "default")
 
     def _metadata(self, meta: Mapping[str, Json]) -> dict[str, Json]:
-        spawn = mapping(mapping(mapping(meta.get("source")).get("subagent")).get("thread_spawn"))
+        spawn = as_mapping(
+            as_mapping(as_mapping(meta.get("source")).get("subagent")).get("thread_spawn")
+        )
         found = {k: meta[k] for k in (*_NOTED, *_NOTED_OF_AGENTS) if meta.get(k)}
         found |= {k: spawn[k] for k in _NOTED_OF_AGENTS if spawn.get(k)}
         return (

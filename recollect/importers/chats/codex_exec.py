@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 
 from recollect.importers.chats.agentlog import (
     Tally,
-    mapping,
-    readable,
+    as_lines,
+    as_mapping,
+    as_text,
     stem,
-    string,
     title_of,
 )
 from recollect.importers.entries import Entry
@@ -49,17 +49,17 @@ class Events:
         self._runs: Counter[str] = Counter()
 
     def add(self, number: int, record: dict[str, Json]) -> None:
-        type_ = string(record.get("type"))
+        type_ = as_text(record.get("type"))
         if type_ == "thread.started":
-            self._thread = string(record.get("thread_id")) or _BEGINNING
+            self._thread = as_text(record.get("thread_id")) or _BEGINNING
             self._runs[self._thread] += 1
         elif type_.startswith("item."):
-            item = mapping(record.get("item"))
+            item = as_mapping(record.get("item"))
             run = self._runs[self._thread]  # resuming counts the items anew
-            key = string(item.get("id")) or f"line_{number}"
+            key = as_text(item.get("id")) or f"line_{number}"
             self._threads.setdefault(self._thread, {})[f"{run}:{key}" if run > 1 else key] = item
         elif type_ in ("error", "turn.failed"):
-            error = mapping(record.get("error")) or record
+            error = as_mapping(record.get("error")) or record
             self._threads.setdefault(self._thread, {})[f"line_{number}"] = {
                 "type": "error",
                 **error,
@@ -88,14 +88,14 @@ class Events:
                 )
 
     def _passages(self, item: Mapping[str, Json]) -> list[Passage]:
-        type_ = string(item.get("type"))
-        text = string(item.get("text"))
+        type_ = as_text(item.get("type"))
+        text = as_text(item.get("text"))
         if type_ == "agent_message":
             return [Passage("", "assistant", text)]
         if type_ == "reasoning":
             return [Passage("", "assistant", text, type="thinking")]
         if type_ == "error":
-            return [Passage("", "system", string(item.get("message")), type="context")]
+            return [Passage("", "system", as_text(item.get("message")), type="context")]
         if type_ in _TOOLS:
             return _used(item, type_)
         self._tally.skip("item type", type_)
@@ -115,12 +115,12 @@ _TOOLS = {
 
 def _used(item: Mapping[str, Json], type_: str) -> list[Passage]:
     asked, answered = _TOOLS[type_]
-    tool = string(item.get("tool")) or type_
+    tool = as_text(item.get("tool")) or type_
     notes = {
         k: item[k] for k in ("status", "exit_code", "server") if isinstance(item.get(k), (str, int))
     }
-    call = "\n".join(readable(item[k]) for k in asked if k in item)
-    result = "\n".join(readable(item[k]) for k in answered if item.get(k))
+    call = "\n".join(as_lines(item[k]) for k in asked if k in item)
+    result = "\n".join(as_lines(item[k]) for k in answered if item.get(k))
     passages = [Passage("", "assistant", call, type="tool_call", tool=tool, metadata=notes)]
     if result:
         passages.append(Passage("", "tool", result, type="tool_result", tool=tool, metadata=notes))
@@ -139,7 +139,7 @@ class History:
         self._seen: Counter[str] = Counter()
 
     def add(self, _number: int, record: dict[str, Json]) -> None:
-        session, text = string(record.get("session_id")), string(record.get("text"))
+        session, text = as_text(record.get("session_id")), as_text(record.get("text"))
         if not session or not text.strip():
             self._tally.skip("history line without a prompt")
             return

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from recollect.importers.chats.agentlog import (
-    blocks,
-    embedded,
-    linked,
-    mapping,
-    parsed,
-    readable,
-    string,
-    unfolded,
+    as_lines,
+    as_mapping,
+    as_text,
+    content_blocks,
+    embedded_file,
+    linked_file,
+    parse_json,
+    unfold_json,
 )
 from recollect.model.documents import Json, Passage
 
@@ -82,7 +82,7 @@ class Reader:
 
     def drafts(self, item: Mapping[str, Json]) -> Iterator[Draft] | None:
         """What an item holds; None when its type is not known."""
-        type_ = string(item.get("type"))
+        type_ = as_text(item.get("type"))
         if item.get("encrypted_content"):
             self.encrypted += 1
         if type_ == "message" or (not type_ and "role" in item):
@@ -100,21 +100,21 @@ class Reader:
         return None
 
     def _call(self, item: Mapping[str, Json], type_: str) -> Iterator[Draft]:
-        name = string(item.get("name")) or type_.removesuffix("_call")
-        call = string(item.get("call_id"))
+        name = as_text(item.get("name")) or type_.removesuffix("_call")
+        call = as_text(item.get("call_id"))
         self.tools[call] = name
         arguments = item.get("arguments")
         content = next((item[k] for k in ("input", "action", "revised_prompt") if item.get(k)), "")
         files: tuple[Json, ...] = ()
         if type_ == "image_generation_call":
-            files = (embedded("image", "image/png", item.get("result")),)
+            files = (embedded_file("image", "image/png", item.get("result")),)
         yield Draft(
             Passage(
                 "",
                 "assistant",
-                unfolded(arguments)
+                unfold_json(arguments)
                 if isinstance(arguments, str)
-                else readable(arguments or content),
+                else as_lines(arguments or content),
                 type="tool_call",
                 tool=name,
                 attachments=files,
@@ -128,9 +128,9 @@ class Reader:
         )
 
     def _output(self, item: Mapping[str, Json]) -> Iterator[Draft]:
-        call = string(item.get("call_id"))
+        call = as_text(item.get("call_id"))
         content, files, notes = _output_text(item.get("output", item.get("tools", "")))
-        tool = self.tools.get(call) or string(item.get("name")) or None
+        tool = self.tools.get(call) or as_text(item.get("name")) or None
         notes |= {"call_id": call} if call else {}
         yield Draft(
             Passage(
@@ -150,9 +150,9 @@ class Reader:
 
 
 def _message(item: Mapping[str, Json]) -> Iterator[Draft]:
-    role = string(item.get("role"))
-    content = blocks(item.get("content"))
-    texts = [string(block.get("text")) for block in content]
+    role = as_text(item.get("role"))
+    content = content_blocks(item.get("content"))
+    texts = [as_text(block.get("text")) for block in content]
     files = tuple(f for f in map(_file, content) if f)
     notes = {k: item[k] for k in ("id", "phase") if isinstance(item.get(k), str)}
     if role == "assistant":
@@ -198,10 +198,10 @@ def _said(
 
 def _from_agent(item: Mapping[str, Json]) -> Iterator[Draft]:
     """A message from another agent: it asks like the person does, but is not theirs."""
-    text = "\n".join(string(b.get("text")) for b in blocks(item.get("content")))
+    text = "\n".join(as_text(b.get("text")) for b in content_blocks(item.get("content")))
     notes = {k: item[k] for k in ("id", "recipient") if isinstance(item.get(k), str)}
     if text.strip():
-        author = string(item.get("author")) or None
+        author = as_text(item.get("author")) or None
         yield Draft(Passage("", "user", text, type="context", author=author, metadata=notes))
 
 
@@ -209,7 +209,7 @@ def _reasoning(item: Mapping[str, Json]) -> Iterator[Draft]:
     parts = [
         p for key in ("summary", "content") if isinstance(item.get(key), list) for p in item[key]
     ]
-    texts = [string(p) or string(mapping(p).get("text")) for p in parts]
+    texts = [as_text(p) or as_text(as_mapping(p).get("text")) for p in parts]
     notes: dict[str, Json] = {"encrypted_content": True} if item.get("encrypted_content") else {}
     text = "\n\n".join(t for t in texts if t)
     if text.strip():
@@ -218,21 +218,23 @@ def _reasoning(item: Mapping[str, Json]) -> Iterator[Draft]:
 
 def summed_up(compacted: Mapping[str, Json]) -> Iterator[Draft]:
     """The summary that replaced the history so far; the history it was made of stands before it."""
-    yield from _said("system", "summary", "all", [string(compacted.get("message"))], (), {})
+    yield from _said("system", "summary", "all", [as_text(compacted.get("message"))], (), {})
 
 
 def told(event: Mapping[str, Json]) -> Iterator[Draft] | None:
     """What an event says that older files have nowhere else; None for every other event."""
     type_ = event.get("type")
-    message = string(event.get("message"))
+    message = as_text(event.get("message"))
     if type_ == "user_message":
         images = event.get("images")
-        files = tuple(linked("image", url) for url in images) if isinstance(images, list) else ()
+        files = (
+            tuple(linked_file("image", url) for url in images) if isinstance(images, list) else ()
+        )
         return _asked([message], files, {})
     if type_ == "agent_message":
         return _said("assistant", "message", "all", [message], (), {})
     if type_ in ("agent_reasoning", "agent_reasoning_raw_content"):
-        return _said("assistant", "thinking", "all", [string(event.get("text"))], (), {})
+        return _said("assistant", "thinking", "all", [as_text(event.get("text"))], (), {})
     return None
 
 
@@ -246,26 +248,28 @@ def _output_text(output: Json) -> tuple[str, list[Json], dict[str, Json]]:
     in JSON (`{"output": …, "metadata": …}`) is it taken out.
     """
     if isinstance(output, list):
-        files = [f for f in map(_file, map(mapping, output)) if f]
-        rest = [mapping(block).get("text", block) for block in output if not _file(mapping(block))]
+        files = [f for f in map(_file, map(as_mapping, output)) if f]
+        rest = [
+            as_mapping(block).get("text", block) for block in output if not _file(as_mapping(block))
+        ]
         return "\n".join(_output_text(text)[0] for text in rest), files, {}
-    wrapper = mapping(
-        parsed(output) if isinstance(output, str) and output.startswith("{") else output
+    wrapper = as_mapping(
+        parse_json(output) if isinstance(output, str) and output.startswith("{") else output
     )
     key = "output" if "output" in wrapper else "content"
     beside = {k: v for k, v in wrapper.items() if k != key}
     if isinstance(wrapper.get(key), (str, list)) and beside.keys() <= _BESIDE_OUTPUT:
         text, files, _ = _output_text(wrapper[key])
         return text, files, beside
-    return readable(output), [], {}
+    return as_lines(output), [], {}
 
 
 def _file(block: Mapping[str, Json]) -> dict[str, Json] | None:
     """An image, sound or file in a message, without its bytes; None for any other block."""
-    type_ = string(block.get("type")).removeprefix("input_").removeprefix("output_")
+    type_ = as_text(block.get("type")).removeprefix("input_").removeprefix("output_")
     if type_ not in ("image", "audio", "file", "local_image"):
         return None
     for key in ("image_url", "audio_url", "file_data", "file_url", "path"):
         if isinstance(block.get(key), str):
-            return linked(type_, block[key])
+            return linked_file(type_, block[key])
     return {"type": type_}

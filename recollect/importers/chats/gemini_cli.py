@@ -23,14 +23,14 @@ from recollect.importers import jsonstream
 from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
-    embedded,
+    as_lines,
+    as_mapping,
+    as_text,
+    embedded_file,
     first_records,
     head_text,
-    mapping,
-    parsed,
-    readable,
+    parse_json,
     stem,
-    string,
     title_of,
 )
 from recollect.importers.entries import Entry
@@ -153,12 +153,12 @@ class _Session:
             moment(self._about.get("startTime")),
             moment(self._about.get("lastUpdated")),
         )
-        session, parent = string(self._about.get("sessionId")) or stem(self._entry), self._parent()
+        session, parent = as_text(self._about.get("sessionId")) or stem(self._entry), self._parent()
         if passages:
             yield Document(
                 source=SOURCE.name,
                 source_id=f"{session}:{stem(self._entry)}" if session == parent else session,
-                title=string(self._about.get("summary")).strip() or title_of(passages),
+                title=as_text(self._about.get("summary")).strip() or title_of(passages),
                 project=self._project(),
                 created_at=started or min(times, default=None),
                 updated_at=max([*times, *([changed] if changed else [])], default=started),
@@ -175,7 +175,7 @@ class _Session:
     def _linked(self) -> tuple[list[Passage], str | None]:
         """The passages with their parents, and the one where the session stands."""
         calls = {
-            string(call.get("id"))
+            as_text(call.get("id"))
             for m in self._messages.values()
             for call in _objects(m.get("toolCalls"))
         }
@@ -217,7 +217,7 @@ class _Session:
         parts = _folders(self._entry)
         at = max((n for n, part in enumerate(parts) if part == "chats"), default=0)
         slug = parts[at - 1] if at else ""
-        hashed = string(self._about.get("projectHash"))
+        hashed = as_text(self._about.get("projectHash"))
         if at and self._entry.path is not None and Path(self._entry.place).is_absolute():
             tmp = Path(self._entry.place).parents[len(parts) - at + 1]
             if found := _root(tmp / slug / ".project_root") or _listed(
@@ -239,25 +239,25 @@ class _Session:
 
 def _spoken(message: Mapping[str, Json], calls: set[str], tally: Tally) -> list[Passage]:
     """What a message holds: thoughts, words, then tools and what they gave."""
-    id_, type_ = string(message.get("id")), string(message.get("type"))
+    id_, type_ = as_text(message.get("id")), as_text(message.get("type"))
     if type_ not in _ROLES:
         tally.skip("message type", type_)
         return []
     role, at = _ROLES[type_], moment(message.get("timestamp"))
-    model = string(message.get("model")) or None
+    model = as_text(message.get("model")) or None
     made = Passage(id_, role, "", model=model if role == "assistant" else None, created_at=at)
     passages = [
         made._replace(id=f"{id_}:thought:{n}", content=words, type="thinking")
         for n, thought in enumerate(_objects(message.get("thoughts")))
         if (
             words := "\n".join(
-                filter(None, (string(thought.get("subject")), string(thought.get("description"))))
+                filter(None, (as_text(thought.get("subject")), as_text(thought.get("description"))))
             )
         )
     ]
     passages += _parts(made, message, calls)
     for n, call in enumerate(_objects(message.get("toolCalls"))):
-        passages += _used(made, call, f"{id_}:{string(call.get('id')) or n}")
+        passages += _used(made, call, f"{id_}:{as_text(call.get('id')) or n}")
     if isinstance(message.get("tokens"), dict) and passages:
         passages[0] = passages[0]._replace(
             metadata={**passages[0].metadata, "usage": message["tokens"]}
@@ -270,29 +270,29 @@ def _parts(made: Passage, message: Mapping[str, Json], calls: set[str]) -> list[
     files: list[Json] = []
     passages: list[Passage] = []
     for n, part in enumerate(_content(message.get("content"))):
-        text = string(part.get("text"))
+        text = as_text(part.get("text"))
         if part.get("thought") is True:
             passages.append(made._replace(id=f"{made.id}:part:{n}", content=text, type="thinking"))
         elif text:
             words.append(text)
-        elif call := mapping(part.get("functionCall")):
-            if string(call.get("id")) not in calls:
+        elif call := as_mapping(part.get("functionCall")):
+            if as_text(call.get("id")) not in calls:
                 passages += _used(made, call, f"{made.id}:part:{n}")
-        elif response := mapping(part.get("functionResponse")):
-            if string(response.get("id")) not in calls:
+        elif response := as_mapping(part.get("functionResponse")):
+            if as_text(response.get("id")) not in calls:
                 given = made._replace(
                     id=f"{made.id}:part:{n}", role="tool", type="tool_result", model=None
                 )
                 passages.append(
                     given._replace(
-                        content=_answer([part]), tool=string(response.get("name")) or None
+                        content=_answer([part]), tool=as_text(response.get("name")) or None
                     )
                 )
         elif file := _file(part):
             files.append(file)
     if words or files:
         type_ = "context" if made.role == "system" else "message"
-        shown = "\n".join(string(p.get("text")) for p in _content(message.get("displayContent")))
+        shown = "\n".join(as_text(p.get("text")) for p in _content(message.get("displayContent")))
         text = "\n".join(words)
         notes = {"displayed": shown} if shown and shown != text else {}
         passages.append(
@@ -302,7 +302,7 @@ def _parts(made: Passage, message: Mapping[str, Json], calls: set[str]) -> list[
 
 
 def _used(made: Passage, call: Mapping[str, Json], id_: str) -> list[Passage]:
-    tool = string(call.get("name")) or None
+    tool = as_text(call.get("name")) or None
     notes = {
         k: call[k]
         for k in ("status", "description", "agentId")
@@ -312,13 +312,13 @@ def _used(made: Passage, call: Mapping[str, Json], id_: str) -> list[Passage]:
     at = moment(call.get("timestamp")) or made.created_at
     asked = made._replace(
         id=id_,
-        content=readable(mapping(call.get("args"))),
+        content=as_lines(as_mapping(call.get("args"))),
         type="tool_call",
         tool=tool,
         created_at=at,
         metadata=notes,
     )
-    answer = _answer(_content(call.get("result"))) or readable(call.get("resultDisplay") or "")
+    answer = _answer(_content(call.get("result"))) or as_lines(call.get("resultDisplay") or "")
     if not answer:
         return [asked]
     files = tuple(file for part in _content(call.get("result")) if (file := _file(part)))
@@ -339,20 +339,20 @@ def _answer(parts: list[dict[str, Json]]) -> str:
     """What a tool gave back: its output or error, without the shell that it is handed to the model in."""
     found = []
     for part in parts:
-        response = mapping(part.get("functionResponse")).get("response")
+        response = as_mapping(part.get("functionResponse")).get("response")
         if isinstance(response, dict):
             said = [response[key] for key in ("output", "error") if response.get(key)]
-            found.append("\n".join(map(readable, said)) if said else readable(response))
+            found.append("\n".join(map(as_lines, said)) if said else as_lines(response))
         else:
-            found.append(string(part.get("text")))
+            found.append(as_text(part.get("text")))
     return "\n".join(filter(None, found))
 
 
 def _file(part: Mapping[str, Json]) -> dict[str, Json] | None:
-    if inline := mapping(part.get("inlineData")):
-        return embedded("file", inline.get("mimeType"), inline.get("data"))
-    linked = mapping(part.get("fileData"))
-    return {"type": "file", "url": string(linked.get("fileUri"))} if linked else None
+    if inline := as_mapping(part.get("inlineData")):
+        return embedded_file("file", inline.get("mimeType"), inline.get("data"))
+    linked = as_mapping(part.get("fileData"))
+    return {"type": "file", "url": as_text(linked.get("fileUri"))} if linked else None
 
 
 def _content(value: Json) -> list[dict[str, Json]]:
@@ -390,7 +390,7 @@ def _root(file: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _project_of(text: str, slug: str, hashed: str) -> str:
-    projects = mapping(mapping(parsed(text)).get("projects"))
+    projects = as_mapping(as_mapping(parse_json(text)).get("projects"))
     for path, name in projects.items():
         if name == slug or hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest() in (
             slug,

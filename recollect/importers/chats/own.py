@@ -1,11 +1,11 @@
 """Recollect's own JSON: what `recollect export` writes, and what is easy to write by hand.
 
-    {"conversations": [{"id", "title", "created_at", "messages": [{"id", "role", "content", ...}]}]}
+    {"conversations": [{"id", "title", "created_at", "messages": [{"id", "role", "content", …}]}]}
 
-A list of conversations, or a single one (contract 1's export), is read as
-well. Ids are kept. Messages that say nothing about their parents follow one
-another; where any does, parents are taken as written. Keys that Recollect
-does not know are kept in `metadata`.
+A list of conversations and a single conversation are accepted as well. Ids are preserved. If no
+message names a parent, each message follows the one before it; otherwise parents are used as
+written. Unknown keys are stored in `metadata`. The known ones are listed in
+`recollect/model/fields.py`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from recollect.importers.entries import Entry
-from recollect.importers.items import sound
+from recollect.importers.items import drop_invalid_metadata
 from recollect.importers.jsonstream import peek, records
 from recollect.language.text import moment
 from recollect.model.audience import HUMAN_ONLY, is_marked_human_only
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Json, Passage
+from recollect.model.fields import CONVERSATION_FIELDS, MESSAGE_FIELDS
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.receipts import Problem
 from recollect.model.sources import RECOLLECT
@@ -27,45 +29,37 @@ from recollect.model.sources import RECOLLECT
 SOURCE = RECOLLECT
 DESCRIPTION = "Recollect JSON (*.json)"
 
-_CONVERSATION_KEYS = frozenset(
-    {
-        "id",
-        "session_id",
-        "title",
-        "namespace",
-        "created_at",
-        "updated_at",
-        "message_count",
-        "metadata",
-        "messages",
-    }
-    | {"origin", "origin_id", "source", "head", "partial", "shared_ids"}
-)
-_MESSAGE_KEYS = frozenset(
-    {
-        "id",
-        "conversation_id",
-        "role",
-        "content",
-        "model",
-        "tool_used",
-        "tool",
-        "attachments",
-        "citations",
-    }
-    | {
-        "timestamp",
-        "created_at",
-        "updated_at",
-        "author",
-        "kind",
-        "parent_id",
-        "visibility",
-        "canonical",
-        "metadata",
-    }
-)
-# Keys by which other programs' conversations are known, although they too hold `messages`.
+
+class _Names(NamedTuple):
+    """The keys whose names have changed since version 0.1, and all known keys."""
+
+    source: str
+    source_id: str
+    kind: str
+    type: str
+    conversation_keys: frozenset[str]
+    message_keys: frozenset[str]
+
+
+def _names(source: str, source_id: str, kind: str, type_: str) -> _Names:
+    conversation_keys = CONVERSATION_FIELDS - {"source", "source_id", "kind"}
+    message_keys = MESSAGE_FIELDS - {"type"}
+    return _Names(
+        source,
+        source_id,
+        kind,
+        type_,
+        conversation_keys | {source, source_id, kind},
+        # `tool` and `created_at` are accepted for `tool_used` and `timestamp`.
+        message_keys | {type_, "tool", "created_at"},
+    )
+
+
+_NAMES = _names("source", "source_id", "kind", "type")
+_OLD_NAMES = _names("origin", "origin_id", "source", "kind")
+"""The names of version 0.1. It always wrote `origin`, which later versions do not use."""
+
+# Keys of other programs whose conversations also have `messages`.
 _FOREIGN_KEYS = frozenset(
     {
         "mapping",
@@ -83,7 +77,7 @@ _ROLE = re.compile(rb'"role"\s*:')
 _CONTENT = re.compile(rb'"content"\s*:')
 
 
-# -- recognising -------------------------------------------------------------
+# -- detection ---------------------------------------------------------------
 
 
 def claims(entry: Entry) -> bool:
@@ -92,13 +86,13 @@ def claims(entry: Entry) -> bool:
     keys = peek(entry)
     if keys & _FOREIGN_KEYS:
         return False
-    head = entry.head().replace(b"\0", b"")  # UTF-16 reads like ASCII then
+    head = entry.head().replace(b"\0", b"")  # makes UTF-16 readable as ASCII
     if _FORMAT.search(head[:200]):
         return True
     return {"id", "messages"} <= keys and bool(_ROLE.search(head) and _CONTENT.search(head))
 
 
-# -- reading -----------------------------------------------------------------
+# -- conversations -----------------------------------------------------------
 
 
 def read(entry: Entry) -> Iterator[Document | Problem]:
@@ -110,103 +104,141 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
 
 
 def _conversation(index: int, record: Json) -> Iterator[Document | Problem]:
-    where = f"record {index}"
-    if not isinstance(record, dict):
-        yield Problem("not a conversation", where, failed=True, unit="conversations")
+    reason = _unusable(record)
+    if reason:
+        yield Problem(reason, f"record {index}", failed=True, unit="conversations")
         return
-    identity = _identity(record.get("id"))
-    if identity is None:
-        yield Problem("conversation without an id", where, failed=True, unit="conversations")
-        return
-    if not isinstance(record.get("messages"), list):
-        yield Problem("conversation without messages", where, failed=True, unit="conversations")
-        return
-    messages = _Messages(identity)
+    names = _OLD_NAMES if "origin" in record else _NAMES
+    identity = _identity(record.get("id")) or ""
+    messages = _Messages(identity, names)
     for number, message in enumerate(record["messages"]):
         messages.add(message, number)
     yield from messages.problems
     document = Document(
-        source=_word(record.get("origin")) or SOURCE.name,
-        source_id=_identity(record.get("origin_id")) or identity,
-        title=_word(record.get("title")) or "",
-        kind=_one_of(KINDS, record.get("source")),
-        project=_word(record.get("namespace")) or "default",
+        source=_string(record.get(names.source)) or SOURCE.name,
+        source_id=_identity(record.get(names.source_id)) or identity,
+        title=_string(record.get("title")) or "",
+        kind=_one_of(KINDS, record.get(names.kind)),
+        project=_string(record.get("namespace")) or "default",
         created_at=moment(record.get("created_at")),
         updated_at=moment(record.get("updated_at")),
-        head=messages.survivor(_identity(record.get("head"))),
-        passages=messages.linked(),
-        metadata=_conversation_metadata(record, identity),
+        head=messages.nearest_usable(_identity(record.get("head"))),
+        passages=messages.passages(),
+        metadata=_conversation_metadata(record, identity, names),
         id=identity,
         partial=record.get("partial") is True,
         shared_ids=record.get("shared_ids") is True,
     )
-    yield document if document.kind == CONVERSATION else sound(document)
+    if document.kind != CONVERSATION:
+        document = drop_invalid_metadata(document)
+    yield document
+
+
+def _unusable(record: Json) -> str:
+    """Why a record is no conversation; empty if it is one."""
+    if not isinstance(record, dict):
+        return "not a conversation"
+    if _identity(record.get("id")) is None:
+        return "conversation without an id"
+    if not isinstance(record.get("messages"), list):
+        return "conversation without messages"
+    return ""
+
+
+def _conversation_metadata(
+    record: Mapping[str, Json], identity: str, names: _Names
+) -> dict[str, Json]:
+    metadata = _metadata(record, names.conversation_keys)
+    kind = record.get(names.kind)
+    if names is _NAMES and kind is not None and kind not in KINDS:
+        metadata.setdefault("kind", kind)
+    if record.get("session_id") not in (None, identity, record.get(names.source_id)):
+        metadata.setdefault("session_id", record["session_id"])
+    return metadata
+
+
+# -- messages ----------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Messages:
-    """The messages of one conversation as they are read, and what went wrong with them."""
+    """Collects the messages of one conversation, and the problems with them."""
 
     conversation: str
-    kept: dict[str, Passage] = field(default_factory=dict)
-    lost: dict[str, str | None] = field(default_factory=dict)
-    """Messages that could not be used, and their parents."""
+    names: _Names
+    usable: dict[str, Passage] = field(default_factory=dict)
+    parents_of_unusable: dict[str, str | None] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    parents_given: bool = False
+    has_parents: bool = False
 
     def add(self, record: Json, index: int) -> None:
         where = f"conversation {self.conversation}, message {index}"
         if not isinstance(record, dict):
             self.problems.append(Problem("not a message", where, failed=True))
             return
-        self.parents_given |= "parent_id" in record
+        self.has_parents |= "parent_id" in record
         identity = _identity(record.get("id")) or f"{self.conversation}:{index}"
-        passage = _passage(record, identity, index)
+        passage = _passage(record, identity, index, self.names)
         if passage is None:
-            self.lost[identity] = _identity(record.get("parent_id"))
+            self.parents_of_unusable[identity] = _identity(record.get("parent_id"))
             self.problems.append(Problem("message without text", where, failed=True))
-        elif (first := self.kept.setdefault(passage.id, passage)) is not passage:
-            if first._replace(position=index) == passage:
-                self.problems.append(Problem("the same message twice", where))
-            else:
-                self.problems.append(Problem("message id used twice", where, failed=True))
+        elif identity not in self.usable:
+            self.usable[identity] = passage
+        elif self.usable[identity]._replace(position=index) == passage:
+            self.problems.append(Problem("repeated message", where))
+        else:
+            self.problems.append(Problem("message id used twice", where, failed=True))
 
-    def linked(self) -> tuple[Passage, ...]:
-        passages = tuple(self.kept.values())
-        if self.parents_given:
-            return tuple(p._replace(parent=self.survivor(p.parent)) for p in passages)
-        before = (None, *(p.id for p in passages))
-        return tuple(p._replace(parent=parent) for p, parent in zip(passages, before, strict=False))
+    def passages(self) -> tuple[Passage, ...]:
+        """The messages, each with its parent."""
+        linked: list[Passage] = []
+        previous: str | None = None
+        for passage in self.usable.values():
+            parent = self.nearest_usable(passage.parent) if self.has_parents else previous
+            linked.append(passage._replace(parent=parent))
+            previous = passage.id
+        return tuple(linked)
 
-    def survivor(self, identity: str | None) -> str | None:
-        """The message itself or, where it was lost, its nearest ancestor: so the path is not cut."""
-        seen: set[str] = set()
-        while identity in self.lost and identity not in self.kept and identity not in seen:
-            seen.add(identity)
-            identity = self.lost[identity]
+    def nearest_usable(self, identity: str | None) -> str | None:
+        """The message itself or, if it is unusable, its nearest usable ancestor.
+
+        This keeps the path through the conversation in one piece.
+        """
+        visited: set[str] = set()
+        while (
+            identity in self.parents_of_unusable
+            and identity not in self.usable
+            and identity not in visited
+        ):
+            visited.add(identity)
+            identity = self.parents_of_unusable[identity]
         return identity
 
 
-def _passage(record: Mapping[str, Json], identity: str, index: int) -> Passage | None:
+def _passage(
+    record: Mapping[str, Json], identity: str, index: int, names: _Names
+) -> Passage | None:
     text = _text(record.get("content"))
     if text is None:
         return None
     content, other_parts = text
-    metadata = _metadata(record, _MESSAGE_KEYS)
+    metadata = _message_metadata(record, names)
+    if is_marked_human_only(metadata):
+        visibility = HUMAN_ONLY
+    else:
+        visibility = _one_of(VISIBILITIES, record.get("visibility"))
     return Passage(
         id=identity,
-        role=_word(record.get("role")),
+        role=_string(record.get("role")),
         content=content,
-        type=_one_of(PASSAGE_TYPES, record.get("kind")),
-        author=_word(record.get("author")),
-        model=_word(record.get("model")),
-        tool=_word(record.get("tool_used", record.get("tool"))),
+        type=_one_of(PASSAGE_TYPES, record.get(names.type)),
+        author=_string(record.get("author")),
+        model=_string(record.get("model")),
+        tool=_string(record.get("tool_used", record.get("tool"))),
         parent=_identity(record.get("parent_id")),
         created_at=moment(record.get("timestamp")) or moment(record.get("created_at")),
         updated_at=moment(record.get("updated_at")),
-        visibility=HUMAN_ONLY
-        if is_marked_human_only(metadata)
-        else _one_of(VISIBILITIES, record.get("visibility")),
+        visibility=visibility,
         attachments=(*_items(record.get("attachments")), *other_parts),
         citations=_items(record.get("citations")),
         metadata=metadata,
@@ -215,14 +247,27 @@ def _passage(record: Mapping[str, Json], identity: str, index: int) -> Passage |
     )
 
 
+def _message_metadata(record: Mapping[str, Json], names: _Names) -> dict[str, Json]:
+    metadata = _metadata(record, names.message_keys)
+    type_ = record.get(names.type)
+    if names is _NAMES and type_ is not None and type_ not in PASSAGE_TYPES:
+        metadata.setdefault("type", type_)
+    return metadata
+
+
 def _text(content: Json) -> tuple[str, list[Json]] | None:
-    """The text, and the parts that are none: content is a string, or a list of parts as OpenAI writes it."""
+    """The text, and the parts that are not text.
+
+    Content is a string, or a list of parts as in OpenAI's API. None if there is no text.
+    """
     if isinstance(content, str):
         return content, []
     if not isinstance(content, list):
         return None
-    texts = [p["text"] for p in content if _is_text(p)]
-    return ("\n".join(texts), [p for p in content if not _is_text(p)]) if texts else None
+    texts = [part["text"] for part in content if _is_text(part)]
+    if not texts:
+        return None
+    return "\n".join(texts), [part for part in content if not _is_text(part)]
 
 
 def _is_text(part: Json) -> bool:
@@ -231,37 +276,38 @@ def _is_text(part: Json) -> bool:
     )
 
 
-def _conversation_metadata(record: Mapping[str, Json], identity: str) -> dict[str, Json]:
-    metadata = _metadata(record, _CONVERSATION_KEYS)
-    if record.get("session_id") not in (None, identity, record.get("origin_id")):
-        metadata.setdefault("session_id", record["session_id"])
-    return metadata
+# -- values ------------------------------------------------------------------
 
 
-def _metadata(record: Mapping[str, Json], known: Collection[str]) -> dict[str, Json]:
-    unknown = {key: value for key, value in record.items() if key not in known}
-    given = record.get("metadata")
-    if given is None or isinstance(given, dict):
-        return unknown | (given or {})
-    return unknown | {"metadata": given}
+def _metadata(record: Mapping[str, Json], known_keys: Collection[str]) -> dict[str, Json]:
+    unknown = {key: value for key, value in record.items() if key not in known_keys}
+    metadata = record.get("metadata")
+    if metadata is None:
+        return unknown
+    if isinstance(metadata, dict):
+        return unknown | metadata
+    return unknown | {"metadata": metadata}
 
 
 def _identity(value: Json) -> str | None:
     """An id, which some programs write as a number."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    return _word(value) or None
+    return _string(value) or None
 
 
-def _word(value: Json) -> str | None:
+def _string(value: Json) -> str | None:
     return value if isinstance(value, str) else None
 
 
 def _one_of(allowed: tuple[str, ...], value: Json) -> str:
+    """The value if it is allowed, otherwise the first one, which is the default."""
     return value if value in allowed else allowed[0]
 
 
 def _items(value: Json) -> tuple[Json, ...]:
     if value is None:
         return ()
-    return tuple(value) if isinstance(value, list) else (value,)
+    if isinstance(value, list):
+        return tuple(value)
+    return (value,)

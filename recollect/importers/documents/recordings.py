@@ -11,7 +11,7 @@ from recollect.importers.beside import AUDIO, description_of, split, transcript_
 from recollect.importers.documents import transcriber
 from recollect.importers.documents.extract import Extract, contents, day
 from recollect.importers.entries import Entry
-from recollect.importers.records import listed, string
+from recollect.importers.records import as_list, string_or_none
 from recollect.importers.texts import Text, Unreadable, decoded
 from recollect.language.text import moment
 from recollect.language.transcript import parse
@@ -126,18 +126,22 @@ def _described(entry: Entry, said: Extract) -> Extract:
     seconds = about.get("duration")
     silent = about.get("vcodec") == "none" and said.media_type == "video"
     return said._replace(
-        title=string(about.get("title")) or said.title,
-        author=string(about.get("uploader")) or string(about.get("channel")) or said.author,
-        url=string(about.get("webpage_url")) or string(about.get("original_url")) or said.url,
-        language=string(about.get("language")) or said.language,
+        title=string_or_none(about.get("title")) or said.title,
+        author=string_or_none(about.get("uploader"))
+        or string_or_none(about.get("channel"))
+        or said.author,
+        url=string_or_none(about.get("webpage_url"))
+        or string_or_none(about.get("original_url"))
+        or said.url,
+        language=string_or_none(about.get("language")) or said.language,
         duration=float(seconds)
         if isinstance(seconds, int | float) and 0 < seconds < 1e9
         else said.duration,
         created_at=moment(about.get("timestamp"))
-        or day(string(about.get("upload_date")))
+        or day(string_or_none(about.get("upload_date")))
         or said.created_at,
         tags=tuple(
-            dict.fromkeys(tag for tag in listed(about.get("tags")) if isinstance(tag, str) and tag)
+            dict.fromkeys(tag for tag in as_list(about.get("tags")) if isinstance(tag, str) and tag)
         ),
         media_type="audio" if silent else said.media_type,
     )

@@ -24,7 +24,13 @@ from recollect.importers.items import with_fields
 from recollect.importers.jsonstream import UNREADABLE, decode, peek, records
 from recollect.importers.knowledge import pictures
 from recollect.importers.knowledge.notes import words
-from recollect.importers.records import UNEXPECTED, joined, listed, rest, string
+from recollect.importers.records import (
+    UNEXPECTED,
+    as_list,
+    join_texts,
+    other_fields,
+    string_or_none,
+)
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import CHARACTER
@@ -161,7 +167,7 @@ def _from_charx(entry: Entry) -> Iterator[Document | Problem]:
 def _icon(card: Mapping[str, Any], archive: zipfile.ZipFile) -> Avatar | None:
     """The picture that a card in an archive names as its own; the main one if there are several."""
     icons = [
-        a for a in listed(card.get("assets")) if isinstance(a, dict) and a.get("type") == "icon"
+        a for a in as_list(card.get("assets")) if isinstance(a, dict) and a.get("type") == "icon"
     ]
     for asset in sorted(icons, key=lambda asset: asset.get("name") != "main"):
         path = re.sub(r"\Aembedd?ed://", "", str(asset.get("uri")))
@@ -223,7 +229,7 @@ def character(
     ):
         return Problem("no character in it", entry.name, unit="conversations")
     fields["name"] = (
-        fields["name"] or string(card.get("nickname")) or entry.basename.rpartition(".")[0]
+        fields["name"] or string_or_none(card.get("nickname")) or entry.basename.rpartition(".")[0]
     )
     created_at = _time(card.get("creation_date")) or _time(record.get("create_date"))
     # The later of the two: cards of older versions have no times, and must not seem newer than those that have.
@@ -232,14 +238,14 @@ def character(
     ]
     updated_at = max(times, default=created_at)
     metadata = {
-        "tags": words(listed(card.get("tags"))),
+        "tags": words(as_list(card.get("tags"))),
         "creator": fields["creator"],
         "character_version": _said(card.get("character_version")),
-        "spec": string(record.get("spec")) or "chara_card_v1",
+        "spec": string_or_none(record.get("spec")) or "chara_card_v1",
         "nickname": _said(card.get("nickname")),
         "file": entry.basename,
         "card": card,
-        "beside": rest(record, {*_V1, *card, "spec", "spec_version", "data"})
+        "beside": other_fields(record, {*_V1, *card, "spec", "spec_version", "data"})
         if card is record.get("data")
         else None,
     }
@@ -275,7 +281,7 @@ def card_fields(card: Mapping[str, Any]) -> dict[str, str]:
         ),
         "character_book": "\n\n".join(_lore(card.get("character_book"))),
         "creator": _said(card.get("creator")).strip(),
-        "tags": ", ".join(words(listed(card.get("tags")))),
+        "tags": ", ".join(words(as_list(card.get("tags")))),
     }
 
 
@@ -292,14 +298,14 @@ def _data(record: Mapping[str, Any]) -> Mapping[str, Any]:
 def _lore(book: Json) -> Iterator[str]:
     """The entries of a lorebook as text: what they are about, and what they say."""
     entries = book.get("entries") if isinstance(book, dict) else None
-    for entry in entries.values() if isinstance(entries, dict) else listed(entries):
+    for entry in entries.values() if isinstance(entries, dict) else as_list(entries):
         if isinstance(entry, dict) and (content := _said(entry.get("content"))):
             keys = entry.get("keys") or entry.get("key")
             named = [
                 _said(entry.get("name")) or _said(entry.get("comment")),
                 ", ".join(words(keys)),
             ]
-            yield joined((" · ".join(filter(None, named)), content))
+            yield join_texts((" · ".join(filter(None, named)), content))
 
 
 def _with_avatar(document: Document, avatar: Avatar | None) -> Document:
@@ -318,7 +324,7 @@ def _with_avatar(document: Document, avatar: Avatar | None) -> Document:
 def _said(value: Json) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
-    return string(value) or ""
+    return string_or_none(value) or ""
 
 
 def _texts(value: Json) -> list[str]:

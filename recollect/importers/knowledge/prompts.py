@@ -21,7 +21,7 @@ from recollect.importers.items import with_fields
 from recollect.importers.jsonstream import UNREADABLE, lines, peek, records
 from recollect.importers.knowledge import frontmatter
 from recollect.importers.knowledge.notes import words
-from recollect.importers.records import UNEXPECTED, blank, joined
+from recollect.importers.records import UNEXPECTED, is_blank, join_texts
 from recollect.importers.texts import Unreadable, decoded, read_text
 from recollect.language.text import moment, truncate
 from recollect.model.documents import Document, Json
@@ -203,7 +203,7 @@ def _from_markdown(entry: Entry, text: str) -> Found:
     given = next((key for key in ("user_prompt", "prompt") if record.get(key)), None)
     if given is None:
         record["user_prompt"] = said.body
-    elif not blank(said.body) and record.keys().isdisjoint(_DETAILS):
+    elif not is_blank(said.body) and record.keys().isdisjoint(_DETAILS):
         record["details"] = said.body
     yield entry.name, record
 
@@ -312,7 +312,7 @@ def _said(record: Mapping[str, Any]) -> tuple[str, str]:
     )
     if messages and isinstance(messages[0], dict) and "role" in messages[0]:
         told, rest = _spoken(messages)
-        return joined((system, told)), user if user and "prompt" not in record else rest
+        return join_texts((system, told)), user if user and "prompt" not in record else rest
     if isinstance(record.get("prompt"), dict):
         return _said(record["prompt"])
     return system, user
@@ -334,7 +334,7 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     parts = value if isinstance(value, list) else [value]
-    return joined(part.get("text") if isinstance(part, dict) else part for part in parts)
+    return join_texts(part.get("text") if isinstance(part, dict) else part for part in parts)
 
 
 def _first(record: Mapping[str, Any], names: Iterable[str]) -> str:
@@ -344,7 +344,7 @@ def _first(record: Mapping[str, Any], names: Iterable[str]) -> str:
         text = value if isinstance(value, str) else _text(value) if isinstance(value, list) else ""
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             text = str(value)
-        if not blank(text):
+        if not is_blank(text):
             return text
     return ""
 

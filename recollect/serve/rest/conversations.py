@@ -185,7 +185,7 @@ def _demand_whole(principal: Principal, document: Document) -> None:
 )
 def restore_conversation(access: AccessTo, conversation: schemas.RestoredConversation) -> Response:
     """Put a deleted conversation back, from its export in JSON."""
-    document = exported(conversation.model_dump())
+    document = exported(conversation.model_dump(exclude_unset=True))
     with access.write() as library:
         there = library.store.find(document.source, document.source_id)
         if there is not None and export.as_json(library.conversation(there)) != export.as_json(

@@ -502,7 +502,7 @@ def _demand_whole(principal: Principal, document: Document) -> None:
 )
 def restore_item(access: AccessTo, document: schemas.RestoredDocument) -> Response:
     """Put a deleted document back, as it was given out."""
-    given = exported(document.model_dump(), document.source)
+    given = exported(document.model_dump(exclude_unset=True), document.kind)
     with access.write(KNOWLEDGE) as library:
         there = library.store.find(given.source, given.source_id)
         if there is not None and as_json(library.store.document(there)) != as_json(given):

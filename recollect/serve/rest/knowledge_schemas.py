@@ -306,6 +306,6 @@ class RestoredDocument(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True)
     id: str = Field(min_length=1)
-    origin: str | None = Field(None, max_length=100)
-    source: Literal["note", "media", "character", "prompt"]
+    source: str | None = Field(None, max_length=100)
+    kind: Literal["note", "media", "character", "prompt"]
     messages: list[Any]

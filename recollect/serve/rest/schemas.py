@@ -153,7 +153,8 @@ class RestoredConversation(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True)
     id: str = Field(min_length=1)
-    origin: str | None = Field(None, max_length=100)
+    source: str | None = Field(None, max_length=100)
+    origin: str | None = Field(None, max_length=100, description="The source, in version 0.1.")
     messages: list[Any]
 
 
