@@ -54,7 +54,7 @@ def test_search_prints_hits_and_a_total(filled: Any) -> None:
 def test_filters_work_from_the_command_line(filled: Any) -> None:
     everything = json.loads(filled("search", "the", "--json", "--limit", "200"))
     mine = json.loads(
-        filled("search", "the", "--role", "user", "--origin", "chatgpt", "--json", "--limit", "200")
+        filled("search", "the", "--role", "user", "--source", "chatgpt", "--json", "--limit", "200")
     )
     assert 0 < mine["total"] < everything["total"]
     assert {(h["role"], h["source"]) for h in mine["hits"]} == {("user", "chatgpt")}
@@ -107,7 +107,7 @@ def test_one_conversation_is_exported_in_every_format(filled: Any, tmp_path: Pat
 
 
 def test_an_import_is_listed_and_taken_back(filled: Any) -> None:
-    assert "done" in filled("import", "--list")
+    assert "complete" in filled("import", "--list")
     filled("import", "--undo", "1")
     assert json.loads(filled("stats", "--json"))["messages"] == 0
     assert json.loads(filled("import", "--list", "--json"))["receipts"][0]["undone_at"]
@@ -142,7 +142,7 @@ def damage_the_index(place: str, user: str) -> None:
 def test_doctor_says_that_everything_agrees_or_what_does_not(
     filled: Any, place: str, user: str
 ) -> None:
-    assert "Everything agrees" in filled("doctor")
+    assert "No problems found" in filled("doctor")
     damage_the_index(place, user)
     filled("doctor", fails=True)
     assert json.loads(filled("doctor", "--repair", "--json"))["healthy"]

@@ -200,4 +200,4 @@ def test_the_command_reports_and_redacts(
     assert main(["redact"]) == 0
     assert "Redacted" in capsys.readouterr().out
     assert main(["redact"]) == 0
-    assert "no secrets" in capsys.readouterr().out
+    assert "No secrets" in capsys.readouterr().out

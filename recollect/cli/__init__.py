@@ -1,4 +1,4 @@
-"""The command line: parse, call the library, show. One file a group of commands."""
+"""The command line: parse the arguments, call the library, print. One module per group of commands."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from recollect import __version__
 from recollect.cli import (
-    care,
     config,
+    doctor,
     exporting,
     hooks,
     importing,
@@ -46,7 +46,7 @@ Every command has its own --help.
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="recollect",
-        description="Keeps every conversation with AI, verbatim, and finds the right moment in it.",
+        description="Store every conversation with AI, and find the right moment in it.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -63,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
         watching,
         indexing,
         moving,
-        care,
+        doctor,
         config,
         redacting,
         serving,
@@ -77,25 +77,25 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _serve_agents(given: argparse.Namespace) -> int:
-    """Seldom: `__main__` takes this command before it comes here, unless an option before it is abbreviated."""
+def _serve_agents(arguments: argparse.Namespace) -> int:
+    """Start the stdio server. `__main__` usually handles `mcp` before the parser is built."""
     from recollect.serve.mcp.transports.stdio import main as serve
 
-    said = {"--home": given.home, "--user": given.user}
-    return serve([f"{flag}={value}" for flag, value in said.items() if value is not None])
+    options = {"--home": arguments.home, "--user": arguments.user}
+    return serve([f"{flag}={value}" for flag, value in options.items() if value is not None])
 
 
-def main(arguments: Sequence[str]) -> int:
-    given = parser().parse_args(arguments)
-    run: Callable[[argparse.Namespace], int] = given.run
+def main(words: Sequence[str]) -> int:
+    arguments = parser().parse_args(words)
+    run: Callable[[argparse.Namespace], int] = arguments.run
     try:
-        return run(given)
+        return run(arguments)
     except RecollectError as error:
         print(f"recollect: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        sys.stderr.close()  # the reader, such as `head`, has seen enough
+        sys.stderr.close()  # the reader, such as `head`, has closed the pipe
         return 0
     except KeyboardInterrupt:
-        print("recollect: stopped; what was saved stays saved.", file=sys.stderr)
+        print("recollect: Interrupted. Everything saved so far is kept.", file=sys.stderr)
         return 130

@@ -1,4 +1,4 @@
-"""What every command shares: options, the library, the console, and JSON."""
+"""What every command needs: options, the library, the terminal, and JSON."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from rich.markup import escape
 from recollect.errors import NotFound
 from recollect.language.text import iso, printable
 from recollect.library import Library
+from recollect.model.kinds import KIND_TABLE
 from recollect.model.sources import SOURCES
 from recollect.places import open, open_existing
 from recollect.settings import default_user, place
 
 Commands = Any  # argparse keeps the type of its subparsers private
-KINDS = ("notes", "media", "chats", "characters", "prompts")
-"""As contract 3 names them; here, since every command would wait for the modules that know more of them."""
+KINDS = tuple(kind.knowledge for kind in KIND_TABLE)
+"""The kinds, as the Knowledge API calls them."""
 
 
 def add_command(
@@ -46,12 +47,21 @@ def add_command(
 
 
 def add_library(parser: argparse.ArgumentParser, *, after_command: bool = False) -> None:
-    """Whose library and where: may be said before the command or after it."""
-    where = "where libraries are: a folder, or postgresql://… (default: RECOLLECT_HOME, or your data folder)"
-    whose = "whose library (default: RECOLLECT_USER, or default)"
-    home, user = (argparse.SUPPRESS, argparse.SUPPRESS) if after_command else (None, None)
-    parser.add_argument("--home", metavar="PLACE", help=where, default=home)
-    parser.add_argument("--user", metavar="NAME", help=whose, default=user)
+    """Add --home and --user, which may stand before the command or after it."""
+    default = argparse.SUPPRESS if after_command else None
+    parser.add_argument(
+        "--home",
+        metavar="PLACE",
+        default=default,
+        help="where libraries are: a folder, or postgresql://… "
+        "(default: RECOLLECT_HOME, or your data folder)",
+    )
+    parser.add_argument(
+        "--user",
+        metavar="NAME",
+        default=default,
+        help="whose library (default: RECOLLECT_USER, or default)",
+    )
 
 
 def add_filters(command: argparse.ArgumentParser) -> None:
@@ -69,19 +79,23 @@ def add_filters(command: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="who wrote it; may be repeated",
     )
-    command.add_argument("--after", metavar="DATE", help="not before this ISO 8601 date or time")
     command.add_argument(
-        "--before", metavar="DATE", help="not after it; a bare date includes its whole day (UTC)"
+        "--after", metavar="DATE", help="only on or after this ISO 8601 date or time"
     )
     command.add_argument(
-        "--namespace",
+        "--before",
+        metavar="DATE",
+        help="only on or before it; a bare date includes the whole day (UTC)",
+    )
+    command.add_argument(
+        "--project",
         action="append",
         default=[],
         metavar="NAME",
-        help="only this namespace or project",
+        help="only this project",
     )
     command.add_argument(
-        "--origin",
+        "--source",
         action="append",
         default=[],
         metavar="NAME",
@@ -103,34 +117,36 @@ def add_filters(command: argparse.ArgumentParser) -> None:
     )
 
 
-def kind(known: Collection[str]) -> Callable[[str], str]:
-    """How a kind of document is said: "notes", and "note" too."""
+def kind_argument(names: Collection[str]) -> Callable[[str], str]:
+    """The type of an argument that names a kind: `notes`, and `note` too."""
 
-    def named(said: str) -> str:
-        for name in known:
-            if said in (name, name.removesuffix("s")):
+    def parse(text: str) -> str:
+        for name in names:
+            if text in (name, name.removesuffix("s")):
                 return name
-        raise argparse.ArgumentTypeError(f"{said!r} is not one of {', '.join(known)}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(names)}")
 
-    return named
-
-
-def add_kind(command: argparse.ArgumentParser, known: Collection[str]) -> None:
-    command.add_argument("kind", type=kind(known), metavar="KIND", help=", ".join(known))
+    return parse
 
 
-def writable(given: argparse.Namespace) -> Library:
-    return open(given.home, given.user, background=False)
+def add_kind(command: argparse.ArgumentParser, names: Collection[str]) -> None:
+    command.add_argument("kind", type=kind_argument(names), metavar="KIND", help=", ".join(names))
 
 
-def existing(given: argparse.Namespace) -> Library:
-    """The library to read from; reading never creates one. No command is there long enough to index beside its work."""
-    library = open_existing(given.home, given.user, background=False)
+def writable(arguments: argparse.Namespace) -> Library:
+    return open(arguments.home, arguments.user, background=False)
+
+
+def existing(arguments: argparse.Namespace) -> Library:
+    """The library to read from. Reading never creates one, and a command does not last long
+    enough to index in the background."""
+    library = open_existing(arguments.home, arguments.user, background=False)
     if library is None:
-        where = place(given.home)
-        shown = where if isinstance(where, Path) else "that address"
+        location: Path | str = place(arguments.home)
+        if isinstance(location, str):
+            location = "that address"  # it may contain a password
         raise NotFound(
-            f"There is no library of {given.user or default_user()!r} at {shown} yet. "
+            f"There is no library of {arguments.user or default_user()!r} at {location} yet. "
             "Import something first: recollect import PATH"
         )
     return library
@@ -146,7 +162,16 @@ def safe(value: str | None) -> str:
 
 
 def when(value: datetime | None) -> str:
-    return value.strftime("%Y-%m-%d %H:%M") if value else "no time"
+    if value is None:
+        return "no date"
+    return value.strftime("%Y-%m-%d %H:%M")
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun}s"
 
 
 def print_json(value: Any) -> None:

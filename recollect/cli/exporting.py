@@ -1,4 +1,4 @@
-"""`recollect export`: everything out again, in formats that last."""
+"""`recollect export`: write conversations to files that other programs can read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
 
-from recollect.cli.common import Commands, add_command, console, existing
+from recollect.cli.common import Commands, add_command, console, existing, plural
 from recollect.errors import InvalidInput
 from recollect.model.documents import Document
 from recollect.transfer.export import as_json, as_markdown, as_text, write_json
@@ -18,16 +18,16 @@ from recollect.transfer.export import as_json, as_markdown, as_text, write_json
 _EXAMPLES = """\
   recollect export --output library.json               everything; `recollect import` reads it back
   recollect export CONVERSATION --format md
-  recollect export --format txt --output folder/       one file a conversation
+  recollect export --format txt --output folder/       one file per conversation
 """
-_TEXTS: dict[str, Callable[[Document], str]] = {"txt": as_text, "md": as_markdown}
+_TEXT_FORMATS: dict[str, Callable[[Document], str]] = {"txt": as_text, "md": as_markdown}
 
 
 def register(commands: Commands) -> None:
     command = add_command(
         commands, "export", "export one conversation or everything", run, _EXAMPLES
     )
-    command.add_argument("conversation", nargs="?", help="its id; without one, the whole library")
+    command.add_argument("conversation", nargs="?", help="its id (default: the whole library)")
     command.add_argument(
         "--format", choices=("json", "txt", "md"), default="json", help="(default: %(default)s)"
     )
@@ -38,35 +38,35 @@ def register(commands: Commands) -> None:
     )
 
 
-def run(given: argparse.Namespace) -> int:
-    with existing(given) as library:
-        if given.conversation:
-            _one(library.conversation(given.conversation), given)
-        elif given.format == "json":
-            _to(given.output, lambda file: write_json(library.documents(), file))
-        elif given.output:
-            _folder(library.documents(), given.format, Path(given.output))
+def run(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
+        if arguments.conversation:
+            _export_one(library.conversation(arguments.conversation), arguments)
+        elif arguments.format == "json":
+            _write(arguments.output, lambda file: write_json(library.documents(), file))
+        elif arguments.output:
+            _export_to_folder(library.documents(), arguments.format, Path(arguments.output))
         else:
             raise InvalidInput(
-                "Many conversations as txt or md need a folder: add --output FOLDER, or name one conversation."
+                "Exporting many conversations as txt or md needs a folder. Add --output FOLDER, "
+                "or name one conversation."
             )
     return 0
 
 
-def _one(document: Document, given: argparse.Namespace) -> None:
-    if given.format == "json":
-        _to(
-            given.output,
-            lambda file: file.write(
-                json.dumps(as_json(document), indent=2, allow_nan=False) + "\n"
-            ),
-        )
+def _export_one(document: Document, arguments: argparse.Namespace) -> None:
+    if arguments.format == "json":
+        text = json.dumps(as_json(document), indent=2, allow_nan=False) + "\n"
     else:
-        _to(given.output, lambda file: file.write(_TEXTS[given.format](document)))
+        text = _TEXT_FORMATS[arguments.format](document)
+    _write(arguments.output, lambda file: file.write(text))
 
 
-def _to(path: str | None, write: Callable[[TextIO], object]) -> None:
-    """Write to standard output, or beside the target and then in its place, so that it is whole or not there."""
+def _write(path: str | None, write: Callable[[TextIO], object]) -> None:
+    """Write to a file or to standard output.
+
+    A file is written under another name first, so that it is complete or does not exist.
+    """
     if path is None:
         write(sys.stdout)
         return
@@ -78,13 +78,14 @@ def _to(path: str | None, write: Callable[[TextIO], object]) -> None:
     console(stderr=True).print(f"Wrote {target}")
 
 
-def _folder(documents: Iterable[Document], format_: str, folder: Path) -> None:
+def _export_to_folder(documents: Iterable[Document], format_: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
     for document in documents:
         stem = re.sub(r"[^\w-]+", "-", document.title).strip("-")[:60]
         name = re.sub(r"[^\w-]+", "-", document.id)[:60]
         path = folder / f"{stem or 'untitled'}-{name}.{format_}"
-        path.write_text(_TEXTS[format_](document), encoding="utf-8", errors="replace", newline="")
+        text = _TEXT_FORMATS[format_](document)
+        path.write_text(text, encoding="utf-8", errors="replace", newline="")
         count += 1
-    console(stderr=True).print(f"Wrote {count:,} conversations to {folder}")
+    console(stderr=True).print(f"Wrote {plural(count, 'file')} to {folder}")

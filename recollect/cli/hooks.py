@@ -1,4 +1,4 @@
-"""`recollect hook`: for agents. `__main__` takes the short way to it; what comes here needs help."""
+"""`recollect hook`: called by agents. `__main__` usually runs it before the parser is built."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from recollect.capture.transcripts.hooks import EVENTS, main
 from recollect.cli.common import Commands, add_command
 
 _EXAMPLES = """\
-  recollect hook session-start < event.json            what was done in this project lately, for the model
-  recollect hook stop < event.json                     hand the transcript over
-  recollect hook import                                take in what was handed over
+  recollect hook session-start < event.json            recent work in this project, for the model
+  recollect hook stop < event.json                     queue the transcript for import
+  recollect hook import                                import what is queued
 """
 
 
@@ -19,11 +19,14 @@ def register(commands: Commands) -> None:
         commands, "hook", "called by an agent's hooks (see plugin/)", run, _EXAMPLES
     )
     command.add_argument(
-        "event", choices=EVENTS, help="what happened; the agent tells more on standard input"
+        "event", choices=EVENTS, help="the event; the agent writes its details to standard input"
     )
 
 
-def run(given: argparse.Namespace) -> int:
-    said = [f"--home={given.home}"] if given.home else []
-    said += [f"--user={given.user}"] if given.user else []
-    return main([*said, given.event]) or 0
+def run(arguments: argparse.Namespace) -> int:
+    words = [arguments.event]
+    if arguments.home:
+        words.append(f"--home={arguments.home}")
+    if arguments.user:
+        words.append(f"--user={arguments.user}")
+    return main(words) or 0

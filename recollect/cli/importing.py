@@ -1,12 +1,12 @@
-"""`recollect import`: files in, a receipt out."""
+"""`recollect import`: import files, print a receipt."""
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from dataclasses import asdict
 
 from rich.box import SIMPLE_HEAD
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from recollect.cli.common import (
@@ -14,14 +14,15 @@ from recollect.cli.common import (
     add_command,
     console,
     existing,
+    plural,
     print_json,
     safe,
     when,
     writable,
 )
 from recollect.cli.indexing import index_after_import
+from recollect.cli.progress import ProgressBar
 from recollect.errors import InvalidInput
-from recollect.library import Library
 from recollect.model.kinds import KIND_TABLE
 from recollect.model.receipts import Counts, FileReceipt, Receipt
 
@@ -50,65 +51,56 @@ def register(commands: Commands) -> None:
         "paths", nargs="*", metavar="PATH", help="a file, zip or folder; the format is detected"
     )
     command.add_argument(
-        "--as", dest="kind", choices=KINDS, help="what the files are, where that is not clear"
+        "--as", dest="kind", choices=KINDS, help="the kind of the files, if detection gets it wrong"
     )
-    command.add_argument("--undo", type=int, metavar="RECEIPT", help="take one import back")
+    command.add_argument("--undo", type=int, metavar="RECEIPT", help="undo one import")
     command.add_argument("--list", action="store_true", help="list the imports of this library")
     command.add_argument(
-        "--no-index", action="store_true", help="leave indexing for later; words are found at once"
+        "--no-index", action="store_true", help="index later; text search works at once"
     )
 
 
-def run(given: argparse.Namespace) -> int:
-    if given.list:
-        return _list(given)
-    if given.undo is not None:
-        return _undo(given)
-    if not given.paths:
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.list:
+        return _list(arguments)
+    if arguments.undo is not None:
+        return _undo(arguments)
+    if not arguments.paths:
         raise InvalidInput("Nothing to import. Give a file or folder: recollect import PATH")
-    with writable(given) as library:
-        receipt = _with_progress(library, given)
-        if given.json:
+    with writable(arguments) as library:
+        with ProgressBar("Importing", "bytes") as bar:
+            receipt = library.import_path(
+                *arguments.paths, kind=arguments.kind, progress=bar.report
+            )
+        if arguments.json:
             print_json(asdict(receipt))
         else:
             _show(receipt)
-        stopped = index_after_import(library, given) if _kept(receipt) else 0
-    failed = receipt.left_out.failed or any(
-        f.conversations.failed or f.messages.failed for f in receipt.files
-    )
-    return stopped or (1 if failed and not _kept(receipt) else 0)
+        imported = _imported(receipt)
+        if imported:
+            return index_after_import(library, arguments)
+    return int(_has_failures(receipt))
 
 
-def _with_progress(library: Library, given: argparse.Namespace) -> Receipt:
-    bar = Progress(
-        TextColumn("[bold]{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=console(stderr=True),
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task("Importing", total=None)
-
-        def report(file: str, done: int, total: int) -> None:
-            bar.update(task, description=safe(file[-40:]), completed=done, total=total)
-
-        return library.import_path(*given.paths, kind=given.kind, progress=report)
+def _imported(receipt: Receipt) -> int:
+    """How many conversations and messages of the files are now in the library."""
+    counts = [c for file in receipt.files for c in (file.conversations, file.messages)]
+    return sum(count.new + count.same + count.changed for count in counts)
 
 
-def _kept(receipt: Receipt) -> int:
-    return sum(
-        c.new + c.same + c.changed for f in receipt.files for c in (f.conversations, f.messages)
-    )
+def _has_failures(receipt: Receipt) -> bool:
+    files = any(file.conversations.failed or file.messages.failed for file in receipt.files)
+    return bool(receipt.left_out.failed) or files
 
 
 def _show(receipt: Receipt) -> None:
     out = console()
     out.print(f"[bold]Receipt {receipt.id}[/]")
     table = Table("file", "format", *receipt.units, box=SIMPLE_HEAD, pad_edge=False)
-    shown = receipt.files if len(receipt.files) <= _ROWS else _by_format(receipt)
-    for file in shown:
+    rows = receipt.files
+    if len(rows) > _ROWS:
+        rows = _by_format(receipt)
+    for file in rows:
         table.add_row(
             safe(file.name), file.format, _counts(file.conversations), _counts(file.messages)
         )
@@ -118,20 +110,19 @@ def _show(receipt: Receipt) -> None:
     for kind, count in _redacted(receipt).items():
         out.print(f"redacted {count:,} {kind}")
     for word, reasons in (
-        ("left out", receipt.left_out.skipped),
-        ("[red]refused[/]", receipt.left_out.failed),
+        ("skipped", receipt.left_out.skipped),
+        ("[red]rejected[/]", receipt.left_out.failed),
     ):
         for reason, count in reasons.items():
-            out.print(f"{word} {count:,} files: {safe(reason)}", soft_wrap=True)
-    out.print(f"Take it back with: [bold]recollect import --undo {receipt.id}[/]")
+            out.print(f"{word} {plural(count, 'file')}: {safe(reason)}", soft_wrap=True)
+    out.print(f"Undo with: [bold]recollect import --undo {receipt.id}[/]")
 
 
 def _redacted(receipt: Receipt) -> dict[str, int]:
-    found: dict[str, int] = {}
+    totals: Counter[str] = Counter()
     for file in receipt.files:
-        for kind, count in file.redacted.items():
-            found[kind] = found.get(kind, 0) + count
-    return found
+        totals.update(file.redacted)
+    return totals
 
 
 def _counts(counts: Counts) -> str:
@@ -153,21 +144,21 @@ def _show_problems(file: FileReceipt) -> None:
             ("failed", "red", counts.failed),
         ):
             for reason, count in reasons.items():
-                places = ", ".join(safe(p) for p in file.samples.get(reason, []))
-                out.print(
-                    f"[{colour}]{word}[/] {count:,} {unit} in {safe(file.name)}: {safe(reason)}"
-                    + (f" [dim]({places})[/]" if places else "")
-                )
+                line = f"[{colour}]{word}[/] {count:,} {unit} in {safe(file.name)}: {safe(reason)}"
+                samples = ", ".join(safe(sample) for sample in file.samples.get(reason, []))
+                if samples:
+                    line += f" [dim]({samples})[/]"
+                out.print(line)
 
 
 def _by_format(receipt: Receipt) -> list[FileReceipt]:
-    """One row a format, when a row a file would be too many."""
+    """One row per format, if there are too many files for a row each."""
     rows: dict[str, FileReceipt] = {}
     files: dict[str, int] = {}
     for file in receipt.files:
         row = rows.setdefault(file.format, FileReceipt("", file.format))
         files[file.format] = files.get(file.format, 0) + 1
-        row.name = f"{files[file.format]:,} files"
+        row.name = plural(files[file.format], "file")
         for total, counts in (
             (row.conversations, file.conversations),
             (row.messages, file.messages),
@@ -181,34 +172,39 @@ def _by_format(receipt: Receipt) -> list[FileReceipt]:
     return list(rows.values())
 
 
-def _list(given: argparse.Namespace) -> int:
-    with existing(given) as library:
+def _list(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
         receipts = library.receipts()
-    if given.json:
+    if arguments.json:
         print_json({"receipts": [asdict(r) for r in receipts]})
         return 0
     table = Table("receipt", "when", "path", "new", "state", box=SIMPLE_HEAD, pad_edge=False)
     for receipt in receipts:
         new = sum(f.messages.new for f in receipt.files)
-        state = (
-            "taken back" if receipt.undone_at else "done" if receipt.finished_at else "not finished"
-        )
         table.add_row(
             str(receipt.id),
             when(receipt.started_at),
             safe(receipt.path),
             f"{new:,} {receipt.units[1]}",
-            state,
+            _state(receipt),
         )
     console().print(table)
     return 0
 
 
-def _undo(given: argparse.Namespace) -> int:
-    with existing(given) as library:
-        receipt = library.undo_import(given.undo)
-    if given.json:
+def _state(receipt: Receipt) -> str:
+    if receipt.undone_at:
+        return "undone"
+    if receipt.finished_at:
+        return "complete"
+    return "interrupted"
+
+
+def _undo(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
+        receipt = library.undo_import(arguments.undo)
+    if arguments.json:
         print_json(asdict(receipt))
     else:
-        console().print(f"Import {receipt.id} of {safe(receipt.path)} was taken back.")
+        console().print(f"Import {receipt.id} of {safe(receipt.path)} was undone.")
     return 0

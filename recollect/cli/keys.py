@@ -1,4 +1,4 @@
-"""`recollect keys`: who may come in through the network."""
+"""`recollect keys`: manage the API keys of the server."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _EXAMPLES = """\
   recollect keys list
   recollect keys revoke 3f9a0c21d4e7
 
-From the first key on, everybody who uses the server needs one. A key opens
-the library of one user; it is shown when it is made, and never again.
+After you add the first key, every client needs one. A key gives access to the
+library of one user. It is shown once, when you create it.
 """
 _ADD_EXAMPLES = """\
   recollect keys add laptop --user ann
@@ -39,69 +39,71 @@ Use it as:  curl -H "Authorization: Bearer KEY" http://127.0.0.1:8765/conversati
 def register(commands: Commands) -> None:
     group: argparse.ArgumentParser = commands.add_parser(
         "keys",
-        help="make, list and revoke the API keys of the server",
-        description="Make, list and revoke the API keys of the server.",
+        help="create, list and revoke API keys",
+        description="Create, list and revoke the API keys of the server.",
         epilog="examples:\n" + _EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = group.add_subparsers(dest="action", metavar="ACTION", required=True)
-    add = add_command(actions, "add", "make a key; it is shown once", run_add, _ADD_EXAMPLES)
-    add.add_argument("name", metavar="NAME", help="what the key is for, for your own eyes")
+    add = add_command(actions, "add", "create a key; it is shown once", run_add, _ADD_EXAMPLES)
+    add.add_argument("name", metavar="NAME", help="a name that tells you what the key is for")
     add.add_argument(
         "--scope",
         action="append",
         default=[],
         choices=SCOPES,
-        help="what it may do; may be repeated (read and write)",
+        help="what it may do; may be repeated (default: read and write)",
     )
     add.add_argument(
         "--toolset",
         action="append",
         default=[],
         metavar="NAME",
-        help="only this group of routes (conversations, bus, knowledge); may be repeated (default: all)",
+        help="only this group of routes (conversations, bus, knowledge); may be repeated",
     )
     add.add_argument(
         "--agent",
         action="store_true",
-        help="for an agent, which does not see what only people may see",
+        help="for an agent, which cannot read messages that are for people only",
     )
     add.add_argument(
         "--expires",
         metavar="DATE",
-        help="until when it works, in ISO 8601; a bare date is its whole day",
+        help="when it expires (ISO 8601); a bare date includes the whole day",
     )
     add_command(
         actions,
         "list",
-        "list the keys, without their secrets",
+        "list the keys",
         run_list,
         "  recollect keys list --json\n",
     )
     revoke_ = add_command(
         actions,
         "revoke",
-        "let a key open nothing any more",
+        "revoke a key",
         run_revoke,
         "  recollect keys revoke 3f9a0c21d4e7\n",
     )
     revoke_.add_argument("id", metavar="ID", help="as `recollect keys list` shows it")
 
 
-def run_add(given: argparse.Namespace) -> int:
-    user = default_user() if given.user is None else given.user
-    with closing(keys(given.home)) as kept:
+def run_add(arguments: argparse.Namespace) -> int:
+    user = arguments.user
+    if user is None:
+        user = default_user()
+    with closing(keys(arguments.home)) as store:
         text, key = new_key(
-            kept,
+            store,
             user,
-            given.name,
-            given.scope or ("read", "write"),
-            given.toolset or None,
-            given.agent,
-            _moment(given.expires),
+            arguments.name,
+            arguments.scope or ("read", "write"),
+            arguments.toolset or None,
+            arguments.agent,
+            _parse_date(arguments.expires),
         )
-    if given.json:
-        print_json({**_shape(key), "key": text})
+    if arguments.json:
+        print_json({**_record(key), "key": text})
         return 0
     out = console()
     out.print(
@@ -109,49 +111,59 @@ def run_add(given: argparse.Namespace) -> int:
     )
     out.print(f"\n  [bold]{text}[/]\n", soft_wrap=True)
     out.print(
-        "[yellow]Keep it now: it is not shown again.[/] From now on the server asks everybody for a key."
+        "[yellow]Copy it now: it is not shown again.[/] From now on, every client needs a key."
     )
     return 0
 
 
-def run_list(given: argparse.Namespace) -> int:
-    with closing(keys(given.home)) as kept:
-        found = kept.every()
-    if given.json:
-        print_json({"keys": [_shape(key) for key in found]})
+def run_list(arguments: argparse.Namespace) -> int:
+    with closing(keys(arguments.home)) as store:
+        api_keys = store.every()
+    if arguments.json:
+        print_json({"keys": [_record(key) for key in api_keys]})
         return 0
-    if not found:
+    if not api_keys:
         console().print(
-            "There is no key. The server lets in whoever is on this computer.\nMake one: recollect keys add NAME"
+            "There are no keys, so everyone on this computer has access to the server.\n"
+            "Create one: recollect keys add NAME"
         )
         return 0
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("id", "name", "user", "may", "made", "used", "state"):
+    for heading in ("id", "name", "user", "scopes", "created", "last used", "state"):
         table.add_column(heading)
-    for key in found:
-        may = ", ".join(key.scopes) + (
-            f" in {', '.join(key.toolsets)}" if key.toolsets is not None else ""
-        )
+    for key in api_keys:
+        last_use = "never"
+        if key.used_at:
+            last_use = when(key.used_at)
         table.add_row(
             key.id,
             safe(key.name),
             safe(key.user),
-            may + (" (agent)" if key.agent else ""),
+            _scopes(key),
             when(key.created_at),
-            when(key.used_at) if key.used_at else "never",
+            last_use,
             _state(key),
         )
     console().print(table)
     return 0
 
 
-def run_revoke(given: argparse.Namespace) -> int:
-    with closing(keys(given.home)) as kept:
-        revoke(kept, given.id)
-    if given.json:
-        print_json({"revoked": given.id})
+def _scopes(key: ApiKey) -> str:
+    text = ", ".join(key.scopes)
+    if key.toolsets is not None:
+        text += f" in {', '.join(key.toolsets)}"
+    if key.agent:
+        text += " (agent)"
+    return text
+
+
+def run_revoke(arguments: argparse.Namespace) -> int:
+    with closing(keys(arguments.home)) as store:
+        revoke(store, arguments.id)
+    if arguments.json:
+        print_json({"revoked": arguments.id})
     else:
-        console().print("The key opens nothing any more.")
+        console().print("The key was revoked.")
     return 0
 
 
@@ -159,13 +171,13 @@ def _state(key: ApiKey) -> str:
     if key.revoked_at is not None:
         return f"[red]revoked[/] {when(key.revoked_at)}"
     if key.expires_at is None:
-        return "[green]good[/]"
+        return "[green]valid[/]"
     if key.expires_at <= datetime.now(UTC):
         return f"[red]expired[/] {when(key.expires_at)}"
-    return f"[green]good[/] until {when(key.expires_at)}"
+    return f"[green]valid[/] until {when(key.expires_at)}"
 
 
-def _shape(key: ApiKey) -> dict[str, object]:
+def _record(key: ApiKey) -> dict[str, object]:
     names = (
         "id",
         "user",
@@ -181,7 +193,7 @@ def _shape(key: ApiKey) -> dict[str, object]:
     return {name: getattr(key, name) for name in names}
 
 
-def _moment(text: str | None) -> datetime | None:
+def _parse_date(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:

@@ -21,7 +21,7 @@ from recollect.cli.common import (
     add_kind,
     console,
     existing,
-    kind,
+    kind_argument,
     print_json,
     safe,
 )
@@ -128,7 +128,7 @@ def _add_search(actions: Commands) -> None:
         action="append",
         default=[],
         dest="kinds",
-        type=kind(KINDS),
+        type=kind_argument(KINDS),
         metavar="KIND",
         help=f"only {', '.join(KINDS)}; may be repeated",
     )
@@ -198,31 +198,35 @@ def _add_read(actions: Commands) -> None:
 # -- finding -----------------------------------------------------------------
 
 
-def search(given: argparse.Namespace) -> int:
+def search(arguments: argparse.Namespace) -> int:
     filters = {
-        "notes": {"keywords": given.tag},
+        "notes": {"keywords": arguments.tag},
         "media": {
-            "media_types": given.type,
-            "date_from": given.date_from,
-            "date_to": given.date_to,
+            "media_types": arguments.type,
+            "date_from": arguments.date_from,
+            "date_to": arguments.date_to,
         },
-        "chats": {"by": given.by, "character_id": given.character, "sender": given.sender},
-        "prompts": {"fields": given.field},
+        "chats": {
+            "by": arguments.by,
+            "character_id": arguments.character,
+            "sender": arguments.sender,
+        },
+        "prompts": {"fields": arguments.field},
     }
-    with existing(given) as library:
+    with existing(arguments) as library:
         found = library.knowledge.search(
-            " ".join(given.query),
-            sources=given.kinds,
-            limit=given.limit,
-            offset=given.offset,
-            snippet_length=preference("snippet_length", given.snippet, {}),
-            order_by="recent" if given.recent else "relevance",
+            " ".join(arguments.query),
+            sources=arguments.kinds,
+            limit=arguments.limit,
+            offset=arguments.offset,
+            snippet_length=preference("snippet_length", arguments.snippet, {}),
+            order_by="recent" if arguments.recent else "relevance",
             filters={
                 source: {n: v for n, v in said.items() if v} for source, said in filters.items()
             },
-            mode=given.mode,
+            mode=arguments.mode,
         )
-    if given.json:
+    if arguments.json:
         print_json(found)
         return 0
     out = console()
@@ -230,10 +234,12 @@ def search(given: argparse.Namespace) -> int:
         _show_result(result)
         out.print()
     if found["results"]:
-        last = given.offset + len(found["results"])
-        out.print(f"[dim]{given.offset + 1:,} to {last:,} of about {found['total_estimated']:,}[/]")
+        last = arguments.offset + len(found["results"])
+        out.print(
+            f"[dim]{arguments.offset + 1:,} to {last:,} of about {found['total_estimated']:,}[/]"
+        )
     else:
-        out.print("Nothing matches." if not given.offset else "No more results.")
+        out.print("Nothing matches." if not arguments.offset else "No more results.")
     if found.get("note"):
         out.print(f"[yellow]{safe(found['note'])}[/]")
     return 0
@@ -276,26 +282,28 @@ def _clock(seconds: float) -> str:
 # -- listing -----------------------------------------------------------------
 
 
-def list_(given: argparse.Namespace) -> int:
+def list_(arguments: argparse.Namespace) -> int:
     from recollect.knowledge.results import list_entry
 
-    if given.type and given.kind != "media":
+    if arguments.type and arguments.kind != "media":
         raise InvalidInput("--type is for media alone.")
-    with existing(given) as library:
+    with existing(arguments) as library:
         found, total = library.knowledge.list(
-            given.kind,
-            search=given.search,
-            tags=given.tag,
-            media_types=given.type,
-            limit=given.limit,
-            offset=given.offset,
+            arguments.kind,
+            search=arguments.search,
+            tags=arguments.tag,
+            media_types=arguments.type,
+            limit=arguments.limit,
+            offset=arguments.offset,
         )
     shown = [list_entry(about) for about in found]
-    if given.json:
-        print_json({"items": shown, "total": total, "limit": given.limit, "offset": given.offset})
+    if arguments.json:
+        print_json(
+            {"items": shown, "total": total, "limit": arguments.limit, "offset": arguments.offset}
+        )
         return 0
     out = console()
-    media = given.kind == "media"
+    media = arguments.kind == "media"
     names = ("title", "id", *(("type",) if media else ()), "changed", "version", "tags")
     table = Table(*names, box=SIMPLE_HEAD, pad_edge=False)
     room = max(16, out.width - max((len(item["id"]) for item in shown), default=0) - 40)
@@ -315,10 +323,10 @@ def list_(given: argparse.Namespace) -> int:
     return 0
 
 
-def types(given: argparse.Namespace) -> int:
-    with existing(given) as library:
+def types(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
         found = library.knowledge.media_types()
-    if given.json:
+    if arguments.json:
         print_json({"types": [{"media_type": name, "count": count} for name, count in found]})
         return 0
     table = Table("type", "media", box=SIMPLE_HEAD, pad_edge=False)
@@ -331,25 +339,25 @@ def types(given: argparse.Namespace) -> int:
 # -- reading -----------------------------------------------------------------
 
 
-def read(given: argparse.Namespace) -> int:
+def read(arguments: argparse.Namespace) -> int:
     from recollect.knowledge.retrieval import parse_retrieval
 
-    loc = {"chunk_index": given.chunk, "seconds": given.at}
+    loc = {"chunk_index": arguments.chunk, "seconds": arguments.at}
     loc = {name: value for name, value in loc.items() if value is not None}
-    around = "chunk" if given.max_tokens is None else "chunk_with_siblings"
+    around = "chunk" if arguments.max_tokens is None else "chunk_with_siblings"
     wanted = parse_retrieval(
         {
-            "mode": given.mode or (around if loc or given.query else "full"),
-            "query": given.query,
+            "mode": arguments.mode or (around if loc or arguments.query else "full"),
+            "query": arguments.query,
             "loc": loc,
-            "max_tokens": given.max_tokens,
-            "offset": given.offset,
+            "max_tokens": arguments.max_tokens,
+            "offset": arguments.offset,
         },
         {},
     )
-    with existing(given) as library:
-        found = library.knowledge.get(given.kind, given.id, wanted, page=given.page)
-    if given.json:
+    with existing(arguments) as library:
+        found = library.knowledge.get(arguments.kind, arguments.id, wanted, page=arguments.page)
+    if arguments.json:
         print_json(found)
         return 0
     out = console()
@@ -379,13 +387,13 @@ def read(given: argparse.Namespace) -> int:
     return 0
 
 
-def transcript(given: argparse.Namespace) -> int:
-    with existing(given) as library:
-        said = library.knowledge.transcript(given.id, given.format, given.timestamps)
-    if given.json:
+def transcript(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
+        said = library.knowledge.transcript(arguments.id, arguments.format, arguments.timestamps)
+    if arguments.json:
         print_json({"content": said})
-    elif given.output:
-        writing.write_file(given.output, writing.encoded(said))
+    elif arguments.output:
+        writing.write_file(arguments.output, writing.encoded(said))
     elif isinstance(said, str):
         sys.stdout.write(printable_lines(said) + "\n")
     else:

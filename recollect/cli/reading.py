@@ -18,7 +18,7 @@ from recollect.transfer.export import as_json
 
 _LIST_EXAMPLES = """\
   recollect list
-  recollect list --origin claude-code --search deploy
+  recollect list --source claude-code --search deploy
   recollect list --limit 200 --json
 """
 _READ_EXAMPLES = """\
@@ -38,14 +38,14 @@ def register(commands: Commands) -> None:
     )
     listing.add_argument("--offset", type=int, default=0, help="how many to pass over")
     listing.add_argument(
-        "--namespace",
+        "--project",
         action="append",
         default=[],
         metavar="NAME",
-        help="only this namespace or project",
+        help="only this project",
     )
     listing.add_argument(
-        "--origin",
+        "--source",
         action="append",
         default=[],
         metavar="NAME",
@@ -66,31 +66,31 @@ def register(commands: Commands) -> None:
     )
     reading.add_argument("--branches", action="store_true", help="also branches that were left")
     reading.add_argument(
-        "--hidden", action="store_true", help="also what the origin hides, such as system prompts"
+        "--hidden", action="store_true", help="include hidden messages, such as system prompts"
     )
 
 
-def list_(given: argparse.Namespace) -> int:
-    with existing(given) as library:
+def list_(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
         found, total = library.conversations(
-            limit=given.limit,
-            offset=given.offset,
-            projects=given.namespace,
-            sources=given.origin,
-            search=given.search,
+            limit=arguments.limit,
+            offset=arguments.offset,
+            projects=arguments.project,
+            sources=arguments.source,
+            search=arguments.search,
         )
-    if given.json:
+    if arguments.json:
         print_json(
             {
                 "conversations": [asdict(s) for s in found],
                 "total": total,
-                "limit": given.limit,
-                "offset": given.offset,
+                "limit": arguments.limit,
+                "offset": arguments.offset,
             }
         )
         return 0
     out = console()
-    table = Table("title", "id", "changed", "messages", "origin", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table("title", "id", "changed", "messages", "source", box=SIMPLE_HEAD, pad_edge=False)
     ids = max((len(s.id) for s in found), default=0)
     room = max(16, out.width - ids - 46)  # the id is for copying, so it is the title that gives way
     for summary in found:
@@ -109,10 +109,10 @@ def list_(given: argparse.Namespace) -> int:
     return 0
 
 
-def read(given: argparse.Namespace) -> int:
-    with existing(given) as library:
-        document = library.conversation(given.conversation)
-    if given.json:
+def read(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
+        document = library.conversation(arguments.conversation)
+    if arguments.json:
         print_json(as_json(document))
         return 0
     out = console()
@@ -120,24 +120,24 @@ def read(given: argparse.Namespace) -> int:
         f"[bold]{safe(document.title) or 'Untitled'}[/]  [dim]{document.source} · {when(document.created_at)} · "
         f"{safe(document.project)}[/]\n"
     )
-    for passage in _shown(document, given):
-        _show(passage, given.message)
+    for passage in _shown(document, arguments):
+        _show(passage, arguments.message)
     return 0
 
 
-def _shown(document: Document, given: argparse.Namespace) -> list[Passage]:
+def _shown(document: Document, arguments: argparse.Namespace) -> list[Passage]:
     passages = [
         p
         for p in document.passages
-        if (p.canonical or given.branches or p.id == given.message)
-        and (p.visibility != "hidden" or given.hidden or p.id == given.message)
+        if (p.canonical or arguments.branches or p.id == arguments.message)
+        and (p.visibility != "hidden" or arguments.hidden or p.id == arguments.message)
     ]
-    if given.message is None:
+    if arguments.message is None:
         return passages
     for at, passage in enumerate(passages):
-        if passage.id == given.message:
-            return passages[max(0, at - given.around) : at + given.around + 1]
-    raise NotFound(f"There is no message {given.message!r} in conversation {document.id!r}.")
+        if passage.id == arguments.message:
+            return passages[max(0, at - arguments.around) : at + arguments.around + 1]
+    raise NotFound(f"There is no message {arguments.message!r} in conversation {document.id!r}.")
 
 
 def _show(passage: Passage, wanted: str | None) -> None:

@@ -1,4 +1,4 @@
-"""`recollect redact`: secrets taken out of what is stored, or only reported."""
+"""`recollect redact`: remove secrets from the library, or report them."""
 
 from __future__ import annotations
 
@@ -6,83 +6,65 @@ import argparse
 from dataclasses import asdict
 
 from rich.box import SIMPLE_HEAD
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from recollect.cli.common import Commands, add_command, console, existing, print_json, safe
-from recollect.library import Library
+from recollect.cli.progress import ProgressBar
 from recollect.transfer.redaction import Redaction
 
 _EXAMPLES = """\
-  recollect redact --report             say where there are secrets, and of which kind; never what they are
-  recollect redact                      take them out, for good
+  recollect redact --report             list the messages that contain secrets, without the secrets
+  recollect redact                      remove them permanently
 """
 _ROWS = 50
 
 
 def register(commands: Commands) -> None:
-    command = add_command(commands, "redact", "take secrets out of the library", redact, _EXAMPLES)
-    command.add_argument("--report", action="store_true", help="change nothing; say what there is")
+    command = add_command(commands, "redact", "remove secrets from the library", redact, _EXAMPLES)
+    command.add_argument("--report", action="store_true", help="change nothing; only report")
 
 
-def redact(given: argparse.Namespace) -> int:
-    with existing(given) as library:
-        made = (
-            library.redact(report=given.report)
-            if given.json
-            else _with_progress(library, given.report)
-        )
-    if given.json:
+def redact(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
+        description = "Searching" if arguments.report else "Redacting"
+        with ProgressBar(description) as bar:
+            redaction = library.redact(report=arguments.report, progress=bar.report)
+    if arguments.json:
         print_json(
             {
-                "done": made.done,
-                "kinds": dict(made.kinds),
-                "documents": [asdict(d) for d in made.documents],
-                "earlier_states": made.states,
+                "done": redaction.done,
+                "kinds": dict(redaction.kinds),
+                "documents": [asdict(d) for d in redaction.documents],
+                "earlier_states": redaction.states,
             }
         )
     else:
-        _show(made)
+        _show(redaction)
     return 0
 
 
-def _with_progress(library: Library, report: bool) -> Redaction:
-    bar = Progress(
-        TextColumn("[bold]{task.description}"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        console=console(stderr=True),
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task("Looking" if report else "Redacting", total=None)
-        return library.redact(
-            report=report,
-            progress=lambda _, done, total: bar.update(task, completed=done, total=total),
-        )
-
-
-def _show(made: Redaction) -> None:
+def _show(redaction: Redaction) -> None:
     out = console()
-    if not made.documents and not made.states:
-        out.print("There are no secrets that any rule knows.")
+    if not redaction.documents and not redaction.states:
+        out.print("No secrets found.")
         return
     table = Table("document", "title", "secrets", "messages", box=SIMPLE_HEAD, pad_edge=False)
-    for document in made.documents[:_ROWS]:
+    for document in redaction.documents[:_ROWS]:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in document.kinds.items())
-        messages = ", ".join(safe(m) for m in document.messages[:3]) + (
-            " …" if len(document.messages) > 3 else ""
-        )
+        messages = ", ".join(safe(message) for message in document.messages[:3])
+        if len(document.messages) > 3:
+            messages += " …"
         table.add_row(safe(document.id), safe(document.title), kinds, messages)
     out.print(table)
-    if len(made.documents) > _ROWS:
-        out.print(f"and {len(made.documents) - _ROWS:,} more; --json lists them all")
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in made.kinds.most_common())
-    if made.done:
+    if len(redaction.documents) > _ROWS:
+        out.print(f"and {len(redaction.documents) - _ROWS:,} more; --json lists them all")
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in redaction.kinds.most_common())
+    if redaction.done:
         out.print(
-            f"Redacted: {kinds or 'earlier states'}. New ones are kept out by RECOLLECT_REDACT=on."
+            f"Redacted: {kinds or 'earlier versions'}. "
+            "Set RECOLLECT_REDACT=on to keep new ones out."
         )
     else:
         out.print(
-            f"Found: {kinds}. Nothing was changed; `recollect redact` takes them out, for good."
+            f"Found: {kinds}. Nothing was changed; `recollect redact` removes them permanently."
         )

@@ -125,75 +125,78 @@ def _add_forget(actions: Commands) -> None:
     )
 
 
-def search(given: argparse.Namespace) -> int:
+def search(arguments: argparse.Namespace) -> int:
     from recollect.memory import render as remembered
 
-    first = " ".join(given.query)
-    query: str | list[str] = [first, *given.also] if given.also else first
-    with existing(given) as library:
+    first = " ".join(arguments.query)
+    query: str | list[str] = [first, *arguments.also] if arguments.also else first
+    with existing(arguments) as library:
         found = library.memory.search(
             query,
-            mode=given.mode,
-            limit=given.limit,
-            after=given.after,
-            before=given.before,
-            projects=given.project,
-            types=given.type,
-            concepts=given.concept,
-            files=given.file,
+            mode=arguments.mode,
+            limit=arguments.limit,
+            after=arguments.after,
+            before=arguments.before,
+            projects=arguments.project,
+            types=arguments.type,
+            concepts=arguments.concept,
+            files=arguments.file,
         )
-    return _say(given, remembered.search_text(found, query), remembered.search_json(found))
+    return _say(arguments, remembered.search_text(found, query), remembered.search_json(found))
 
 
-def get(given: argparse.Namespace) -> int:
+def get(arguments: argparse.Namespace) -> int:
     from recollect.memory import render as remembered
 
-    with existing(given) as library:
-        found = library.memory.get(given.ids)
+    with existing(arguments) as library:
+        found = library.memory.get(arguments.ids)
     return _say(
-        given, remembered.details_text(found), {"observations": remembered.details_json(found)}
+        arguments, remembered.details_text(found), {"observations": remembered.details_json(found)}
     )
 
 
-def read(given: argparse.Namespace) -> int:
-    with existing(given) as library:
-        text = library.memory.read(given.path, *given.lines)
-    return _say(given, text, {"path": given.path, "text": text})
+def read(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
+        text = library.memory.read(arguments.path, *arguments.lines)
+    return _say(arguments, text, {"path": arguments.path, "text": text})
 
 
-def timeline(given: argparse.Namespace) -> int:
+def timeline(arguments: argparse.Namespace) -> int:
     from recollect.memory import render as remembered
 
-    with existing(given) as library:
+    with existing(arguments) as library:
         found, anchor = library.memory.timeline(
-            given.anchor, before=given.before, after=given.after, projects=given.project
+            arguments.anchor,
+            before=arguments.before,
+            after=arguments.after,
+            projects=arguments.project,
         )
     return _say(
-        given, remembered.timeline_text(found, anchor), remembered.timeline_json(found, anchor)
+        arguments, remembered.timeline_text(found, anchor), remembered.timeline_json(found, anchor)
     )
 
 
-def forget(given: argparse.Namespace) -> int:
+def forget(arguments: argparse.Namespace) -> int:
     from recollect.memory import render as remembered
 
-    with existing(given) as library:
+    with existing(arguments) as library:
         gone = library.memory.forget(
-            given.ids,
-            path=given.path,
-            project=given.project,
-            after=given.since,
-            before=given.until,
-            conversations=given.conversation,
-            confirm=given.yes,
+            arguments.ids,
+            path=arguments.path,
+            project=arguments.project,
+            after=arguments.since,
+            before=arguments.until,
+            conversations=arguments.conversation,
+            confirm=arguments.yes,
         )
-    text = remembered.forgotten_text(gone, given.yes).replace(
+    text = remembered.forgotten_text(gone, arguments.yes).replace(
         "To delete: confirm true.", "To delete: --yes."
     )
-    return _say(given, text, remembered.forgotten_json(gone, given.yes))
+    return _say(arguments, text, remembered.forgotten_json(gone, arguments.yes))
 
 
-def _say(given: argparse.Namespace, text: str, value: Any) -> int:
-    if given.json:
+def _say(arguments: argparse.Namespace, text: str, value: Any) -> int:
+    if arguments.json:
         print_json(value)
     else:
         sys.stdout.write("\n".join(map(printable, text.split("\n"))) + "\n")

@@ -40,7 +40,7 @@ a query may hold (quote it, so that the shell leaves it alone):
   NEAR(a b, 5)  a NEAR/5 b     at most 5 words between them
   role:user,assistant          who spoke: user, assistant, tool, system
   from:"Ada Lovelace"          the author's name
-  in:work                      the namespace or project
+  in:work                      the project
   tag:idea                     a tag of the conversation
   title:roses                  words of the title
   after:2025-06 before:2026    dates are inclusive: a month is all of it
@@ -95,11 +95,11 @@ def register(commands: Commands) -> None:
         help="score and order by Recollect's ranker (default), or by the text engine's own measure",
     )
     search_.add_argument(
-        "--hidden", action="store_true", help="also what the origin hides, such as system prompts"
+        "--hidden", action="store_true", help="include hidden messages, such as system prompts"
     )
     add_filters(search_)
     related_ = add_command(
-        commands, "related", "find messages like a given one", related, _RELATED_EXAMPLES
+        commands, "related", "find messages like a arguments one", related, _RELATED_EXAMPLES
     )
     related_.add_argument("conversation", help="its id, as `list` and `search` show it")
     related_.add_argument("message", help="the id of the message in it")
@@ -126,53 +126,55 @@ def _add_view(command: argparse.ArgumentParser) -> None:
     command.add_argument("--explain", action="store_true", help="say why each hit was found")
 
 
-def search(given: argparse.Namespace) -> int:
-    text = " ".join(given.query)
-    concepts = [text, *given.concepts] if text else given.concepts
+def search(arguments: argparse.Namespace) -> int:
+    text = " ".join(arguments.query)
+    concepts = [text, *arguments.concepts] if text else arguments.concepts
     if not concepts:
         raise InvalidInput("Nothing to look for. Give words: recollect search WORDS")
-    with existing(given) as library:
+    with existing(arguments) as library:
         page = library.search(
-            concepts if given.concepts else text,
-            mode=given.mode,
-            group=given.by,
-            score=given.score,
-            limit=given.limit,
-            offset=given.offset,
-            roles=given.role,
-            authors=given.author,
-            after=given.after,
-            before=given.before,
-            projects=given.namespace,
-            sources=given.origin,
-            conversations=given.conversation,
-            tags=given.tag,
-            hidden=given.hidden,
-            now=given.now,
+            concepts if arguments.concepts else text,
+            mode=arguments.mode,
+            group=arguments.by,
+            score=arguments.score,
+            limit=arguments.limit,
+            offset=arguments.offset,
+            roles=arguments.role,
+            authors=arguments.author,
+            after=arguments.after,
+            before=arguments.before,
+            projects=arguments.project,
+            sources=arguments.source,
+            conversations=arguments.conversation,
+            tags=arguments.tag,
+            hidden=arguments.hidden,
+            now=arguments.now,
         )
-        remarks = _remarks(library, page, given.mode)
+        remarks = _remarks(library, page, arguments.mode)
     if page.matched == "literal":
         remarks.insert(0, "Looked for as plain text.")
     elif page.matched == "any" and not parse_query(text).plain:
         remarks.insert(
             0, "No message has all of that; these have some of it, or are near in meaning."
         )
-    _answer(page, given, remarks, whole=bool(given.concepts) or given.by == "conversation")
+    _answer(
+        page, arguments, remarks, whole=bool(arguments.concepts) or arguments.by == "conversation"
+    )
     return 0
 
 
-def related(given: argparse.Namespace) -> int:
-    with existing(given) as library:
+def related(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
         page = library.related(
-            given.conversation,
-            given.message,
-            mode=given.mode,
-            group=given.by,
-            limit=given.limit,
-            offset=given.offset,
+            arguments.conversation,
+            arguments.message,
+            mode=arguments.mode,
+            group=arguments.by,
+            limit=arguments.limit,
+            offset=arguments.offset,
         )
-        remarks = _remarks(library, page, given.mode)
-    _answer(page, given, remarks, whole=given.by == "conversation")
+        remarks = _remarks(library, page, arguments.mode)
+    _answer(page, arguments, remarks, whole=arguments.by == "conversation")
     return 0
 
 
@@ -198,9 +200,9 @@ def _remarks(library: Library, page: Page, mode: str) -> list[str]:
 # -- showing -----------------------------------------------------------------
 
 
-def _answer(page: Page, given: argparse.Namespace, remarks: list[str], *, whole: bool) -> None:
+def _answer(page: Page, arguments: argparse.Namespace, remarks: list[str], *, whole: bool) -> None:
     """`whole`: each hit stands for its conversation."""
-    if given.json:
+    if arguments.json:
         print_json(asdict(page))
         return
     out = console()
@@ -208,7 +210,9 @@ def _answer(page: Page, given: argparse.Namespace, remarks: list[str], *, whole:
     total = f"{page.total:,}" if page.exact else f"at least {page.total:,}"
     if page.hits:
         for hit in page.hits:
-            _show_conversation(hit, given.explain) if whole else _show_message(hit, given.explain)
+            _show_conversation(hit, arguments.explain) if whole else _show_message(
+                hit, arguments.explain
+            )
             out.print()
         last = page.offset + len(page.hits)
         out.print(

@@ -9,14 +9,14 @@ from recollect.cli.common import Commands, add_command, console, safe
 from recollect.settings import place
 
 _EXAMPLES = """\
-  recollect serve                                      for this computer, at http://127.0.0.1:8765
+  recollect serve                                      on this computer, at http://127.0.0.1:8765
   recollect serve --port 9000
-  recollect keys add laptop --user ann                 then, for others as well:
+  recollect keys add laptop --user ann                 for other computers, first add a key:
   recollect serve --host 0.0.0.0 --allow-host notes.example
-  recollect serve --base-url https://notes.example     behind a proxy that speaks TLS
+  recollect serve --base-url https://notes.example     behind a reverse proxy with TLS
 
-Without a key everybody on this computer comes in. From the first key on
-everybody needs one (`recollect keys`). The log goes to standard error.
+Without API keys, everyone on this computer has access. After you add the first
+key, every client needs one (`recollect keys`). The log goes to standard error.
 """
 
 
@@ -25,60 +25,65 @@ def register(commands: Commands) -> None:
         commands, "serve", "serve REST, the console and metrics over HTTP", run, _EXAMPLES
     )
     command.add_argument(
-        "--host", metavar="ADDRESS", help="where to listen (default: RECOLLECT_HOST, or 127.0.0.1)"
+        "--host",
+        metavar="ADDRESS",
+        help="address to listen on (default: RECOLLECT_HOST, or 127.0.0.1)",
     )
     command.add_argument(
         "--port",
         type=int,
         metavar="NUMBER",
-        help="the port; 0 for any (default: RECOLLECT_PORT, or 8765)",
+        help="port; 0 picks a free one (default: RECOLLECT_PORT, or 8765)",
     )
     command.add_argument(
         "--allow-host",
         action="append",
         default=[],
         metavar="NAME",
-        help="a name under which the server may be asked; may be repeated",
+        help="another host name the server answers to; may be repeated",
     )
     command.add_argument(
         "--cors-origin",
         action="append",
         default=[],
         metavar="ORIGIN",
-        help="a web page's origin that may ask (https://app.example); may be repeated",
+        help="a web site that may call the API (https://app.example); may be repeated",
     )
     command.add_argument(
         "--rate-limit",
         type=int,
         metavar="NUMBER",
-        help="requests a minute of one user; 0 for no limit (default: 3000)",
+        help="requests per minute for each user; 0 means no limit (default: 3000)",
     )
     command.add_argument(
         "--base-url",
         metavar="URL",
-        help="the public address, where a proxy stands before the server",
+        help="public address, if the server is behind a reverse proxy",
     )
     command.add_argument(
-        "--log-format", choices=("json", "text"), default="json", help="of the log (default: json)"
+        "--log-format",
+        choices=("json", "text"),
+        default="json",
+        help="format of the log (default: json)",
     )
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from recollect.serve.http.service import ServiceConfig
     from recollect.serve.server import serve
 
     config = ServiceConfig.configured(
-        host=given.host,
-        port=given.port,
-        public_hosts=tuple(given.allow_host),
-        cors_origins=tuple(given.cors_origin),
-        rate_per_minute=given.rate_limit,
-        base_url=given.base_url,
-        user=given.user,
+        host=arguments.host,
+        port=arguments.port,
+        public_hosts=tuple(arguments.allow_host),
+        cors_origins=tuple(arguments.cors_origin),
+        rate_per_minute=arguments.rate_limit,
+        base_url=arguments.base_url,
+        user=arguments.user,
     )
 
     def announce(address: str) -> None:
-        if given.json:
+        if arguments.json:
             print(f'{{"address": "{address}"}}')
         else:
             console().print(
@@ -87,4 +92,4 @@ def run(given: argparse.Namespace) -> int:
             )
         sys.stdout.flush()
 
-    return serve(place(given.home), config, log_format=given.log_format, announce=announce)
+    return serve(place(arguments.home), config, log_format=arguments.log_format, announce=announce)

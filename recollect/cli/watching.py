@@ -1,4 +1,4 @@
-"""`recollect watch` and `recollect archive`: following coding agents, and the files that they wrote."""
+"""`recollect watch` and `recollect archive`: import transcripts live, and keep their originals."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import threading
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -19,6 +20,7 @@ from recollect.cli.common import (
     add_command,
     console,
     existing,
+    plural,
     print_json,
     safe,
     when,
@@ -32,13 +34,13 @@ from recollect.places import open
 _WATCH_EXAMPLES = """\
   recollect watch                                      Claude Code, Codex and Gemini CLI, until Ctrl-C
   recollect watch --tool claude-code
-  recollect watch --once                               what changed since the last time, then end
+  recollect watch --once                               import what has changed, then exit
   recollect watch --folder ~/transcripts --json
 """
 _ARCHIVE_EXAMPLES = """\
   recollect archive list
-  recollect archive restore 3                          to where it was
-  recollect archive restore 3 --to folder              with older copies of it, if there are any
+  recollect archive restore 3                          to its original place
+  recollect archive restore 3 --to folder              with its older copies, if any
   recollect archive restore all --to folder
 """
 
@@ -47,124 +49,138 @@ def register(commands: Commands) -> None:
     command = add_command(
         commands,
         "watch",
-        "take in what coding agents write, while they write it",
+        "import the transcripts of coding agents while they are written",
         watch,
         _WATCH_EXAMPLES,
     )
-    command.add_argument("--once", action="store_true", help="take in what has changed, then end")
+    command.add_argument("--once", action="store_true", help="import what has changed, then exit")
     command.add_argument(
         "--tool",
         action="append",
         default=[],
         choices=WATCHED,
-        help="only this one; may be repeated",
+        help="only this agent; may be repeated",
     )
     command.add_argument(
         "--folder",
         action="append",
         default=[],
         metavar="PATH",
-        help="a folder of transcripts of any known format, instead of or besides those of --tool; may be repeated",
+        help="a folder with transcripts of any known format; may be repeated",
     )
+    command.add_argument("--no-archive", action="store_true", help="do not archive the files")
     command.add_argument(
-        "--no-archive", action="store_true", help="do not keep copies of the files"
-    )
-    command.add_argument(
-        "--no-index", action="store_true", help="leave indexing for later; words are found at once"
+        "--no-index", action="store_true", help="index later; text search works at once"
     )
     command = add_command(
         commands,
         "archive",
-        "list or restore the files that conversations were taken from",
+        "list or restore archived transcripts",
         archive,
         _ARCHIVE_EXAMPLES,
     )
     command.add_argument("action", choices=("list", "restore"))
     command.add_argument(
-        "name", nargs="?", help="a number of the list, a conversation, a file's name, or all"
+        "name", nargs="?", help="a number from the list, a conversation, a file name, or all"
     )
-    command.add_argument("--to", metavar="FOLDER", help="where to put it (default: where it was)")
+    command.add_argument(
+        "--to", metavar="FOLDER", help="where to put it (default: its original place)"
+    )
 
 
 # -- watching ----------------------------------------------------------------
 
 
-def watch(given: argparse.Namespace) -> int:
+def watch(arguments: argparse.Namespace) -> int:
     from recollect.capture.transcripts.watch import Watcher, changes, folders
 
-    followed = folders(given.tool, [Path(path) for path in given.folder])
-    for path in given.folder:
+    watch_folders = folders(arguments.tool, [Path(path) for path in arguments.folder])
+    for path in arguments.folder:
         if not Path(path).expanduser().is_dir():
             raise InvalidInput(f"There is no folder {path}.")
-    tell = _as_json if given.json else _for_people
-    background = False if given.once or given.no_index else None
-    with open(given.home, given.user, background=background) as library:
+    show = _print_event_json if arguments.json else _print_event
+    background = None
+    if arguments.once or arguments.no_index:
+        background = False
+    with open(arguments.home, arguments.user, background=background) as library:
         watcher = Watcher(
-            library, followed, lambda event: tell(asdict(event)), not given.no_archive
+            library, watch_folders, lambda event: show(asdict(event)), not arguments.no_archive
         )
-        if given.once:
+        if arguments.once:
             watcher.once()
-            _end(given, watcher.read)
-            return index_after_import(library, given) if watcher.read else 0
-        stop = _stopping()
-        if not given.json:
-            shown = ", ".join(safe(str(f.root)) for f in followed)
-            console().print(f"Following {shown}  [dim](Ctrl+C stops it)[/]", soft_wrap=True)
+            _print_end(arguments, watcher.read)
+            if watcher.read:
+                return index_after_import(library, arguments)
+            return 0
+        stop = _stop_on_signal()
+        if not arguments.json:
+            names = ", ".join(safe(str(folder.root)) for folder in watch_folders)
+            console().print(f"Watching {names}  [dim](Ctrl+C stops it)[/]", soft_wrap=True)
         sys.stdout.flush()
-        watcher.follow(changes([folder.root for folder in followed], stop))
-        _end(given, watcher.read)
+        watcher.follow(changes([folder.root for folder in watch_folders], stop))
+        _print_end(arguments, watcher.read)
     return 0
 
 
-def _stopping() -> threading.Event:
-    """Set by Ctrl-C and by whoever ends the process; what is being saved is saved first."""
+def _stop_on_signal() -> threading.Event:
+    """An event that Ctrl-C and SIGTERM set. What is being saved is saved first."""
     stop = threading.Event()
 
-    def ask(number: int, frame: FrameType | None) -> None:
+    def request_stop(number: int, frame: FrameType | None) -> None:
         stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, ask)
+        signal.signal(number, request_stop)
     return stop
 
 
-def _end(given: argparse.Namespace, read: int) -> None:
-    if not given.json:
-        console().print(f"{read:,} files read." if read else "Nothing has changed.")
+def _print_end(arguments: argparse.Namespace, files: int) -> None:
+    if arguments.json:
+        return
+    if files:
+        console().print(f"Read {plural(files, 'file')}.")
+    else:
+        console().print("Nothing has changed.")
 
 
-def _as_json(event: dict[str, object]) -> None:
+def _print_event_json(event: dict[str, object]) -> None:
     print(json.dumps(event), flush=True)
 
 
-def _for_people(event: dict[str, object]) -> None:
-    about = f"[bold]{safe(str(event['tool']))}[/] {safe(_short(str(event['path'])))}"
-    kind, reason = event["kind"], safe(str(event["reason"]))
+def _print_event(event: dict[str, Any]) -> None:
+    kind = event["kind"]
     if kind == "taken":
-        said = f"{event['messages']:,} new messages"
-        said += f", {event['changed']:,} changed" if event["changed"] else ""
+        outcome = plural(event["messages"], "new message")
+        if event["changed"]:
+            outcome += f", {event['changed']:,} changed"
     else:
         colour = "red" if kind == "failed" else "yellow"
-        said = f"[{colour}]{kind}[/]: {reason}"
-    console().print(f"{about}: {said}", soft_wrap=True)
+        outcome = f"[{colour}]{kind}[/]: {safe(event['reason'])}"
+    subject = f"[bold]{safe(event['tool'])}[/] {safe(_short(event['path']))}"
+    console().print(f"{subject}: {outcome}", soft_wrap=True)
 
 
 def _short(path: str) -> str:
+    """The path with ~ for the home folder."""
     home = str(Path.home())
-    return f"~{path[len(home) :]}" if path.startswith(home) else path
+    if path.startswith(home):
+        return f"~{path[len(home) :]}"
+    return path
 
 
 # -- the archive -------------------------------------------------------------
 
 
-def archive(given: argparse.Namespace) -> int:
-    return _list(given) if given.action == "list" else _restore(given)
+def archive(arguments: argparse.Namespace) -> int:
+    if arguments.action == "list":
+        return _list(arguments)
+    return _restore(arguments)
 
 
-def _list(given: argparse.Namespace) -> int:
-    with existing(given) as library:
+def _list(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
         files = library.archive.files()
-    if given.json:
+    if arguments.json:
         print_json({"files": [asdict(file) | {"path": str(file.path)} for file in files]})
         return 0
     table = Table(
@@ -179,19 +195,27 @@ def _list(given: argparse.Namespace) -> int:
             str(file.copies or ""),
             when(file.archived_at),
         )
-    console().print(table if files else "Nothing is archived yet; `recollect watch` does that.")
+    console().print(
+        table if files else "Nothing is archived yet. `recollect watch` archives transcripts."
+    )
     return 0
 
 
-def _restore(given: argparse.Namespace) -> int:
-    if not given.name:
-        raise InvalidInput("Which file? Say a number of `recollect archive list`, or all.")
-    to = Path(given.to).expanduser() if given.to else None
-    with writable(given) as library:
-        found = library.archive.files() if given.name == "all" else library.archive.find(given.name)
-        written = [path for file in found for path in library.archive.restore(file, to)]
-    if given.json:
-        print_json({"files": [str(path) for path in written]})
-    for path in () if given.json else written:
+def _restore(arguments: argparse.Namespace) -> int:
+    if not arguments.name:
+        raise InvalidInput("Name a file: a number from `recollect archive list`, or all.")
+    target = None
+    if arguments.to:
+        target = Path(arguments.to).expanduser()
+    with writable(arguments) as library:
+        if arguments.name == "all":
+            files = library.archive.files()
+        else:
+            files = library.archive.find(arguments.name)
+        paths = [path for file in files for path in library.archive.restore(file, target)]
+    if arguments.json:
+        print_json({"files": [str(path) for path in paths]})
+        return 0
+    for path in paths:
         console().print(f"Wrote {safe(str(path))}", soft_wrap=True)
     return 0

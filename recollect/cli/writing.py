@@ -72,7 +72,7 @@ def register(actions: Commands) -> None:
     add_.add_argument("title", nargs="?", help="its title or name")
     _add_fields(add_)
     edit_ = add_command(
-        actions, "edit", "change what is given, and nothing else", edit, _EDIT_EXAMPLES
+        actions, "edit", "change what is arguments, and nothing else", edit, _EDIT_EXAMPLES
     )
     add_kind(edit_, FORMATS)
     _add_id(edit_)
@@ -131,21 +131,21 @@ def _add_fields(command: argparse.ArgumentParser) -> None:
 # -- writing -----------------------------------------------------------------
 
 
-def add(given: argparse.Namespace) -> int:
-    fields = _fields(given)
-    if _has_text(given.kind) and not fields.keys() & {"content", "transcript"}:
+def add(arguments: argparse.Namespace) -> int:
+    fields = _fields(arguments)
+    if _has_text(arguments.kind) and not fields.keys() & {"content", "transcript"}:
         fields["content"] = _typed("", ".md") if sys.stdin.isatty() else _read("-")
-    with writable(given) as library:
-        _say(given, library.knowledge.create(given.kind, fields), "Added")
+    with writable(arguments) as library:
+        _say(arguments, library.knowledge.create(arguments.kind, fields), "Added")
     return 0
 
 
-def edit(given: argparse.Namespace) -> int:
-    fields, version = _fields(given), given.version
-    with existing(given) as library:
+def edit(arguments: argparse.Namespace) -> int:
+    fields, version = _fields(arguments), arguments.version
+    with existing(arguments) as library:
         if not fields:
-            about = library.knowledge.find(given.kind, given.id)
-            if not _has_text(given.kind) or not sys.stdin.isatty():
+            about = library.knowledge.find(arguments.kind, arguments.id)
+            if not _has_text(arguments.kind) or not sys.stdin.isatty():
                 raise InvalidInput(
                     "There is nothing to change. Give --title, --text, --file, --tag or --set."
                 )
@@ -156,7 +156,11 @@ def edit(given: argparse.Namespace) -> int:
                 console(stderr=True).print("Nothing was changed.")
                 return 0
         try:
-            _say(given, library.knowledge.edit(given.kind, given.id, fields, version), "Changed")
+            _say(
+                arguments,
+                library.knowledge.edit(arguments.kind, arguments.id, fields, version),
+                "Changed",
+            )
         except Conflict as error:
             raise Conflict(f"{error}{_saved(fields)}") from None
     return 0
@@ -170,21 +174,21 @@ def _text(library: Library, about: Summary) -> tuple[str, str]:
     return "content", "".join(passage.content for passage in passages)
 
 
-def _say(given: argparse.Namespace, about: Summary, done: str) -> None:
-    if given.json:
+def _say(arguments: argparse.Namespace, about: Summary, done: str) -> None:
+    if arguments.json:
         from recollect.knowledge.results import list_entry
 
         print_json(list_entry(about))
         return
     title = safe(about.title) or "Untitled"
     console().print(
-        f"{done} [bold]{title}[/], version {about.version}. [dim]{given.kind} {safe(about.id)}[/]"
+        f"{done} [bold]{title}[/], version {about.version}. [dim]{arguments.kind} {safe(about.id)}[/]"
     )
 
 
-def _fields(given: argparse.Namespace) -> dict[str, Any]:
+def _fields(arguments: argparse.Namespace) -> dict[str, Any]:
     fields: dict[str, Any] = {}
-    for said in given.fields:
+    for said in arguments.fields:
         name, equals, value = said.partition("=")
         if not equals:
             raise InvalidInput(f"--set {said}: write it as FIELD=VALUE.")
@@ -192,20 +196,20 @@ def _fields(given: argparse.Namespace) -> dict[str, Any]:
     for name in ("card", "character_book", "alternate_greetings"):
         if name in fields:
             fields[name] = _json(name, fields[name])
-    if given.title is not None:
-        fields["title" if _has_text(given.kind) else "name"] = given.title
-    if given.tag is not None:
-        fields["tags" if given.kind == "characters" else "keywords"] = [
-            tag for tag in given.tag if tag
+    if arguments.title is not None:
+        fields["title" if _has_text(arguments.kind) else "name"] = arguments.title
+    if arguments.tag is not None:
+        fields["tags" if arguments.kind == "characters" else "keywords"] = [
+            tag for tag in arguments.tag if tag
         ]
-    if given.text is not None or given.file is not None:
-        if not _has_text(given.kind):
+    if arguments.text is not None or arguments.file is not None:
+        if not _has_text(arguments.kind):
             raise InvalidInput(
-                f"{given.kind} have fields, not a text: use --set {_FIELDS[given.kind]}=@FILE."
+                f"{arguments.kind} have fields, not a text: use --set {_FIELDS[arguments.kind]}=@FILE."
             )
-        fields["content"] = given.text if given.text is not None else _read(given.file)
-    if given.transcript is not None:
-        fields["transcript"] = _read(given.transcript)
+        fields["content"] = arguments.text if arguments.text is not None else _read(arguments.file)
+    if arguments.transcript is not None:
+        fields["transcript"] = _read(arguments.transcript)
     return fields
 
 
@@ -260,21 +264,23 @@ def _saved(fields: dict[str, Any]) -> str:
 # -- deleting and exporting ----------------------------------------------------
 
 
-def delete(given: argparse.Namespace) -> int:
-    with existing(given) as library:
-        about = library.knowledge.find(given.kind, given.id)
-        if not given.yes and not _agreed(about):
+def delete(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
+        about = library.knowledge.find(arguments.kind, arguments.id)
+        if not arguments.yes and not _agreed(about):
             console(stderr=True).print("Nothing was deleted.")
             return 1
-        if given.keep:
+        if arguments.keep:
             kept = io.StringIO()
             write_json([library.store.document(about.id)], kept)
-            write_file(given.keep, kept.getvalue().encode())
-        library.knowledge.delete(given.kind, about.id)
-    if given.json:
-        print_json({"deleted": about.id, "source": given.kind})
+            write_file(arguments.keep, kept.getvalue().encode())
+        library.knowledge.delete(arguments.kind, about.id)
+    if arguments.json:
+        print_json({"deleted": about.id, "source": arguments.kind})
     else:
-        back = f" Put it back with: recollect import {safe(given.keep)}" if given.keep else ""
+        back = (
+            f" Put it back with: recollect import {safe(arguments.keep)}" if arguments.keep else ""
+        )
         console().print(
             f"Deleted [bold]{safe(about.title) or 'Untitled'}[/].{back}", soft_wrap=True
         )
@@ -288,18 +294,18 @@ def _agreed(about: Summary) -> bool:
     return answer.strip().lower() in ("y", "yes")
 
 
-def export(given: argparse.Namespace) -> int:
-    with existing(given) as library:
+def export(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
         file = library.knowledge.export(
-            given.kind, given.id, given.format or FORMATS[given.kind][0]
+            arguments.kind, arguments.id, arguments.format or FORMATS[arguments.kind][0]
         )
-    if given.json:
+    if arguments.json:
         print_json({"name": file.name, "media_type": file.media_type, "bytes": len(file.data)})
-    if given.output:
-        write_file(given.output, file.data)
-    elif given.format == "png" and sys.stdout.isatty():
+    if arguments.output:
+        write_file(arguments.output, file.data)
+    elif arguments.format == "png" and sys.stdout.isatty():
         raise InvalidInput("A picture is not for the terminal: add --output FILE.")
-    elif not given.json:
+    elif not arguments.json:
         sys.stdout.buffer.write(file.data)
         sys.stdout.buffer.flush()
     return 0

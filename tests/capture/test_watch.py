@@ -212,7 +212,7 @@ def test_a_file_that_takes_long_to_read_is_not_read_for_every_line(
         desk.now += 5
         return take_in(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(desk.library, "take_in", slow)
+    monkeypatch.setattr(desk.library, "import_file", slow)
     desk.file.write_text(turn(1, "walrus"))
     desk.watcher.follow([[desk.file]])
     for number in range(2, 9):
@@ -474,7 +474,7 @@ def test_what_is_written_now_comes_before_what_was_found(
         desk.now += 0.9
         return take_in(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(desk.library, "take_in", slow)
+    monkeypatch.setattr(desk.library, "import_file", slow)
     for number in range(9):
         (desk.root / f"old{number}.jsonl").write_text(
             turn(number * 2 + 31, f"old{number}", session=f"old{number}")

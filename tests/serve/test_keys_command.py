@@ -26,7 +26,7 @@ def run(place: str, user: str, capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def test_a_key_is_made_shown_once_listed_and_revoked(run: Any, place: str, user: str) -> None:
-    assert "There is no key" in run("list")
+    assert "There are no keys" in run("list")
     shown = run("add", "my laptop", "--user", user)
     assert "not shown again" in shown
     (text,) = [word for word in shown.split() if word.startswith("rk_")]
@@ -43,7 +43,7 @@ def test_a_key_is_made_shown_once_listed_and_revoked(run: Any, place: str, user:
     for listing in (run("list"), run("list", "--json")):
         assert id in listing
         assert secret not in listing
-    assert "opens nothing" in run("revoke", id)
+    assert "was revoked" in run("revoke", id)
     with closing(keys(place)) as kept:
         assert check(kept, text) is None
     assert "revoked" in run("list")
