@@ -303,7 +303,7 @@ def test_details_come_in_the_order_asked(world: Library) -> None:
     found = world.memory.get(["obs-4", "obs-1", "obs-3", "obs-1"], audience=Audience.AGENT_MASKED)
     assert [one.observation.id for one in found] == ["obs-4", "obs-1", "obs-3", "obs-1"]
     one = found[1].observation
-    assert (one.title, one.facts, one.concepts) == (
+    assert (one.title, one.fields, one.concepts) == (
         "Use JWT for authentication",
         ("Chose JWT over sessions",),
         ("JWT", "Rate-Limiting"),

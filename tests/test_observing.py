@@ -149,7 +149,7 @@ def test_what_is_only_for_people_is_never_observed(library: Library) -> None:
     )
     library.index()
     assert not any(
-        "heliotrope" in p for o in observed(library) for p in (o.title, o.narrative, *o.facts)
+        "heliotrope" in p for o in observed(library) for p in (o.title, o.narrative, *o.fields)
     )
 
 

@@ -71,6 +71,11 @@ class Receipt:
     """Files that were not read, by reason."""
 
     @property
+    def name(self) -> str:
+        """The name of the file or folder that was imported, without where it was."""
+        return self.path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1] or self.path
+
+    @property
     def units(self) -> tuple[str, str]:
         """What the counts of its files are of, taken together."""
         units = {file.units for file in self.files} or {("conversations", "messages")}

@@ -1,4 +1,4 @@
-"""The app: every route of the service behind one edge."""
+"""The ASGI application: all routes of the service behind the edge."""
 
 from __future__ import annotations
 
@@ -11,48 +11,53 @@ from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
 from recollect import __version__
-from recollect.serve.console import pages
+from recollect.serve.console import fragments, pages
+from recollect.serve.console import knowledge as console_knowledge
 from recollect.serve.http.edge import Edge
-from recollect.serve.http.errors import SCHEMA, add_handlers
+from recollect.serve.http.error_responses import ERROR_SCHEMA, add_exception_handlers
 from recollect.serve.http.service import Service
 from recollect.serve.mcp.transports import http as mcp
 from recollect.serve.rest import (
-    bus,
-    chat,
-    conversations,
-    docs,
-    events,
-    health,
-    imports,
-    keys,
-    knowledge,
-    openai,
-    search,
+    bus_routes,
+    chat_routes,
+    conversation_routes,
+    docs_page,
+    event_routes,
+    health_routes,
+    import_routes,
+    key_routes,
+    knowledge_routes,
+    openai_routes,
+    search_routes,
 )
 
-ROUTERS = tuple(
-    part.router
-    for part in (
-        health,
-        mcp,
-        docs,
-        keys,
-        conversations,
-        bus,
-        search,
-        knowledge,
-        imports,
-        events,
-        chat,
-        openai,
-        pages,
-    )
+ROUTERS = (
+    health_routes.router,
+    mcp.router,
+    docs_page.router,
+    key_routes.router,
+    conversation_routes.router,
+    bus_routes.router,
+    search_routes.router,
+    knowledge_routes.router,
+    import_routes.router,
+    event_routes.router,
+    chat_routes.router,
+    openai_routes.router,
+    fragments.router,
+    console_knowledge.router,
+    pages.router,
 )
-_DESCRIPTION = "Every conversation with AI, kept verbatim and found again."
+_DESCRIPTION = """\
+Recollect stores every conversation you have with AI and makes it searchable.
+
+If the server requires an API key, send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`.
+All requests act on the library of the key's user. Errors of all routes have the same body, `Error`.
+"""
 
 
 class _App(FastAPI):
-    """The framework, with the edge before it."""
+    """The framework behind the edge."""
 
     edge: Edge
 
@@ -65,15 +70,18 @@ class _App(FastAPI):
 
 
 def make_app(service: Service) -> FastAPI:
-    """The app of a service. When it is shut down, it finishes what it accepted; closing the service is the
-    caller's."""
+    """The application of a service.
+
+    On shutdown it finishes the work it accepted. The caller closes the service.
+    """
 
     @asynccontextmanager
     async def lifespan(app: _App) -> AsyncIterator[None]:
-        service.metrics.in_flight.set_function(lambda: app.edge.busy)
+        service.metrics.in_flight.set_function(lambda: app.edge.in_flight)
         async with AsyncExitStack() as stack:
-            for router in ROUTERS:
-                await stack.enter_async_context(router.lifespan_context(app))
+            await stack.enter_async_context(mcp.router.lifespan_context(app))
+            stack.push_async_callback(service.disconnect)
+            await asyncio.to_thread(service.jobs.resume)
             stack.push_async_callback(asyncio.to_thread, service.drain)
             yield
 
@@ -87,35 +95,40 @@ def make_app(service: Service) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.service = service
-    app.edge = Edge(app.framework, service, mcp.ROUTES)
-    add_handlers(app)
+    add_exception_handlers(app)
     for router in ROUTERS:
-        # Not include_router: then every request would be matched router by router, which costs more than all else here.
+        # One flat list instead of include_router: the edge looks up policies and methods in it.
         app.router.routes.extend(router.routes)
-    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    app.edge = Edge(app.framework, service, app.router.routes, direct_routes=mcp.ROUTES)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
-    """OpenAPI as it is: the one shape of errors, and how a key is sent."""
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI description, with our error body and the ways to authenticate."""
     if app.openapi_schema is not None:
         return app.openapi_schema
     api = FastAPI.openapi(app)
-    parts = api.setdefault("components", {})
-    schemas = parts.setdefault("schemas", {})
-    for unused in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(unused, None)
-    schemas["Error"] = SCHEMA
-    parts["securitySchemes"] = {
-        "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, or a JWT."},
+    components = api.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    schemas["Error"] = ERROR_SCHEMA
+    components["securitySchemes"] = {
+        "bearer": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "An API key or a JSON Web Token.",
+        },
         "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
     }
     api["security"] = [{}, {"bearer": []}, {"key": []}]
+    error_content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     for path in api["paths"].values():
         for operation in path.values():
             operation["responses"].pop("422", None)
             operation["responses"]["default"] = {
-                "description": "What went wrong",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+                "description": "An error.",
+                "content": error_content,
             }
     return api

@@ -1,30 +1,20 @@
-"""What only people may see, as an agent sees it: that it is there, and nothing of what it says.
+"""Masking: what an agent gets instead of human-only messages.
 
-Every route and every tool lets what it shows pass through here. A person's key sees
-everything; an agent's key sees the mask in place of contents.
+Every route and tool passes documents, messages and hits through these functions before it returns
+them. People see everything. Agents see that a human-only message exists, but not its content.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
 
-from recollect.model.audience import HUMAN_ONLY, MASK, is_human_only, is_marked_human_only
+from recollect.model.audience import HUMAN_ONLY, MASK, Audience, is_human_only
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.search import Hit
 
-__all__ = [
-    "HUMAN_ONLY",
-    "Reader",
-    "is_marked_human_only",
-    "masks",
-    "shown_document",
-    "shown_hit",
-    "shown_passage",
-]
-
-_TOLD = (
+# Metadata that agents need to handle a message they cannot read.
+_VISIBLE_METADATA = (
     "visibility",
     "audience",
     "ui_type",
@@ -33,43 +23,40 @@ _TOLD = (
     "source_message_id",
     "decision_type",
 )
-_HIDDEN: dict[str, Json] = {"content_hidden": True, "content_hidden_reason": HUMAN_ONLY}
 
 
-class Reader(Protocol):
-    """Who asks: a principal of the service, or the context of a tool's call."""
-
-    @property
-    def agent(self) -> bool: ...
+def is_masked(message: Passage | Hit, audience: Audience) -> bool:
+    """Whether this audience gets a mask instead of the message's content."""
+    return audience is not Audience.PERSON and is_human_only(message)
 
 
-def masks(reader: Reader, found: Passage | Hit) -> bool:
-    return reader.agent and is_human_only(found)
-
-
-def shown_passage(reader: Reader, passage: Passage) -> Passage:
-    if not masks(reader, passage):
+def mask_passage(passage: Passage, audience: Audience) -> Passage:
+    if not is_masked(passage, audience):
         return passage
     return passage._replace(
-        content=MASK, attachments=(), citations=(), metadata=_projected(passage.metadata)
+        content=MASK,
+        attachments=(),
+        citations=(),
+        metadata=_mask_metadata(passage.metadata),
     )
 
 
-def _projected(metadata: Mapping[str, Json]) -> dict[str, Json]:
-    return {**{key: metadata[key] for key in _TOLD if key in metadata}, **_HIDDEN}
-
-
-def shown_document(reader: Reader, document: Document) -> Document:
-    if not any(masks(reader, passage) for passage in document.passages):
+def mask_document(document: Document, audience: Audience) -> Document:
+    if not has_masked_messages(document, audience):
         return document
-    return replace(document, passages=tuple(shown_passage(reader, p) for p in document.passages))
+    passages = tuple(mask_passage(passage, audience) for passage in document.passages)
+    return replace(document, passages=passages)
 
 
-def shown_hit(reader: Reader, hit: Hit) -> Hit:
-    if not reader.agent:
+def has_masked_messages(document: Document, audience: Audience) -> bool:
+    return any(is_masked(passage, audience) for passage in document.passages)
+
+
+def mask_hit(hit: Hit, audience: Audience) -> Hit:
+    if audience is Audience.PERSON:
         return hit
-    also = tuple(shown_hit(reader, other) for other in hit.also)
-    if not masks(reader, hit):
+    also = tuple(mask_hit(other, audience) for other in hit.also)
+    if not is_masked(hit, audience):
         return replace(hit, also=also)
     return replace(
         hit,
@@ -78,5 +65,10 @@ def shown_hit(reader: Reader, hit: Hit) -> Hit:
         terms=(),
         parts={},
         also=also,
-        metadata=_projected(hit.metadata),
+        metadata=_mask_metadata(hit.metadata),
     )
+
+
+def _mask_metadata(metadata: Mapping[str, Json]) -> dict[str, Json]:
+    visible = {name: metadata[name] for name in _VISIBLE_METADATA if name in metadata}
+    return {**visible, "content_hidden": True, "content_hidden_reason": HUMAN_ONLY}

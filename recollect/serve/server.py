@@ -29,7 +29,7 @@ from recollect.errors import RecollectError
 from recollect.places import keys
 from recollect.serve.app import make_app
 from recollect.serve.http import logs
-from recollect.serve.http.auth import is_loopback
+from recollect.serve.http.hosts import is_loopback
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import LIMITS
 from recollect.store.api_keys import Keys

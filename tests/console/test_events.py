@@ -31,7 +31,7 @@ def test_a_change_by_anybody_is_told_to_all_listeners(
     service: Service, library: recollect.Library
 ) -> None:
     async def run() -> None:
-        hub = Events(service)
+        hub = Events(service.libraries, service.draining)
         streams = [hub.stream(default_user(), here) for _ in range(3)]
         for stream in streams:
             await until(stream, b"event: ready")
@@ -52,7 +52,7 @@ def test_a_change_by_anybody_is_told_to_all_listeners(
 
 def test_streams_end_when_the_server_does_or_the_page_is_gone(service: Service) -> None:
     async def run() -> None:
-        hub = Events(service)
+        hub = Events(service.libraries, service.draining)
         left = False
 
         async def gone() -> bool:
@@ -77,10 +77,10 @@ def test_a_quiet_stream_is_kept_alive_and_a_long_one_ended(
     monkeypatch.setattr(events, "POLL_SECONDS", 0.01)
 
     async def run() -> None:
-        stream = Events(service).stream(default_user(), here)
-        await until(stream, b": still here")
-        monkeypatch.setattr(events, "LIFE_SECONDS", 0.0)
-        short = Events(service).stream(default_user(), here)
+        stream = Events(service.libraries, service.draining).stream(default_user(), here)
+        await until(stream, b": keep-alive")
+        monkeypatch.setattr(events, "MAX_SECONDS", 0.0)
+        short = Events(service.libraries, service.draining).stream(default_user(), here)
         async with asyncio.timeout(60):
             assert len([said async for said in short]) == 1
         await stream.aclose()  # type: ignore[attr-defined]
@@ -92,7 +92,7 @@ def test_streams_are_capped(service: Service, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(events, "LIMITS", replace(LIMITS, streams_each_user=1))
 
     async def run() -> None:
-        hub = Events(service)
+        hub = Events(service.libraries, service.draining)
         stream = hub.stream("ann", here)
         await until(stream, b"ready")
         with pytest.raises(TooManyStreams):

@@ -24,7 +24,7 @@ from recollect.serve.app import make_app
 from recollect.serve.http import jobs
 from recollect.serve.http.jobs import DONE, FAILED, QUEUED, Jobs, safe_name
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.rest import imports
+from recollect.serve.rest import import_routes
 from recollect.settings import LIMITS, default_user
 from recollect.settings import place as placed
 
@@ -94,7 +94,7 @@ def test_receipts_come_in_pages(client: TestClient, service: Service) -> None:
         with service.jobs.upload(default_user(), "a.json") as upload:
             upload.write(EXPORT)
             upload.accept()
-    while any(job.state not in (DONE, FAILED) for job in service.jobs.of(default_user())):
+    while any(job.state not in (DONE, FAILED) for job in service.jobs.list_for(default_user())):
         threading.Event().wait(0.01)
     page = client.get("/api/receipts?limit=1&offset=1").json()
     assert (page["total"], [receipt["id"] for receipt in page["receipts"]]) == (3, [2])
@@ -114,7 +114,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(site: Site) -> None:
             threading.Event().wait(0.01)
     while any(folder.iterdir()):
         threading.Event().wait(0.01)
-    assert site.service.jobs.of(default_user()) == []
+    assert site.service.jobs.list_for(default_user()) == []
 
 
 def test_an_import_is_taken_back(
@@ -204,7 +204,7 @@ def test_a_file_over_the_cap_leaves_nothing(
     class Small:
         upload_bytes = 10
 
-    monkeypatch.setattr(imports, "LIMITS", Small)
+    monkeypatch.setattr(import_routes, "LIMITS", Small)
 
     def pieces() -> Iterator[bytes]:
         yield b"x" * 8
@@ -221,7 +221,7 @@ def test_a_full_disk_is_told_before_anything_is_written(
     class Full:
         free = 1_000
 
-    monkeypatch.setattr(imports.shutil, "disk_usage", lambda folder: Full)
+    monkeypatch.setattr(import_routes.shutil, "disk_usage", lambda folder: Full)
     assert send(client, "a.json", EXPORT).status_code == 507
 
 
@@ -319,10 +319,10 @@ def test_what_was_never_finished_is_removed_after_a_day(
     left = tmp_path / "uploads" / "abc"
     left.mkdir(parents=True)
     (left / "half.json").write_text("{")
-    Jobs(service).close()
+    service.jobs.resume()
     assert left.exists()
     monkeypatch.setattr(jobs, "_STALE_SECONDS", -1)
-    Jobs(service).close()
+    service.jobs.resume()
     assert not left.exists()
     service.close()
 

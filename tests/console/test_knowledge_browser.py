@@ -260,7 +260,7 @@ def test_a_note_is_written_and_edited_by_keyboard(site: Site, open_page: OpenPag
     page.get_by_label("Tags", exact=True).fill("garden, green")
     page.keyboard.press("Control+Enter")
     expect(page.locator(".note-body strong")).to_have_text("shade")
-    expect(page.locator(".facts .tag")).to_have_text(["garden", "green"])
+    expect(page.locator(".fields .tag")).to_have_text(["garden", "green"])
     expect(page.locator(".row[aria-current]")).to_contain_text("Moss")
     page.keyboard.press("r")
     page.get_by_label("Text", exact=True).fill("It likes *rain*.")

@@ -725,7 +725,7 @@ def test_the_edge_hands_requests_over_and_counts_and_logs_them(
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["cache-control"] == "no-store"
     (record,) = [one for one in caplog.records if one.message == "request"]
-    assert record.facts.items() >= {"route": route, "method": "POST", "status": 200}.items()  # type: ignore[attr-defined]
+    assert record.fields.items() >= {"route": route, "method": "POST", "status": 200}.items()  # type: ignore[attr-defined]
     counted = f'recollect_requests_total{{method="POST",route="{route}",status="200"}} 1.0'
     assert counted in alone.state.service.metrics.text().decode()
 
@@ -742,7 +742,7 @@ def test_what_goes_wrong_there_is_told_in_the_one_shape(
     answer = asyncio.run(raw(alone, "POST", "/mcp"))
     assert (answer.status, answer.json["error"]["code"]) == (500, "INTERNAL_ERROR")
     assert b"secret" not in answer.body
-    assert [one.facts["route"] for one in caplog.records if one.message == "failed"] == ["/mcp"]  # type: ignore[attr-defined]
+    assert [one.fields["route"] for one in caplog.records if one.message == "failed"] == ["/mcp"]  # type: ignore[attr-defined]
 
 
 # -- who asks ----------------------------------------------------------------

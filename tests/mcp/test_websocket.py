@@ -348,7 +348,7 @@ def test_a_handshake_that_cannot_be_read_is_answered_and_closed(ann: Someone, he
 def test_a_revoked_key_closes_the_connection(
     web: Web, ann: Someone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edge, "CHECKED_EVERY", 0.0)
+    monkeypatch.setattr(edge, "RECHECK_SECONDS", 0.0)
     with socket_of(ann) as client:
         assert client.ask(message("ping"))["result"] == {}
         keys = web.world.service.keys
@@ -361,7 +361,7 @@ def test_a_revoked_key_closes_the_connection(
 def test_an_answer_is_not_sent_to_a_revoked_key(
     web: Web, ann: Someone, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edge, "CHECKED_EVERY", 0.0)
+    monkeypatch.setattr(edge, "RECHECK_SECONDS", 0.0)
     probe.hold()
     with socket_of(ann) as client:
         client.send(call())

@@ -73,7 +73,7 @@ def test_a_model_is_asked_with_a_strict_schema_and_its_key(server: StandIn) -> N
     assert made.complete
     assert not made.note
     assert observation.maker == "model:wise-1/1"
-    assert observation.facts == ("Bought 20 pounds of organic scratch grains",)
+    assert observation.fields == ("Bought 20 pounds of organic scratch grains",)
     assert observation.passages == ("p0", "p1")
     assert observation.lines == observe(chickens())[0].lines
 
@@ -88,7 +88,7 @@ def test_a_model_is_asked_with_a_strict_schema_and_its_key(server: StandIn) -> N
 )
 def test_facts_that_the_source_does_not_carry_are_dropped(facts: list[str]) -> None:
     good = "Bought 20 pounds of organic scratch grains"
-    assert made_of(answer(told(facts=[*facts, good]))).observations[0].facts == (good,)
+    assert made_of(answer(told(facts=[*facts, good]))).observations[0].fields == (good,)
     assert made_of(answer(told(facts=facts))).observations == ()
 
 

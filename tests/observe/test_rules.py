@@ -39,7 +39,7 @@ def assert_from_source(document: Document) -> None:
         passages = [sources[id_] for id_ in observation.passages]
         source = folded("\n".join(plain(asked(p)) for p in passages))
         raw = folded("\n".join(p.content for p in passages))
-        for text in (*observation.facts, *filter(None, observation.narrative.split("\n"))):
+        for text in (*observation.fields, *filter(None, observation.narrative.split("\n"))):
             if text in source or text in raw:
                 continue
             assert derived(text), text
@@ -70,7 +70,7 @@ def test_what_a_person_says_of_themselves_is_a_fact_and_what_they_ask_for_the_ti
         )
     )
     assert found.title == "Recommend a few wing sauces for the party"
-    assert "I've got 1250 followers on Instagram now." in found.facts
+    assert "I've got 1250 followers on Instagram now." in found.fields
     assert found.maker == MAKER
     assert found.type in TYPES
 
@@ -93,7 +93,7 @@ def test_what_holds_nothing_gives_nothing(words: str) -> None:
 def test_an_answer_after_a_mere_yes_is_remembered() -> None:
     plan = "1. **Tokyo**: five days in Shinjuku\n2. **Kyoto**: three days near Gion\n3. **Osaka**: two days of food"
     found = only(talk(("user", "Yes please"), ("assistant", f"Here is the plan:\n\n{plan}")))
-    assert "Listed: Tokyo; Kyoto; Osaka" in found.facts
+    assert "Listed: Tokyo; Kyoto; Osaka" in found.fields
 
 
 def test_the_heads_of_a_list_stand_for_it() -> None:
@@ -106,7 +106,7 @@ def test_the_heads_of_a_list_stand_for_it() -> None:
             ),
         )
     )
-    assert "Listed: Dharma Trading Co; Fabriclore; Etsy" in found.facts
+    assert "Listed: Dharma Trading Co; Fabriclore; Etsy" in found.fields
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_pasted_log_is_no_fact() -> None:
             ("assistant", "The database has no index."),
         )
     )
-    assert not any("GET /api" in fact for fact in found.facts)
+    assert not any("GET /api" in fact for fact in found.fields)
     assert found.title == "Why is the checkout so slow?"
 
 
@@ -178,9 +178,9 @@ def test_work_is_told_by_its_structure() -> None:
     found = only(fixing())
     assert found.type == "bugfix"
     assert found.title == "Edit auth.ts: The login fails for expired tokens, please fix it"
-    assert "Ran `npm test`: failed, then passed" in found.facts
-    assert "Modified auth.ts (+2 −1)" in found.facts
-    assert "TypeError: token is undefined" in found.facts
+    assert "Ran `npm test`: failed, then passed" in found.fields
+    assert "Modified auth.ts (+2 −1)" in found.fields
+    assert "TypeError: token is undefined" in found.fields
     assert found.files_modified == ("auth.ts",)
     assert found.files_read == ()
     assert found.subtitle == "Expired tokens are refused now and all tests pass."
@@ -329,7 +329,7 @@ def test_observations_are_bounded_and_point_to_their_lines() -> None:
     lines = reading(document).lines
     first, last = found.lines
     assert len(found.title) <= TITLE
-    assert len(found.facts) <= FACTS
+    assert len(found.fields) <= FACTS
     assert lines[first - 1] == "**User:**"
     assert lines[first] == "The login fails for expired tokens, please fix it"
     assert lines[last - 1] == "Expired tokens are refused now and all tests pass."

@@ -37,7 +37,13 @@ from recollect.serve.http import edge
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.auth import Unauthorized, credential
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.http.tokens import KEEP_SECONDS, REFETCH_SECONDS, BadToken, JwtSettings, Tokens
+from recollect.serve.http.tokens import (
+    MAX_AGE_SECONDS,
+    RETRY_SECONDS,
+    BadToken,
+    JwtSettings,
+    Tokens,
+)
 
 SECRET = "0123456789abcdef0123456789abcdef"
 NOW = 1_800_000_000
@@ -383,7 +389,7 @@ def test_a_stream_ends_when_its_key_is_revoked(
     user: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(edge, "CHECKED_EVERY", 0.0)
+    monkeypatch.setattr(edge, "RECHECK_SECONDS", 0.0)
     headers = key(user=user)
 
     @app.get("/stream")
@@ -597,7 +603,7 @@ def test_a_key_is_used_for_nothing_but_what_it_is_for(tmp_path: Path) -> None:
         {"kty": "RSA", "kid": "one"},
     ):
         file.write_text(json.dumps({"keys": [unfit]}))
-        with pytest.raises(InvalidInput, match="no key that can be used"):
+        with pytest.raises(InvalidInput, match="no usable key"):
             Tokens(JwtSettings(keys=str(file)))
 
 
@@ -605,8 +611,11 @@ def test_a_key_is_used_for_nothing_but_what_it_is_for(tmp_path: Path) -> None:
     ("settings", "complaint"),
     [
         (lambda _: JwtSettings(secret="short"), "at least 32 bytes"),
-        (lambda _: JwtSettings(secret=public_pem(rsa_key()).decode()), "is a key, not a secret"),
-        (lambda f: JwtSettings(keys=str(f / "missing")), "cannot be read"),
+        (
+            lambda _: JwtSettings(secret=public_pem(rsa_key()).decode()),
+            "contains a key, not a secret",
+        ),
+        (lambda f: JwtSettings(keys=str(f / "missing")), "cannot read the file"),
         (lambda f: JwtSettings(keys=str(written(f, b"hello"))), "neither a JWKS nor"),
         (lambda f: JwtSettings(keys=str(written(f, private_pem()))), "neither a JWKS nor"),
         (lambda _: JwtSettings(keys="http://keys.example/jwks"), "https://"),
@@ -665,7 +674,7 @@ def test_keys_are_fetched_once_and_again_for_a_new_one_but_not_often() -> None:
             there.user("two", rsa_key(3072))
     assert there.fetched == 1
     there.keys = [jwk(rsa_key(), "one"), jwk(rsa_key(3072), "two")]
-    there.now += REFETCH_SECONDS + 1
+    there.now += RETRY_SECONDS + 1
     assert there.user("two", rsa_key(3072)) == "ann"
     assert there.fetched == 2
 
@@ -674,7 +683,7 @@ def test_a_key_that_was_taken_away_stops_working() -> None:
     there = Keys()
     there.user("one")
     there.keys = [jwk(rsa_key(3072), "two")]
-    there.now += KEEP_SECONDS + 1
+    there.now += MAX_AGE_SECONDS + 1
     with pytest.raises(BadToken):
         there.user("one")
 
@@ -683,7 +692,7 @@ def test_known_keys_work_on_while_they_cannot_be_fetched() -> None:
     there = Keys()
     there.user("one")
     there.keys = None
-    there.now += KEEP_SECONDS + 1
+    there.now += MAX_AGE_SECONDS + 1
     assert there.user("one") == "ann"
     unknown = Keys()
     unknown.keys = None

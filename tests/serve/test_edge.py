@@ -17,12 +17,12 @@ from starlette.responses import StreamingResponse
 from starlette.testclient import TestClient
 
 from recollect.errors import SearchTimeout
-from recollect.knowledge.results import KINDS
 from recollect.library import Library
 from recollect.serve.app import make_app
 from recollect.serve.http import edge
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.edge import SEARCHES, group_of, host_allowed, is_local, same_origin
+from recollect.serve.http.limits import SEARCH
+from recollect.serve.http.origins import is_allowed_host, is_local_path, is_same_origin
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import LIMITS
 
@@ -108,20 +108,20 @@ def test_a_request_without_a_host_is_refused(app: FastAPI) -> None:
 
 def test_allowed_names_are_ours_with_the_port_that_was_said() -> None:
     config = ServiceConfig(public_hosts=("notes.example", "other.example:8443"))
-    assert host_allowed("notes.example", config)
-    assert host_allowed("Notes.Example:1234", config)
-    assert host_allowed("other.example:8443", config)
-    assert not host_allowed("other.example", config)
-    assert not host_allowed("a.notes.example", config)
+    assert is_allowed_host("notes.example", config)
+    assert is_allowed_host("Notes.Example:1234", config)
+    assert is_allowed_host("other.example:8443", config)
+    assert not is_allowed_host("other.example", config)
+    assert not is_allowed_host("a.notes.example", config)
 
 
 def test_an_address_is_ours_where_the_connection_came_to_it() -> None:
     config = ServiceConfig(host="0.0.0.0")
-    assert host_allowed("192.0.2.7:8765", config, ("192.0.2.7", 8765))
-    assert host_allowed("[2001:db8::1]:8765", config, ("2001:db8::1", 8765))
-    assert not host_allowed("192.0.2.8:8765", config, ("192.0.2.7", 8765))
-    assert not host_allowed("192.0.2.7:80", config, ("192.0.2.7", 8765))
-    assert not host_allowed("evil.example:8765", config, ("192.0.2.7", 8765))
+    assert is_allowed_host("192.0.2.7:8765", config, ("192.0.2.7", 8765))
+    assert is_allowed_host("[2001:db8::1]:8765", config, ("2001:db8::1", 8765))
+    assert not is_allowed_host("192.0.2.8:8765", config, ("192.0.2.7", 8765))
+    assert not is_allowed_host("192.0.2.7:80", config, ("192.0.2.7", 8765))
+    assert not is_allowed_host("evil.example:8765", config, ("192.0.2.7", 8765))
 
 
 # -- Origin ---
@@ -224,11 +224,11 @@ def test_a_simple_request_with_a_cookie_must_say_where_it_comes_from(
 
 def test_the_origin_behind_a_proxy_is_the_public_address() -> None:
     config = ServiceConfig(base_url="https://notes.example", public_hosts=("notes.example",))
-    assert same_origin("https://notes.example", "notes.example", config)
-    assert same_origin("https://notes.example", "127.0.0.1:8765", config)
-    assert same_origin("https://notes.example:443", "notes.example", config)
-    assert not same_origin("http://notes.example", "127.0.0.1:8765", config)
-    assert not same_origin("https://notes.example.evil", "notes.example", config)
+    assert is_same_origin("https://notes.example", "notes.example", config)
+    assert is_same_origin("https://notes.example", "127.0.0.1:8765", config)
+    assert is_same_origin("https://notes.example:443", "notes.example", config)
+    assert not is_same_origin("http://notes.example", "127.0.0.1:8765", config)
+    assert not is_same_origin("https://notes.example.evil", "notes.example", config)
 
 
 # -- CORS ---
@@ -489,7 +489,7 @@ def test_the_login_never_leads_elsewhere(app: FastAPI, key: MakeKey, user: str, 
     ],
 )
 def test_only_paths_of_this_server_are_local(target: str, local: bool) -> None:
-    assert is_local(target) is local
+    assert is_local_path(target) is local
 
 
 @pytest.mark.parametrize(
@@ -506,20 +506,31 @@ def test_only_paths_of_this_server_are_local(target: str, local: bool) -> None:
         ("GET", "/v1/models", "read"),
         ("POST", "/api/imports", "import"),
         ("GET", "/api/imports", "read"),
+        ("HEAD", "/api/v1/search", "search"),
+        ("POST", "/mcp", "read"),
+        ("POST", "/mcp/letta", "read"),
+        ("GET", "/nowhere", "read"),
+        ("POST", "/nowhere", "write"),
     ],
 )
-def test_each_kind_of_request_has_its_limit(method: str, path: str, group: str) -> None:
-    assert group_of(method, path) == group
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_each_kind_of_request_has_its_own_rate_limit(
+    app: Any, method: str, path: str, group: str
+) -> None:
+    assert app.edge.policies.find(method, path).rate_limit_for(method) == group
 
 
 # -- searches take turns -------------------------------------------------------------
 
 
-def test_every_route_that_searches_takes_its_turn(app: FastAPI) -> None:
-    known = {path for path in app.openapi()["paths"] if "search" in path or "related" in path}
-    assert {path.replace("{source}", source) for path in known for source in KINDS} <= SEARCHES
-    for path in SEARCHES:
-        assert asyncio.run(raw(app, "OPTIONS", path)).headers["allow"].startswith("GET, HEAD")
+def test_every_route_that_searches_takes_its_turn(app: Any) -> None:
+    paths = {path for path in app.openapi()["paths"] if "search" in path or "related" in path}
+    paths |= {"/console/hits", "/console/matches"}
+    assert len(paths) >= 7
+    for path in paths:
+        filled = path.replace("{source}", "notes")
+        assert app.edge.policies.find("GET", filled).rate_limit == SEARCH, path
+    assert app.edge.policies.find("POST", "/api/knowledge/search").rate_limit == SEARCH
 
 
 def test_a_few_searches_run_at_once_and_the_others_wait(

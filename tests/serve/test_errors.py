@@ -14,9 +14,10 @@ from starlette.testclient import TestClient
 
 from recollect import errors
 from recollect.language.query import MalformedQuery
-from recollect.serve.http.access import Forbidden
-from recollect.serve.http.errors import CODES, SCHEMA, Problem
-from recollect.serve.http.logs import JsonLines
+from recollect.library import Library
+from recollect.serve.http.error_responses import CODES, ERROR_SCHEMA, Problem
+from recollect.serve.http.logs import JsonFormatter
+from recollect.serve.http.principal import Forbidden
 
 pytestmark = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 
@@ -108,29 +109,24 @@ def test_what_is_ours_alone_is_not_said(
     (record,) = [
         r for r in caplog.records if r.message == ("unavailable" if status == 503 else "failed")
     ]
-    assert record.facts["request_id"] == body["request_id"]  # type: ignore[attr-defined]
+    assert record.fields["request_id"] == body["request_id"]  # type: ignore[attr-defined]
     # Whoever runs the server must know what the store says; what other code says may quote contents.
-    assert (CANARY in JsonLines().format(record)) == isinstance(error, errors.RecollectError)
+    assert (CANARY in JsonFormatter().format(record)) == isinstance(error, errors.RecollectError)
 
 
 def test_a_search_that_timed_out_says_so_in_the_words_of_each_route(
-    app: FastAPI, client: TestClient
+    app: FastAPI, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing(app, errors.SearchTimeout("The search took too long."))
-    assert (
-        is_the_shape(client.get("/fails"), 503, "UNAVAILABLE")["detail"]
-        == "The search took too long."
-    )
-    app.router.routes.clear()
-
-    @app.get("/api/search")
-    def search() -> None:
+    def time_out(*_: object, **__: object) -> None:
         raise errors.SearchTimeout("The search took too long.")
 
-    assert (
-        is_the_shape(client.get("/api/search"), 503, "UNAVAILABLE")["detail"]
-        == "Database operation timeout"
-    )
+    for method in ("search", "match_expression"):
+        monkeypatch.setattr(Library, method, time_out)
+    for path, message in (
+        ("/api/v1/search?q=a", "The search took too long."),
+        ("/api/search?q=a", "Database operation timeout"),
+    ):
+        assert is_the_shape(client.get(path), 503, "UNAVAILABLE")["detail"] == message
 
 
 def test_unknown_addresses_and_methods_have_the_shape(client: TestClient) -> None:
@@ -188,7 +184,7 @@ def test_an_answer_that_broke_off_is_ended_and_logged(
 
 def test_openapi_describes_the_shape_for_every_operation(client: TestClient) -> None:
     api = client.get("/openapi.json").json()
-    assert api["components"]["schemas"]["Error"] == SCHEMA
+    assert api["components"]["schemas"]["Error"] == ERROR_SCHEMA
     assert "HTTPValidationError" not in api["components"]["schemas"]
     operations = [o for path in api["paths"].values() for o in path.values()]
     assert operations

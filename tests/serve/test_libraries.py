@@ -52,7 +52,7 @@ def pool(shelf: Opened) -> Iterator[Libraries]:
 
 
 def settled(pool: Libraries) -> None:
-    for thread in list(pool._closing):
+    for thread in list(pool._closers):
         thread.join()
 
 

@@ -9,7 +9,7 @@ from asgi import MakeKey, raw
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from recollect.serve.http.auth import FAILURES_A_MINUTE
+from recollect.serve.http.auth import FAILURES_PER_MINUTE
 from recollect.serve.http.limits import GROUPS, Buckets, Limiter
 from recollect.serve.http.service import Service, ServiceConfig
 
@@ -44,7 +44,7 @@ def test_a_clock_that_goes_back_gives_nothing_away_and_takes_nothing() -> None:
 
 
 def test_the_memory_of_a_limiter_is_bounded() -> None:
-    buckets = Buckets(60, 3, Clock(), most=1_000)
+    buckets = Buckets(60, 3, Clock(), max_buckets=1_000)
     for n in range(100_000):
         buckets.take(f"peer {n}")
         buckets.wait(f"other {n}")
@@ -52,7 +52,7 @@ def test_the_memory_of_a_limiter_is_bounded() -> None:
 
 
 def test_who_asks_often_is_not_forgotten_before_who_asked_once() -> None:
-    buckets = Buckets(60, 2, Clock(), most=10)
+    buckets = Buckets(60, 2, Clock(), max_buckets=10)
     assert [buckets.take("often") for _ in range(2)] == [0, 0]
     for n in range(100):
         buckets.take(n)
@@ -118,7 +118,7 @@ def test_wrong_keys_are_limited_by_where_they_come_from_and_nothing_they_say(
 
     async def run() -> list[int]:
         statuses = []
-        for n in range(FAILURES_A_MINUTE + 20):
+        for n in range(FAILURES_PER_MINUTE + 20):
             wrong = f"Bearer rk_{n:012x}_{'A' * 43}"
             answer = await raw(
                 app, "GET", "/openapi.json", headers=[("authorization", wrong), *told(n)]
@@ -132,7 +132,7 @@ def test_wrong_keys_are_limited_by_where_they_come_from_and_nothing_they_say(
         return [*statuses, late.status, elsewhere.status, known.status]
 
     statuses = asyncio.run(run())
-    assert statuses[:-3] == [401] * FAILURES_A_MINUTE + [429] * 20
+    assert statuses[:-3] == [401] * FAILURES_PER_MINUTE + [429] * 20
     # Who was never seen waits with the stranger; who is known does not, or one bad client would lock out all
     # who come through the same proxy.
     assert statuses[-3:] == [429, 200, 200]
@@ -146,7 +146,7 @@ def test_addresses_of_one_ipv6_network_are_one_peer(app: FastAPI, key: MakeKey, 
         wrong = [("authorization", f"Bearer rk_{'0' * 12}_{'A' * 43}")]
         answers = [
             await raw(app, "GET", "/x", headers=wrong, peer=f"2001:db8:0:1::{n:x}")
-            for n in range(FAILURES_A_MINUTE + 1)
+            for n in range(FAILURES_PER_MINUTE + 1)
         ]
         other = await raw(app, "GET", "/x", headers=wrong, peer="2001:db8:0:2::1")
         return {answers[-1].status, other.status}
@@ -165,7 +165,7 @@ def test_many_strangers_cost_little_memory(
             wrong = [("authorization", f"Bearer rk_{n:012x}_{'A' * 43}")]
             await raw(app, "GET", "/x", headers=wrong, peer=f"10.0.{n // 250}.{n % 250}")
 
-    service.auth._failures._most = 100
+    service.auth._failures._max_buckets = 100
     asyncio.run(run())
     assert len(service.auth._failures) == 100
-    assert not service.auth._good
+    assert not service.auth._valid

@@ -108,7 +108,7 @@ def test_failures_limits_and_open_libraries_are_counted(
     client.get("/docs", headers=headers)
     assert number("recollect_auth_failures_total") == 2
     service.metrics.saved_messages.labels("rest").inc(3)
-    assert number("recollect_saved_messages_total", door="rest") == 3
+    assert number("recollect_saved_messages_total", interface="rest") == 3
 
 
 def test_numbers_are_for_administrators(client: TestClient, key: MakeKey, user: str) -> None:

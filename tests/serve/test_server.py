@@ -262,12 +262,12 @@ def test_settings_for_tokens_are_as_good_as_a_key(place: str) -> None:
     ("arguments", "settings", "complaint"),
     [
         (["--host", "192.0.2.1"], {"RECOLLECT_JWT_SECRET": "x" * 32}, "cannot be used"),
-        (["--port", "70000"], {}, "no port"),
+        (["--port", "70000"], {}, "not a port"),
         ([], {"RECOLLECT_PORT": "http"}, "is not a whole number"),
-        (["--cors-origin", "*"], {}, "no origin"),
-        (["--cors-origin", "app.example"], {}, "no origin"),
+        (["--cors-origin", "*"], {}, "not an origin"),
+        (["--cors-origin", "app.example"], {}, "not an origin"),
         (["--rate-limit", "-1"], {}, "rate limit"),
-        (["--base-url", "notes"], {}, "no address"),
+        (["--base-url", "notes"], {}, "not a base URL"),
         ([], {"RECOLLECT_JWT_SECRET": "short"}, "at least 32 bytes"),
     ],
 )

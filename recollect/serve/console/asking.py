@@ -41,8 +41,8 @@ class Wanted:
 
     def of_messages(self) -> dict[str, Any]:
         return {
-            "namespaces": self.namespaces,
-            "origins": self.origins,
+            "projects": self.namespaces,
+            "sources": self.origins,
             "tags": self.tags,
             "roles": self.roles,
             "after": self.after,

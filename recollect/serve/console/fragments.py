@@ -10,7 +10,6 @@ from starlette.responses import Response
 from recollect.errors import NotFound
 from recollect.language.text import storable
 from recollect.library import Library
-from recollect.model.audience import Audience
 from recollect.model.documents import Passage
 from recollect.model.kinds import CONVERSATION
 from recollect.serve.console import items, rendering
@@ -37,9 +36,11 @@ from recollect.serve.console.shapes import (
     tags_of,
 )
 from recollect.serve.console.templating import fragment, html
-from recollect.serve.http.access import READ, Access, AccessTo
-from recollect.serve.masking import shown_hit, shown_passage
-from recollect.serve.rest.imports import imported_name
+from recollect.serve.http.access import Access, AccessTo
+from recollect.serve.http.limits import SEARCH
+from recollect.serve.http.principal import READ
+from recollect.serve.http.route_policy import route_policy
+from recollect.serve.masking import mask_hit, mask_passage
 
 router = APIRouter(prefix="/console", include_in_schema=False)
 
@@ -80,6 +81,7 @@ def filter_form(access: AccessTo, filters: Filters, source: str = CONVERSATIONS)
 
 
 @router.get("/hits")
+@route_policy(rate_limit=SEARCH)
 def hits(access: AccessTo, asked: Asked, filters: Filters) -> Response:
     with access.read() as library:
         found = searched(access, library, asked, filters)
@@ -101,7 +103,7 @@ def searched(access: Access, library: Library, asked: Question, filters: Wanted)
         "kinds": [KINDS[name] for name in (CONVERSATIONS, *others)],
     }
     if within != CONVERSATIONS:
-        access.demand(READ, KNOWLEDGE)
+        access.require(READ, KNOWLEDGE)
         return about | {
             "page_of_hits": _of_everything(access, library, asked, filters, within),
             "searched_in": 0,
@@ -117,7 +119,7 @@ def searched(access: Access, library: Library, asked: Question, filters: Wanted)
     )
     following = found.offset + len(found.hits)
     shown = {
-        "hits": [shown_hit(access.principal, hit) for hit in found.hits],
+        "hits": [mask_hit(hit, access.principal.audience) for hit in found.hits],
         "total": found.total,
         "offset": found.offset,
         "exact": found.exact,
@@ -146,7 +148,7 @@ def _of_everything(
         offset=asked.offset,
         mode=asked.mode,
         filters=chosen,
-        audience=Audience.AGENT_MASKED if access.principal.agent else Audience.PERSON,
+        audience=access.principal.audience,
     )
     results, more = answer["results"], answer["has_more"]
     total = answer["total_estimated"] if more else asked.offset + len(results)
@@ -207,7 +209,7 @@ def _message(access: Access, id: str, m: str) -> Passage:
     found = next((shown.passage for shown in view.messages if shown.passage.id == m), None)
     if found is None:
         raise NotFound("This message is not there any more.")
-    return shown_passage(access.principal, found)
+    return mask_passage(found, access.principal.audience)
 
 
 @router.get("/tags")
@@ -218,6 +220,7 @@ def tags(access: AccessTo, id: str) -> Response:
 
 
 @router.get("/matches")
+@route_policy(rate_limit=SEARCH)
 def matches(access: AccessTo, id: str, q: str, m: str = "") -> Response:
     """Where else in a conversation the words are."""
     with access.read() as library:
@@ -255,4 +258,4 @@ def receipt(access: AccessTo, number: int) -> Response:
 def receipts_shown(library: Library) -> list[ReceiptShown]:
     """Every receipt, newest first."""
     newest_first = sorted(library.receipts(), key=lambda receipt: -receipt.id)
-    return [receipt_shown(receipt, imported_name(receipt)) for receipt in newest_first]
+    return [receipt_shown(receipt, receipt.name) for receipt in newest_first]

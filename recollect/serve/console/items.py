@@ -31,8 +31,8 @@ from recollect.search.snippet import snippet
 from recollect.serve import links
 from recollect.serve.console import rendering
 from recollect.serve.console.kinds import CONVERSATIONS, KINDS, Kind, kind_of
-from recollect.serve.http.access import Principal
-from recollect.serve.masking import shown_passage
+from recollect.serve.http.principal import Principal
+from recollect.serve.masking import mask_passage
 
 PARTS = 150
 """Passages of a long text on the page at first, and with each "show more"."""
@@ -196,7 +196,7 @@ def _read(
         if not found:
             break
         passages += found
-    return [shown_passage(principal, passage) for passage in passages], total
+    return [mask_passage(passage, principal.audience) for passage in passages], total
 
 
 def _body(library: Library, principal: Principal, about: Summary) -> Markup | None:
@@ -408,7 +408,7 @@ def picture(library: Library, principal: Principal, id: str) -> tuple[str, bytes
     about = library.knowledge.find("characters", id)
     passages, _ = library.store.part(about.id, 0, 1)
     for passage in passages:
-        for attachment in shown_passage(principal, passage).attachments:
+        for attachment in mask_passage(passage, principal.audience).attachments:
             if isinstance(attachment, Mapping) and attachment.get("media_type") in PICTURES:
                 try:
                     return str(attachment["media_type"]), base64.b64decode(

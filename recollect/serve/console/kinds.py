@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from recollect.errors import NotFound
 from recollect.language.text import truncate
 from recollect.library import Library
-from recollect.serve.http.access import READ, Access, Forbidden
+from recollect.serve.http.access import Access
+from recollect.serve.http.principal import READ, Forbidden
 
 KNOWLEDGE = "knowledge"
 """The toolset that a key needs for all but conversations."""
@@ -85,7 +86,7 @@ def toolset_of(source: str) -> str:
 def may_read(access: Access) -> bool:
     """Whether the credential may read more than conversations."""
     try:
-        access.demand(READ, KNOWLEDGE)
+        access.require(READ, KNOWLEDGE)
     except Forbidden:
         return False
     return True

@@ -18,10 +18,11 @@ from recollect.serve.console.kinds import CONVERSATIONS, KNOWLEDGE, OTHERS, kind
 from recollect.serve.console.problems import PageRoute
 from recollect.serve.console.shapes import ROWS, facets, rows
 from recollect.serve.console.templating import fragment, page
-from recollect.serve.http.access import WRITE, Access, AccessTo
-from recollect.serve.http.errors import Problem
-from recollect.serve.masking import shown_document
-from recollect.serve.rest import routes  # noqa: F401  which makes `{…:id}` known
+from recollect.serve.http import routing  # noqa: F401  which makes `{…:id}` known
+from recollect.serve.http.access import Access, AccessTo
+from recollect.serve.http.error_responses import Problem
+from recollect.serve.http.principal import WRITE
+from recollect.serve.masking import mask_document
 from recollect.settings import LIMITS
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -77,7 +78,7 @@ def listed(
     with access.read(KNOWLEDGE) as library:
         values = frame(library, filters, source)
     if new:
-        access.demand(WRITE, KNOWLEDGE)
+        access.require(WRITE, KNOWLEDGE)
         fields = writing.empty(source, {"name": name, "title": name})
         return page(
             access.request, "writing.html", kind=kind_of(source), fields=fields, **_form(), **values
@@ -116,8 +117,8 @@ def item(
         about = library.knowledge.find(source, item_id)
         values = frame(library, filters, source, about.id)
         if edit:
-            access.demand(WRITE, KNOWLEDGE)
-            document = shown_document(access.principal, library.store.document(about.id))
+            access.require(WRITE, KNOWLEDGE)
+            document = mask_document(library.store.document(about.id), access.principal.audience)
         else:
             shown = items.opened(library, access.principal, source, about.id, p)
     values["q"] = q
@@ -218,7 +219,7 @@ def _collided(
     access: Access, library: Library, filters: Wanted, source: str, id: str, given: writing.Sent
 ) -> Response:
     document = library.store.document(id)
-    fields = writing.compared(shown_document(access.principal, document), given)
+    fields = writing.compared(mask_document(document, access.principal.audience), given)
     return _again(
         access,
         library,
@@ -274,7 +275,7 @@ def _form(
 def _demand_written(access: Access, source: str) -> None:
     if source not in OTHERS:
         raise NotFound(f"There is no page for {truncate(source, 80)!r}.")
-    access.demand(WRITE, KNOWLEDGE)
+    access.require(WRITE, KNOWLEDGE)
 
 
 # -- parts of pages ---

@@ -18,15 +18,15 @@ from recollect.serve.console.kinds import CONVERSATIONS, KINDS, OTHERS, amounts
 from recollect.serve.console.problems import PageRoute
 from recollect.serve.console.shapes import conversations_in, in_words, opened, tags_of
 from recollect.serve.console.templating import html, page, render
-from recollect.serve.http import assets
+from recollect.serve.http import (
+    assets,
+    routing,  # noqa: F401  which makes `{…:id}` known
+)
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.auth import COOKIE, Unauthorized
-from recollect.serve.http.errors import Problem
-from recollect.serve.rest import routes  # noqa: F401  which makes `{…:id}` known
+from recollect.serve.http.error_responses import Problem
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
-router.include_router(fragments.router)
-router.include_router(knowledge.router)
 
 _LOGIN_BYTES = 20_000
 _YEAR = 31_536_000

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from recollect.errors import RecollectError
 from recollect.serve.console.templating import FRAGMENT, html, render
-from recollect.serve.http.errors import problem_of, unexpected
+from recollect.serve.http.error_responses import is_unexpected, to_problem
 
 _HEADINGS = {
     400: "That cannot be done",
@@ -34,9 +34,9 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except (RecollectError, HTTPException, RequestValidationError) as error:
-                if unexpected(error) or not _wants_page(request):
+                if is_unexpected(error) or not _wants_page(request):
                     raise
-                problem = problem_of(error, request.scope)
+                problem = to_problem(error)
                 return error_page(
                     problem.status_code,
                     problem.detail,

@@ -23,8 +23,8 @@ from recollect.serve import links
 from recollect.serve.console import rendering
 from recollect.serve.console.asking import Wanted
 from recollect.serve.console.kinds import CONVERSATIONS, KINDS, Kind, kind_of
-from recollect.serve.http.access import Principal
-from recollect.serve.masking import shown_passage
+from recollect.serve.http.principal import Principal
+from recollect.serve.masking import mask_passage
 
 ROWS = 50
 WINDOW = 40
@@ -226,7 +226,7 @@ def opened(
     messages = []
     budget, until = _BUDGET, time.monotonic() + _RENDER_SECONDS
     for index, shown in enumerate(view.messages, view.start):
-        passage = shown_passage(principal, shown.passage)
+        passage = mask_passage(shown.passage, principal.audience)
         length = rendering.FOLD if budget > 0 else _FOLDED_EARLY
         body, left = body_of(passage, length, as_written=time.monotonic() > until)
         budget -= len(passage.content) - left

@@ -18,7 +18,7 @@ from recollect.serve import links
 from recollect.serve.console import rendering
 from recollect.serve.console.kinds import CONVERSATIONS, KINDS, KNOWLEDGE
 from recollect.serve.http import assets
-from recollect.serve.http.access import WRITE
+from recollect.serve.http.principal import WRITE
 
 FRAGMENT = "x-recollect-fragment"
 """A header by which the page's own script asks for the main part of a page alone."""

@@ -1,4 +1,7 @@
-"""Style sheets, scripts and icons. Their address holds a hash of them all, so a browser may keep them for ever."""
+"""Style sheets, scripts and icons.
+
+Their URL contains a hash of all files, so browsers may cache them forever.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +15,39 @@ from recollect.errors import NotFound
 from recollect.model.sources import SOURCES
 
 FOLDER = Path(__file__).parents[1] / "console"
-_TYPES = {
+_MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
     ".webmanifest": "application/manifest+json",
 }
 _FILES = {
-    p.name: p.read_bytes() for p in sorted((FOLDER / "static").iterdir()) if p.suffix in _TYPES
+    path.name: path.read_bytes()
+    for path in sorted((FOLDER / "static").iterdir())
+    if path.suffix in _MEDIA_TYPES
 }
-_FILES["sources.css"] = "".join(
-    f'.origin[data-origin="{source.name}"]::before {{ background: {source.colour}; }}\n'
-    for source in SOURCES.values()
-    if source.colour
-).encode()
-VERSION = hashlib.blake2b(
-    b"".join(n.encode() + d for n, d in _FILES.items()), digest_size=8
-).hexdigest()
+
+
+def _source_colours() -> bytes:
+    rules = [
+        f'.origin[data-origin="{source.name}"]::before {{ background: {source.colour}; }}\n'
+        for source in SOURCES.values()
+        if source.colour
+    ]
+    return "".join(rules).encode()
+
+
+_FILES["sources.css"] = _source_colours()
+
+
+def _version() -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for name, data in _FILES.items():
+        digest.update(name.encode() + data)
+    return digest.hexdigest()
+
+
+VERSION = _version()
 
 
 def url(name: str) -> str:
@@ -36,13 +55,15 @@ def url(name: str) -> str:
 
 
 def serve(request: Request, version: str, name: str) -> Response:
-    """One file; only those that were there at the start exist, so no path leads anywhere else."""
+    """Serve one file. Only files read at startup exist, so no path can lead anywhere else."""
     data = _FILES.get(name)
     if data is None:
-        raise NotFound(f"There is no file {name!r} here.")
+        raise NotFound(f"There is no file {name!r}.")
     tag = f'"{VERSION}"'
-    lasting = "public, max-age=31536000, immutable" if version == VERSION else "no-cache"
-    headers = {"Cache-Control": lasting, "ETag": tag}
+    cache_control = "no-cache"
+    if version == VERSION:
+        cache_control = "public, max-age=31536000, immutable"
+    headers = {"Cache-Control": cache_control, "ETag": tag}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    return Response(data, headers=headers, media_type=_TYPES[Path(name).suffix])
+    return Response(data, headers=headers, media_type=_MEDIA_TYPES[Path(name).suffix])

@@ -1,126 +1,131 @@
-"""Telling open pages that something was saved, by whichever process.
+"""Change notifications: tell open pages that something in a library was saved.
 
-Each library that somebody listens to has one watcher, which asks for the
-library's version twice a second and tells all listeners when it is another.
-A listener only needs to know *that* something changed, so its queue has room
-for one word and nothing can pile up. Streams end when the server shuts down,
-and after a while anyway: the browser comes back, and its key is checked again.
+Each library with listeners has one watcher. It reads the library's version twice a second, so it
+also notices what other processes save. A listener only needs to know *that* something changed, so
+notifications never pile up. Streams end when the server shuts down, and after ten minutes in any
+case: the browser reconnects and its key is checked again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
 
 from recollect.errors import RecollectError
+from recollect.serve.http.libraries import Libraries
 from recollect.settings import LIMITS
-
-if TYPE_CHECKING:
-    from recollect.serve.http.service import Service
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 15.0
-LIFE_SECONDS = 600.0
-_AT_FULL_SPEED = 32  # libraries; the more are watched, the slower
-_PAUSE_SECONDS = 5.0
-_RETRY = b"retry: 1000\nevent: ready\ndata: \n\n"
+MAX_SECONDS = 600.0
+_WATCHERS_AT_FULL_SPEED = 32  # with more watched libraries, each is polled less often
+_RETRY_SECONDS = 5.0
+_READY = b"retry: 1000\nevent: ready\ndata: \n\n"
 _CHANGED = b"event: changed\ndata: \n\n"
-_ALIVE = b": still here\n\n"
+_KEEP_ALIVE = b": keep-alive\n\n"
 
-Gone = Callable[[], Awaitable[bool]]
+IsDisconnected = Callable[[], Awaitable[bool]]
 
 
 class TooManyStreams(RecollectError):
-    """So many pages listen already that one more is not taken on."""
+    """The limit on open streams is reached."""
 
 
 class _Watcher:
-    """One library, and whoever listens to it."""
+    """One watched library and its listeners."""
 
     def __init__(self) -> None:
         self.listeners: set[asyncio.Event] = set()
         self.task: asyncio.Task[None] | None = None
         self.started = asyncio.Event()
-        """Set once the version is known from which changes count."""
+        """Set once the first version is known. Changes count from there."""
 
 
 class Events:
-    """The live streams of one server. Used from the event loop only."""
+    """The event streams of one server. Use it only from the event loop."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, libraries: Libraries, draining: threading.Event) -> None:
+        self._libraries = libraries
+        self._draining = draining
         self._watchers: dict[str, _Watcher] = {}
 
     def __len__(self) -> int:
         return sum(len(watcher.listeners) for watcher in self._watchers.values())
 
-    def stream(self, user: str, gone: Gone) -> AsyncIterator[bytes]:
-        """What a page receives, as server-sent events. Raises TooManyStreams at once, not on the first read."""
-        watcher = self._watchers.get(user)
-        mine = 0 if watcher is None else len(watcher.listeners)
-        if len(self) >= LIMITS.streams or mine >= LIMITS.streams_each_user:
-            raise TooManyStreams(
-                "Too many pages are open at once; close some, and this one will be live again."
-            )
-        return self._stream(user, gone)
+    def stream(self, user: str, is_disconnected: IsDisconnected) -> AsyncIterator[bytes]:
+        """A stream of server-sent events. Raises TooManyStreams at once, not on first read."""
+        own_streams = 0
+        if user in self._watchers:
+            own_streams = len(self._watchers[user].listeners)
+        if len(self) >= LIMITS.streams or own_streams >= LIMITS.streams_each_user:
+            raise TooManyStreams("Too many pages are open. Close some to get live updates again.")
+        return self._stream(user, is_disconnected)
 
-    async def _stream(self, user: str, gone: Gone) -> AsyncIterator[bytes]:
+    async def _stream(self, user: str, is_disconnected: IsDisconnected) -> AsyncIterator[bytes]:
         changed = asyncio.Event()
-        watcher = self._watchers.setdefault(user, _Watcher())
-        watcher.listeners.add(changed)
-        if watcher.task is None:
-            watcher.task = asyncio.create_task(self._watch(user, watcher), name="recollect-events")
-        ends = time.monotonic() + LIFE_SECONDS
-        quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
+        watcher = self._listen(user, changed)
+        ends_at = time.monotonic() + MAX_SECONDS
+        keep_alive_at = time.monotonic() + KEEP_ALIVE_SECONDS
         try:
             await watcher.started.wait()
-            yield _RETRY
-            while (
-                not self._service.draining.is_set() and time.monotonic() < ends and not await gone()
-            ):
+            yield _READY
+            while not self._draining.is_set() and time.monotonic() < ends_at:
+                if await is_disconnected():
+                    break
                 try:
                     await asyncio.wait_for(changed.wait(), POLL_SECONDS)
                 except TimeoutError:
-                    if time.monotonic() < quiet_until:
+                    if time.monotonic() < keep_alive_at:
                         continue
-                    yield _ALIVE
+                    yield _KEEP_ALIVE
                 else:
                     changed.clear()
                     yield _CHANGED
-                quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
+                keep_alive_at = time.monotonic() + KEEP_ALIVE_SECONDS
         finally:
-            watcher.listeners.discard(changed)
-            if not watcher.listeners:
-                if self._watchers.get(user) is watcher:
-                    del self._watchers[user]
-                if watcher.task is not None:
-                    watcher.task.cancel()
+            self._stop_listening(user, watcher, changed)
+
+    def _listen(self, user: str, listener: asyncio.Event) -> _Watcher:
+        watcher = self._watchers.setdefault(user, _Watcher())
+        watcher.listeners.add(listener)
+        if watcher.task is None:
+            watcher.task = asyncio.create_task(self._watch(user, watcher), name="recollect-events")
+        return watcher
+
+    def _stop_listening(self, user: str, watcher: _Watcher, listener: asyncio.Event) -> None:
+        watcher.listeners.discard(listener)
+        if watcher.listeners:
+            return
+        if self._watchers.get(user) is watcher:
+            del self._watchers[user]
+        if watcher.task is not None:
+            watcher.task.cancel()
 
     async def _watch(self, user: str, watcher: _Watcher) -> None:
-        known: object = None
-        while watcher.listeners and not self._service.draining.is_set():
-            pause = POLL_SECONDS * max(1.0, len(self._watchers) / _AT_FULL_SPEED)
+        last_version: object = None
+        while watcher.listeners and not self._draining.is_set():
+            pause = POLL_SECONDS * max(1.0, len(self._watchers) / _WATCHERS_AT_FULL_SPEED)
             try:
                 version = await run_in_threadpool(self._version, user)
             except (RecollectError, OSError) as error:
-                log.warning("A library cannot be watched for the moment: %s", type(error).__name__)
-                pause = _PAUSE_SECONDS
+                log.warning("Cannot watch a library; retrying: %s", type(error).__name__)
+                pause = _RETRY_SECONDS
             else:
-                if watcher.started.is_set() and version != known:
+                if watcher.started.is_set() and version != last_version:
                     for listener in watcher.listeners:
                         listener.set()
-                known = version
+                last_version = version
             watcher.started.set()
             await asyncio.sleep(pause)
         watcher.started.set()
 
     def _version(self, user: str) -> object:
-        with self._service.libraries.borrow(user) as library:
+        with self._libraries.borrow(user) as library:
             return library.version()

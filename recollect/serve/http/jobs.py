@@ -1,9 +1,8 @@
-"""Imports of uploaded files, one after the other for each user, while the page shows how far they are.
+"""Import jobs: uploaded files are imported in the background, one at a time per user.
 
-An upload is accepted once its file and a note of whose it is are on disk, in a
-folder only the server may read. From then on it survives: a restart imports
-what is left there, and importing twice changes nothing. Files that were never
-finished are removed after a day.
+An upload is accepted once the file and a note about its owner are on disk, in a folder only the
+server can read. From then on it survives a crash: the next start imports what is left in the
+folder, and importing a file twice changes nothing. Incomplete uploads are removed after a day.
 """
 
 from __future__ import annotations
@@ -23,32 +22,33 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from recollect.errors import NotFound, RecollectError
 from recollect.model.receipts import Receipt
-from recollect.settings import LIMITS, home
-
-if TYPE_CHECKING:
-    from recollect.serve.http.service import Service
+from recollect.serve.http.libraries import Libraries
+from recollect.settings import LIMITS
 
 log = logging.getLogger(__name__)
 
 QUEUED, RUNNING, DONE, FAILED = "queued", "running", "done", "failed"
-_HISTORY = 100  # jobs that are remembered after they ended
-_AT_ONCE = 2
+_MAX_FINISHED = 100  # finished jobs that are remembered
+_WORKERS = 2
 _NOTE = "upload.json"
 _STALE_SECONDS = 86_400
-_UNFIT = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*\ud800-\udfff]+')
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*\ud800-\udfff]+')
+_MAX_STEM_BYTES = 120
+_MAX_NAME_BYTES = 140
+_MAX_SUFFIX_LENGTH = 12
 
 
 class TooManyImports(RecollectError):
-    """A user has so many imports waiting that another one is not taken on."""
+    """The user's limit on waiting imports is reached."""
 
 
 @dataclass(slots=True)
 class Job:
-    """One uploaded file and what became of it. `id` cannot be guessed."""
+    """One uploaded file and the state of its import. The id cannot be guessed."""
 
     id: str
     user: str
@@ -58,91 +58,107 @@ class Job:
     done: int = 0
     total: int = 0
     file: str = ""
-    """What is read at the moment, of an archive one of its files."""
+    """The file being read. For archives, a file inside the archive."""
     kind: str | None = None
-    """What the person says that it is."""
+    """What the file contains, if the user said so."""
     receipt: Receipt | None = None
     error: str = ""
     created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     finished_at: datetime | None = None
 
+    @property
+    def is_finished(self) -> bool:
+        return self.state in (DONE, FAILED)
+
 
 class Jobs:
-    """The imports of one server. Safe to use from any thread."""
+    """The import jobs of one server. Thread-safe."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self.folder = (service.place if isinstance(service.place, Path) else home()) / "uploads"
+    def __init__(self, libraries: Libraries, folder: Path) -> None:
+        self.folder = folder
+        self._libraries = libraries
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._queues: dict[str, deque[Job]] = {}
-        """For each user who has any: what is imported now, and what waits behind it."""
+        """Per user: the running job first, then the waiting ones."""
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="recollect-import")
-        self._take_up()
+        self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="recollect-import")
 
-    # -- uploading ---
+    # -- uploads ---
 
     @contextmanager
     def upload(self, user: str, name: str, kind: str | None = None) -> Iterator[Upload]:
-        """A file to write to; it is removed again unless it was accepted."""
+        """A file to write to. It is removed again unless it is accepted within the block."""
         with self._lock:
-            waiting = sum(
-                1
-                for job in self._jobs.values()
-                if job.user == user and job.state in (QUEUED, RUNNING)
-            )
+            own_jobs = [job for job in self._jobs.values() if job.user == user]
+        waiting = sum(1 for job in own_jobs if not job.is_finished)
         if waiting >= LIMITS.waiting_imports:
             raise TooManyImports(
-                f"{waiting} imports are waiting already; send more when some of them are done."
+                f"{waiting} imports are waiting. Upload more when some of them have finished."
             )
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         upload = Upload(self, user, safe_name(name), kind)
         try:
             yield upload
         finally:
-            upload.end()
+            upload.close()
 
     def accept(self, job: Job) -> None:
-        """Import it as soon as there is time."""
+        """Queue a job."""
         with self._lock:
             self._jobs[job.id] = job
-            self._forget()
+            self._forget_old_jobs()
             queue = self._queues.setdefault(job.user, deque())
             queue.append(job)
             if len(queue) == 1:
                 self._submit(job.user)
 
-    # -- asking ---
+    def resume(self) -> None:
+        """Queue the uploads that an earlier run of the server accepted and did not import."""
+        if not self.folder.is_dir():
+            return
+        for folder in sorted(self.folder.iterdir()):
+            try:
+                job = _read_note(folder)
+            except (OSError, ValueError, KeyError, TypeError):
+                _remove_if_stale(folder)
+            else:
+                if safe_name(job.name) == job.name and (folder / job.name).is_file():
+                    self.accept(job)
+
+    # -- lookup ---
 
     def get(self, user: str, id: str) -> Job:
-        """A job of this user. Raises NotFound, also for a job of somebody else."""
+        """A job of this user. Raises NotFound, also for the jobs of other users."""
         job = self._jobs.get(id)
         if job is None or job.user != user:
-            raise NotFound("There is no such import; it may have been forgotten since it ended.")
+            raise NotFound(
+                "There is no such import. The server forgets old imports; see GET /api/receipts."
+            )
         return job
 
-    def of(self, user: str) -> list[Job]:
-        """The jobs of this user, newest first."""
+    def list_for(self, user: str) -> list[Job]:
+        """The user's jobs, newest first."""
         with self._lock:
             return [job for job in reversed(self._jobs.values()) if job.user == user]
 
-    # -- ending ---
+    # -- shutdown ---
 
     def drain(self) -> None:
-        """Wait for what is being imported; what waits is imported after the next start."""
+        """Wait for running imports. Waiting ones are imported after the next start."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    close = drain
-
-    # -- working ---
+    # -- work ---
 
     def _submit(self, user: str) -> None:
-        with suppress(RuntimeError):  # shutting down: the next start takes it up
+        with suppress(RuntimeError):  # shutting down: the next start resumes the job
             self._pool.submit(self._work, user)
 
     def _work(self, user: str) -> None:
-        """Import one file of a user. Two at once would only wait for each other's writes; the next one goes to the
-        end of the pool's own queue, so that nobody keeps others waiting with many files."""
+        """Import one file of a user.
+
+        Two imports of one user at once would only wait for each other's writes. The user's next
+        file goes to the end of the pool's queue, so nobody blocks others with many files.
+        """
         queue = self._queues[user]
         try:
             self._run(queue[0])
@@ -156,66 +172,45 @@ class Jobs:
 
     def _run(self, job: Job) -> None:
         job.state = RUNNING
-        state = FAILED
+        final_state = FAILED
         try:
             job.receipt = self._import(job)
-            state = DONE
+            final_state = DONE
         except RecollectError as error:
             job.error = self._without_paths(str(error), job)
         except OSError as error:
-            job.error = f"The file could not be read: {error.strerror or type(error).__name__}."
+            job.error = f"Cannot read the file: {error.strerror or type(error).__name__}."
         except Exception:
             log.exception("An import failed")
-            job.error = "The import failed; the server's log says why."
+            job.error = "The import failed. The server log has the details."
         finally:
             shutil.rmtree(self.folder / job.id, ignore_errors=True)
             job.finished_at = datetime.now(UTC)
-            job.state = state
+            job.state = final_state
 
     def _import(self, job: Job) -> Receipt:
         def report(file: str, done: int, total: int) -> None:
             job.file, job.done, job.total = file, done, total
 
-        with self._service.libraries.borrow(job.user) as library:
-            folder = self.folder / job.id
+        folder = self.folder / job.id
+        with self._libraries.borrow(job.user) as library:
             return library.import_path(
                 folder / job.name, kind=job.kind, within=folder, progress=report
             )
 
-    def _without_paths(self, sentence: str, job: Job) -> str:
-        return sentence.replace(str(self.folder / job.id) + "/", "").replace(
-            str(self.folder / job.id), job.name
-        )
+    def _without_paths(self, message: str, job: Job) -> str:
+        folder = str(self.folder / job.id)
+        return message.replace(f"{folder}/", "").replace(folder, job.name)
 
-    def _forget(self) -> None:
-        ended = [job.id for job in self._jobs.values() if job.state in (DONE, FAILED)]
-        for id in ended[: max(0, len(ended) - _HISTORY)]:
+    def _forget_old_jobs(self) -> None:
+        finished = [job.id for job in self._jobs.values() if job.is_finished]
+        excess = max(0, len(finished) - _MAX_FINISHED)
+        for id in finished[:excess]:
             del self._jobs[id]
-
-    def _take_up(self) -> None:
-        """Import what an earlier run of the server had accepted."""
-        if not self.folder.is_dir():
-            return
-        for folder in sorted(self.folder.iterdir()):
-            try:
-                note = json.loads((folder / _NOTE).read_text(encoding="utf-8"))
-                job = Job(
-                    folder.name,
-                    str(note["user"]),
-                    str(note["name"]),
-                    int(note["size"]),
-                    kind=note.get("kind"),
-                )
-                if safe_name(job.name) == job.name and (folder / job.name).is_file():
-                    self.accept(job)
-            except (OSError, ValueError, KeyError, TypeError):
-                with suppress(OSError):
-                    if time.time() - folder.stat().st_mtime > _STALE_SECONDS:
-                        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Upload:
-    """A file while it comes in."""
+    """A file being uploaded."""
 
     def __init__(self, jobs: Jobs, user: str, name: str, kind: str | None) -> None:
         self._jobs = jobs
@@ -224,49 +219,69 @@ class Upload:
         self._folder.mkdir(mode=0o700)
         self._file: IO[bytes] = (self._folder / name).open("xb")
         (self._folder / name).chmod(0o600)
-        self._accepted = False
+        self._is_accepted = False
 
     def write(self, data: bytes) -> None:
         self._file.write(data)
         self.job.size += len(data)
 
     def accept(self) -> Job:
-        """The file is whole: from here on it will be imported, whatever happens to the server."""
+        """The file is complete: from here on it will be imported, even if the server crashes."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        note = self._folder / (_NOTE + ".new")
-        about = {
-            "user": self.job.user,
-            "name": self.job.name,
-            "size": self.job.size,
-            "kind": self.job.kind,
-        }
-        note.write_text(json.dumps(about))
-        note.chmod(0o600)
-        note.rename(self._folder / _NOTE)
-        self._accepted = True
+        _write_note(self._folder, self.job)
+        self._is_accepted = True
         self._jobs.accept(self.job)
         return self.job
 
-    def end(self) -> None:
+    def close(self) -> None:
         self._file.close()
-        if not self._accepted:
+        if not self._is_accepted:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def _write_note(folder: Path, job: Job) -> None:
+    """Write the note atomically: an upload with a note is complete."""
+    note = {"user": job.user, "name": job.name, "size": job.size, "kind": job.kind}
+    temporary = folder / (_NOTE + ".new")
+    temporary.write_text(json.dumps(note))
+    temporary.chmod(0o600)
+    temporary.rename(folder / _NOTE)
+
+
+def _read_note(folder: Path) -> Job:
+    note = json.loads((folder / _NOTE).read_text(encoding="utf-8"))
+    return Job(
+        folder.name,
+        str(note["user"]),
+        str(note["name"]),
+        int(note["size"]),
+        kind=note.get("kind"),
+    )
+
+
+def _remove_if_stale(folder: Path) -> None:
+    with suppress(OSError):
+        if time.time() - folder.stat().st_mtime > _STALE_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def safe_name(name: str) -> str:
-    """A file name that is only a name: no folders, nothing hidden, not too long. The ending is kept: formats
-    are known by it."""
+    """A plain file name: no folders, not hidden, not too long.
+
+    The suffix is kept because importers recognize formats by it.
+    """
     last = name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
-    clean = _UNFIT.sub("_", last).strip(" .") or "upload"
-    stem, dot, ending = clean.rpartition(".")
-    if dot and len(ending) <= 12:
-        clean = f"{_cut(stem or 'upload', 120)}.{ending}"
-    clean = _cut(clean, 140)
-    return f"_{clean}" if clean.startswith(_NOTE) else clean
+    clean = _UNSAFE.sub("_", last).strip(" .") or "upload"
+    stem, dot, suffix = clean.rpartition(".")
+    if dot and len(suffix) <= _MAX_SUFFIX_LENGTH:
+        clean = f"{_shorten(stem or 'upload', _MAX_STEM_BYTES)}.{suffix}"
+    clean = _shorten(clean, _MAX_NAME_BYTES)
+    if clean.startswith(_NOTE):
+        return f"_{clean}"
+    return clean
 
 
-def _cut(text: str, length: int) -> str:
-    """A file system counts bytes."""
-    return text.encode()[:length].decode(errors="ignore") or "upload"
+def _shorten(text: str, max_bytes: int) -> str:
+    return text.encode()[:max_bytes].decode(errors="ignore") or "upload"

@@ -1,4 +1,8 @@
-"""The open libraries of a server: one for each user who asks, opened once, and closed when others need the room."""
+"""A pool of open libraries, one per user.
+
+A library is opened on first use. When too many are open, the least recently used idle one is
+closed.
+"""
 
 from __future__ import annotations
 
@@ -14,101 +18,100 @@ from recollect.places import open
 from recollect.settings import LIMITS
 
 
-class _Shelf:
-    """One user's place in the pool. Whoever comes first opens the library; the others wait for that."""
+class _Slot:
+    """One user's place in the pool. The first borrower opens the library; others wait for it."""
 
-    __slots__ = ("borrowers", "library", "opening")
+    __slots__ = ("borrowers", "library", "lock")
 
     def __init__(self) -> None:
         self.borrowers = 0
         self.library: Library | None = None
-        self.opening = threading.Lock()
+        self.lock = threading.Lock()
 
 
 class Libraries:
-    """At most `most` libraries stay open: beyond that the one that was borrowed least recently, and is not
-    borrowed now, is closed. Safe to use from any thread."""
+    """Keeps at most `max_open` libraries open, as far as they are idle. Thread-safe."""
 
     def __init__(
         self,
         place: Path | str,
-        most: int = LIMITS.open_libraries,
-        opened: Callable[[Path | str, str], Library] = open,
+        max_open: int = LIMITS.open_libraries,
+        open_library: Callable[[Path | str, str], Library] = open,
     ) -> None:
         self._place = place
-        self._most = most
-        self._open = opened
-        self._shelves: OrderedDict[str, _Shelf] = OrderedDict()
+        self._max_open = max_open
+        self._open = open_library
+        self._slots: OrderedDict[str, _Slot] = OrderedDict()
         self._lock = threading.Lock()
-        self._closing: set[threading.Thread] = set()
+        self._closers: set[threading.Thread] = set()
         self._closed = False
 
     def __len__(self) -> int:
-        return len(self._shelves)
+        return len(self._slots)
 
     @contextmanager
     def borrow(self, user: str) -> Iterator[Library]:
-        """The user's library, made on first use. It may not be closed, nor kept."""
-        shelf = self._reserve(user)
+        """The user's library, created on first use. Do not close it or keep it after the block."""
+        slot = self._reserve(user)
         try:
-            with shelf.opening:
-                if shelf.library is None:
-                    shelf.library = self._open(self._place, user)
-                library = shelf.library
+            with slot.lock:
+                if slot.library is None:
+                    slot.library = self._open(self._place, user)
+                library = slot.library
             yield library
         finally:
-            self._give_back(user, shelf)
+            self._release(user, slot)
 
     def close(self) -> None:
-        """Close all of them. Whatever is still borrowed is closed when it is given back."""
+        """Close all libraries. Borrowed ones are closed when they are returned."""
         with self._lock:
             self._closed = True
-            self._most = 0
-            idle = self._idle()
-            threads = list(self._closing)
+            self._max_open = 0
+            idle = self._evict()
+            closers = list(self._closers)
         for library in idle:
             library.close()
-        for thread in threads:
-            thread.join()
+        for closer in closers:
+            closer.join()
 
-    def _reserve(self, user: str) -> _Shelf:
+    def _reserve(self, user: str) -> _Slot:
         with self._lock:
             if self._closed:
                 raise StoreUnavailable("The server is shutting down.")
-            shelf = self._shelves.setdefault(user, _Shelf())
-            self._shelves.move_to_end(user)
-            shelf.borrowers += 1
-            return shelf
+            slot = self._slots.setdefault(user, _Slot())
+            self._slots.move_to_end(user)
+            slot.borrowers += 1
+            return slot
 
-    def _give_back(self, user: str, shelf: _Shelf) -> None:
+    def _release(self, user: str, slot: _Slot) -> None:
         with self._lock:
-            shelf.borrowers -= 1
-            if shelf.library is None and not shelf.borrowers:
-                self._shelves.pop(user, None)  # it could not be opened
-            idle = self._idle()
-        for library in idle:
-            self._close_aside(library)
+            slot.borrowers -= 1
+            if slot.library is None and not slot.borrowers:
+                self._slots.pop(user, None)  # opening failed
+            evicted = self._evict()
+        for library in evicted:
+            self._close_in_background(library)
 
-    def _idle(self) -> list[Library]:
-        """Take from the pool what is too much in it, as far as nobody has it."""
-        over = len(self._shelves) - self._most
-        if over <= 0:
+    def _evict(self) -> list[Library]:
+        """Remove idle libraries from the pool until it fits. The caller closes them."""
+        excess = len(self._slots) - self._max_open
+        if excess <= 0:
             return []
-        users = [user for user, shelf in self._shelves.items() if not shelf.borrowers][:over]
-        shelves = [self._shelves.pop(user) for user in users]
-        return [shelf.library for shelf in shelves if shelf.library is not None]
+        idle_users = [user for user, slot in self._slots.items() if not slot.borrowers]
+        slots = [self._slots.pop(user) for user in idle_users[:excess]]
+        return [slot.library for slot in slots if slot.library is not None]
 
-    def _close_aside(self, library: Library) -> None:
-        """Closing may have to wait for indexing; whoever gave a library back does not."""
+    def _close_in_background(self, library: Library) -> None:
+        """Closing may wait for the indexer, and the request that returned the library must not."""
 
-        def work() -> None:
+        def close() -> None:
             try:
                 library.close()
             finally:
                 with self._lock:
-                    self._closing.discard(thread)
+                    self._closers.discard(thread)
 
-        thread = threading.Thread(target=work, name="recollect-close")
+        thread = threading.Thread(target=close, name="recollect-close")
         with self._lock:
-            self._closing.add(thread)
+            self._closers.add(thread)
         thread.start()

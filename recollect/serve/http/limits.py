@@ -1,4 +1,4 @@
-"""How often one user may ask for one kind of thing, and how often a stranger may try."""
+"""Rate limits: token buckets per user and group of routes, and per address for failed logins."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from collections.abc import Callable, Hashable
 
 READ, SEARCH, WRITE, CHAT, IMPORT = "read", "search", "write", "chat", "import"
 GROUPS = (READ, SEARCH, WRITE, CHAT, IMPORT)
-CHATS_A_MINUTE = IMPORTS_A_MINUTE = 60
-MOST_REMEMBERED = 10_000
+CHATS_PER_MINUTE = IMPORTS_PER_MINUTE = 60
+MAX_BUCKETS = 10_000
 
 Clock = Callable[[], float]
 
 
 class Buckets:
-    """Token buckets by key: `burst` at once, refilled evenly over a minute. Bounded: beyond `most` keys the one
-    that was used least recently is forgotten."""
+    """Token buckets by key. Each allows a burst and refills evenly over a minute.
+
+    Memory is bounded: beyond `max_buckets` keys, the least recently used bucket is dropped.
+    """
 
     def __init__(
         self,
         per_minute: float,
         burst: float,
         clock: Clock = time.monotonic,
-        most: int = MOST_REMEMBERED,
+        max_buckets: int = MAX_BUCKETS,
     ):
         self._rate = per_minute / 60
         self._burst = burst
         self._clock = clock
-        self._most = most
+        self._max_buckets = max_buckets
         self._levels: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -38,44 +40,54 @@ class Buckets:
         return len(self._levels)
 
     def take(self, key: Hashable) -> float:
-        """Take one; 0 where there was one, else the seconds until there is."""
+        """Take a token. Returns 0 on success, else the seconds until one is available."""
         with self._lock:
             level = self._level(key)
-            wait = 0.0 if level >= 1 else (1 - level) / self._rate
-            self._levels[key] = (level if wait else level - 1, self._clock())
+            wait = self._wait(level)
+            if not wait:
+                level -= 1
+            self._levels[key] = (level, self._clock())
             self._levels.move_to_end(key)
-            if len(self._levels) > self._most:
+            if len(self._levels) > self._max_buckets:
                 self._levels.popitem(last=False)
             return wait
 
     def wait(self, key: Hashable) -> float:
-        """How long until there is one; nothing is taken and nobody remembered."""
+        """The seconds until a token is available. Takes nothing and creates no bucket."""
         with self._lock:
-            level = self._level(key)
-            return 0.0 if level >= 1 else (1 - level) / self._rate
+            return self._wait(self._level(key))
+
+    def _wait(self, level: float) -> float:
+        if level >= 1:
+            return 0.0
+        return (1 - level) / self._rate
 
     def _level(self, key: Hashable) -> float:
-        level, then = self._levels.get(key, (self._burst, 0.0))
-        return min(self._burst, level + max(0.0, self._clock() - then) * self._rate)
+        level, updated = self._levels.get(key, (self._burst, 0.0))
+        return min(self._burst, level + max(0.0, self._clock() - updated) * self._rate)
 
 
 class Limiter:
-    """The limits of users, by group of routes. With a rate of 0 there are none."""
+    """The rate limits of users by group of routes. A rate of 0 disables them."""
 
     def __init__(
-        self, per_minute: int, clock: Clock = time.monotonic, most: int = MOST_REMEMBERED
+        self, per_minute: int, clock: Clock = time.monotonic, max_buckets: int = MAX_BUCKETS
     ) -> None:
+        self._buckets: dict[str, Buckets] = {}
+        if not per_minute:
+            return
         rates = dict.fromkeys(GROUPS, per_minute)
-        rates[CHAT] = min(per_minute, CHATS_A_MINUTE)
-        rates[IMPORT] = min(per_minute, IMPORTS_A_MINUTE)
-        self._buckets = (
-            {g: Buckets(rate, rate, clock, most) for g, rate in rates.items()} if per_minute else {}
-        )
+        rates[CHAT] = min(per_minute, CHATS_PER_MINUTE)
+        rates[IMPORT] = min(per_minute, IMPORTS_PER_MINUTE)
+        for group, rate in rates.items():
+            self._buckets[group] = Buckets(rate, rate, clock, max_buckets)
 
     def __len__(self) -> int:
         return sum(map(len, self._buckets.values()))
 
-    def take(self, who: Hashable, group: str) -> int:
-        """Count a request; 0 where it may go on, else after how many seconds it may be tried again."""
+    def take(self, key: Hashable, group: str) -> int:
+        """Count a request. Returns 0 if it is allowed, else the seconds to wait."""
         buckets = self._buckets.get(group)
-        return math.ceil(buckets.take(who)) if buckets is not None else 0
+        if buckets is None:
+            return 0
+        return math.ceil(buckets.take(key))

@@ -1,19 +1,18 @@
-"""What a server writes down: one line an event, of facts that we chose. Never contents, titles, addresses or secrets.
+"""The server's log: one line per event, with fields we choose.
 
-Requests are logged by the template of their route. An exception is logged by
-its kind and where it happened: its message may quote what somebody stored,
-unless it is one of our own about the store, which says what to do.
+The log never contains contents, titles, addresses or secrets. Requests are logged by the template
+of their route. Exceptions are logged by type and location, because their messages may quote stored
+text. Our own errors are the exception: their messages quote none and say what to do.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
 import sys
 import traceback
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -24,137 +23,103 @@ from recollect.errors import RecollectError
 from recollect.language.text import printable, truncate
 
 FORMATS = ("json", "text")
-LONGEST = 500
-_EXTRA = "facts"
-_TRUSTED = (
-    "recollect",
-    "uvicorn",
-    "psycopg.pool",
-)  # whose messages hold nothing that somebody wrote
+MAX_LENGTH = 500
+# Only the messages of these loggers are written. Others may quote user data.
+_TRUSTED_LOGGERS = ("recollect", "uvicorn", "psycopg.pool")
+_FIELDS = "fields"
+_SIMPLE_VALUE = re.compile(r"[\w./:{}+-]+", re.ASCII)
+_MAX_CAUSES = 10
+_MAX_FRAMES = 12
 
 log = logging.getLogger("recollect.serve")
 
 
-def start_logging(kind: str = "json", stream: TextIO | None = None) -> logging.Handler:
-    """Write the log of this process to a stream (standard error), as JSON or for people."""
-    handler = _Lines(stream if stream is not None else sys.stderr)
-    handler.setFormatter(JsonLines() if kind == "json" else PlainLines())
+def start_logging(log_format: str = "json", stream: TextIO | None = None) -> logging.Handler:
+    """Write the log of this process to a stream (standard error), as JSON or as plain text."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    if log_format == "json":
+        handler.setFormatter(JsonFormatter())
+    else:
+        handler.setFormatter(TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = (
-        False  # nothing of that is written
-    )
     log.setLevel(logging.INFO)
-    logging.getLogger("uvicorn.error").setLevel(
-        logging.ERROR
-    )  # what it says of requests we say ourselves
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # we log requests ourselves
     logging.getLogger("uvicorn.access").disabled = True
     logging.getLogger("httpx").setLevel(logging.WARNING)
     return handler
 
 
-def event(name: str, level: int = logging.INFO, **facts: object) -> None:
-    """Write one event with its facts."""
-    if log.isEnabledFor(level):  # not log.log, which looks for the line it was called from
-        record = logging.LogRecord(log.name, level, "", 0, name, (), None)
-        setattr(record, _EXTRA, facts)
-        log.handle(record)
+def event(name: str, level: int = logging.INFO, **fields: object) -> None:
+    """Log an event with its fields."""
+    log.log(level, name, extra={_FIELDS: fields})
 
 
-def failed(error: BaseException, name: str = "failed", **facts: object) -> None:
-    event(name, logging.ERROR, **facts, **_told(error))
+def error(exception: BaseException, name: str = "failed", **fields: object) -> None:
+    """Log an exception: its type and where it was raised."""
+    event(name, logging.ERROR, **fields, **_exception_fields(exception))
 
 
-class _Lines(logging.Handler):
-    """Writes lines to a stream; within an event loop, those of one turn of it together. To write costs more than all
-    else that is done for a line: while it lasts, other threads take the interpreter."""
-
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__()
-        self._stream = stream
-        self._lines: list[str] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
-        """The one whose turn is waited for."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            self._lines.append(self.format(record))
-            loop = _running_loop()
-            if loop is None:
-                self.flush()
-            elif self._loop is not loop:
-                self._loop = loop
-                loop.call_soon(self.flush)
-        except Exception:
-            self.handleError(record)
-
-    def flush(self) -> None:
-        with self.lock or nullcontext():
-            lines, self._lines, self._loop = self._lines, [], None
-            if lines:
-                self._stream.write("\n".join([*lines, ""]))
-                self._stream.flush()
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        # ASCII: control characters, ANSI's too, are escaped, and no line can be broken.
-        facts = _facts(record)
+        # ASCII only: control characters are escaped, so an event is always exactly one line.
+        fields = _record_fields(record)
         with suppress(orjson.JSONEncodeError):
-            line = orjson.dumps(facts, default=str)
+            line = orjson.dumps(fields, default=str)
             if line.isascii():
                 return line.decode()
-        return json.dumps(facts, ensure_ascii=True, default=str)
+        return json.dumps(fields, ensure_ascii=True, default=str)
 
 
-class PlainLines(logging.Formatter):
+class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        facts = _facts(record)
-        head = f"{facts.pop('time')} {facts.pop('level')} {json.dumps(facts.pop('event'))[1:-1]}"
-        return printable(
-            " ".join([head, *(f"{name}={_plain(value)}" for name, value in facts.items())])
-        )
+        fields = _record_fields(record)
+        name = json.dumps(fields.pop("event"))[1:-1]
+        parts = [fields.pop("time"), fields.pop("level"), name]
+        for field, value in fields.items():
+            parts.append(f"{field}={_quote_if_needed(value)}")
+        return printable(" ".join(parts))
 
 
-def _plain(value: object) -> str:
-    """A value that cannot be taken for two, nor for two lines."""
+def _quote_if_needed(value: object) -> str:
+    """Quote values with spaces or special characters, so that fields stay separable."""
     text = str(value)
-    return text if re.fullmatch(r"[\w./:{}+-]+", text, re.ASCII) else json.dumps(text)
+    if _SIMPLE_VALUE.fullmatch(text):
+        return text
+    return json.dumps(text)
 
 
-def _facts(record: logging.LogRecord) -> dict[str, Any]:
-    facts: dict[str, Any] = {
+def _record_fields(record: logging.LogRecord) -> dict[str, Any]:
+    message = "reported"
+    if record.name.startswith(_TRUSTED_LOGGERS):
+        message = truncate(record.getMessage(), MAX_LENGTH)
+    fields: dict[str, Any] = {
         "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
         "level": record.levelname.lower(),
-        "event": truncate(record.getMessage(), LONGEST)
-        if record.name.startswith(_TRUSTED)
-        else "reported",
+        "event": message,
     }
-    given: dict[str, object] = getattr(record, _EXTRA, {"logger": record.name})
-    facts |= {name: truncate(v, LONGEST) if isinstance(v, str) else v for name, v in given.items()}
+    own_fields: dict[str, object] = getattr(record, _FIELDS, {"logger": record.name})
+    for name, value in own_fields.items():
+        if isinstance(value, str):
+            value = truncate(value, MAX_LENGTH)
+        fields[name] = value
     if record.exc_info and record.exc_info[1] is not None:
-        facts |= _told(record.exc_info[1])
-    return facts
+        fields |= _exception_fields(record.exc_info[1])
+    return fields
 
 
-def _told(error: BaseException) -> dict[str, Any]:
-    kinds: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None and len(kinds) < 10:
-        kinds.append(f"{type(cause).__module__}.{type(cause).__qualname__}")
+def _exception_fields(exception: BaseException) -> dict[str, Any]:
+    types: list[str] = []
+    cause: BaseException | None = exception
+    while cause is not None and len(types) < _MAX_CAUSES:
+        types.append(f"{type(cause).__module__}.{type(cause).__qualname__}")
         cause = cause.__cause__ or cause.__context__
-    frames = traceback.extract_tb(error.__traceback__)[-12:]
-    said = {"said": str(error)} if isinstance(error, RecollectError) else {}
-    return {
-        **said,
-        "error": kinds,
-        "at": [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in frames],
+    frames = traceback.extract_tb(exception.__traceback__)[-_MAX_FRAMES:]
+    fields: dict[str, Any] = {
+        "error": types,
+        "at": [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames],
     }
+    if isinstance(exception, RecollectError):
+        fields["message"] = str(exception)
+    return fields

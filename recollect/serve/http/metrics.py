@@ -1,4 +1,4 @@
-"""What a server counts, in Prometheus' words. Labels are few and never hold what somebody wrote."""
+"""Prometheus metrics of a server. There are few labels, and none holds user data."""
 
 from __future__ import annotations
 
@@ -24,75 +24,61 @@ class Metrics:
     content_type = CONTENT_TYPE_PLAIN_1_0_0
 
     def __init__(self, libraries: Libraries) -> None:
-        self._registry = CollectorRegistry()
+        self._registry = registry = CollectorRegistry()
         self._requests = Counter(
             "recollect_requests_total",
-            "Requests answered.",
+            "Requests by route, method and status.",
             ["route", "method", "status"],
-            registry=self._registry,
+            registry=registry,
         )
         self._seconds = Histogram(
             "recollect_request_seconds",
-            "How long requests took.",
+            "Duration of requests.",
             ["route", "method"],
             buckets=_SECONDS,
-            registry=self._registry,
+            registry=registry,
         )
-        self._answered: dict[
-            tuple[str, str, int], tuple[Counter, Histogram]
-        ] = {}  # to find labels is dear
         self.in_flight = Gauge(
-            "recollect_requests_in_flight", "Requests being answered.", registry=self._registry
+            "recollect_requests_in_flight", "Requests in progress.", registry=registry
         )
         self.open_streams = Gauge(
-            "recollect_open_streams", "Event streams being sent.", registry=self._registry
+            "recollect_open_streams", "Open event streams and WebSockets.", registry=registry
         )
         self.auth_failures = Counter(
             "recollect_auth_failures_total",
-            "Requests whose credential was missing or wrong.",
-            registry=self._registry,
+            "Requests with a missing or invalid credential.",
+            registry=registry,
         )
         self.rate_limited = Counter(
             "recollect_rate_limited_total",
-            "Requests refused because there were too many.",
+            "Requests rejected by a rate limit.",
             ["group"],
-            registry=self._registry,
+            registry=registry,
         )
         self.saved_messages = Counter(
             "recollect_saved_messages_total",
-            "Messages saved, by the door they came through.",
-            ["door"],
-            registry=self._registry,
-        )
-        self.imports = Counter(
-            "recollect_imports_total", "Imports ended.", ["result"], registry=self._registry
+            "Messages saved by chats, by interface.",
+            ["interface"],
+            registry=registry,
         )
         self.upstream_failures = Counter(
             "recollect_upstream_failures_total",
-            "Requests that the model behind did not answer.",
-            registry=self._registry,
+            "Requests the model server did not answer.",
+            registry=registry,
         )
         self.not_recorded = Counter(
             "recollect_not_recorded_total",
-            "What was said to or by the model behind and could not be saved.",
-            registry=self._registry,
+            "Messages to or from the model that could not be saved.",
+            registry=registry,
         )
-        Gauge(
-            "recollect_open_libraries", "Libraries kept open.", registry=self._registry
-        ).set_function(lambda: len(libraries))
+        open_libraries = Gauge("recollect_open_libraries", "Open libraries.", registry=registry)
+        open_libraries.set_function(lambda: len(libraries))
 
-    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
-        method = method if method in _METHODS else "OTHER"
-        counted = self._answered.get((route, method, status))
-        if counted is None:
-            counted = (
-                self._requests.labels(route, method, str(status)),
-                self._seconds.labels(route, method),
-            )
-            self._answered[route, method, status] = counted
-        requests, times = counted
-        requests.inc()
-        times.observe(seconds)
+    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
+        if method not in _METHODS:
+            method = "OTHER"
+        self._requests.labels(route, method, str(status)).inc()
+        self._seconds.labels(route, method).observe(seconds)
 
     def text(self) -> bytes:
         return generate_latest(self._registry)

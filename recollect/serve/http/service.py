@@ -1,4 +1,4 @@
-"""The state of one server: what its requests share. Made once, closed once."""
+"""The state of one server, shared by all of its requests."""
 
 from __future__ import annotations
 
@@ -8,58 +8,57 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from recollect import settings
+from recollect.capture.proxy.upstream import Upstream
 from recollect.errors import InvalidInput
 from recollect.places import keys
-from recollect.serve.http.auth import Authenticator, JwtSettings
+from recollect.serve.http.auth import Authenticator
+from recollect.serve.http.events import Events
+from recollect.serve.http.jobs import Jobs
 from recollect.serve.http.libraries import Libraries
 from recollect.serve.http.limits import Limiter
 from recollect.serve.http.metrics import Metrics
+from recollect.serve.http.tokens import JwtSettings
 from recollect.store.api_keys import Keys
 
-if TYPE_CHECKING:
-    from recollect.capture.proxy.upstream import Upstream
-    from recollect.serve.http.events import Events
-    from recollect.serve.http.jobs import Jobs
+_SCHEMES = ("http", "https")
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceConfig:
-    """How a server is set up."""
+    """The configuration of a server."""
 
     host: str = settings.HOST.default
     port: int = settings.PORT.default
     public_hosts: tuple[str, ...] = ()
-    """Names, with a port or without, under which it may be asked besides those of this computer."""
+    """Host names, with or without a port, that clients may use besides those of this computer."""
     cors_origins: tuple[str, ...] = ()
     rate_per_minute: int = settings.RATE_LIMIT.default
     base_url: str = ""
     secure_cookies: bool = False
     user: str = ""
-    """Who everybody is while nobody needs a key; by default as RECOLLECT_USER says."""
+    """The user of requests that need no credential. By default, the one in RECOLLECT_USER."""
     jwt: JwtSettings = field(default_factory=JwtSettings)
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
-            raise InvalidInput(f"{self.port} is no port; use 0 to 65535.")
+            raise InvalidInput(f"{self.port} is not a port. Use a number from 0 to 65535.")
         if self.rate_per_minute < 0:
-            raise InvalidInput("The rate limit is a number of requests a minute, or 0 for none.")
-        for origin in self.cors_origins:
-            parts = urlsplit(origin)
-            if (
-                parts.scheme not in ("http", "https")
-                or not parts.netloc
-                or origin != f"{parts.scheme}://{parts.netloc}"
-            ):
-                raise InvalidInput(
-                    f"{origin!r} is no origin; write it as https://app.example, one for each site."
-                )
-        if self.base_url and not _is_address(self.base_url):
             raise InvalidInput(
-                f"{self.base_url!r} is no address; write it as https://notes.example, without a path."
+                "The rate limit must be a number of requests per minute, or 0 for no limit."
+            )
+        for origin in self.cors_origins:
+            if not _is_origin(origin):
+                raise InvalidInput(
+                    f"{origin!r} is not an origin. Write it like https://app.example, without a "
+                    "path. Repeat the option for more than one."
+                )
+        if self.base_url and not _is_origin(self.base_url):
+            raise InvalidInput(
+                f"{self.base_url!r} is not a base URL. Write it like https://notes.example, "
+                "without a path."
             )
 
     @classmethod
@@ -74,34 +73,33 @@ class ServiceConfig:
         base_url: str | None = None,
         user: str | None = None,
     ) -> ServiceConfig:
-        """What was said, else what the settings say."""
+        """These options, completed from the settings."""
         if base_url is None:
             base_url = settings.BASE_URL.get()
-        base = base_url.rstrip("/")
+        base_url = base_url.rstrip("/")
+        hosts = list(public_hosts or settings.ALLOWED_HOSTS.get())
+        if base_url and _is_origin(base_url):
+            hosts.append(urlsplit(base_url).netloc)
         if port is None:
             port = settings.PORT.get()
         if rate_per_minute is None:
             rate_per_minute = settings.RATE_LIMIT.get()
-        hosts = public_hosts or settings.ALLOWED_HOSTS.get()
-        if base and _is_address(base):
-            hosts = tuple(dict.fromkeys([*hosts, urlsplit(base).netloc.lower()]))
+        origins = cors_origins or settings.CORS_ORIGINS.get()
         return cls(
             host=host or settings.HOST.get(),
             port=port,
-            public_hosts=tuple(name.lower() for name in hosts),
-            cors_origins=tuple(
-                origin.rstrip("/") for origin in cors_origins or settings.CORS_ORIGINS.get()
-            ),
+            public_hosts=tuple(dict.fromkeys(name.lower() for name in hosts)),
+            cors_origins=tuple(origin.rstrip("/") for origin in origins),
             rate_per_minute=rate_per_minute,
-            base_url=base,
-            secure_cookies=base.startswith("https://"),
+            base_url=base_url,
+            secure_cookies=base_url.startswith("https://"),
             user=user or "",
             jwt=JwtSettings.configured(),
         )
 
 
 class Service:
-    """One server's libraries, keys, limits and metrics."""
+    """One server's libraries, API keys, limits and metrics."""
 
     def __init__(
         self,
@@ -112,7 +110,7 @@ class Service:
         self.place = place
         self.config = config or ServiceConfig()
         self.draining = threading.Event()
-        """Set when the server begins to shut down: whatever goes on for long shall end."""
+        """Set when the server begins to shut down. Anything long-running ends then."""
         self.libraries = Libraries(place)
         self.keys: Keys = keys(place)
         self.limiter = Limiter(self.config.rate_per_minute, clock)
@@ -120,50 +118,48 @@ class Service:
             self.keys, self.config.jwt, self.config.host, self.config.user, clock
         )
         self.metrics = Metrics(self.libraries)
+        self.events = Events(self.libraries, self.draining)
+        self.jobs = Jobs(self.libraries, _uploads_folder(place))
 
     @property
     def engine(self) -> str:
-        return "sqlite" if isinstance(self.place, Path) else "postgresql"
-
-    @cached_property
-    def events(self) -> Events:
-        from recollect.serve.http.events import Events
-
-        return Events(self)
-
-    @cached_property
-    def jobs(self) -> Jobs:
-        from recollect.serve.http.jobs import Jobs
-
-        return Jobs(self)
+        if isinstance(self.place, Path):
+            return "sqlite"
+        return "postgresql"
 
     @cached_property
     def upstream(self) -> Upstream | None:
-        from recollect.capture.proxy.upstream import Upstream
-
+        """The model server, if one is configured. Raises InvalidInput for bad settings."""
         return Upstream.configured()
 
+    async def disconnect(self) -> None:
+        """Close the connections to the model server, if it was used."""
+        upstream: Upstream | None = self.__dict__.get("upstream")
+        if upstream is not None:
+            await upstream.aclose()
+
     def drain(self) -> None:
-        """Finish what was accepted: jobs that go on after their request was answered."""
+        """Finish the work that outlives its request."""
         self.draining.set()
-        if "jobs" in self.__dict__:
-            self.jobs.drain()
+        self.jobs.drain()
 
     def close(self) -> None:
-        self.draining.set()
-        for name in ("jobs", "events", "upstream"):
-            close = getattr(self.__dict__.get(name), "close", None)
-            if close is not None:
-                close()
+        self.drain()
         self.libraries.close()
         self.auth.close()
         self.keys.close()
 
 
-def _is_address(text: str) -> bool:
+def _uploads_folder(place: Path | str) -> Path:
+    if isinstance(place, Path):
+        return place / "uploads"
+    return settings.home() / "uploads"
+
+
+def _is_origin(text: str) -> bool:
     parts = urlsplit(text)
     return (
-        parts.scheme in ("http", "https")
+        parts.scheme in _SCHEMES
         and bool(parts.netloc)
-        and not (parts.path or parts.query or parts.fragment)
+        and text == f"{parts.scheme}://{parts.netloc}"
     )

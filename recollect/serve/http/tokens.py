@@ -1,7 +1,7 @@
-"""JSON Web Tokens that others have signed: whose they are, and what they allow.
+"""JSON Web Tokens signed by another system: which user they are for and what they allow.
 
-Which algorithm may be used follows from the kind of key, never from the token:
-a public key is no secret, and a token without a signature is none.
+The algorithm follows from the type of the key, never from the token. Otherwise an attacker could
+use a public key as an HMAC secret, or send a token without a signature.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import jwt
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
@@ -29,7 +29,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from recollect import settings
 from recollect.errors import InvalidInput, StoreUnavailable
 from recollect.language.text import storable
-from recollect.serve.http.access import READ, SCOPES, WRITE, Principal
+from recollect.serve.http.hosts import is_loopback
+from recollect.serve.http.principal import READ, SCOPES, WRITE, Principal
 from recollect.settings import LIMITS
 
 log = logging.getLogger(__name__)
@@ -37,27 +38,28 @@ log = logging.getLogger(__name__)
 PublicKey = RSAPublicKey | EllipticCurvePublicKey
 Fetch = Callable[[str], bytes]
 
-LEAST_SECRET = 32
-LEAST_RSA_BITS = 2048
-SKEW_SECONDS = 30.0
-REFETCH_SECONDS = 30.0
-KEEP_SECONDS = 600.0
-MOST_KEYS = 50
-MOST_JWKS_BYTES = 1_000_000
-_END_OF_TIME = 253_402_300_800  # the year 10000
+MIN_SECRET_BYTES = 32
+MIN_RSA_BITS = 2048
+CLOCK_SKEW_SECONDS = 30.0
+RETRY_SECONDS = 30.0
+MAX_AGE_SECONDS = 600.0
+MAX_KEYS = 50
+MAX_JWKS_BYTES = 1_000_000
+FETCH_TIMEOUT_SECONDS = 5.0
+_YEAR_10000 = 253_402_300_800
 
 
 class BadToken(Exception):
-    """The token opens nothing."""
+    """The token is not valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class JwtSettings:
-    """Which tokens are accepted: none, unless there is a secret or there are keys."""
+    """Which tokens are accepted. Without a secret or keys, none are."""
 
     secret: str = field(default="", repr=False)
     keys: str = ""
-    """The address of a JWKS, or a file that holds a JWKS or a public key in PEM."""
+    """The URL of a JWKS, or a file with a JWKS or a public key in PEM."""
     audience: str = ""
     issuer: str = ""
 
@@ -74,18 +76,20 @@ class JwtSettings:
         return bool(self.secret or self.keys)
 
     def __post_init__(self) -> None:
-        if self.secret and len(self.secret.encode()) < LEAST_SECRET:
+        if self.secret and len(self.secret.encode()) < MIN_SECRET_BYTES:
             raise InvalidInput(
-                f"RECOLLECT_JWT_SECRET must have at least {LEAST_SECRET} bytes: openssl rand -hex 32"
+                f"RECOLLECT_JWT_SECRET must have at least {MIN_SECRET_BYTES} bytes. "
+                "Create one with: openssl rand -hex 32"
             )
         if self.secret.lstrip().startswith(("-----BEGIN", "ssh-", "{")):
             raise InvalidInput(
-                "RECOLLECT_JWT_SECRET is a key, not a secret; name its file in RECOLLECT_JWT_KEYS."
+                "RECOLLECT_JWT_SECRET contains a key, not a secret. "
+                "Set RECOLLECT_JWT_KEYS to the name of the key's file instead."
             )
 
 
 class Tokens:
-    """Reads tokens. Blocks while keys are fetched."""
+    """Verifies tokens. Blocks while keys are fetched."""
 
     def __init__(
         self,
@@ -96,92 +100,102 @@ class Tokens:
     ) -> None:
         self._settings = settings
         self._now = now
-        self._keyring = _keyring(settings.keys, clock, fetch or _fetched)
+        self._keyring = _load_keyring(settings.keys, clock, fetch or _fetch)
 
     def principal(self, token: str) -> Principal:
-        """Whose token it is. Raises BadToken."""
+        """The principal of a token. Raises BadToken."""
         if len(token) > LIMITS.token_bytes:
             raise BadToken("too long")
         try:
-            claims = self._claims(token)
+            claims = self._verify(token)
             self._check_times(claims)
             return _principal(claims, token)
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
             raise BadToken(type(error).__name__) from error
 
-    def _claims(self, token: str) -> dict[str, Any]:
+    def _verify(self, token: str) -> dict[str, Any]:
+        """Verify the signature and return the claims."""
         header = jwt.get_unverified_header(token)
         if "crit" in header or "b64" in header:
-            raise BadToken("asks for what is not understood")
-        algorithm, kid = header.get("alg"), header.get("kid")
+            raise BadToken("requires an unsupported extension")
+        algorithm, key_id = header.get("alg"), header.get("kid")
         if algorithm == "HS256" and self._settings.secret:
-            return self._decoded(token, self._settings.secret, "HS256")
-        if algorithm not in ("RS256", "ES256") or not isinstance(kid, (str, type(None))):
-            raise BadToken("algorithm")
-        failed: Exception = BadToken("no such key")
-        for key in self._keyring.find(kid, algorithm):
+            return self._decode(token, self._settings.secret, "HS256")
+        if algorithm not in ("RS256", "ES256") or not isinstance(key_id, (str, type(None))):
+            raise BadToken("unsupported algorithm")
+        failure: Exception = BadToken("unknown key")
+        for key in self._keyring.find(key_id, algorithm):
             try:
-                return self._decoded(token, key, algorithm)
+                return self._decode(token, key, algorithm)
             except jwt.InvalidSignatureError as error:
-                failed = error
-        raise failed
+                failure = error
+        raise failure
 
-    def _decoded(self, token: str, key: str | PublicKey, algorithm: str) -> dict[str, Any]:
-        audience, issuer = self._settings.audience or None, self._settings.issuer or None
-        demanded = ["exp", "sub", *(["aud"] if audience else []), *(["iss"] if issuer else [])]
+    def _decode(self, token: str, key: str | PublicKey, algorithm: str) -> dict[str, Any]:
+        required = ["exp", "sub"]
+        if self._settings.audience:
+            required.append("aud")
+        if self._settings.issuer:
+            required.append("iss")
+        # We check the times ourselves: PyJWT accepts strings, and its leeway applies to `exp`.
+        options: Any = {
+            "require": required,
+            "verify_exp": False,
+            "verify_nbf": False,
+            "verify_iat": False,
+        }
         return jwt.decode(
             token,
             key,
             [algorithm],
-            audience=audience,
-            issuer=issuer,
-            options={
-                "require": demanded,
-                "verify_exp": False,
-                "verify_nbf": False,
-                "verify_iat": False,
-            },
+            audience=self._settings.audience or None,
+            issuer=self._settings.issuer or None,
+            options=options,
         )
 
     def _check_times(self, claims: Mapping[str, Any]) -> None:
         now = self._now()
-        if now >= _moment(claims["exp"]):
+        if now >= _timestamp(claims["exp"]):
             raise BadToken("expired")
         for name in ("nbf", "iat"):
-            if name in claims and _moment(claims[name]) > now + SKEW_SECONDS:
+            if name in claims and _timestamp(claims[name]) > now + CLOCK_SKEW_SECONDS:
                 raise BadToken("not valid yet")
 
 
-def _moment(value: object) -> float:
-    """Seconds since 1970. PyJWT would take text that looks like a number as well."""
+def _timestamp(value: object) -> float:
+    """Seconds since 1970. Only numbers are accepted, not text that looks like one."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise BadToken("time")
-    if not 0 <= value < _END_OF_TIME:
-        raise BadToken("time")
+        raise BadToken("invalid time")
+    if not 0 <= value < _YEAR_10000:
+        raise BadToken("invalid time")
     return value
 
 
 def _principal(claims: Mapping[str, Any], token: str) -> Principal:
     user = claims["sub"]
     if not isinstance(user, str) or not 1 <= len(user) <= 500 or storable(user) != user:
-        raise BadToken("sub")
-    scopes, toolsets = _words(claims.get("scope")), _words(claims.get("toolsets"))
+        raise BadToken("invalid sub")
+    scopes = _word_set(claims.get("scope"))
+    if scopes is None:
+        scopes = frozenset((READ, WRITE))
     return Principal(
         user=user,
-        scopes=frozenset((READ, WRITE)) if scopes is None else scopes & frozenset(SCOPES),
-        toolsets=toolsets,
+        scopes=scopes & frozenset(SCOPES),
+        toolsets=_word_set(claims.get("toolsets")),
         agent=claims.get("agent", False) is not False,
         credential=f"jwt-{sha256(token.encode()).hexdigest()[:12]}",
     )
 
 
-def _words(value: object) -> frozenset[str] | None:
+def _word_set(value: object) -> frozenset[str] | None:
+    """A claim that is a list of words, or one string of words separated by spaces."""
     if value is None:
         return None
-    words = value.split() if isinstance(value, str) else value
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise BadToken("scope")
-    return frozenset(words)
+    if isinstance(value, str):
+        return frozenset(value.split())
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise BadToken("invalid scope or toolsets")
+    return frozenset(value)
 
 
 # -- keys ------------------------------------------------------------------
@@ -195,146 +209,162 @@ class _Key:
 
 
 class _FixedKeys:
+    """Keys read once from a file."""
+
     def __init__(self, keys: list[_Key]) -> None:
         self._keys = keys
 
-    def find(self, kid: str | None, algorithm: str) -> list[PublicKey]:
-        return _fitting(self._keys, kid, algorithm)
+    def find(self, key_id: str | None, algorithm: str) -> list[PublicKey]:
+        return _matching_keys(self._keys, key_id, algorithm)
 
 
-class _FetchedKeys:
-    """The keys at an address: kept for a while, and fetched again where a token names one that is not known."""
+class _RemoteKeys:
+    """Keys fetched from a URL, cached, and fetched again when a token names an unknown key."""
 
-    def __init__(self, address: str, clock: Callable[[], float], fetch: Fetch) -> None:
-        self._address = address
+    def __init__(self, url: str, clock: Callable[[], float], fetch: Fetch) -> None:
+        self._url = url
         self._clock = clock
         self._fetch = fetch
         self._keys: list[_Key] = []
-        self._tried = -math.inf
-        self._fetched = -math.inf
-        self._fetching = threading.Lock()
+        self._attempted_at = -math.inf
+        self._fetched_at = -math.inf
+        self._lock = threading.Lock()
 
-    def find(self, kid: str | None, algorithm: str) -> list[PublicKey]:
-        wanted = (
-            not _fitting(self._keys, kid, algorithm) or self._clock() - self._fetched > KEEP_SECONDS
-        )
-        due = self._clock() - self._tried > REFETCH_SECONDS
-        if not self._keys or (wanted and due):  # without any, whoever fetches them is waited for
+    def find(self, key_id: str | None, algorithm: str) -> list[PublicKey]:
+        if not self._keys or (self._is_stale(key_id, algorithm) and self._may_retry()):
             self._refresh()
         if not self._keys:
-            raise StoreUnavailable("The keys of tokens cannot be fetched.")
-        return _fitting(self._keys, kid, algorithm)
+            raise StoreUnavailable("The keys that verify tokens cannot be fetched.")
+        return _matching_keys(self._keys, key_id, algorithm)
+
+    def _is_stale(self, key_id: str | None, algorithm: str) -> bool:
+        if self._clock() - self._fetched_at > MAX_AGE_SECONDS:
+            return True
+        return not _matching_keys(self._keys, key_id, algorithm)
+
+    def _may_retry(self) -> bool:
+        return self._clock() - self._attempted_at > RETRY_SECONDS
 
     def _refresh(self) -> None:
-        """Fetch, unless somebody is at it: then wait for that only where there is nothing to go on with."""
-        if not self._fetching.acquire(blocking=not self._keys):
+        """Fetch the keys. Wait for a fetch in another thread only if there are no keys yet."""
+        if not self._lock.acquire(blocking=not self._keys):
             return
         try:
-            if self._clock() - self._tried <= REFETCH_SECONDS:
+            if not self._may_retry():
                 return
-            self._tried = self._clock()
-            self._keys = _read_jwks(self._fetch(self._address))
-            self._fetched = self._tried
+            self._attempted_at = self._clock()
+            self._keys = _parse_jwks(self._fetch(self._url))
+            self._fetched_at = self._attempted_at
         except Exception as error:
-            log.warning("The keys of tokens could not be fetched: %s", type(error).__name__)
+            log.warning("Cannot fetch the keys that verify tokens: %s", type(error).__name__)
         finally:
-            self._fetching.release()
+            self._lock.release()
 
 
-def _fitting(keys: list[_Key], kid: str | None, algorithm: str) -> list[PublicKey]:
+def _matching_keys(keys: list[_Key], key_id: str | None, algorithm: str) -> list[PublicKey]:
+    """The keys for an algorithm. A token or key without an id matches any."""
     return [
-        k.key for k in keys if k.algorithm == algorithm and (kid is None or k.id in (None, kid))
+        key.key
+        for key in keys
+        if key.algorithm == algorithm and (key_id is None or key.id in (None, key_id))
     ]
 
 
-def _keyring(source: str, clock: Callable[[], float], fetch: Fetch) -> _FixedKeys | _FetchedKeys:
+def _load_keyring(
+    source: str, clock: Callable[[], float], fetch: Fetch
+) -> _FixedKeys | _RemoteKeys:
     if not source:
         return _FixedKeys([])
     if re.match(r"https?://", source, re.IGNORECASE):
-        if not source.lower().startswith("https://") and not _is_this_computer(source):
+        if not source.lower().startswith("https://") and not is_loopback(
+            urlsplit(source).hostname or ""
+        ):
             raise InvalidInput(
-                "RECOLLECT_JWT_KEYS must be an https:// address: whoever can change the keys can come in."
+                "RECOLLECT_JWT_KEYS must be an https:// URL: anyone who can change the keys in "
+                "transit could sign tokens."
             )
-        return _FetchedKeys(source, clock, fetch)
+        return _RemoteKeys(source, clock, fetch)
+    return _FixedKeys(_load_file(source))
+
+
+def _load_file(name: str) -> list[_Key]:
     try:
-        content = Path(source).expanduser().read_bytes()
+        content = Path(name).expanduser().read_bytes()
     except OSError as error:
         raise InvalidInput(
-            f"RECOLLECT_JWT_KEYS: the file cannot be read ({error.strerror})."
+            f"RECOLLECT_JWT_KEYS: cannot read the file ({error.strerror})."
         ) from error
     try:
-        keys = (
-            _read_pem(content)
-            if content.lstrip().startswith(b"-----BEGIN")
-            else _read_jwks(content)
-        )
+        if content.lstrip().startswith(b"-----BEGIN"):
+            keys = _parse_pem(content)
+        else:
+            keys = _parse_jwks(content)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise InvalidInput(
-            "RECOLLECT_JWT_KEYS holds neither a JWKS nor a public key in PEM."
+            "RECOLLECT_JWT_KEYS: the file contains neither a JWKS nor a public key in PEM."
         ) from error
     if not keys:
         raise InvalidInput(
-            f"RECOLLECT_JWT_KEYS holds no key that can be used: RSA with at least {LEAST_RSA_BITS} bits, or P-256."
+            "RECOLLECT_JWT_KEYS: the file contains no usable key. "
+            f"Use RSA with at least {MIN_RSA_BITS} bits, or P-256."
         )
-    return _FixedKeys(keys)
+    return keys
 
 
-def _is_this_computer(address: str) -> bool:
-    host = urlsplit(address).hostname or ""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _fetched(address: str) -> bytes:
-    import httpx
-
-    with httpx.stream("GET", address, timeout=5.0, follow_redirects=False) as response:
+def _fetch(url: str) -> bytes:
+    stream = httpx.stream("GET", url, timeout=FETCH_TIMEOUT_SECONDS, follow_redirects=False)
+    with stream as response:
         response.raise_for_status()
         content = bytearray()
         for part in response.iter_bytes():
             content += part
-            if len(content) > MOST_JWKS_BYTES:
+            if len(content) > MAX_JWKS_BYTES:
                 raise ValueError("too long")
         return bytes(content)
 
 
-def _read_pem(content: bytes) -> list[_Key]:
+def _parse_pem(content: bytes) -> list[_Key]:
     key = load_pem_public_key(content)
     algorithm = _algorithm(key)
-    return [_Key(None, algorithm, key)] if isinstance(key, PublicKey) and algorithm else []
+    if not isinstance(key, PublicKey) or not algorithm:
+        return []
+    return [_Key(None, algorithm, key)]
 
 
-def _read_jwks(content: bytes) -> list[_Key]:
+def _parse_jwks(content: bytes) -> list[_Key]:
     value = json.loads(content)
-    listed = value.get("keys", [value]) if isinstance(value, dict) else value
-    if not isinstance(listed, list):
-        raise ValueError("no JWKS")
-    return [
-        key
-        for one in listed[:MOST_KEYS]
-        if isinstance(one, dict) and (key := _read_jwk(one)) is not None
-    ]
+    if isinstance(value, dict):
+        value = value.get("keys", [value])
+    if not isinstance(value, list):
+        raise ValueError("not a JWKS")
+    keys = []
+    for item in value[:MAX_KEYS]:
+        if isinstance(item, dict):
+            key = _parse_jwk(item)
+            if key is not None:
+                keys.append(key)
+    return keys
 
 
-def _read_jwk(value: dict[str, Any]) -> _Key | None:
-    """The key, if it is one for signatures and of a kind that is accepted."""
+def _parse_jwk(value: dict[str, Any]) -> _Key | None:
+    """The key, if it is a signature key of a supported type."""
     if value.get("kty") not in ("RSA", "EC") or value.get("use", "sig") != "sig":
         return None
     try:
         key = jwt.PyJWK({name: part for name, part in value.items() if name != "alg"}).key
     except (jwt.PyJWTError, ValueError, TypeError, KeyError):
         return None
-    algorithm, kid = _algorithm(key), value.get("kid")
+    algorithm, key_id = _algorithm(key), value.get("kid")
     if not isinstance(key, PublicKey) or not algorithm or value.get("alg", algorithm) != algorithm:
         return None
-    return _Key(kid if isinstance(kid, str) else None, algorithm, key)
+    if not isinstance(key_id, str):
+        key_id = None
+    return _Key(key_id, algorithm, key)
 
 
 def _algorithm(key: object) -> str:
-    """The one algorithm that a key may be used with."""
-    if isinstance(key, RSAPublicKey) and key.key_size >= LEAST_RSA_BITS:
+    """The one algorithm a key may be used with; empty if the key is not supported."""
+    if isinstance(key, RSAPublicKey) and key.key_size >= MIN_RSA_BITS:
         return "RS256"
     if isinstance(key, EllipticCurvePublicKey) and isinstance(key.curve, SECP256R1):
         return "ES256"

@@ -20,8 +20,7 @@ from recollect.language.text import iso
 from recollect.library import BUS, Library
 from recollect.model.audience import is_marked_human_only
 from recollect.model.documents import Passage, Summary
-from recollect.serve.bus import NO_THREAD, message_shape, result_shape, thread_shape, thread_status
-from recollect.serve.masking import masks
+from recollect.serve.masking import is_masked
 from recollect.serve.mcp.arguments import Arguments, answered, failed, harmless, told
 from recollect.serve.mcp.context import Answer, Context
 from recollect.serve.mcp.tools.bus_tools import (
@@ -34,6 +33,13 @@ from recollect.serve.mcp.tools.bus_tools import (
     MSG_SEARCH,
     MSG_WAIT,
     THREAD_LIST,
+)
+from recollect.serve.threads import (
+    NO_THREAD,
+    message_json,
+    result_json,
+    thread_json,
+    thread_status,
 )
 from recollect.settings import LIMITS
 
@@ -77,7 +83,7 @@ class Toolset:
                 )
             except MalformedQuery:
                 return answered(found)
-        results = [result_shape(context, hit) for hit in page.hits]
+        results = [result_json(hit, context.audience) for hit in page.hits]
         return answered(found | {"results": harmless(results), "total": page.total})
 
     # -- threads ---
@@ -122,7 +128,7 @@ class Toolset:
         origins = (BUS,) if given.choice("scope") == BUS else ()
         with told(), context.library() as library:
             found, total = library.conversations(limit=limit, offset=offset, sources=origins)
-        threads = harmless([thread_shape(thread) for thread in found])
+        threads = harmless([thread_json(thread) for thread in found])
         return answered({"threads": threads, "total": total, "limit": limit, "offset": offset})
 
     # -- messages ---
@@ -220,7 +226,7 @@ class _Part:
             except NotFound:
                 raise failed(NO_THREAD) from None
             for passage in _seen(context, read):
-                shown = _cut(message_shape(context, passage))
+                shown = _cut(message_json(passage, context.audience))
                 room -= len(shown["content"])
                 if room < 0 and self.messages:
                     self.more = True
@@ -248,7 +254,7 @@ def _leaves_out(context: Context) -> bool:
 
 
 def _seen(context: Context, passages: Sequence[Passage]) -> list[Passage]:
-    return [p for p in passages if not (_leaves_out(context) and masks(context, p))]
+    return [p for p in passages if not (_leaves_out(context) and is_masked(p, context.audience))]
 
 
 def _cut(message: dict[str, Any]) -> dict[str, Any]:

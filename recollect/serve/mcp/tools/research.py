@@ -22,7 +22,7 @@ from recollect.model.documents import Document, Passage, Shown, View
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter
 from recollect.model.sources import source_label
-from recollect.serve.masking import masks, shown_passage
+from recollect.serve.masking import is_masked, mask_passage
 from recollect.serve.mcp.addresses import CHATS, Address, page_of, read_address
 from recollect.serve.mcp.arguments import Arguments, answered, failed, harmless, told
 from recollect.serve.mcp.context import Answer, Context
@@ -137,7 +137,7 @@ def _found(context: Context, library: Library, id_: str) -> tuple[View, str]:
         conversation, around=message, limit=2 * min(max(int(around), 0), MOST_MESSAGES // 2) + 1
     )
     middle = next((shown.passage for shown in view.messages if _is(shown.passage, message)), None)
-    if middle is None or (_leaves_out(context) and masks(context, middle)):
+    if middle is None or (_leaves_out(context) and is_masked(middle, context.audience)):
         raise NotFound(message)
     return view, message
 
@@ -213,10 +213,10 @@ def _readable(
 ) -> list[tuple[int, Passage]]:
     """The messages, each with its place in the part, as they may be shown; the one that is wanted in any case."""
     return [
-        (place, shown_passage(context, shown.passage))
+        (place, mask_passage(shown.passage, context.audience))
         for place, shown in enumerate(messages)
         if (shown.passage.visibility != "hidden" or _is(shown.passage, wanted))
-        and not (_leaves_out(context) and masks(context, shown.passage))
+        and not (_leaves_out(context) and is_masked(shown.passage, context.audience))
     ]
 
 

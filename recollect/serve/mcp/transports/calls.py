@@ -16,15 +16,14 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.applications import Starlette
-from starlette.datastructures import QueryParams
+from starlette.datastructures import Headers, QueryParams
 from starlette.types import Scope
 
 from recollect.knowledge.preferences import parse_preferences
 from recollect.serve.http import limits
-from recollect.serve.http.access import WRITE, Principal
-from recollect.serve.http.answers import encoded
-from recollect.serve.http.edge import Headers
-from recollect.serve.http.errors import Problem
+from recollect.serve.http.error_responses import Problem
+from recollect.serve.http.json_response import encode_json
+from recollect.serve.http.principal import WRITE, Principal
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Context, Notify, TooManyCalls
 from recollect.serve.mcp.protocol import (
@@ -85,7 +84,7 @@ class Caller:
         state = scope["state"]
         self.server = server_of(scope["app"])
         self.service = self.server.service
-        self.headers: Headers = state["headers"]
+        self.headers = Headers(scope=scope)
         self.principal: Principal = state["principal"]
         self.turn: AbstractAsyncContextManager[None] = state["turn"]
         self.catalog = self.server.catalog_for(scope["path_params"].get("profile"), self.principal)
@@ -139,7 +138,7 @@ class Done(NamedTuple):
         error = answer.get("error", {}) if isinstance(answer, dict) else {}
         data = error.get("data")
         return cls(
-            encoded(answer),
+            encode_json(answer),
             error.get("code"),
             data.get("retryAfter") if isinstance(data, dict) else None,
         )

@@ -31,8 +31,10 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from recollect.knowledge.preferences import parse_preferences
-from recollect.serve.http.answers import encoded
-from recollect.serve.http.errors import Problem
+from recollect.serve.http.error_responses import Problem
+from recollect.serve.http.json_response import encode_json
+from recollect.serve.http.limits import READ
+from recollect.serve.http.route_policy import route_policy
 from recollect.serve.mcp.protocol import (
     BATCHING_VERSION,
     CAPABILITIES_KEY,
@@ -98,6 +100,7 @@ async def _closed(app: FastAPI) -> AsyncIterator[None]:
 router = APIRouter(lifespan=_closed)
 
 
+@route_policy(rate_limit=READ, body_limit="mcp_line_bytes", ends_streams=True)
 class Endpoint:
     """As ASGI has it: the edge hands requests over to it."""
 
@@ -287,7 +290,7 @@ class _Post:
             raise RpcError(METHOD_NOT_FOUND, "Method not found: initialize")
 
     def _header(self, name: str) -> str | None:
-        values = self._caller.headers.every(name)
+        values = self._caller.headers.getlist(name)
         if len(values) > 1:
             raise RpcError(HEADER_MISMATCH, f"The header {name} is there twice")
         return values[0] if values else None
@@ -405,7 +408,7 @@ class _Call(Response):
         loop = asyncio.get_running_loop()
 
         def notify(method: str, params: dict[str, Any]) -> None:
-            told = encoded({"jsonrpc": "2.0", "method": method, "params": params})
+            told = encode_json({"jsonrpc": "2.0", "method": method, "params": params})
             loop.call_soon_threadsafe(self._stream.put, told)
 
         self._context = caller.context(notify if events else None)
@@ -414,7 +417,7 @@ class _Call(Response):
         """Nobody wants the answer any more: what works on it is told so, and it is not sent."""
         self._context.cancel()
         self._stream.end(
-            encoded(failure(self._id, RpcError(CANCELLED, "The request was cancelled")))
+            encode_json(failure(self._id, RpcError(CANCELLED, "The request was cancelled")))
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -562,7 +565,9 @@ def _decoded(value: str | None) -> str | None:
 
 
 def _refused(request_id: Any, error: RpcError) -> Response:
-    return Response(encoded(failure(request_id, error)), _STATUSES[error.code], media_type=_JSON)
+    return Response(
+        encode_json(failure(request_id, error)), _STATUSES[error.code], media_type=_JSON
+    )
 
 
 def _status(code: int | None, stateless: bool) -> int:

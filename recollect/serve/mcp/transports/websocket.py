@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from recollect.knowledge.preferences import parse_preferences
 from recollect.serve.http import limits
-from recollect.serve.http.answers import encoded
+from recollect.serve.http.json_response import encode_json
 from recollect.serve.mcp.context import Context
 from recollect.serve.mcp.protocol import (
     INVALID_REQUEST,
@@ -86,7 +86,7 @@ class _Connection:
             try:
                 self._take(decode(frame["text"].encode()))
             except RpcError as error:
-                self._send(encoded(failure(error.request_id, error)))
+                self._send(encode_json(failure(error.request_id, error)))
             if self._outbox.qsize() > MOST_CALLS:
                 await self._outbox.join()  # a client that does not read is not listened to
 
@@ -111,7 +111,7 @@ class _Connection:
             if isinstance(message, dict) and message.get("method") == "initialize":
                 self._remember(message.get("params"))
             if answer is not None:
-                self._send(encoded(answer))
+                self._send(encode_json(answer))
 
     def _remember(self, params: Any) -> None:
         assert self._caller.session is not None
@@ -149,7 +149,7 @@ class _Connection:
             context.cancel()
 
     def _notify(self, method: str, params: dict[str, Any]) -> None:
-        told = encoded({"jsonrpc": "2.0", "method": method, "params": params})
+        told = encode_json({"jsonrpc": "2.0", "method": method, "params": params})
         self._loop.call_soon_threadsafe(self._tell, told)
 
     def _tell(self, told: bytes) -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -27,8 +27,11 @@ from recollect.capture.proxy.upstream import SETTING, NoAnswer, Upstream, return
 from recollect.errors import InvalidInput
 from recollect.model.documents import Json
 from recollect.serve.http import logs
-from recollect.serve.http.access import READ, WRITE, Access, AccessTo
-from recollect.serve.http.errors import Problem
+from recollect.serve.http.access import Access, AccessTo
+from recollect.serve.http.error_responses import Problem
+from recollect.serve.http.limits import CHAT
+from recollect.serve.http.principal import READ, WRITE
+from recollect.serve.http.route_policy import route_policy
 from recollect.settings import LIMITS
 
 SUPPORTED = "POST /v1/chat/completions (recorded), GET /v1/models, GET /v1/models/{model} and POST /v1/embeddings"
@@ -39,15 +42,7 @@ _WAIT_FOR_SAVING = 5.0  # seconds that the end of an answer is held back until i
 T = TypeVar("T")
 
 
-@asynccontextmanager
-async def _connections_closed(app: FastAPI) -> AsyncIterator[None]:
-    yield
-    upstream = app.state.service.__dict__.get("upstream")  # made only when it is needed
-    if upstream is not None:
-        await upstream.aclose()
-
-
-router = APIRouter(tags=["openai"], lifespan=_connections_closed)
+router = APIRouter(tags=["openai"])
 
 
 def _told(what: str) -> dict[int | str, dict[str, Any]]:
@@ -72,9 +67,10 @@ _BODY: dict[str, Any] = {
 @router.post(
     "/v1/chat/completions", responses=_told("The model's answer, unchanged"), openapi_extra=_BODY
 )
+@route_policy(rate_limit=CHAT, ends_streams=True)
 async def complete(access: AccessTo, request: Request) -> Response:
     """Ask the model, and keep what was said: the request before it is passed on, the answer when it has been seen."""
-    access.demand(WRITE, "conversations")
+    access.require(WRITE, "conversations")
     upstream = upstream_of(access)
     session, namespace = _named(request)
     body = await request.body()
@@ -98,6 +94,7 @@ async def get_model(access: AccessTo, model: str) -> Response:
 
 
 @router.post("/v1/embeddings", responses=_told("The vectors, unchanged"), openapi_extra=_BODY)
+@route_policy(rate_limit=CHAT)
 async def embed(access: AccessTo, request: Request) -> Response:
     """Vectors of the model's server. Nothing is recorded."""
     return _passed(access, "/embeddings", await request.body(), WRITE)
@@ -116,7 +113,7 @@ def upstream_of(access: Access) -> Upstream:
     try:
         upstream = access.service.upstream
     except InvalidInput as error:
-        logs.failed(error, request_id=_request_id(access), what=SETTING)
+        logs.error(error, request_id=_request_id(access), what=SETTING)
         raise Problem(
             503, f"{SETTING} or {SETTING}_KEY is set to something that cannot be used."
         ) from error
@@ -135,7 +132,7 @@ def problem_with(error: NoAnswer) -> Problem:
 
 
 def _passed(access: Access, path: str, body: bytes, scope: str) -> Response:
-    access.demand(scope, "conversations")
+    access.require(scope, "conversations")
     return _Relay(access, upstream_of(access), path, body, None)
 
 
@@ -218,7 +215,7 @@ def not_saved(access: Access, error: BaseException | None = None) -> None:
     if error is None:
         logs.event("an answer could not be read", request_id=_request_id(access))
     else:
-        logs.failed(error, request_id=_request_id(access), what="recording")
+        logs.error(error, request_id=_request_id(access), what="recording")
 
 
 def _request_id(access: Access) -> str:

@@ -27,11 +27,15 @@ from recollect.model.audience import HUMAN_ONLY, is_marked_human_only
 from recollect.model.documents import Document, Passage
 from recollect.model.fields import conversation_shape, message_shape
 from recollect.model.receipts import Problem
-from recollect.serve.http.access import AccessTo, Forbidden, Principal
-from recollect.serve.http.answers import answer
-from recollect.serve.masking import masks, shown_document, shown_passage
+from recollect.serve.http.access import AccessTo
+from recollect.serve.http.json_response import json_response
+from recollect.serve.http.limits import SEARCH
+from recollect.serve.http.principal import Forbidden, Principal
+from recollect.serve.http.route_policy import route_policy
+from recollect.serve.http.routing import JsonRoute, clamp, not_found_as
+from recollect.serve.masking import is_masked, mask_document, mask_passage
 from recollect.serve.rest import schemas
-from recollect.serve.rest.routes import JsonRoute, clamped, not_found_as, stored_message
+from recollect.serve.rest.stored_messages import stored_message
 from recollect.settings import LIMITS
 from recollect.transfer import export
 
@@ -60,16 +64,17 @@ def list_conversations(
     search: Annotated[str, Query(description="A text that the title or the id must contain.")] = "",
 ) -> Response:
     """Conversations, last changed first."""
-    limit, offset = clamped(limit, 1, LIMITS.page_size), clamped(offset, 0, LIMITS.page_offset)
+    limit, offset = clamp(limit, 1, LIMITS.page_size), clamp(offset, 0, LIMITS.page_offset)
     with access.read() as library:
         found, total = library.conversations(
             limit=limit, offset=offset, projects=[namespace] if namespace else (), search=search
         )
     shown = [conversation_shape(summary) for summary in found]
-    return answer({"conversations": shown, "total": total, "limit": limit, "offset": offset})
+    return json_response({"conversations": shown, "total": total, "limit": limit, "offset": offset})
 
 
 @router.get("/conversations/search/messages", responses={200: {"model": schemas.MessageList}})
+@route_policy(rate_limit=SEARCH)
 def search_messages(
     access: AccessTo,
     query: Annotated[str, Query(description="A text that the contents must contain.")] = "",
@@ -81,14 +86,14 @@ def search_messages(
     text = query.strip()
     if not text:
         raise InvalidInput("Query parameter 'query' must not be empty")
-    limit, offset = clamped(limit, 1, LIMITS.page_size), clamped(offset, 0, LIMITS.page_offset)
+    limit, offset = clamp(limit, 1, LIMITS.page_size), clamp(offset, 0, LIMITS.page_offset)
     with access.read() as library, not_found_as(NO_CONVERSATION):
         found, total = library.find_text(text, conversation_id or None, limit, offset)
     shown = [
-        message_shape(shown_passage(access.principal, passage), document)
+        message_shape(mask_passage(passage, access.principal.audience), document)
         for document, passage in found
     ]
-    return answer({"messages": shown, "total": total})
+    return json_response({"messages": shown, "total": total})
 
 
 @router.get(
@@ -107,7 +112,7 @@ def get_conversation_by_session(
         if found is None:
             raise NotFound(NO_CONVERSATION)
         document = library.conversation(found["id"])
-    return answer(_detail(access.principal, document))
+    return json_response(_detail(access.principal, document))
 
 
 @router.get(
@@ -118,11 +123,11 @@ def get_conversation(access: AccessTo, conversation_id: ConversationId) -> Respo
     """One conversation, with its messages in order."""
     with access.read() as library, not_found_as(NO_CONVERSATION):
         document = library.conversation(conversation_id)
-    return answer(_detail(access.principal, document))
+    return json_response(_detail(access.principal, document))
 
 
 def _detail(principal: Principal, document: Document) -> dict[str, Any]:
-    shown = shown_document(principal, document)
+    shown = mask_document(document, principal.audience)
     messages = [message_shape(passage, shown.id) for passage in shown.passages]
     return {**conversation_shape(shown), "messages": messages}
 
@@ -146,7 +151,7 @@ def update_conversation(
     kept = None if tags is None else [tag for tag in tags if tag.strip()]
     with access.write() as library, not_found_as(NO_CONVERSATION):
         library.update_conversation(conversation_id, title=title, project=namespace, tags=kept)
-    return answer({"success": True, "conversation_id": conversation_id})
+    return json_response({"success": True, "conversation_id": conversation_id})
 
 
 @router.delete("/conversations/{conversation_id:id}", responses={200: {"model": schemas.Deleted}})
@@ -165,11 +170,11 @@ def delete_conversation(
         deleted = library.delete_conversation(conversation_id)
     if undo:
         done["conversation"] = export.as_json(deleted)
-    return answer(done)
+    return json_response(done)
 
 
 def _demand_whole(principal: Principal, document: Document) -> None:
-    if any(masks(principal, passage) for passage in document.passages):
+    if any(is_masked(passage, principal.audience) for passage in document.passages):
         raise Forbidden(
             "This conversation has messages that only people may see, so an agent's key cannot take it along."
         )
@@ -193,7 +198,7 @@ def restore_conversation(access: AccessTo, conversation: schemas.RestoredConvers
         ):
             raise Conflict("This conversation is in the library, and has changed since the export.")
         restored = there or library.restore_conversation(document).id
-    return answer({"success": True, "conversation_id": restored}, 200 if there else 201)
+    return json_response({"success": True, "conversation_id": restored}, 200 if there else 201)
 
 
 def exported(conversation: dict[str, Any], what: str = "conversation") -> Document:
@@ -230,11 +235,11 @@ def export_conversation(
         raise InvalidInput("Invalid format. Supported: json, txt, md")
     with access.read() as library, not_found_as(NO_CONVERSATION):
         document = library.conversation(conversation_id)
-    shown = shown_document(access.principal, document)
+    shown = mask_document(document, access.principal.audience)
     if format == "json":
-        return answer(export.as_json(shown))
+        return json_response(export.as_json(shown))
     text = export.as_text(shown) if format == "txt" else export.as_markdown(shown)
-    return answer({"content": text, "format": format})
+    return json_response({"content": text, "format": format})
 
 
 # -- writing -------------------------------------------------------------------
@@ -273,7 +278,7 @@ def create_conversation(access: AccessTo, conversation: schemas.NewConversation)
         added = _add(library, made["id"], passages)
         if added:
             made = conversation_shape(library.store.summary(made["id"]))
-    return answer(made, 200 if there and not added else 201)
+    return json_response(made, 200 if there and not added else 201)
 
 
 @router.post(
@@ -307,7 +312,7 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
         "message_ids": [passage.id for passage in passages],
         "added": added,
     }
-    return answer(done, 201 if added else 200)
+    return json_response(done, 201 if added else 200)
 
 
 @router.post(
@@ -334,7 +339,7 @@ def add_message(
         "conversation_id": conversation_id,
         "created": bool(added),
     }
-    return answer(done, 201 if added else 200)
+    return json_response(done, 201 if added else 200)
 
 
 def _passages(messages: Sequence[schemas.NewMessage]) -> list[Passage]:

@@ -10,12 +10,16 @@ from starlette.responses import Response
 from recollect.language.text import iso
 from recollect.library import Library
 from recollect.model.search import Hit, Page
-from recollect.serve.http.access import Access, AccessTo, Forbidden
-from recollect.serve.http.answers import answer
+from recollect.serve.http.access import Access, AccessTo
+from recollect.serve.http.json_response import json_response
+from recollect.serve.http.limits import SEARCH
+from recollect.serve.http.principal import Forbidden
+from recollect.serve.http.route_policy import route_policy
+from recollect.serve.http.routing import clamp
 from recollect.serve.links import conversation_url
-from recollect.serve.masking import masks, shown_hit
+from recollect.serve.masking import is_masked, mask_hit
 from recollect.serve.rest import schemas
-from recollect.serve.rest.routes import clamped, stored_message
+from recollect.serve.rest.stored_messages import stored_message
 from recollect.settings import LIMITS
 
 router = APIRouter(tags=["search"], prefix="/api/v1")
@@ -36,6 +40,7 @@ def _any_of(what: str) -> Any:
 
 
 @router.get("/search", responses={200: {"model": schemas.FoundMessages}})
+@route_policy(rate_limit=SEARCH)
 def search(
     access: AccessTo,
     q: Annotated[
@@ -75,8 +80,8 @@ def search(
             q[0] if len(q) == 1 else q,
             mode=mode,
             group=group,
-            limit=clamped(limit, 1, LIMITS.page_size),
-            offset=clamped(offset, 0, LIMITS.page_offset),
+            limit=clamp(limit, 1, LIMITS.page_size),
+            offset=clamp(offset, 0, LIMITS.page_offset),
             roles=role,
             authors=author,
             after=after or None,
@@ -88,10 +93,11 @@ def search(
             hidden=hidden,
             score=score,
         )
-    return answer(_page(access, page))
+    return json_response(_page(access, page))
 
 
 @router.get("/related", responses={200: {"model": schemas.FoundMessages}})
+@route_policy(rate_limit=SEARCH)
 def related(
     access: AccessTo,
     conversation: Annotated[str, Query(description="The id of the conversation.")],
@@ -110,10 +116,10 @@ def related(
             message,
             mode=mode,
             group=group,
-            limit=clamped(limit, 1, LIMITS.page_size),
-            offset=clamped(offset, 0, LIMITS.page_offset),
+            limit=clamp(limit, 1, LIMITS.page_size),
+            offset=clamp(offset, 0, LIMITS.page_offset),
         )
-    return answer(_page(access, page))
+    return json_response(_page(access, page))
 
 
 @router.get("/stats", responses={200: {"model": schemas.LibraryStats}})
@@ -121,7 +127,7 @@ def stats(access: AccessTo) -> Response:
     """How much the library holds."""
     with access.read() as library:
         told = library.stats()
-    return answer({name: value for name, value in told.items() if name != "path"})
+    return json_response({name: value for name, value in told.items() if name != "path"})
 
 
 @router.get("/activity", responses={200: {"model": schemas.LibraryActivity}})
@@ -129,7 +135,7 @@ def activity(access: AccessTo) -> Response:
     """Numbers of messages: by month, weekday and hour, by origin, model, tool and namespace."""
     with access.read() as library:
         told = library.activity()
-    return answer(told)
+    return json_response(told)
 
 
 @router.get("/facets", responses={200: {"model": schemas.LibraryFacets}})
@@ -137,19 +143,19 @@ def facets(access: AccessTo) -> Response:
     """The namespaces, origins and tags there are, with the number of their conversations."""
     with access.read() as library:
         told = library.facets()
-    return answer(told)
+    return json_response(told)
 
 
 def _demand_seen(access: Access, library: Library, conversation: str, message: str) -> None:
     """What is like a message tells what it says; so an agent may ask only for those that it may see."""
-    if masks(access.principal, stored_message(library, conversation, message)):
+    if is_masked(stored_message(library, conversation, message), access.principal.audience):
         raise Forbidden("Only people may see this message, and so what is like it.")
 
 
 def _page(access: Access, page: Page) -> dict[str, Any]:
     base = access.service.config.base_url
     return {
-        "hits": [_hit(shown_hit(access.principal, hit), base) for hit in page.hits],
+        "hits": [_hit(mask_hit(hit, access.principal.audience), base) for hit in page.hits],
         "total": page.total,
         "exact": page.exact,
         "limit": page.limit,

@@ -21,14 +21,16 @@ from recollect.knowledge.preferences import preference
 from recollect.knowledge.results import KINDS, list_entry
 from recollect.knowledge.retrieval import parse_retrieval
 from recollect.library import Library
-from recollect.model.audience import Audience
 from recollect.model.documents import Document
-from recollect.serve.http.access import AccessTo, Forbidden, Principal
-from recollect.serve.http.answers import answer
-from recollect.serve.masking import masks
+from recollect.serve.http.access import AccessTo
+from recollect.serve.http.json_response import json_response
+from recollect.serve.http.limits import SEARCH
+from recollect.serve.http.principal import Forbidden, Principal
+from recollect.serve.http.route_policy import route_policy
+from recollect.serve.http.routing import JsonRoute, clamp
+from recollect.serve.masking import is_masked
 from recollect.serve.rest import knowledge_schemas as schemas
-from recollect.serve.rest.conversations import exported
-from recollect.serve.rest.routes import JsonRoute, clamped
+from recollect.serve.rest.conversation_routes import exported
 from recollect.settings import LIMITS
 from recollect.transfer.export import as_json
 
@@ -128,6 +130,7 @@ Fields = Annotated[
 
 
 @router.get("/search", responses={200: {"model": schemas.SearchResponse}})
+@route_policy(rate_limit=SEARCH)
 def search(
     access: AccessTo,
     query: Asked = "",
@@ -174,6 +177,7 @@ def search(
 
 
 @router.post("/search", responses={200: {"model": schemas.SearchResponse}})
+@route_policy(rate_limit=SEARCH)
 def search_as_told(access: AccessTo, question: schemas.Question) -> Response:
     """The same, with what the tool knowledge.search takes as the body."""
     filters = {} if question.filters is None else question.filters.model_dump(exclude_none=True)
@@ -196,10 +200,11 @@ def media_types(access: AccessTo) -> Response:
     with access.read(KNOWLEDGE) as library:
         types = library.knowledge.media_types()
     told = [{"media_type": name, "count": count} for name, count in types]
-    return answer({"types": told, "suggested": list(MEDIA_TYPES)})
+    return json_response({"types": told, "suggested": list(MEDIA_TYPES)})
 
 
 @router.get("/{source}/search", responses={200: {"model": schemas.SearchResponse}})
+@route_policy(rate_limit=SEARCH)
 def search_one_source(
     access: AccessTo,
     source: Source,
@@ -258,15 +263,15 @@ def _found(
         found = library.knowledge.search(
             query,
             sources=sources,
-            limit=clamped(limit, 1, 100),
-            offset=clamped(offset, 0, LIMITS.page_offset),
+            limit=clamp(limit, 1, 100),
+            offset=clamp(offset, 0, LIMITS.page_offset),
             snippet_length=preference("snippet_length", snippet_length, {}),
             order_by=order_by,
             filters=filters,
             mode=mode,
-            audience=_audience(access.principal),
+            audience=access.principal.audience,
         )
-    return answer(found)
+    return json_response(found)
 
 
 def _either(query: str, q: str) -> str:
@@ -289,10 +294,6 @@ def _filters(sources: Sequence[str], given: Mapping[str, Any]) -> dict[str, dict
     return filters
 
 
-def _audience(principal: Principal) -> Audience:
-    return Audience.AGENT_MASKED if principal.agent else Audience.PERSON
-
-
 # -- reading -------------------------------------------------------------------
 
 
@@ -301,12 +302,12 @@ def get_as_told(access: AccessTo, wanted: schemas.Wanted) -> Response:
     """A document, or the part of it that is wanted: with what the tool knowledge.get takes as the body."""
     given = None if wanted.retrieval is None else wanted.retrieval.model_dump(exclude_none=True)
     with access.read(KNOWLEDGE) as library:
-        return answer(
+        return json_response(
             library.knowledge.get(
                 wanted.source,
                 wanted.id,
                 parse_retrieval(given, {}),
-                audience=_audience(access.principal),
+                audience=access.principal.audience,
                 page=wanted.page,
                 page_size=wanted.page_size,
             )
@@ -328,12 +329,12 @@ def list_items(
     offset: Offset = 0,
 ) -> Response:
     """What there is of a kind, last changed first."""
-    limit, offset = clamped(limit, 1, LIMITS.page_size), clamped(offset, 0, LIMITS.page_offset)
+    limit, offset = clamp(limit, 1, LIMITS.page_size), clamp(offset, 0, LIMITS.page_offset)
     with access.read(KNOWLEDGE) as library:
         found, total = library.knowledge.list(
             source, search=search, tags=tags, media_types=media_types, limit=limit, offset=offset
         )
-    return answer(
+    return json_response(
         {
             "items": [list_entry(about) for about in found],
             "total": total,
@@ -376,9 +377,9 @@ def transcript(
     """What is said in a recording."""
     with access.read(KNOWLEDGE) as library:
         said = library.knowledge.transcript(
-            item_id, format, include_timestamps, _audience(access.principal)
+            item_id, format, include_timestamps, access.principal.audience
         )
-    return answer({"content": said})
+    return json_response({"content": said})
 
 
 @router.get("/{source}/{item_id:id}", responses={200: {"model": schemas.GetResponse}})
@@ -464,12 +465,12 @@ def get_item(
         {},
     )
     with access.read(KNOWLEDGE) as library:
-        return answer(
+        return json_response(
             library.knowledge.get(
                 source,
                 item_id,
                 wanted,
-                audience=_audience(access.principal),
+                audience=access.principal.audience,
                 page=page,
                 page_size=page_size,
             )
@@ -483,7 +484,7 @@ def _demand_open(principal: Principal, library: Library, source: str, item_id: s
 
 
 def _demand_whole(principal: Principal, document: Document) -> None:
-    if any(masks(principal, passage) for passage in document.passages):
+    if any(is_masked(passage, principal.audience) for passage in document.passages):
         raise Forbidden(
             "A part of this only people may see, so an agent's key cannot take it along."
         )
@@ -508,7 +509,7 @@ def restore_item(access: AccessTo, document: schemas.RestoredDocument) -> Respon
         if there is not None and as_json(library.store.document(there)) != as_json(given):
             raise Conflict("This is in the library, and has changed since it was given out.")
         restored = there or library.restore_conversation(given).id
-        return answer(list_entry(library.store.summary(restored)), 200 if there else 201)
+        return json_response(list_entry(library.store.summary(restored)), 200 if there else 201)
 
 
 @router.post("/notes", status_code=201, responses={201: {"model": schemas.Item}})
@@ -576,12 +577,12 @@ def delete_item(
             _demand_open(access.principal, library, source, item_id)
         deleted = library.knowledge.delete(source, item_id)
     done: dict[str, Any] = {"success": True, "source": source, "id": deleted.id}
-    return answer(done | {"document": as_json(deleted)} if undo else done)
+    return json_response(done | {"document": as_json(deleted)} if undo else done)
 
 
 def _created(access: AccessTo, source: str, fields: schemas.Fields) -> Response:
     with access.write(KNOWLEDGE) as library:
-        return answer(
+        return json_response(
             list_entry(library.knowledge.create(source, fields.model_dump(exclude_unset=True))), 201
         )
 
@@ -592,4 +593,4 @@ def _changed(access: AccessTo, source: str, item_id: str, change: schemas.Fields
     if not given:
         raise InvalidInput("There is nothing to change: give at least one field.")
     with access.write(KNOWLEDGE) as library:
-        return answer(list_entry(library.knowledge.edit(source, item_id, given, version)))
+        return json_response(list_entry(library.knowledge.edit(source, item_id, given, version)))

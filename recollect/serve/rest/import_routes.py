@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
@@ -15,21 +13,16 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from recollect.model.receipts import Receipt
-from recollect.serve.http.access import READ, WRITE, AccessTo
-from recollect.serve.http.answers import answer
-from recollect.serve.http.errors import Problem
+from recollect.serve.http.access import AccessTo
+from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.jobs import Job, TooManyImports, Upload
+from recollect.serve.http.json_response import json_response
+from recollect.serve.http.limits import IMPORT
+from recollect.serve.http.principal import READ, WRITE
+from recollect.serve.http.route_policy import route_policy
 from recollect.settings import LIMITS
 
-
-@asynccontextmanager
-async def _lifespan(app: Any) -> AsyncIterator[None]:
-    """With the server begins what an earlier run of it had accepted."""
-    await run_in_threadpool(lambda: app.state.service.jobs)
-    yield
-
-
-router = APIRouter(tags=["imports"], lifespan=_lifespan)
+router = APIRouter(tags=["imports"])
 
 _CHUNK = 1 << 20
 _SPARE_BYTES = 200_000_000  # the disk must keep room for what the import writes
@@ -80,6 +73,7 @@ class Receipts(BaseModel):
         }
     },
 )
+@route_policy(rate_limit=IMPORT, body_limit="upload_bytes")
 async def start_import(
     access: AccessTo,
     name: Annotated[
@@ -97,7 +91,7 @@ async def start_import(
 ) -> Response:
     """Send the bytes of an export as they are. The answer comes when all of them are on disk; ask for the job
     to see how far the import is."""
-    access.demand(WRITE, "conversations")
+    access.require(WRITE, "conversations")
     request = access.request
     _demand_room(access.service.jobs.folder.parent, _length(request))
     try:
@@ -110,15 +104,15 @@ async def start_import(
         raise Problem(429, str(error), retry_after=30) from error
     except ClientDisconnect as error:
         raise Problem(400, "The upload broke off.") from error
-    return answer(_shape(job), 202)
+    return json_response(_shape(job), 202)
 
 
 @router.get("/api/imports", summary="List imports", responses={200: {"model": ImportJobs}})
 def list_imports(access: AccessTo) -> Response:
     """The uploads of this run of the server, newest first."""
-    access.demand(READ, "conversations")
-    return answer(
-        {"imports": [_shape(job) for job in access.service.jobs.of(access.principal.user)]}
+    access.require(READ, "conversations")
+    return json_response(
+        {"imports": [_shape(job) for job in access.service.jobs.list_for(access.principal.user)]}
     )
 
 
@@ -128,8 +122,8 @@ def list_imports(access: AccessTo) -> Response:
 def get_import(
     access: AccessTo, job: Annotated[str, Path(description="The job's id.")]
 ) -> Response:
-    access.demand(READ, "conversations")
-    return answer(_shape(access.service.jobs.get(access.principal.user, job)))
+    access.require(READ, "conversations")
+    return json_response(_shape(access.service.jobs.get(access.principal.user, job)))
 
 
 @router.get("/api/receipts", summary="List receipts", responses={200: {"model": Receipts}})
@@ -142,7 +136,9 @@ def list_receipts(
     with access.read("conversations") as library:
         receipts = sorted(library.receipts(), key=lambda receipt: -receipt.id)
     shown = [receipt_shape(receipt) for receipt in receipts[offset : offset + limit]]
-    return answer({"receipts": shown, "total": len(receipts), "limit": limit, "offset": offset})
+    return json_response(
+        {"receipts": shown, "total": len(receipts), "limit": limit, "offset": offset}
+    )
 
 
 @router.post(
@@ -153,16 +149,12 @@ def list_receipts(
 def undo_import(access: AccessTo, number: Number) -> Response:
     """What the import added is removed again, and what it changed is as before."""
     with access.write("conversations") as library:
-        return answer(receipt_shape(library.undo_import(number)))
+        return json_response(receipt_shape(library.undo_import(number)))
 
 
 def receipt_shape(receipt: Receipt) -> dict[str, Any]:
     """A receipt for others: the name of what was imported, not where the server had it."""
-    return asdict(receipt) | {"path": imported_name(receipt)}
-
-
-def imported_name(receipt: Receipt) -> str:
-    return receipt.path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1] or receipt.path
+    return asdict(receipt) | {"path": receipt.name}
 
 
 async def _receive(request: Request, upload: Upload) -> None:

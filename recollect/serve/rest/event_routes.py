@@ -5,9 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import StreamingResponse
 
-from recollect.serve.http.access import READ, AccessTo
-from recollect.serve.http.errors import Problem
+from recollect.serve.http.access import AccessTo
+from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.events import TooManyStreams
+from recollect.serve.http.principal import READ
 
 router = APIRouter(tags=["events"])
 
@@ -26,7 +27,7 @@ router = APIRouter(tags=["events"])
 async def events(access: AccessTo) -> StreamingResponse:
     """Server-sent events: `ready` at once, then `changed` whenever something in the library was written. The
     stream ends after some minutes; a browser comes back by itself."""
-    access.demand(READ, "conversations")
+    access.require(READ, "conversations")
     try:
         stream = access.service.events.stream(access.principal.user, access.request.is_disconnected)
     except TooManyStreams as error:

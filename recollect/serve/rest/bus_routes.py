@@ -18,12 +18,15 @@ from recollect.library import BUS
 from recollect.model.audience import is_marked_human_only
 from recollect.model.documents import Summary
 from recollect.model.search import Hit
-from recollect.serve.bus import NO_THREAD, message_shape, result_shape, thread_shape
-from recollect.serve.http.access import AccessTo, Principal
-from recollect.serve.http.answers import answer
-from recollect.serve.masking import shown_hit
+from recollect.serve.http.access import AccessTo
+from recollect.serve.http.json_response import json_response
+from recollect.serve.http.limits import SEARCH
+from recollect.serve.http.principal import Principal
+from recollect.serve.http.route_policy import route_policy
+from recollect.serve.http.routing import JsonRoute, clamp, not_found_as
+from recollect.serve.masking import mask_hit
 from recollect.serve.rest import schemas
-from recollect.serve.rest.routes import JsonRoute, clamped, not_found_as
+from recollect.serve.threads import NO_THREAD, message_json, result_json, thread_json
 from recollect.settings import LIMITS
 
 router = APIRouter(tags=["bus"], route_class=JsonRoute)
@@ -36,6 +39,7 @@ Limit = Annotated[int, Query(description="How many at most; values outside 1 to 
 
 
 @router.get("/api/search", responses={200: {"model": schemas.SearchResults}})
+@route_policy(rate_limit=SEARCH)
 def search(
     access: AccessTo,
     q: Annotated[str, Query(description="An FTS5 MATCH expression; it must not be empty.")] = "",
@@ -52,19 +56,21 @@ def search(
             page = library.match_expression(
                 query,
                 conversations=(thread_id,) if thread_id else (),
-                limit=clamped(limit, 1, LIMITS.page_size),
+                limit=clamp(limit, 1, LIMITS.page_size),
             )
         except MalformedQuery as error:
-            return answer(found | {"warning": str(error)})
+            return json_response(found | {"warning": str(error)})
         except SearchTimeout:
             raise SearchTimeout("Database operation timeout") from None
     results = [_result(access.principal, hit) for hit in page.hits]
-    return answer(found | {"results": results, "total": page.total})
+    return json_response(found | {"results": results, "total": page.total})
 
 
 def _result(principal: Principal, hit: Hit) -> dict[str, Any]:
-    metadata = dict(shown_hit(principal, hit).metadata) or None
-    return result_shape(principal, hit) | {"metadata": metadata if hit.source == BUS else None}
+    metadata = dict(mask_hit(hit, principal.audience).metadata) or None
+    return result_json(hit, principal.audience) | {
+        "metadata": metadata if hit.source == BUS else None
+    }
 
 
 # -- threads -------------------------------------------------------------------
@@ -88,7 +94,7 @@ def open_thread(access: AccessTo, thread: schemas.NewThread) -> Response:
     with access.write(BUS) as library:
         there = library.store.find(BUS, thread.topic)
         opened = library.store.summary(there or library.thread(thread.topic, thread.metadata).id)
-    return answer(_thread(opened), 200 if there else 201)
+    return json_response(_thread(opened), 200 if there else 201)
 
 
 @router.get("/api/threads", responses={200: {"model": schemas.ThreadList}})
@@ -102,12 +108,12 @@ def list_threads(
     ] = "bus",
 ) -> Response:
     """Threads, last changed first."""
-    limit, offset = clamped(limit, 1, LIMITS.page_size), clamped(offset, 0, LIMITS.page_offset)
+    limit, offset = clamp(limit, 1, LIMITS.page_size), clamp(offset, 0, LIMITS.page_offset)
     with access.read(BUS) as library:
         found, total = library.conversations(
             limit=limit, offset=offset, sources=(BUS,) if scope == BUS else ()
         )
-    return answer(
+    return json_response(
         {"threads": [_thread(t) for t in found], "total": total, "limit": limit, "offset": offset}
     )
 
@@ -122,12 +128,13 @@ def list_messages(
     """The messages of a thread in order, after one that is known."""
     with access.read(BUS) as library, not_found_as(NO_THREAD):
         found, last = library.messages(
-            thread_id, clamped(after_seq, 0, 1 << 53), clamped(limit, 1, LIMITS.page_size)
+            thread_id, clamp(after_seq, 0, 1 << 53), clamp(limit, 1, LIMITS.page_size)
         )
     shown = [
-        {**message_shape(access.principal, passage), "thread_id": thread_id} for passage in found
+        {**message_json(passage, access.principal.audience), "thread_id": thread_id}
+        for passage in found
     ]
-    return answer(
+    return json_response(
         {
             "messages": shown,
             "current_seq": last,
@@ -141,7 +148,7 @@ def get_thread(access: AccessTo, thread_id: ThreadId) -> Response:
     """One thread, without its messages."""
     with access.read(BUS) as library, not_found_as(NO_THREAD):
         thread = library.store.summary(thread_id)
-    return answer(_thread(thread))
+    return json_response(_thread(thread))
 
 
 @router.delete("/api/threads/{thread_id:id}", responses={200: {"model": schemas.DeletedThread}})
@@ -149,7 +156,7 @@ def delete_thread(access: AccessTo, thread_id: ThreadId) -> Response:
     """Delete a thread for good, with its messages and everything that was made of them."""
     with access.write(BUS) as library, not_found_as(NO_THREAD):
         library.delete_conversation(thread_id)
-    return answer({"success": True, "thread_id": thread_id})
+    return json_response({"success": True, "thread_id": thread_id})
 
 
 @router.post(
@@ -176,8 +183,8 @@ def post_message(access: AccessTo, thread_id: ThreadId, message: schemas.NewBusM
             human_only=message.human_only or is_marked_human_only(metadata),
         )
     said = {"msg_id": posted.id, "thread_id": thread_id, "seq": posted.position + 1}
-    return answer(said | {"created_at": iso(posted.created_at)}, 201 if new else 200)
+    return json_response(said | {"created_at": iso(posted.created_at)}, 201 if new else 200)
 
 
 def _thread(thread: Summary) -> dict[str, Any]:
-    return {"id": thread.id, **thread_shape(thread), "metadata": dict(thread.metadata)}
+    return {"id": thread.id, **thread_json(thread), "metadata": dict(thread.metadata)}

@@ -25,10 +25,13 @@ from recollect.capture.proxy.upstream import NoAnswer, Upstream
 from recollect.language.text import printable, truncate
 from recollect.library import Library
 from recollect.model.documents import Json
-from recollect.serve.http.access import WRITE, Access, AccessTo
-from recollect.serve.http.answers import answer
-from recollect.serve.http.errors import Problem
-from recollect.serve.rest.openai import (
+from recollect.serve.http.access import Access, AccessTo
+from recollect.serve.http.error_responses import Problem
+from recollect.serve.http.json_response import json_response
+from recollect.serve.http.limits import CHAT
+from recollect.serve.http.principal import WRITE
+from recollect.serve.http.route_policy import route_policy
+from recollect.serve.rest.openai_routes import (
     NAMESPACE,
     SESSION_LENGTH,
     problem_with,
@@ -182,9 +185,10 @@ _JSON_SCHEMA = _SCHEMA | {
         }
     },
 )
+@route_policy(rate_limit=CHAT)
 async def chat(access: AccessTo, request: Request) -> Response:
     """Ask the configured model, and save the message and the answer."""
-    access.demand(WRITE, "conversations")
+    access.require(WRITE, "conversations")
     upstream = upstream_of(access)
     wish = await _wish(request)
     model = wish.model or upstream.model
@@ -216,7 +220,7 @@ async def chat(access: AccessTo, request: Request) -> Response:
     if kept and saved:
         found["conversation_id"] = kept.conversation
         found["message_ids"].append(saved)
-    return answer(found)
+    return json_response(found)
 
 
 # -- what is asked -------------------------------------------------------------

@@ -8,9 +8,10 @@ from starlette.responses import PlainTextResponse, Response
 
 from recollect import __version__
 from recollect.errors import RecollectError
-from recollect.serve.http.access import ADMIN, AccessTo
-from recollect.serve.http.answers import answer
-from recollect.serve.http.errors import RETRY_SECONDS, Problem
+from recollect.serve.http.access import AccessTo
+from recollect.serve.http.error_responses import RETRY_SECONDS, Problem
+from recollect.serve.http.json_response import json_response
+from recollect.serve.http.principal import ADMIN
 from recollect.serve.http.service import Service
 from recollect.settings import LIMITS
 
@@ -35,7 +36,7 @@ class Readiness(BaseModel):
 )
 async def healthy(request: Request) -> Response:
     service: Service = request.app.state.service
-    return answer(
+    return json_response(
         {"status": "ok", "version": __version__, "engine": service.engine, "limits": LIMITS.table()}
     )
 
@@ -51,7 +52,7 @@ def ready(request: Request) -> Response:
         service.keys.any()
     except RecollectError as error:
         raise Problem(503, "The database cannot be reached.", retry_after=RETRY_SECONDS) from error
-    return answer({"status": "ready"})
+    return json_response({"status": "ready"})
 
 
 @router.get(
@@ -60,7 +61,7 @@ def ready(request: Request) -> Response:
     response_class=PlainTextResponse,
 )
 def metrics(access: AccessTo) -> Response:
-    access.demand(ADMIN)
+    access.require(ADMIN)
     return Response(
         access.service.metrics.text(), headers={"Content-Type": access.service.metrics.content_type}
     )

@@ -10,9 +10,10 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool
 from starlette.responses import Response
 
 from recollect.serve.accounts import new_key, revoke
-from recollect.serve.http.access import ADMIN, AccessTo
-from recollect.serve.http.answers import answer
-from recollect.serve.rest.routes import JsonRoute
+from recollect.serve.http.access import AccessTo
+from recollect.serve.http.json_response import json_response
+from recollect.serve.http.principal import ADMIN
+from recollect.serve.http.routing import JsonRoute
 from recollect.store.api_keys import ApiKey
 
 router = APIRouter(tags=["keys"], route_class=JsonRoute)
@@ -68,15 +69,15 @@ def shape(key: ApiKey) -> dict[str, object]:
 
 @router.get("/api/keys", summary="List the keys", responses={200: {"model": KeyList}})
 def list_keys(access: AccessTo) -> Response:
-    access.demand(ADMIN)
-    return answer({"keys": [shape(key) for key in access.service.keys.every()]})
+    access.require(ADMIN)
+    return json_response({"keys": [shape(key) for key in access.service.keys.every()]})
 
 
 @router.post(
     "/api/keys", summary="Make a key", status_code=201, responses={201: {"model": MadeKey}}
 )
 def add_key(access: AccessTo, wish: NewKey) -> Response:
-    access.demand(ADMIN)
+    access.require(ADMIN)
     text, key = new_key(
         access.service.keys,
         wish.user,
@@ -87,11 +88,11 @@ def add_key(access: AccessTo, wish: NewKey) -> Response:
         wish.expires_at,
     )
     access.service.auth.keys_changed()
-    return answer({**shape(key), "key": text}, 201)
+    return json_response({**shape(key), "key": text}, 201)
 
 
 @router.delete("/api/keys/{id}", summary="Revoke a key", responses={200: {"model": Revoked}})
 def revoke_key(access: AccessTo, id: Annotated[str, Path(max_length=100)]) -> Response:
-    access.demand(ADMIN)
+    access.require(ADMIN)
     revoke(access.service.keys, id)
-    return answer({"success": True, "id": id})
+    return json_response({"success": True, "id": id})

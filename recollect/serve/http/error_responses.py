@@ -1,0 +1,245 @@
+"""Error responses. Every error of every route has the same JSON body."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import Scope
+
+from recollect import errors
+from recollect.language.text import iso, truncate
+from recollect.serve.http import logs
+from recollect.serve.http.json_response import json_response
+from recollect.serve.http.principal import Forbidden
+
+CODES = {
+    400: "VALIDATION_ERROR",
+    401: "UNAUTHORIZED",
+    403: "FORBIDDEN",
+    404: "NOT_FOUND",
+    405: "METHOD_NOT_ALLOWED",
+    408: "REQUEST_TIMEOUT",
+    409: "CONFLICT",
+    413: "PAYLOAD_TOO_LARGE",
+    415: "UNSUPPORTED_MEDIA_TYPE",
+    421: "MISDIRECTED_REQUEST",
+    429: "RATE_LIMIT_EXCEEDED",
+    500: "INTERNAL_ERROR",
+    502: "UPSTREAM_ERROR",
+    503: "UNAVAILABLE",
+    507: "STORAGE_FULL",
+}
+DEFAULT_MESSAGES = {
+    404: "There is no such resource. See /docs for the available routes.",
+    405: "This route does not support that method. The Allow header lists the methods it supports.",
+    500: "Internal error. The server log has the details under this request id.",
+    507: "The server's disk is full. Nothing was written.",
+}
+RETRY_SECONDS = 2
+_STATUSES: tuple[tuple[type[errors.RecollectError], int], ...] = (
+    (errors.NotFound, 404),
+    (errors.Conflict, 409),
+    (errors.InvalidInput, 400),
+    (errors.UnknownFormat, 400),
+    (errors.UnsafeFile, 400),
+    (Forbidden, 403),
+    (errors.StoreBusy, 503),
+    (errors.StoreUnavailable, 503),
+    (errors.SearchTimeout, 503),
+)
+# The messages of these errors may name paths and servers, so only the log has them.
+_PUBLIC_MESSAGES: dict[type[Exception], str] = {
+    errors.StoreBusy: "The library is busy. Try again in a few seconds.",
+    errors.StoreUnavailable: "The database cannot be reached. Try again in a few seconds.",
+}
+
+
+class Problem(HTTPException):
+    """An HTTP error with the standard body, for errors that no RecollectError describes."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str = "",
+        retry_after: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        fields: Sequence[Mapping[str, str]] = (),
+    ) -> None:
+        super().__init__(status, message, dict(headers or {}))
+        self.code = code
+        self.retry_after = retry_after
+        self.fields = fields
+
+
+def add_exception_handlers(app: FastAPI) -> None:
+    for kind in (errors.RecollectError, HTTPException, RequestValidationError, Exception):
+        app.add_exception_handler(kind, _handle)
+
+
+async def _handle(request: Request, error: Exception) -> Response:
+    if is_unexpected(error):
+        raise error  # the edge logs it and responds
+    if isinstance(error, errors.RecollectError) and _status(error) == 503:
+        logs.error(error, "unavailable", request_id=request.state.request_id)
+    return error_response(error, request.scope)
+
+
+def error_response(error: Exception, scope: Scope) -> Response:
+    """The response to a request that failed with this error."""
+    problem = to_problem(error)
+    status = problem.status_code
+    details: dict[str, Any] = {
+        "status_code": status,
+        "path": truncate(scope.get("path", ""), 500),
+    }
+    if problem.fields:
+        details["fields"] = list(problem.fields)
+    body = {
+        "success": False,
+        "detail": problem.detail,
+        "error": {
+            "code": problem.code or CODES.get(status) or HTTPStatus(status).name,
+            "message": problem.detail,
+            "details": details,
+            "timestamp": iso(datetime.now(UTC)),
+            "retry_after": problem.retry_after,
+        },
+        "request_id": scope.get("state", {}).get("request_id", ""),
+    }
+    headers = dict(problem.headers or {})
+    if problem.retry_after is not None:
+        headers["Retry-After"] = str(problem.retry_after)
+    return json_response(body, status, headers)
+
+
+def to_problem(error: Exception) -> Problem:
+    match error:
+        case Problem():
+            return error
+        case HTTPException():
+            return _from_http_exception(error)
+        case RequestValidationError():
+            return _from_validation_error(error)
+    status = _status(error)
+    if status < 500:
+        return Problem(status, str(error))
+    message = DEFAULT_MESSAGES.get(status) or _PUBLIC_MESSAGES.get(type(error)) or str(error)
+    retry_after = None
+    if status == 503:
+        retry_after = RETRY_SECONDS
+    return Problem(status, message, retry_after=retry_after)
+
+
+def is_unexpected(error: Exception) -> bool:
+    """Whether the error was not meant for the client, so it is logged as a failure of the server."""
+    if isinstance(error, (HTTPException, RequestValidationError)):
+        return False
+    return _status(error) in (500, 507)
+
+
+def _status(error: Exception) -> int:
+    if _is_disk_full(error):
+        return 507
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            return status
+    return 500
+
+
+def _is_disk_full(error: BaseException | None) -> bool:
+    """Whether the disk is full. Stores raise their own errors with the engine's as the cause."""
+    if error is None:
+        return False
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    if type(error).__name__ in ("FullError", "DiskFull"):
+        return True
+    return _is_disk_full(error.__cause__)
+
+
+def _from_http_exception(error: HTTPException) -> Problem:
+    status, message = error.status_code, str(error.detail)
+    phrase = HTTPStatus(status).phrase
+    if message == phrase:
+        message = DEFAULT_MESSAGES.get(status, f"{phrase}.")
+    if status == 422:
+        status = 400
+    return Problem(status, message, headers=error.headers)
+
+
+def _from_validation_error(error: RequestValidationError) -> Problem:
+    """Name each invalid field and what is wrong with it, without repeating its value."""
+    fields = []
+    for detail in error.errors()[:20]:
+        location = [str(part) for part in detail["loc"]]
+        name = ".".join(location[1:] or location)
+        fields.append({"name": truncate(name, 100), "problem": truncate(detail["msg"], 300)})
+    message = "; ".join(f"{field['name']}: {field['problem']}" for field in fields)
+    if not message:
+        message = "The request could not be parsed."
+    return Problem(400, truncate(message, 1000), fields=fields)
+
+
+_FIELD_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["name", "problem"],
+    "properties": {
+        "name": {"type": "string", "description": "The parameter or body field."},
+        "problem": {"type": "string", "description": "What is wrong with it."},
+    },
+}
+_DETAILS_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["status_code", "path"],
+    "properties": {
+        "status_code": {"type": "integer", "description": "The HTTP status."},
+        "path": {"type": "string", "description": "The path of the request."},
+        "fields": {
+            "type": "array",
+            "description": "The invalid fields, for validation errors.",
+            "items": _FIELD_SCHEMA,
+        },
+    },
+}
+ERROR_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": "An error. All routes return errors with this body.",
+    "required": ["success", "detail", "error", "request_id"],
+    "properties": {
+        "success": {"type": "boolean", "const": False},
+        "detail": {"type": "string", "description": "What went wrong and what to do."},
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "details", "timestamp", "retry_after"],
+            "properties": {
+                "code": {
+                    "type": "string",
+                    "description": "A stable code for programs.",
+                    "examples": sorted(CODES.values()),
+                },
+                "message": {"type": "string", "description": "Same as `detail`."},
+                "details": _DETAILS_SCHEMA,
+                "timestamp": {"type": "string", "format": "date-time"},
+                "retry_after": {
+                    "type": ["integer", "null"],
+                    "description": "Seconds to wait before retrying, if retrying can help.",
+                },
+            },
+        },
+        "request_id": {
+            "type": "string",
+            "description": "Identifies the request in the server log (also `X-Request-ID`).",
+        },
+    },
+}
+"""The error body as a JSON schema for OpenAPI."""

@@ -1,0 +1,55 @@
+"""The principal of a request: whose library it uses, and what its credential allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recollect.errors import RecollectError
+from recollect.model.audience import Audience
+
+READ, WRITE, ADMIN = "read", "write", "admin"
+SCOPES = (READ, WRITE, ADMIN)
+LOCAL = "local"
+"""The credential of requests that need none."""
+
+
+class Forbidden(RecollectError):
+    """The credential is valid but does not allow this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who sent a request, as established by the edge from the credential alone."""
+
+    user: str
+    scopes: frozenset[str] = frozenset(SCOPES)
+    toolsets: frozenset[str] | None = None
+    """The groups of routes and tools the credential may use; None allows all of them."""
+    agent: bool = False
+    """Whether an agent uses the credential. Agents cannot read human-only messages."""
+    credential: str = LOCAL
+    """Names the API key or token in logs. It is not secret."""
+
+    @property
+    def audience(self) -> Audience:
+        if self.agent:
+            return Audience.AGENT_MASKED
+        return Audience.PERSON
+
+    def require(self, scope: str, toolset: str | None = None) -> None:
+        """Raise Forbidden unless the credential has the scope and may use the toolset."""
+        if scope not in self.scopes:
+            raise Forbidden(
+                f"This key does not have the scope '{scope}'. Its scopes: {_join(self.scopes)}."
+            )
+        if toolset is not None and self.toolsets is not None and toolset not in self.toolsets:
+            raise Forbidden(
+                f"This key may not use the toolset '{toolset}'. "
+                f"Its toolsets: {_join(self.toolsets)}."
+            )
+
+
+def _join(names: frozenset[str]) -> str:
+    if not names:
+        return "none"
+    return ", ".join(sorted(names))

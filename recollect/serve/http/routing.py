@@ -1,0 +1,132 @@
+"""Routing helpers: ids in paths, strict JSON bodies, and common parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from fastapi import HTTPException, Request, Response
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+from starlette.convertors import Convertor, register_url_convertor
+
+from recollect.errors import NotFound
+from recollect.settings import LIMITS
+
+_MAX_INLINE_BYTES = 65_536  # larger bodies are parsed in a thread, so they block no other request
+_TOO_DEEP = f"The body is nested more than {LIMITS.nesting} levels deep."
+
+
+class _IdConvertor(Convertor[str]):
+    """An id in a path (`{name:id}`): any non-empty text, including slashes and line breaks."""
+
+    regex = "(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("id", _IdConvertor())
+
+
+class JsonRoute(APIRoute):
+    """A route that accepts only strict JSON with the right content type."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def strict_handler(request: Request) -> Response:
+            if self.body_field is not None:
+                _require_json(request)
+            return await handler(_StrictRequest(request.scope, request.receive))
+
+        return strict_handler
+
+
+class _StrictRequest(Request):
+    async def json(self) -> Any:
+        body = await self.body()
+        if len(body) <= _MAX_INLINE_BYTES:
+            return parse_json(body)
+        return await run_in_threadpool(parse_json, body)
+
+
+def _require_json(request: Request) -> None:
+    if content_type(request) != "application/json":
+        raise HTTPException(415, "Send the body as JSON with 'Content-Type: application/json'.")
+
+
+def content_type(request: Request) -> str:
+    """The media type of the body, without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def parse_json(body: bytes) -> Any:
+    """Parse strict JSON: no NaN, no duplicate keys, limited nesting. Raises HTTPException."""
+    try:
+        value = json.loads(
+            body, parse_constant=_reject_constant, object_pairs_hook=_reject_duplicate_keys
+        )
+    except RecursionError:
+        raise HTTPException(400, _TOO_DEEP) from None
+    except json.JSONDecodeError as error:
+        raise _invalid_json(f"{error.msg} at character {error.pos}") from None
+    except ValueError as error:  # invalid UTF-8, or a number with too many digits
+        raise _invalid_json(str(error)) from None
+    if body.count(b"[") + body.count(b"{") > LIMITS.nesting:
+        _check_depth(value)
+    return value
+
+
+def _invalid_json(reason: str) -> HTTPException:
+    return HTTPException(400, f"The body is not valid JSON: {reason[:200]}.")
+
+
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Parsers disagree about which of two equal keys counts, so neither is accepted."""
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("an object has the same key twice")
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(LIMITS.nesting):
+        next_level: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                next_level.extend(item.values())
+            elif isinstance(item, list):
+                next_level.extend(item)
+        if not next_level:
+            return
+        level = next_level
+    raise HTTPException(400, _TOO_DEEP)
+
+
+@contextmanager
+def not_found_as(message: str) -> Iterator[None]:
+    """Replace the message of NotFound with the one a contract specifies."""
+    try:
+        yield
+    except NotFound:
+        raise NotFound(message) from None
+
+
+def clamp(value: int, minimum: int, maximum: int) -> int:
+    return max(minimum, min(value, maximum))
+
+
+def clamp_page(limit: int, offset: int) -> tuple[int, int]:
+    """A page within the limits: values outside are moved to the nearest valid one."""
+    return clamp(limit, 1, LIMITS.page_size), clamp(offset, 0, LIMITS.page_offset)
