@@ -18,7 +18,7 @@ import pytest
 
 import recollect
 from recollect.capture.transcripts import hooks
-from recollect.capture.transcripts.inbox import Spool
+from recollect.capture.transcripts.inbox import Inbox
 from recollect.memory.digest import digest
 from recollect.model.observations import Observation
 from recollect.places import open_existing
@@ -109,21 +109,21 @@ def said(id_: str) -> list[str]:
 
 
 def nothing_waits() -> bool:
-    spool = hooks.spool()
-    with spool.alone() as alone:
-        return alone and not spool.waiting()
+    spool = hooks.inbox()
+    with spool.lock() as alone:
+        return alone and not spool.has_items()
 
 
 @contextmanager
 def at_work() -> Any:
     """As if a process were taking in what waits."""
-    with hooks.spool().alone() as alone:
+    with hooks.inbox().lock() as alone:
         assert alone
         yield
 
 
 def logged() -> str:
-    file = Path(hooks.spool().folder).parent / "hook.log"
+    file = Path(hooks.inbox().folder).parent / "hook.log"
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
@@ -167,7 +167,7 @@ def test_a_hook_does_not_wait_for_what_is_at_work_and_nothing_is_forgotten(
         session.turn("two")
         hook("stop", session.event)
         assert said(session.id) == []
-        assert len([*Path(hooks.spool().folder).glob("*.json")]) == 1
+        assert len([*Path(hooks.inbox().folder).glob("*.json")]) == 1
     hook("stop", other.turn("again").event)
     until(lambda: len(said(session.id)) == 4 and len(said(other.id)) == 4)
     until(nothing_waits)
@@ -223,7 +223,7 @@ def test_what_a_process_that_was_killed_left_is_taken_by_the_next(
 ) -> None:
     with at_work():
         hook("stop", session.turn("one").event)
-        list(hooks.spool().take())  # and there it ended
+        list(hooks.inbox().claim())  # and there it ended
     other = Session(tmp_path, "5e551001-0000-4000-8000-000000000002")
     hook("session-start", {"cwd": other.project, "session_id": other.id, "source": "startup"})
     until(lambda: said(session.id) == ["one", "Done."])
@@ -233,23 +233,23 @@ def test_what_a_process_that_was_killed_left_is_taken_by_the_next(
 def test_what_the_library_cannot_take_now_is_tried_again(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = hooks.spool().folder
+    folder = hooks.inbox().folder
     session.turn("one")
     monkeypatch.setenv("RECOLLECT_HOME", "postgresql://127.0.0.1:1/none?connect_timeout=1")
-    monkeypatch.setattr(hooks, "spool", lambda: Spool(folder))
+    monkeypatch.setattr(hooks, "inbox", lambda: Inbox(folder))
     lines: list[str] = []
     monkeypatch.setattr(hooks, "log", lines.append)
-    hooks.spool().put(str(session.path), user="default", event="stop")
+    hooks.inbox().put(str(session.path), user="default", event="stop")
     assert hooks.main(["import"]) == 0
-    assert len(lines) == 1 and "tried again" in lines[0]
-    assert hooks.spool().waiting()
+    assert len(lines) == 1 and "will retry" in lines[0]
+    assert hooks.inbox().has_items()
     monkeypatch.undo()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RECOLLECT_HOME", str(Path(folder).parent))
         patch.setenv("RECOLLECT_INDEXING", "manual")
         assert hooks.main(["import"]) == 0
         assert said(session.id) == ["one", "Done."]
-        assert not hooks.spool().waiting()
+        assert not hooks.inbox().has_items()
 
 
 def test_what_is_excluded_or_private_is_not_taken_in(tmp_path: Path, session: Session) -> None:
@@ -361,35 +361,35 @@ def test_handing_over_loads_nothing_heavy(session: Session) -> None:
 
 
 def test_what_is_handed_over_again_while_it_waits_waits_once(tmp_path: Path) -> None:
-    spool = Spool(str(tmp_path / "spool"))
-    assert not spool.waiting() and list(spool.take()) == []
+    spool = Inbox(str(tmp_path / "spool"))
+    assert not spool.has_items() and list(spool.claim()) == []
     for event in ("stop", "session-end"):
         spool.put("/a.jsonl", user="ann", event=event)
     spool.put("/b.jsonl")
-    taken = list(spool.take())
+    taken = list(spool.claim())
     assert sorted(given["transcript"] for _, given in taken) == ["/a.jsonl", "/b.jsonl"]
     assert {"transcript": "/a.jsonl", "user": "ann", "event": "session-end"} in [
         given for _, given in taken
     ]
     (name,) = (name for name, given in taken if given["transcript"] == "/a.jsonl")
     for each, _ in taken:
-        spool.back(each) if each == name else spool.done(each)
-    assert [given["transcript"] for _, given in spool.take()] == ["/a.jsonl"]
+        spool.release(each) if each == name else spool.remove(each)
+    assert [given["transcript"] for _, given in spool.claim()] == ["/a.jsonl"]
     spool.put("/a.jsonl", event="stop")
-    assert [given.get("event") for _, given in spool.take()] == ["stop"]
+    assert [given.get("event") for _, given in spool.claim()] == ["stop"]
     spool.put("/a.jsonl", event="again")
-    spool.back(name)
-    assert [given.get("event") for _, given in spool.take()] == ["again"]
-    spool.done(name)
-    assert not spool.waiting()
+    spool.release(name)
+    assert [given.get("event") for _, given in spool.claim()] == ["again"]
+    spool.remove(name)
+    assert not spool.has_items()
 
 
 def test_what_is_damaged_is_thrown_away(tmp_path: Path) -> None:
-    spool = Spool(str(tmp_path))
+    spool = Inbox(str(tmp_path))
     for number, text in enumerate(("", "{", "[]", '{"transcript": 5}', "\0")):
         (tmp_path / f"{number}.json").write_text(text)
-    assert list(spool.take()) == []
-    assert not spool.waiting()
+    assert list(spool.claim()) == []
+    assert not spool.has_items()
 
 
 # -- the digest ---------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""What happens live becomes conversations: the chats that a program has with a model through this server."""
+"""Live capture: transcripts of coding agents, a recording proxy, and agent frameworks."""

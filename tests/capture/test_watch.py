@@ -187,18 +187,18 @@ def test_one_bad_file_never_stops_the_others(desk: Desk, monkeypatch: pytest.Mon
     (desk.root / "link.jsonl").symlink_to("/etc/passwd")
     (desk.root / "empty.jsonl").write_text("")
     (desk.root / "odd.jsonl").write_bytes(b"\x00\xff" * 50)
-    read = watch._found
+    read = watch._detect
 
     def broken(path: Path, folder: Folder) -> object:
         if path == other:
             raise OSError("Input/output error")
         return read(path, folder)
 
-    monkeypatch.setattr(watch, "_found", broken)
+    monkeypatch.setattr(watch, "_detect", broken)
     desk.watcher.follow([None])
     assert desk.words() == ["walrus"]
     assert sorted(desk.kinds()) == ["failed", "taken"]
-    monkeypatch.setattr(watch, "_found", read)
+    monkeypatch.setattr(watch, "_detect", read)
     desk.tell()
     assert desk.words("other") == ["seal"]
 
@@ -368,7 +368,7 @@ def test_the_folders_of_each_tool(home: Path, monkeypatch: pytest.MonkeyPatch) -
         home / "c/projects",
         home / "x/sessions",
     ]
-    assert [f.tool for f in watch.folders(given=[home])] == ["folder"]
+    assert [f.tool for f in watch.folders(paths=[home])] == ["folder"]
     with pytest.raises(InvalidInput, match="emacs"):
         watch.folders(["emacs"])
 
@@ -412,7 +412,7 @@ def test_a_hook_hands_over_one_transcript(home: Path, library: recollect.Library
     file = home / ".claude/projects/-nowhere" / f"{SESSION}.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text(turn(1, "walrus"))
-    (event,) = watch.take(library, file)
+    (event,) = watch.import_transcript(library, file)
     assert (event.kind, event.tool, event.messages) == ("taken", "claude-code", 1)
     assert library.search("walrus").total == 1
 

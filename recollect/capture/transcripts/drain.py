@@ -1,4 +1,4 @@
-"""Taking in the transcripts that hooks handed over: one process at a time, beside the sessions that wrote them."""
+"""Import the transcripts that hooks have queued, one process at a time."""
 
 from __future__ import annotations
 
@@ -7,65 +7,66 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from recollect.capture.transcripts.inbox import Spool
-from recollect.capture.transcripts.watch import take
+from recollect.capture.transcripts.inbox import Inbox
+from recollect.capture.transcripts.watch import import_transcript
 from recollect.errors import RecollectError
 from recollect.library import Library
 from recollect.places import open
 from recollect.settings import INDEXING, default_user
 from recollect.transfer.archive import Stamp
 
-INDEXED_EVERY = 300.0  # seconds, while sessions go on; when one ends, everything is indexed
-_INDEXED = "indexed"  # a file whose time says when that was
+INDEX_INTERVAL = 300.0  # seconds, during sessions; the end of a session always indexes
+_INDEX_STAMP = "indexed"  # a file whose time says when that was
 
 Log = Callable[[str], None]
 
 
-def take_all(spool: Spool, log: Log) -> None:
-    """Take in what waits, unless another does.
+def import_queue(inbox: Inbox, log: Log) -> None:
+    """Import what is queued, unless another process does.
 
-    Nothing is forgotten: what is handed over before the last look is seen by it; whoever hands something over after
-    that finds nobody at work, and starts one. What could not be taken in waits for the next.
+    Nothing is missed. An item that is queued before the last look is found by it; whoever queues
+    one later finds the lock free and starts another process. What fails stays queued for the next.
     """
-    tried: set[str] = set()
+    failures: set[str] = set()
     while True:
-        with spool.alone() as alone:
-            if not alone:
+        with inbox.lock() as has_lock:
+            if not has_lock:
                 return
-            found = [each for each in spool.take() if each[0] not in tried]
-            for name, given in found:
-                if _take(spool, given, log):
-                    spool.done(name)
+            items = [item for item in inbox.claim() if item[0] not in failures]
+            for name, record in items:
+                if _import_item(inbox, record, log):
+                    inbox.remove(name)
                 else:
-                    tried.add(name)
-                    spool.back(name)
-        if not found:
+                    failures.add(name)
+                    inbox.release(name)
+        if not items:
             return
 
 
-def _take(spool: Spool, given: dict[str, Any], log: Log) -> bool:
-    """Take one in; whether it need not be tried again."""
-    transcript = Path(given["transcript"])
+def _import_item(inbox: Inbox, record: dict[str, Any], log: Log) -> bool:
+    """Import one transcript. Returns False if it should be tried again."""
+    transcript = Path(record["transcript"])
     try:
         if not transcript.is_file():
             log(f"import: there is no {transcript}")
             return True
-        with open(user=str(given.get("user") or default_user()), background=False) as library:
-            done = _taken(library, transcript, log)
-            for agent in _agents_of(library, transcript):
-                _taken(library, agent, log)
-            _index(library, spool, now=given.get("event") == "session-end")
+        user = str(record.get("user") or default_user())
+        with open(user=user, background=False) as library:
+            is_complete = _import_file(library, transcript, log)
+            for agent in _changed_agents(library, transcript):
+                _import_file(library, agent, log)
+            _index(library, inbox, now=record.get("event") == "session-end")
     except (RecollectError, OSError) as error:
-        log(f"import: {transcript}: {error}; it is tried again after the next turn")
+        log(f"import: {transcript}: {error}; will retry after the next turn")
         return False
-    except Exception as error:
+    except Exception as error:  # a defect: trying again would not help
         log(f"import: {transcript}: {error!r}")
         return True
-    return done
+    return is_complete
 
 
-def _taken(library: Library, transcript: Path, log: Log) -> bool:
-    events = take(library, transcript)
+def _import_file(library: Library, transcript: Path, log: Log) -> bool:
+    events = import_transcript(library, transcript)
     for event in events:
         if event.kind == "failed":
             log(f"import: {event.path}: {event.reason}")
@@ -73,19 +74,23 @@ def _taken(library: Library, transcript: Path, log: Log) -> bool:
     return kinds != {"failed"} or str(transcript.resolve()) in library.archive.seen()
 
 
-def _agents_of(library: Library, transcript: Path) -> list[Path]:
-    """What the session's sub-agents wrote since it was last taken in."""
-    seen = library.archive.seen()
-    found = sorted(transcript.resolve().with_suffix("").glob("subagents/agent-*.jsonl"))
-    return [file for file in found if str(file) not in seen or seen[str(file)][0] != Stamp.of(file)]
+def _changed_agents(library: Library, transcript: Path) -> list[Path]:
+    """The transcripts of the session's sub-agents that have changed since they were imported."""
+    archive = library.archive.seen()
+    files = sorted(transcript.resolve().with_suffix("").glob("subagents/agent-*.jsonl"))
+    return [
+        file
+        for file in files
+        if str(file) not in archive or archive[str(file)][0] != Stamp.of(file)
+    ]
 
 
-def _index(library: Library, spool: Spool, *, now: bool) -> None:
-    """Observe and embed what is new: at the end of a session, and now and then while it goes on."""
+def _index(library: Library, inbox: Inbox, *, now: bool) -> None:
+    """Observe and embed what is new: at the end of a session, and every few minutes during it."""
     if INDEXING.get() == "manual":
         return
-    stamp = Path(spool.folder, _INDEXED)
-    if now or not stamp.exists() or time.time() - stamp.stat().st_mtime > INDEXED_EVERY:
+    stamp = Path(inbox.folder, _INDEX_STAMP)
+    if now or not stamp.exists() or time.time() - stamp.stat().st_mtime > INDEX_INTERVAL:
         stamp.touch()
         # Waiting for another process that indexes would keep the next turns out of the library.
         if not library.index(wait=False):

@@ -1,13 +1,11 @@
-"""`recollect hook`: what an agent's session calls when it starts, when a turn ends, and when it ends.
+"""`recollect hook`: called by an agent when a session starts, a turn ends, or the session ends.
 
-The agent waits for it, so it says little, hands the rest to a process of its
-own, and never fails: whatever goes wrong is written to `hook.log` in the home,
-and the session goes on as if there were no hook.
+The agent waits for the hook. So the hook does little, leaves the rest to a background process,
+and never fails: errors go to `hook.log` in the home folder, and the session continues.
 
-`session-start` prints what was done in this project lately, for the model to
-read. `stop` and `session-end` put the transcript where `import` takes it from,
-and start that unless it runs already. Nothing heavy is imported before it is
-known to be needed.
+`session-start` prints recent work in the project for the model to read. `stop` and `session-end`
+queue the transcript for import and start the importing process, unless it is already running.
+Heavy modules are imported only when they are needed.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import os
 import sys
 from contextlib import contextmanager
 
-from recollect.capture.transcripts.inbox import Spool
+from recollect.capture.transcripts.inbox import Inbox
 
 TYPE_CHECKING = False  # typing takes longer to load than a hook to run
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 EVENTS = ("session-start", "stop", "session-end", "import")
 OPTIONS = {"--home": "RECOLLECT_HOME", "--user": "RECOLLECT_USER"}
-SECONDS = 5.0  # that a session may wait for its digest
+DIGEST_SECONDS = 5.0  # how long a session may wait for its digest
 INPUT_BYTES = 1 << 20
 LOG_BYTES = 1 << 20
 LINE_LENGTH = 2_000
@@ -34,79 +32,85 @@ _TRANSCRIPTS = (".jsonl", ".json")
 
 
 def main(arguments: list[str]) -> int | None:
-    """Run a hook; None where help is asked for."""
+    """Run a hook. Returns None if the user asked for help."""
     if "-h" in arguments or "--help" in arguments:
         return None
-    event = _understood(arguments)
+    event = _parse_arguments(arguments)
     if event is None:
-        # Not 2, as for other commands: from a hook that means that the agent must not stop.
+        # Exit status 2 would tell the agent that it must not stop.
         sys.stderr.write(
-            f"recollect hook: one of {', '.join(EVENTS)} is expected; see `recollect hook --help`.\n"
+            f"recollect hook: expected one of {', '.join(EVENTS)}; see `recollect hook --help`.\n"
         )
         return 1
     try:
         if event == "import":
-            from recollect.capture.transcripts.drain import take_all
+            from recollect.capture.transcripts.drain import import_queue
 
-            take_all(spool(), log)
+            import_queue(inbox(), log)
         else:
-            _called(event)
+            _handle(event)
     except Exception as error:
         log(f"{event}: {error!r}")
     return 0
 
 
-def _understood(arguments: list[str]) -> str | None:
-    """The event. Where the library is goes into the environment, for this process and the one that it starts."""
+def _parse_arguments(arguments: list[str]) -> str | None:
+    """The event, or None if the arguments are wrong.
+
+    --home and --user go into the environment, for this process and the one that it starts.
+    """
     events = []
     words = iter(arguments)
     for word in words:
         flag, equals, value = word.partition("=")
         if flag in OPTIONS:
-            value = value if equals else next(words, "")
+            if not equals:
+                value = next(words, "")
             if not value:
                 return None
             os.environ[OPTIONS[flag]] = value
         else:
             events.append(word)
     home = os.environ.get("RECOLLECT_HOME")
-    if home and "://" not in home:  # the process that is started works in another folder
+    if home and "://" not in home:  # the child process works in another folder
         os.environ["RECOLLECT_HOME"] = os.path.abspath(os.path.expanduser(home))  # noqa: PTH100, PTH111
-    return events[0] if len(events) == 1 and events[0] in EVENTS else None
+    if len(events) == 1 and events[0] in EVENTS:
+        return events[0]
+    return None
 
 
-def _called(event: str) -> None:
+def _handle(event: str) -> None:
     if sys.stdin is None or sys.stdin.isatty():
         sys.stderr.write(
-            f"recollect hook {event} is called by an agent, which writes JSON to its standard input.\n"
+            f"recollect hook {event} expects JSON from an agent on its standard input.\n"
         )
         return
-    given = json.loads(sys.stdin.buffer.read(INPUT_BYTES))
-    if not isinstance(given, dict):
-        raise ValueError("what the agent said is no object")
+    details = json.loads(sys.stdin.buffer.read(INPUT_BYTES))
+    if not isinstance(details, dict):
+        raise ValueError("the agent's input is not a JSON object")
     if event == "session-start":
-        _begin(given)
+        _start_session(details)
     else:
-        _hand_over(given, event)
+        _queue_transcript(details, event)
 
 
-# -- a session starts ----------------------------------------------------------
+# -- session start ----------------------------------------------------------
 
 
-def _begin(given: dict[str, Any]) -> None:
-    tokens = _tokens()
+def _start_session(details: dict[str, Any]) -> None:
+    tokens = _digest_tokens()
     if tokens > 0:
-        with _at_most(SECONDS):
-            text = _digest(given, tokens)
+        with _time_limit(DIGEST_SECONDS):
+            text = _digest(details, tokens)
         if text:
-            said = {"hookEventName": "SessionStart", "additionalContext": text}
-            sys.stdout.write(json.dumps({"hookSpecificOutput": said}))
+            output = {"hookEventName": "SessionStart", "additionalContext": text}
+            sys.stdout.write(json.dumps({"hookSpecificOutput": output}))
             sys.stdout.flush()
-    if spool().waiting():
+    if inbox().has_items():
         _start_import()
 
 
-def _tokens() -> int:
+def _digest_tokens() -> int:
     from recollect.errors import InvalidInput
     from recollect.settings import DIGEST_TOKENS
 
@@ -117,37 +121,43 @@ def _tokens() -> int:
         return DIGEST_TOKENS.default
 
 
-def _digest(given: dict[str, Any], tokens: int) -> str:
+def _digest(details: dict[str, Any], tokens: int) -> str:
     from recollect.memory.digest import digest
     from recollect.model.documents import Document
     from recollect.places import open_existing
     from recollect.transfer.exclusion import configured
 
-    # Sessions are known by the folder that they began in; an agent may have gone elsewhere since.
-    folders = [given.get("cwd"), os.environ.get("CLAUDE_PROJECT_DIR")]
+    # A session belongs to the folder it started in; the agent may have moved since.
+    folders = [details.get("cwd"), os.environ.get("CLAUDE_PROJECT_DIR")]
     projects = list(
         dict.fromkeys(folder for folder in folders if isinstance(folder, str) and folder)
     )
     exclusion = configured()
     projects = [p for p in projects if not exclusion.reason(Document("", p, project=p))]
-    library = open_existing(background=False) if projects else None
+    if not projects:
+        return ""
+    library = open_existing(background=False)
     if library is None:
         return ""
     with library:
-        # What is being resumed is before the model's eyes already.
-        session = given.get("session_id") if given.get("source") == "resume" else None
-        return digest(
-            library.store, projects, tokens, without=session if isinstance(session, str) else None
-        )
+        return digest(library.store, projects, tokens, without=_resumed_session(details))
+
+
+def _resumed_session(details: dict[str, Any]) -> str | None:
+    """The session that is being resumed. The model already has it in its context."""
+    session = details.get("session_id")
+    if details.get("source") == "resume" and isinstance(session, str):
+        return session
+    return None
 
 
 @contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
-    """A library that another holds, or a server that does not answer, must not hold up the session."""
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Exit if a busy library or an unreachable server would delay the session."""
     import threading
 
     def give_up() -> None:
-        log(f"session-start: there was no digest after {seconds:g} s")
+        log(f"session-start: no digest after {seconds:g} s")
         os._exit(0)
 
     timer = threading.Timer(seconds, give_up)
@@ -160,22 +170,22 @@ def _at_most(seconds: float) -> Iterator[None]:
         timer.join()
 
 
-# -- a turn ends -----------------------------------------------------------------
+# -- end of a turn -----------------------------------------------------------------
 
 
-def _hand_over(given: dict[str, Any], event: str) -> None:
-    transcript = given.get("transcript_path")
+def _queue_transcript(details: dict[str, Any], event: str) -> None:
+    transcript = details.get("transcript_path")
     if not isinstance(transcript, str) or not transcript.endswith(_TRANSCRIPTS):
-        raise ValueError("the agent named no transcript")
+        raise ValueError("the agent's input has no transcript_path")
     transcript = os.path.abspath(os.path.expanduser(transcript))  # noqa: PTH100, PTH111
-    spool().put(transcript, user=_user(), event=event)
+    inbox().put(transcript, user=_user(), event=event)
     _start_import()
 
 
-def spool() -> Spool:
+def inbox() -> Inbox:
     from recollect.settings import home
 
-    return Spool(str(home() / "spool"))
+    return Inbox(str(home() / "spool"))
 
 
 def _user() -> str:
@@ -185,13 +195,13 @@ def _user() -> str:
 
 
 def _start_import() -> None:
-    """Let a process of its own take what waits, unless one does."""
-    waits = spool()
-    with waits.alone() as alone:
-        pass  # only to know; the one that is started asks again
-    if not alone:
+    """Start a process that imports what is queued, unless one is running."""
+    queue = inbox()
+    with queue.lock() as is_free:
+        pass  # the new process takes the lock itself
+    if not is_free:
         return
-    # -P: the folder that the session works in is no place to load programs from.
+    # -P: never load modules from the folder that the session works in.
     command = [sys.executable, "-P", "-m", "recollect", "hook", "import"]
     if sys.platform == "win32":
         import subprocess
@@ -203,7 +213,7 @@ def _start_import() -> None:
             stdin=null,
             stdout=null,
             stderr=null,
-            cwd=waits.folder,
+            cwd=queue.folder,
             creationflags=flags,
             close_fds=True,
         )
@@ -211,9 +221,9 @@ def _start_import() -> None:
     if os.fork():
         return
     try:
-        os.setsid()  # the agent ends what it started; this is to go on
+        os.setsid()  # outlive the agent, which ends its child processes
         os.nice(10)
-        os.chdir(waits.folder)
+        os.chdir(queue.folder)
         null = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(null, number)  # the agent waits until its pipes are closed
@@ -222,23 +232,23 @@ def _start_import() -> None:
         os._exit(1)
 
 
-# -- what went wrong ----------------------------------------------------------------
+# -- log ----------------------------------------------------------------
 
 
 def log(line: str) -> None:
-    """A line for the log in the home, of which the last two are kept."""
+    """Write a line to hook.log in the home folder. The previous log is kept as hook.log.1."""
     from contextlib import suppress
     from time import gmtime, strftime
 
     from recollect.settings import home
 
-    with suppress(Exception):  # there is nowhere left to say it
+    with suppress(Exception):  # there is nowhere else to report it
         path = str(home() / "hook.log")
         os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            said = " ".join(line.encode("utf-8", "replace").decode().split())[:LINE_LENGTH]
-            os.write(file, f"{strftime('%Y-%m-%dT%H:%M:%SZ', gmtime())} {said}\n".encode())
+            text = " ".join(line.encode("utf-8", "replace").decode().split())[:LINE_LENGTH]
+            os.write(file, f"{strftime('%Y-%m-%dT%H:%M:%SZ', gmtime())} {text}\n".encode())
             full = os.fstat(file).st_size > LOG_BYTES
         finally:
             os.close(file)

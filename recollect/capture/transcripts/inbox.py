@@ -1,9 +1,8 @@
-"""Transcripts that wait to be taken in: a small file each, in a folder of the home.
+"""The queue of transcripts to import: one small file each, in a folder of the home.
 
-A hook puts one there and is done; one process at a time takes them. Whoever
-finds that nobody does starts one. A transcript that is handed over again while
-it waits waits once. Nothing but the standard library is imported: an agent
-waits for the hook.
+A hook adds a file and exits; one process at a time imports what is queued. A transcript that is
+added twice is queued once. Only the standard library is imported, since an agent waits for the
+hook.
 """
 
 from __future__ import annotations
@@ -18,70 +17,81 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_WAITS, _TAKEN = ".json", ".taken"
+_QUEUED, _CLAIMED = ".json", ".taken"
 
 
-class Spool:
-    """The folder, by its name: whatever takes a path's class to load is too slow here."""
+class Inbox:
+    """The queue in a folder. The folder is text: importing pathlib would slow the hook down."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
-    def put(self, transcript: str, **about: Any) -> None:
-        """Hand a transcript over, durably enough to outlive the process that does."""
+    def put(self, transcript: str, **details: Any) -> None:
+        """Queue a transcript. It stays queued when this process ends."""
         from hashlib import blake2b
 
         os.makedirs(self.folder, mode=0o700, exist_ok=True)  # noqa: PTH103
-        given = json.dumps({**about, "transcript": transcript}).encode()
+        record = json.dumps({**details, "transcript": transcript}).encode()
         name = blake2b(transcript.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         part = self._path(f"{name}.{os.getpid()}.part")
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            os.write(file, given)
+            os.write(file, record)
         finally:
             os.close(file)
-        os.replace(part, self._path(name + _WAITS))  # noqa: PTH105
+        os.replace(part, self._path(name + _QUEUED))  # noqa: PTH105
 
-    def waiting(self) -> bool:
-        """Whether somebody should take what is there."""
-        return any(name.endswith((_WAITS, _TAKEN)) for name in self._names())
+    def has_items(self) -> bool:
+        return any(name.endswith((_QUEUED, _CLAIMED)) for name in self._names())
 
-    def take(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What waits, each with a name to give to `done` or `back`. Only for whoever is `alone`: what was taken and
-        neither done nor put back was left by one that ended in the middle."""
-        there = self._names()
-        for stem in sorted(
-            {name.partition(".")[0] for name in there if name.endswith((_WAITS, _TAKEN))}
-        ):
-            taken = self._path(stem + _TAKEN)
-            with suppress(OSError, ValueError):
-                if stem + _WAITS in there:
-                    os.replace(self._path(stem + _WAITS), taken)  # noqa: PTH105
-                with open(taken, "rb") as file:  # noqa: PTH123
-                    given = json.loads(file.read())
-                if isinstance(given, dict) and isinstance(given.get("transcript"), str):
-                    yield stem, given
-                    continue
-            self.done(stem)
+    def claim(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Claim what is queued: each item's name, for `remove` or `release`, and its record.
 
-    def done(self, stem: str) -> None:
+        Only for the holder of the lock. Items that were claimed before belong to a process that
+        ended in the middle, so they are claimed again.
+        """
+        files = self._names()
+        items = {name.partition(".")[0] for name in files if name.endswith((_QUEUED, _CLAIMED))}
+        for item in sorted(items):
+            record = self._claim(item, is_queued=item + _QUEUED in files)
+            if record is None:
+                self.remove(item)
+            else:
+                yield item, record
+
+    def _claim(self, item: str, *, is_queued: bool) -> dict[str, Any] | None:
+        """Claim one item and read its record; None if it is damaged."""
+        path = self._path(item + _CLAIMED)
+        try:
+            if is_queued:
+                os.replace(self._path(item + _QUEUED), path)  # noqa: PTH105
+            with open(path, "rb") as file:  # noqa: PTH123
+                record = json.loads(file.read())
+        except (OSError, ValueError):
+            return None
+        if isinstance(record, dict) and isinstance(record.get("transcript"), str):
+            return record
+        return None
+
+    def remove(self, item: str) -> None:
+        """Remove a claimed item."""
         with suppress(OSError):
-            os.unlink(self._path(stem + _TAKEN))  # noqa: PTH108
+            os.unlink(self._path(item + _CLAIMED))  # noqa: PTH108
 
-    def back(self, stem: str) -> None:
-        """Let it wait for the next one, unless it was handed over again meanwhile."""
-        if stem + _WAITS in self._names():
-            self.done(stem)
+    def release(self, item: str) -> None:
+        """Leave a claimed item for the next run, unless it was queued again meanwhile."""
+        if item + _QUEUED in self._names():
+            self.remove(item)
 
     @contextmanager
-    def alone(self) -> Iterator[bool]:
-        """For the block: True when nobody else takes what waits, in any process."""
+    def lock(self) -> Iterator[bool]:
+        """Yields True if this process holds the lock for the block, False if another one does."""
         os.makedirs(self.folder, mode=0o700, exist_ok=True)  # noqa: PTH103
         file = os.open(self._path("lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            yield _locked(file)
+            yield _try_lock(file)
         finally:
-            os.close(file)  # and with it the lock
+            os.close(file)  # this releases the lock
 
     def _names(self) -> list[str]:
         try:
@@ -93,7 +103,7 @@ class Spool:
         return os.path.join(self.folder, name)  # noqa: PTH118
 
 
-def _locked(file: int) -> bool:
+def _try_lock(file: int) -> bool:
     try:
         if sys.platform == "win32":
             import msvcrt

@@ -1,12 +1,10 @@
-"""Following transcripts while coding agents write them.
+"""Import transcripts while coding agents write them.
 
-A file that changed is read again from its start and merged by the ids of its
-messages, so that it does not matter whether it grew, was cut short, rewound or
-replaced; what it no longer has stays in the library. A file that takes more
-than half a second to read is put off for twice the rest of that time: nearly
-all are read at once, and a huge one that grows line by line costs a third of
-one processor. There are no receipts: a session that is
-followed would need one for every turn, and a deletion takes it back better.
+A file that changed is read again from its start and merged by message id. So it does not matter
+whether it grew, was truncated, rewound or replaced; messages it no longer has stay in the
+library. A file that takes more than half a second to read is delayed for twice the excess: nearly
+all files are read at once, and a huge one that grows line by line costs a third of one core.
+Watching writes no receipts: every turn would need one, and deleting the conversation undoes it.
 """
 
 from __future__ import annotations
@@ -31,51 +29,49 @@ from recollect.transfer.archive import Name, Stamp
 from recollect.transfer.exclusion import Exclusion, is_agent
 from recollect.transfer.importing import admission
 
-_AT_ONCE = 0.5  # seconds that reading a file may take without being put off the next time
-_PUT_OFF = 2.0  # times what it took beyond that
-_PUT_OFF_AT_MOST = 60.0
-_TURN = 1.0  # seconds of work before it is asked what has changed meanwhile
-_RETRY = 30.0  # seconds until what could not be read or written is tried again
-_LOOK_AGAIN = (
-    30.0  # seconds until all folders are looked through, for changes that nobody was told of
-)
-_TICK = 500  # milliseconds at most between two looks at what waits
-_GATHER = 300  # milliseconds in which changes are gathered, while they follow each other closely
-_CLOSELY = 50
+_FREE_SECONDS = 0.5  # reading a file may take this long without a delay
+_DELAY_FACTOR = 2.0  # a slower file is delayed by this multiple of the excess
+_LONGEST_DELAY = 60.0
+_TURN_SECONDS = 1.0  # work this long before looking for new changes
+_RETRY_SECONDS = 30.0  # until a file that failed is tried again
+_SCAN_SECONDS = 30.0  # between scans of all folders, for changes the system did not report
+_TICK_MILLISECONDS = 500  # the longest wait between two looks at the queue
+_DEBOUNCE_MILLISECONDS = 300  # changes in quick succession are collected this long
+_STEP_MILLISECONDS = 50
 
 Changes = Iterable[Collection[Path] | None]
-"""Files and folders that changed, a few at a time; None where everything is to be looked through."""
+"""Files and folders that changed, in batches; None means that everything should be scanned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder that is followed, with all below it."""
+    """A folder to watch, with everything below it."""
 
     tool: str
     root: Path
     base: Path
-    """What the names of its files in the archive begin below."""
+    """Names in the archive are relative to this folder."""
 
-    def follows(self, file: Path) -> bool:
+    def includes(self, file: Path) -> bool:
         transcripts = _transcripts(self.tool)
         if transcripts is None:
             return file.name.lower().endswith((".jsonl", ".json"))
         return transcripts.includes(file.relative_to(self.root))
 
-    def named(self, file: Path) -> str:
+    def archive_name(self, file: Path) -> str:
         return f"{self.tool}/{file.relative_to(self.base).as_posix()}"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that a person who watches may want to know."""
+    """What happened to a file, for whoever watches."""
 
     kind: str
     """taken, excluded, deleted, failed or gone"""
     path: str
     tool: str
     conversations: int = 0
-    """How many there are new."""
+    """How many are new."""
     messages: int = 0
     changed: int = 0
     archived: bool = False
@@ -85,25 +81,27 @@ class Event:
 Report = Callable[[Event], None]
 
 
-# -- where the tools write -----------------------------------------------------
+# -- where agents write their transcripts --------------------------------------
 
 
-def folders(tools: Sequence[str] = (), given: Sequence[Path] = ()) -> list[Folder]:
-    """The folders of these tools, by default of all unless folders are given; whether they exist or not."""
-    if unknown := set(tools) - set(WATCHED):
-        raise InvalidInput(
-            f"{min(unknown)!r} is not a tool that can be followed. Say one of: {', '.join(WATCHED)}."
-        )
-    found = [
-        Folder("folder", root, root.parent)
-        for root in (path.expanduser().resolve() for path in given)
-    ]
-    for tool in tools or (() if given else WATCHED):
-        found += _of_tool(tool)
-    return found
+def folders(tools: Sequence[str] = (), paths: Sequence[Path] = ()) -> list[Folder]:
+    """The folders to watch: those of `tools`, and `paths`; without either, those of every tool.
+
+    They need not exist yet.
+    """
+    unknown = set(tools) - set(WATCHED)
+    if unknown:
+        raise InvalidInput(f"{min(unknown)!r} cannot be watched. Use one of: {', '.join(WATCHED)}.")
+    if not tools and not paths:
+        tools = tuple(WATCHED)
+    roots = [path.expanduser().resolve() for path in paths]
+    result = [Folder("folder", root, root.parent) for root in roots]
+    for tool in tools:
+        result += _tool_folders(tool)
+    return result
 
 
-def _of_tool(tool: str) -> list[Folder]:
+def _tool_folders(tool: str) -> list[Folder]:
     transcripts = _transcripts(tool)
     assert transcripts is not None  # `folders` rejects other tools
     home = Path(os.environ.get(transcripts.variable) or transcripts.home).expanduser()
@@ -118,12 +116,12 @@ def _transcripts(tool: str) -> Transcripts | None:
     return source.transcripts
 
 
-# -- following -----------------------------------------------------------------
+# -- watching ------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class Watcher:
-    """Takes in what changes in some folders. It never sleeps: `follow` is driven by what it is given."""
+    """Imports what changes in some folders. It never sleeps: `follow` is driven by its input."""
 
     library: Library
     folders: Sequence[Folder]
@@ -132,285 +130,319 @@ class Watcher:
     clock: Callable[[], float] = time.monotonic
     read: int = 0
     """How many files were read."""
-    _seen: dict[Path, Stamp] = field(default_factory=dict)
-    _waiting: dict[Path, None] = field(default_factory=dict)
-    _told: set[Path] = field(default_factory=set)
-    """Those that change now, which come before what was found by looking."""
+    _stamps: dict[Path, Stamp] = field(default_factory=dict)
+    """Files that are up to date, as they were when they were imported."""
+    _queue: dict[Path, None] = field(default_factory=dict)
+    _urgent: set[Path] = field(default_factory=set)
+    """Files that are being written now; they come before those that a scan discovered."""
     _due: dict[Path, float] = field(default_factory=dict)
-    _looked: float = float("-inf")
+    _last_scan: float = float("-inf")
 
     def once(self) -> None:
-        """Take in everything that changed since it was last taken in, by any watcher of this library."""
-        self.look()
-        self.work(due=True)
+        """Import everything that changed since any watcher of this library last imported it."""
+        self.scan()
+        self.work(everything=True)
 
     def follow(self, changes: Changes) -> None:
         for paths in changes:
             if paths:
                 self.changed(paths)
-            if paths is None or self.clock() >= self._looked + _LOOK_AGAIN:
-                self.look()
+            if paths is None or self.clock() >= self._last_scan + _SCAN_SECONDS:
+                self.scan()
             self.work()
 
-    def look(self) -> None:
-        """Look through all folders for files that are not as they were when they were taken in."""
-        if self._looked == float("-inf"):
-            self._seen |= self._taken_before()
-        self._looked = self.clock()
-        found: dict[Path, Stamp] = {}
+    def scan(self) -> None:
+        """Queue every file that has changed since it was imported."""
+        if self._last_scan == float("-inf"):
+            self._stamps |= self._archived_stamps()
+        self._last_scan = self.clock()
+        files: dict[Path, Stamp] = {}
         for folder in self.folders:
-            found |= _below(folder, folder.root)
-        new = [path for path, stamp in found.items() if self._seen.get(path) != stamp]
-        # Sessions before their sub-agents, which are excluded with them; else as they were written.
-        self._waiting |= dict.fromkeys(
-            sorted(new, key=lambda path: (is_agent(str(path)), found[path].modified))
-        )
-        self._waiting |= dict.fromkeys(
-            path for path in self._seen if path not in found and not path.exists()
-        )
+            files |= _files(folder, folder.root)
+        changes = [path for path, stamp in files.items() if self._stamps.get(path) != stamp]
+        # Sessions come before their sub-agents, which are excluded with them. Otherwise oldest first.
+        changes.sort(key=lambda path: (is_agent(str(path)), files[path].modified))
+        self._queue |= dict.fromkeys(changes)
+        missing = [path for path in self._stamps if path not in files and not path.exists()]
+        self._queue |= dict.fromkeys(missing)
 
-    def _taken_before(self) -> dict[Path, Stamp]:
-        """What the archive says was taken in of these folders, as far as it is in the library."""
-        find = self.library.store.find
-        return {
-            Path(source): stamp
-            for source, (stamp, names) in self.library.archive.seen().items()
-            if self._folder(Path(source))
-            and Path(source).exists()
-            and all(find(*name) is not None for name in names)
-        }
+    def _archived_stamps(self) -> dict[Path, Stamp]:
+        """The files in these folders that are in the archive and whose conversations are stored."""
+        stamps = {}
+        for source, (stamp, names) in self.library.archive.seen().items():
+            path = Path(source)
+            if self._folder(path) is None or not path.exists():
+                continue
+            if all(self.library.store.find(*name) is not None for name in names):
+                stamps[path] = stamp
+        return stamps
 
     def changed(self, paths: Iterable[Path]) -> None:
+        """Queue files that have changed, and the files in new folders."""
         for path in sorted(paths):
-            if (folder := self._folder(path)) is None:
+            folder = self._folder(path)
+            if folder is None:
                 continue
-            if (
-                path.is_dir() and not path.is_symlink()
-            ):  # what was put in it before it was followed is told by nobody
-                self._waiting |= dict.fromkeys(_below(folder, path))
-            elif folder.follows(path):
-                self._waiting[path] = None
-                self._told.add(path)
+            if path.is_dir() and not path.is_symlink():
+                # Files created before the folder was watched are not reported by the system.
+                self._queue |= dict.fromkeys(_files(folder, path))
+            elif folder.includes(path):
+                self._queue[path] = None
+                self._urgent.add(path)
 
     def _folder(self, path: Path) -> Folder | None:
-        return next((f for f in self.folders if path.is_relative_to(f.root)), None)
+        return next((folder for folder in self.folders if path.is_relative_to(folder.root)), None)
 
-    def work(self, *, due: bool = False) -> None:
-        """Take in what waits for about a second, but for files that were only just read and took long; with `due`
-        all of it."""
-        ready = [p for p in self._waiting if due or self._due.get(p, 0.0) <= self.clock()]
+    def work(self, *, everything: bool = False) -> None:
+        """Import queued files for about a second, except those that are delayed.
+
+        With `everything`, import the whole queue.
+        """
+        now = self.clock()
+        ready = [path for path in self._queue if everything or self._due.get(path, 0.0) <= now]
         if not ready:
             return
-        ready.sort(key=lambda path: path not in self._told)
-        end = float("inf") if due else self.clock() + _TURN
+        ready.sort(key=lambda path: path not in self._urgent)
+        deadline = float("inf") if everything else now + _TURN_SECONDS
+        exclusion = self._load_exclusion(ready)
+        if exclusion is None:
+            return
+        for path in ready:
+            if self.clock() > deadline:
+                return
+            self._work_on(path, exclusion)
+
+    def _load_exclusion(self, ready: Iterable[Path]) -> Exclusion | None:
+        """What must not be imported; None, and a retry later, if the archive cannot be read."""
         try:
             exclusion = self.library.exclusion()
             exclusion.remember(self.library.archive.left_out())
         except RecollectError as error:
-            self.report(
-                Event("failed", str(self.library.archive.folder), "archive", reason=str(error))
-            )
-            self._due |= dict.fromkeys(ready, self.clock() + _RETRY)
-            return
-        for path in ready:
-            if self.clock() > end:
-                return
-            del self._waiting[path]
-            self._told.discard(path)
-            started = self.clock()
-            folder = self._folder(path)
-            assert folder is not None  # only what is in a folder waits
-            try:
-                self._take(path, folder, exclusion)
-                self._put_off(path, self.clock() - started - _AT_ONCE)
-            except Exception as error:  # whatever is wrong with one file, the others are followed
-                self._failed(path, folder, error)
+            folder = str(self.library.archive.folder)
+            self.report(Event("failed", folder, "archive", reason=str(error)))
+            self._due |= dict.fromkeys(ready, self.clock() + _RETRY_SECONDS)
+            return None
+        return exclusion
 
-    def _put_off(self, path: Path, beyond: float) -> None:
-        if beyond > 0:
-            self._due[path] = self.clock() + min(_PUT_OFF * beyond, _PUT_OFF_AT_MOST)
+    def _work_on(self, path: Path, exclusion: Exclusion) -> None:
+        del self._queue[path]
+        self._urgent.discard(path)
+        start = self.clock()
+        folder = self._folder(path)
+        assert folder is not None  # only files in a folder are queued
+        try:
+            self._import(path, folder, exclusion)
+            self._delay(path, self.clock() - start - _FREE_SECONDS)
+        except Exception as error:  # whatever is wrong with one file, the others are watched
+            self._report_failure(path, folder, error)
+
+    def _delay(self, path: Path, excess: float) -> None:
+        if excess > 0:
+            self._due[path] = self.clock() + min(_DELAY_FACTOR * excess, _LONGEST_DELAY)
         else:
             self._due.pop(path, None)
 
-    def _failed(self, path: Path, folder: Folder, error: Exception) -> None:
-        expected = isinstance(error, (RecollectError, OSError))
-        reason = str(error) if expected else f"{type(error).__name__}: {error}"
+    def _report_failure(self, path: Path, folder: Folder, error: Exception) -> None:
+        is_expected = isinstance(error, (RecollectError, OSError))
+        reason = str(error)
+        if not is_expected:
+            reason = f"{type(error).__name__}: {error}"
         self.report(Event("failed", str(path), folder.tool, reason=reason))
-        if expected:  # it may be readable later, without being changed
-            self._waiting[path] = None
-            self._due[path] = self.clock() + _RETRY
+        if is_expected:  # the file may become readable without changing
+            self._queue[path] = None
+            self._due[path] = self.clock() + _RETRY_SECONDS
 
-    def _take(self, path: Path, folder: Folder, exclusion: Exclusion) -> None:
+    def _import(self, path: Path, folder: Folder, exclusion: Exclusion) -> None:
         try:
-            about = path.lstat()
+            status = path.lstat()
         except FileNotFoundError:
-            if self._seen.pop(path, None) is not None:
-                self.report(Event("gone", str(path), folder.tool, reason="what was taken in stays"))
+            if self._stamps.pop(path, None) is not None:
+                reason = "its conversations stay in the library"
+                self.report(Event("gone", str(path), folder.tool, reason=reason))
             return
-        stamp = Stamp(about.st_size, about.st_mtime_ns)
-        if self._seen.get(path) == stamp or not stat.S_ISREG(about.st_mode):
+        stamp = Stamp(status.st_size, status.st_mtime_ns)
+        if self._stamps.get(path) == stamp or not stat.S_ISREG(status.st_mode):
             return
         with path.open("rb"):
-            pass  # what may not be read raises here, and does not look like an unknown format
-        if (found := _found(path, folder)) is None:
-            self._seen[path] = stamp  # empty as yet, or of something else
+            pass  # a file that may not be read raises here, and is not taken for an unknown format
+        detection = _detect(path, folder)
+        if detection is None:  # empty as yet, or no transcript
+            self._stamps[path] = stamp
             return
         self.read += 1
         reading = _Reading(self.library, exclusion)
-        taken = self.library.import_file(*found, reading.admitted)
-        archived = self._remember(path, stamp, folder, reading)
-        self._seen[path] = stamp
-        self._tell(path, folder, taken, reading, archived)
+        receipt = self.library.import_file(*detection, reading.admit)
+        archived = self._archive(path, stamp, folder, reading)
+        self._stamps[path] = stamp
+        self._report_import(Outcome(path, folder, receipt, archived), reading)
 
-    def _remember(self, path: Path, stamp: Stamp, folder: Folder, reading: _Reading) -> bool:
-        archive, names = self.library.archive, [*reading.names, *reading.deleted, *reading.excluded]
-        why = next(iter(reading.excluded.values()), "")
-        archive.note(path, stamp, folder.named(path), names, why)
-        if not self.archiving or why or reading.deleted or not reading.names:
+    def _archive(self, path: Path, stamp: Stamp, folder: Folder, reading: _Reading) -> bool:
+        archive = self.library.archive
+        names = [*reading.names, *reading.deleted, *reading.excluded]
+        reason = next(iter(reading.excluded.values()), "")
+        archive.note(path, stamp, folder.archive_name(path), names, reason)
+        if not self.archiving or reason or reading.deleted or not reading.names:
             return False
-        return archive.keep(path, folder.named(path), names)
+        return archive.keep(path, folder.archive_name(path), names)
 
-    def _tell(
-        self, path: Path, folder: Folder, taken: FileReceipt, reading: _Reading, archived: bool
-    ) -> None:
-        about = (str(path), folder.tool)
-        for why in dict.fromkeys(reading.excluded.values()):
-            self.report(Event("excluded", *about, reason=why))
+    def _report_import(self, outcome: Outcome, reading: _Reading) -> None:
+        path, tool = str(outcome.path), outcome.folder.tool
+        for reason in dict.fromkeys(reading.excluded.values()):
+            self.report(Event("excluded", path, tool, reason=reason))
         if reading.deleted:
+            reason = "deleted from the library; `recollect import` imports it again"
+            self.report(Event("deleted", path, tool, reason=reason))
+        conversations, messages = outcome.receipt.conversations, outcome.receipt.messages
+        for counts in (conversations, messages):
+            for reason in counts.failed:
+                self.report(Event("failed", path, tool, reason=reason))
+        if conversations.new or conversations.changed:
             self.report(
                 Event(
-                    "deleted",
-                    *about,
-                    reason="deleted from the library; `recollect import` takes it in anew",
+                    "taken",
+                    path,
+                    tool,
+                    conversations.new,
+                    messages.new,
+                    messages.changed,
+                    outcome.archived,
                 )
             )
-        for counts in (taken.conversations, taken.messages):
-            for reason in counts.failed:
-                self.report(Event("failed", *about, reason=reason))
-        said, there = taken.messages, taken.conversations
-        if there.new or there.changed:
-            self.report(Event("taken", *about, there.new, said.new, said.changed, archived))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What importing one file did."""
+
+    path: Path
+    folder: Folder
+    receipt: FileReceipt
+    archived: bool
 
 
 class _Reading:
-    """Decides about the conversations of one file, and remembers what it decided."""
+    """Decides which conversations of a file are imported, and records the decisions."""
 
     def __init__(self, library: Library, exclusion: Exclusion) -> None:
         self._library = library
-        self._exclusion = admission(library.store, exclusion)
+        self._exclude = admission(library.store, exclusion)
         self.names: list[Name] = []
         self.deleted: list[Name] = []
         self.excluded: dict[Name, str] = {}
 
-    def admitted(self, document: Document) -> Document | Problem:
+    def admit(self, document: Document) -> Document | Problem:
         name = (document.source, document.source_id)
-        given = self._exclusion(document)
-        if isinstance(given, Problem):
-            self.excluded[name] = given.reason
+        decision = self._exclude(document)
+        if isinstance(decision, Problem):
+            self.excluded[name] = decision.reason
         elif self._is_deleted(name):
             self.deleted.append(name)
             return Problem("deleted from the library", document.title, unit="conversations")
         else:
             self.names.append(name)
-        return given
+        return decision
 
     def _is_deleted(self, name: Name) -> bool:
         if not self._library.archive.deleted([name]):
             return False
         if self._library.store.find(*name) is None:
             return True
-        self._library.archive.welcome([name])  # somebody has imported or restored it
+        self._library.archive.welcome([name])  # it was imported or restored since
         return False
 
 
-def take(library: Library, path: Path, *, archiving: bool = True) -> list[Event]:
-    """Take in one transcript, wherever it lies: what a hook hands over."""
+def import_transcript(library: Library, path: Path, *, archiving: bool = True) -> list[Event]:
+    """Import one transcript, wherever it is: what a hook queues."""
     path = path.expanduser().resolve()
-    folder = next(
-        (f for f in folders() if path.is_relative_to(f.root)),
-        Folder("folder", path.parent, path.parent),
-    )
+    folder = Folder("folder", path.parent, path.parent)
+    for candidate in folders():
+        if path.is_relative_to(candidate.root):
+            folder = candidate
+            break
     events: list[Event] = []
     watcher = Watcher(library, [folder], events.append, archiving)
     watcher.changed([path])
-    watcher.work(due=True)
+    watcher.work(everything=True)
     return events
 
 
-def _found(path: Path, folder: Folder) -> tuple[Entry, Format] | None:
-    """The file, and the format that it is of; None where it is of none."""
-    known = [f for f in CONVERSATION_FORMATS if folder.tool in ("folder", f.SOURCE.name)]
+def _detect(path: Path, folder: Folder) -> tuple[Entry, Format] | None:
+    """The file and its format; None if it has no known format."""
+    formats = [f for f in CONVERSATION_FORMATS if folder.tool in ("folder", f.SOURCE.name)]
     for entry in entries(path):
-        if isinstance(entry, Entry) and (
-            format_ := next((f for f in known if f.claims(entry)), None)
-        ):
-            return entry, format_
+        if not isinstance(entry, Entry):
+            continue
+        for format_ in formats:
+            if format_.claims(entry):
+                return entry, format_
     return None
 
 
-def _below(folder: Folder, root: Path) -> dict[Path, Stamp]:
-    """The files of a folder that are followed, links left out, as they are now."""
-    found = {}
-    for place, _, names in os.walk(root):
+def _files(folder: Folder, root: Path) -> dict[Path, Stamp]:
+    """The transcripts below a folder, without symbolic links, as they are now."""
+    stamps = {}
+    for parent, _, names in os.walk(root):
         for name in names:
-            path = Path(place, name)
-            if folder.follows(path):
-                with suppress(OSError):  # it may be gone since
-                    about = path.lstat()
-                    if stat.S_ISREG(about.st_mode):
-                        found[path] = Stamp(about.st_size, about.st_mtime_ns)
-    return found
+            path = Path(parent, name)
+            if folder.includes(path):
+                with suppress(OSError):  # it may be gone by now
+                    status = path.lstat()
+                    if stat.S_ISREG(status.st_mode):
+                        stamps[path] = Stamp(status.st_size, status.st_mtime_ns)
+    return stamps
 
 
-# -- changes as the system tells them ------------------------------------------
+# -- changes reported by the system --------------------------------------------
 
 
 def changes(roots: Sequence[Path], stop: threading.Event) -> Iterator[Collection[Path] | None]:
-    """What changes below some folders until `stop`; at least every half a second something, if only nothing.
+    """What changes below some folders until `stop`; yields at least every half second.
 
-    Folders need not exist yet. Where the system cannot tell of changes, everything is looked through each second.
+    Folders need not exist yet. Where the system cannot report changes, everything is scanned
+    every second.
     """
     while not stop.is_set():
-        there = _there(roots)
-        if not there:
+        present = _present(roots)
+        if not present:
             yield None
             stop.wait(1.0)
             continue
         try:
-            for batch in _told([root for root, _ in there], stop):
+            for batch in _batches([root for root, _ in present], stop):
                 yield batch
-                if _there(roots) != there:
+                if _present(roots) != present:
                     break
         except OSError:
             yield None
             stop.wait(1.0)
 
 
-def _told(roots: Sequence[Path], stop: threading.Event) -> Iterator[Collection[Path] | None]:
+def _batches(roots: Sequence[Path], stop: threading.Event) -> Iterator[Collection[Path] | None]:
     from watchfiles import watch
 
-    told = watch(
+    is_first = True
+    for batch in watch(
         *roots,
         watch_filter=None,
-        debounce=_GATHER,
-        step=_CLOSELY,
+        debounce=_DEBOUNCE_MILLISECONDS,
+        step=_STEP_MILLISECONDS,
         stop_event=stop,
-        rust_timeout=_TICK,
+        rust_timeout=_TICK_MILLISECONDS,
         yield_on_timeout=True,
         raise_interrupt=False,
-    )
-    first = True
-    for batch in told:
-        yield (
-            None if first else {Path(path) for _, path in batch}
-        )  # what came before is told by nobody
-        first = False
+    ):
+        if is_first:
+            yield None  # now that changes are reported, scan for those before
+        else:
+            yield {Path(path) for _, path in batch}
+        is_first = False
 
 
-def _there(roots: Sequence[Path]) -> list[tuple[Path, int]]:
-    found = []
+def _present(roots: Sequence[Path]) -> list[tuple[Path, int]]:
+    """The folders that exist, each with its inode, so that a replaced folder is noticed."""
+    present = []
     for root in roots:
         with suppress(OSError):
             if root.is_dir():
-                found.append((root, root.stat().st_ino))
-    return found
+                present.append((root, root.stat().st_ino))
+    return present
