@@ -23,8 +23,8 @@ from recollect.model.audience import HUMAN_ONLY, Audience, is_marked_human_only
 from recollect.model.documents import (
     Document,
     Json,
+    MessageView,
     Passage,
-    Shown,
     Summary,
     View,
 )
@@ -32,8 +32,8 @@ from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.receipts import FileReceipt, Receipt
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.settings import LIMITS, home
-from recollect.store.base import Candidate, Findings, Store
-from recollect.store.sql.encoding import Progress
+from recollect.store.base import Store
+from recollect.store.values import Candidate, Findings, Progress
 
 if TYPE_CHECKING:
     from recollect.importers.entries import Entry
@@ -187,7 +187,7 @@ class Library:
 
     def undo_import(self, receipt: int) -> Receipt:
         """Take one import back."""
-        undone = self.store.undo(receipt)
+        undone = self.store.undo_import(receipt)
         self.wake_indexer()
         return undone
 
@@ -250,16 +250,16 @@ class Library:
     def delete_conversation(self, conversation_id: str) -> Document:
         """Remove a conversation for good: text, index, everything. What is returned is the only copy;
         `restore_conversation` puts it back."""
-        deleted = self.store.take(conversation_id)
+        deleted = self.store.pop(conversation_id)
         self.wake_indexer()
         self.archive.forget((deleted.source, deleted.source_id))
         return deleted
 
     def restore_conversation(self, document: Document) -> Document:
         """Put a conversation back that was deleted; what is in the library already is left alone."""
-        (saved,) = self.store.save([document], by_id=document.source == PROXY)
+        (saved,) = self.store.save([document], index_ids=document.source == PROXY)
         self.wake_indexer()
-        return self.store.head(saved.id)
+        return self.store.header(saved.id)
 
     # -- the calls of contract 1: plain mappings in and out ---
 
@@ -281,10 +281,10 @@ class Library:
 
         id_ = conversation_id or str(uuid.uuid4())
         session = session_id or id_
-        there = self.store.find(origin, session)
+        there = self.store.find_id(origin, session)
         if there is None and conversation_id is not None and self._has(id_):
             there = (
-                id_ if session_id is None else self.store.find(origin, session)
+                id_ if session_id is None else self.store.find_id(origin, session)
             )  # it may be just made
             if there is None:
                 raise Conflict(
@@ -321,7 +321,7 @@ class Library:
 
     def _has(self, id: str) -> bool:
         try:
-            self.store.head(id)
+            self.store.header(id)
         except NotFound:
             return False
         return True
@@ -337,7 +337,7 @@ class Library:
     def get_conversation_by_session(self, session_id: str) -> dict[str, Json] | None:
         from recollect.model.fields import conversation_shape
 
-        found = self.store.find(SOURCE, session_id) or self.store.find(PROXY, session_id)
+        found = self.store.find_id(SOURCE, session_id) or self.store.find_id(PROXY, session_id)
         return None if found is None else conversation_shape(self.store.summary(found))
 
     def get_messages(
@@ -346,7 +346,7 @@ class Library:
         """The messages of a conversation in reading order. Raises NotFound."""
         from recollect.model.fields import message_shape
 
-        found, _ = self.store.part(
+        found, _ = self.store.passage_page(
             conversation_id, max(offset, 0), _EVERYTHING if limit is None else max(limit, 0)
         )
         return [message_shape(passage, conversation_id) for passage in found]
@@ -374,14 +374,14 @@ class Library:
         from recollect.language.query import check_size
 
         check_size(query)
-        within = () if conversation_id is None else (self.store.head(conversation_id).id,)
+        within = () if conversation_id is None else (self.store.header(conversation_id).id,)
         filter_ = Filter(kinds=(CONVERSATION,), conversations=tuple(map(identifier, within)))
         limit, offset = (
             max(1, min(limit, LIMITS.page_size)),
             max(0, min(offset, LIMITS.page_offset)),
         )
-        candidates, total = self.store.find_literal(storable(query), filter_, limit, offset)
-        read = self.store.contents([c.key for c in candidates])
+        candidates, total = self.store.find_substring(storable(query), filter_, limit, offset)
+        read = self.store.passages_by_key([c.key for c in candidates])
         return [read[c.key] for c in candidates if c.key in read], total
 
     def update_conversation(
@@ -398,7 +398,7 @@ class Library:
             changes["tags"] = (
                 list(dict.fromkeys(t.strip() for t in _names(tags, "tags") if t.strip())) or None
             )
-        self.store.amend(conversation_id, title, project, changes or None)
+        self.store.update(conversation_id, title, project, changes or None)
         self.wake_indexer()
 
     # -- threads ---
@@ -407,7 +407,7 @@ class Library:
         """The thread of a topic, made on first use."""
         if not topic.strip():
             raise InvalidInput("A thread needs a topic.")
-        there = self.store.find(BUS, topic)
+        there = self.store.find_id(BUS, topic)
         if there is None:
             now = datetime.now(UTC)
             thread = Document(
@@ -422,7 +422,7 @@ class Library:
             (saved,) = self.store.save([thread])
             self.wake_indexer()
             there = saved.id
-        return self.store.head(there)
+        return self.store.header(there)
 
     def post(
         self,
@@ -451,7 +451,7 @@ class Library:
         )
         placed = self.store.append(thread_id, passage)
         self.wake_indexer()
-        ((stored,), _) = self.store.part(thread_id, placed.position, 1)
+        ((stored,), _) = self.store.passage_page(thread_id, placed.position, 1)
         return stored, placed.new
 
     def messages(
@@ -459,13 +459,13 @@ class Library:
     ) -> tuple[list[Passage], int]:
         """Messages that follow number `after` in order, and the number of the last. Raises NotFound."""
         limit = max(1, min(limit, LIMITS.page_size))
-        return self.store.part(conversation_id, max(0, min(after, _EVERYTHING)), limit)
+        return self.store.passage_page(conversation_id, max(0, min(after, _EVERYTHING)), limit)
 
     # -- recording ---
 
     def recordings(self, messages: Sequence[str]) -> list[tuple[str, str]]:
         """Recorded conversations that hold some of these messages, and which; the one that changed last first."""
-        return self.store.holding(PROXY, messages)
+        return self.store.documents_containing(PROXY, messages)
 
     def record(self, conversation_id: str, messages: Sequence[Passage]) -> int:
         """Add those messages that the conversation does not have, in one go; says how many were new."""
@@ -507,7 +507,7 @@ class Library:
             kinds=_names(kinds, "kinds"),
         )
         limit = max(1, min(limit, LIMITS.page_size))
-        return self.store.documents(
+        return self.store.summaries(
             filter_, storable(search), limit, max(0, min(offset, LIMITS.page_offset))
         )
 
@@ -515,7 +515,7 @@ class Library:
         self, *, kinds: Sequence[str] = KINDS, projects: Sequence[str] = ()
     ) -> Iterator[Document]:
         """Every document, one in memory at a time."""
-        return self.store.every(
+        return self.store.iter_documents(
             Filter(kinds=_names(kinds, "kinds"), projects=_names(projects, "projects"))
         )
 
@@ -533,8 +533,8 @@ class Library:
         Raises NotFound."""
         from recollect.knowledge.branches import path_through
 
-        document = self.store.head(conversation_id)
-        steps = path_through(self.store.bones(conversation_id), through or around)
+        document = self.store.header(conversation_id)
+        steps = path_through(self.store.positions(conversation_id), through or around)
         limit = max(1, min(limit, LIMITS.page_size))
         if start is None and around is not None:
             wanted = identifier(around)
@@ -542,9 +542,11 @@ class Library:
             start = max(0, min(middle - limit // 2, len(steps) - limit))
         start = max(0, min(start or 0, len(steps)))
         part = steps[start : start + limit]
-        read = self.store.contents([step.bone.key for step in part])
+        read = self.store.passages_by_key([step.bone.key for step in part])
         shown = tuple(
-            Shown(read[s.bone.key][1], s.siblings, s.index) for s in part if s.bone.key in read
+            MessageView(read[s.bone.key][1], s.siblings, s.index)
+            for s in part
+            if s.bone.key in read
         )
         return View(document, shown, start, len(steps))
 
@@ -644,9 +646,9 @@ class Library:
     def _visible_store(self, audience: Audience) -> Store:
         if audience is not Audience.AGENT_HIDDEN:
             return self.store
-        from recollect.store.views.audience import withheld
+        from recollect.store.views.audience import AudienceStore
 
-        return withheld(self.store)
+        return AudienceStore(self.store)
 
     def related(
         self,

@@ -20,7 +20,7 @@ from recollect.settings import default_user, home, place
 from recollect.store.base import Store
 
 if TYPE_CHECKING:
-    from recollect.store.api_keys import Keys
+    from recollect.store.api_keys import ApiKeys
     from recollect.store.postgres import PostgresStore
     from recollect.transfer.moving import Moved
 
@@ -53,9 +53,9 @@ def open(
     redacts = settings.REDACT.get()
     store = _complete(_open_store(where, user))
     if redacts:
-        from recollect.transfer.redaction import redacting
+        from recollect.store.views.redacting import RedactingStore
 
-        store = redacting(store)
+        store = RedactingStore(store)
     return Library(store, background, _archive_folder(where, user))
 
 
@@ -120,7 +120,7 @@ def abort_move(target: str | Path, user: str | None = None) -> None:
         moving.abort(store)
 
 
-def keys(path_or_url: str | Path | None = None) -> Keys:
+def keys(path_or_url: str | Path | None = None) -> ApiKeys:
     """The API keys of a place. Creates nothing until the first key is added."""
     where = place(path_or_url)
     if isinstance(where, Path):
@@ -198,7 +198,7 @@ def _complete(store: Store) -> Store:
     """The store, unless an interrupted move has left only a part of a library in it."""
     from recollect.store.sql.transfer import MOVING
 
-    if store.noted(MOVING) is not None:
+    if store.get_marker(MOVING) is not None:
         store.close()
         raise RecollectError(
             f"{store.path} is incomplete: a move into it was interrupted. Run the same "

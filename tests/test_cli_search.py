@@ -320,7 +320,7 @@ def test_index_says_that_it_waits_for_another_process_and_then_indexes(
     filled: Any, place: str
 ) -> None:
     with recollect.open(place) as library:
-        with library.store.alone() as alone:
+        with library.store.indexing_lock() as alone:
             assert alone
             command = subprocess.Popen(
                 [sys.executable, "-m", "recollect", "index", "--json", "--home", place],
@@ -344,7 +344,7 @@ def test_indexing_that_is_stopped_goes_on_next_time(
 
     with monkeypatch.context() as patched:
         for store in (SqliteStore, PostgresStore):
-            patched.setattr(store, "finish_space", stop)
+            patched.setattr(store, "mark_space_ready", stop)
         assert "to resume it" in filled("index", fails=True)
     filled("import", more)
     assert "Only 30 % of the library has vectors yet (`recollect index` makes the rest)." in filled(

@@ -104,7 +104,7 @@ def said(id_: str) -> list[str]:
     if library is None:
         return []
     with library:
-        found = library.store.find("claude-code", id_)
+        found = library.store.find_id("claude-code", id_)
         return [p.content for p in library.conversation(found).passages] if found else []
 
 
@@ -426,7 +426,7 @@ def observed(
         for n, title in enumerate(titles)
     ]
     stored = library.conversation(kept.id)
-    library.store.observe(kept.id, stored.version, as_document(stored, found))
+    library.store.save_observations(kept.id, stored.version, as_document(stored, found))
 
 
 def context(text: str) -> str:
@@ -522,7 +522,7 @@ def test_a_turn_is_in_the_library_although_another_process_is_indexing(session: 
     session.turn("I prefer tabs over spaces.")
     settings = {"RECOLLECT_INDEXING": "background", "RECOLLECT_EMBEDDINGS": "off"}
     with recollect.open(background=False) as library:
-        with library.store.alone() as alone:
+        with library.store.indexing_lock() as alone:
             assert alone
             hook("session-end", session.event, **settings)
             until(nothing_waits)

@@ -44,7 +44,7 @@ def text(library: Library, id: str) -> str:
 
 
 def titles(library: Library) -> list[str]:
-    return sorted(d.title for d in library.store.every(Filter()))
+    return sorted(d.title for d in library.store.iter_documents(Filter()))
 
 
 def test_a_vault_is_imported_and_the_second_time_changes_nothing(
@@ -101,7 +101,7 @@ def test_what_is_sent_again_is_the_same_note_wherever_it_was_put(
             number - 1,
             number - 1,
         ]
-    assert {d.id: d.source_id for d in library.store.every(Filter())} == {
+    assert {d.id: d.source_id for d in library.store.iter_documents(Filter())} == {
         "idea": "idea.md",
         "vault/sub/idea": "vault.zip!sub/idea.md",
     }
@@ -111,7 +111,7 @@ def test_notes_and_conversations_of_a_name_do_not_meet(library: Library, tmp_pat
     library.import_path(
         write(tmp_path / "a/idea.md", "One", 1), write(tmp_path / "b/idea.md", "Two", 1)
     )
-    found = {d.id for d in library.store.every(Filter())}
+    found = {d.id for d in library.store.iter_documents(Filter())}
     assert len(found) == 2
     assert "idea" in found
 

@@ -73,7 +73,7 @@ def embedded(library: recollect.Library) -> int:
     space = models.space_to_search(library.store.spaces())
     if space is None:
         return 0
-    keys = [library.store.key(d.id, p.id) for d in library.documents() for p in d.passages]
+    keys = [library.store.passage_key(d.id, p.id) for d in library.documents() for p in d.passages]
     return sum(bool(library.store.vectors(space, key)) for key in keys)
 
 
@@ -145,7 +145,7 @@ from recollect.index import refresh
 refresh._BATCH, refresh._TEXTS = 20, 5
 library = recollect.open(sys.argv[1])
 store = type(library.store)
-embed, left = store.embed, int(sys.argv[2])
+embed, left = store.add_vectors, int(sys.argv[2])
 def dying(self, space, vectors):
     global left
     if sys.argv[3] == "before" and left == 0:
@@ -154,7 +154,7 @@ def dying(self, space, vectors):
     if sys.argv[3] == "after" and left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     left -= 1
-store.embed = dying
+store.add_vectors = dying
 library.index()
 """
 
@@ -223,7 +223,7 @@ def test_a_fact_at_the_end_of_a_long_message_is_found_by_meaning(
     )
     library.index()
     (space,) = library.store.spaces()
-    assert len(library.store.vectors(space, library.store.key("c1", "long"))) > 10
+    assert len(library.store.vectors(space, library.store.passage_key("c1", "long"))) > 10
     hits = library.search(
         "young dog food intolerance", mode="vector", now=NOW - timedelta(days=900)
     ).hits
@@ -237,7 +237,7 @@ def test_edited_and_renamed_messages_get_new_vectors(library: recollect.Library)
     )
     library.index()
     (space,) = library.store.spaces()
-    a, b = (library.store.key("x", id) for id in "ab")
+    a, b = (library.store.passage_key("x", id) for id in "ab")
     before = [library.store.vectors(space, key)[0] for key in (a, b)]
     library.add_conversation(
         "x", "Sailing boats", messages=[said("a", "see above"), said("b", "my car is broken")]
@@ -499,7 +499,7 @@ def test_messages_that_are_never_embedded_are_reported_and_repaired(
     library.add_conversation("x", messages=[said("blank", " "), said("unknown", "\U0001f9ff")])
     library.index()
     assert library.verify().healthy  # a text that has no vector is no problem
-    keys = [library.store.key("c0", id) for id in ("m1", "m4")]
+    keys = [library.store.passage_key("c0", id) for id in ("m1", "m4")]
     library.store._connections.write(  # type: ignore[attr-defined]
         lambda db: db.run_many("delete from vector where passage = ?", [(key,) for key in keys])
     )
@@ -621,7 +621,7 @@ def test_nothing_waits_once_everything_is_embedded(library: recollect.Library) -
 
 HOLDER = """
 import sys, recollect
-with recollect.open(sys.argv[1]) as library, library.store.alone() as alone:
+with recollect.open(sys.argv[1]) as library, library.store.indexing_lock() as alone:
     print(alone, flush=True)
     sys.stdin.read()
 """
@@ -685,7 +685,7 @@ def test_the_background_neither_waits_for_another_process_nor_gives_up(
     refused = threading.Semaphore(0)
 
     def watch(library: recollect.Library) -> None:
-        alone = library.store.alone
+        alone = library.store.indexing_lock
 
         @contextmanager
         def noting() -> Iterator[bool]:
@@ -694,7 +694,7 @@ def test_the_background_neither_waits_for_another_process_nor_gives_up(
                     refused.release()
                 yield is_alone
 
-        monkeypatch.setattr(library.store, "alone", noting)
+        monkeypatch.setattr(library.store, "indexing_lock", noting)
 
     library, closed = background(), background()
     watch(library)

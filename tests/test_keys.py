@@ -13,17 +13,17 @@ import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.places import keys as keys_of
 from recollect.serve.accounts import check, new_key, revoke
-from recollect.store.api_keys import Keys
+from recollect.store.api_keys import ApiKeys
 
 
 @pytest.fixture
-def keys(place: str) -> Iterator[Keys]:
+def keys(place: str) -> Iterator[ApiKeys]:
     opened = keys_of(place)
     yield opened
     opened.close()
 
 
-def test_a_new_key_opens_what_it_was_made_for(keys: Keys, user: str) -> None:
+def test_a_new_key_opens_what_it_was_made_for(keys: ApiKeys, user: str) -> None:
     text, made = new_key(keys, user, "laptop", ["write", "read"], ["bus"], agent=True)
     found = check(keys, text)
     assert found is not None
@@ -35,10 +35,10 @@ def test_a_new_key_opens_what_it_was_made_for(keys: Keys, user: str) -> None:
         True,
     )
     assert found.id == made.id
-    assert keys.any()
+    assert keys.has_any()
 
 
-def test_only_the_whole_key_opens(keys: Keys, user: str) -> None:
+def test_only_the_whole_key_opens(keys: ApiKeys, user: str) -> None:
     text, made = new_key(keys, user)
     other, _ = new_key(keys, user)
     wrong = f"rk_{made.id}_{other.rpartition('_')[2][:43].rjust(43, 'A')}"
@@ -58,21 +58,21 @@ def test_only_the_whole_key_opens(keys: Keys, user: str) -> None:
 
 
 def test_a_revoked_key_opens_nothing_at_once_and_for_ever(
-    keys: Keys, place: str, user: str
+    keys: ApiKeys, place: str, user: str
 ) -> None:
     text, made = new_key(keys, user)
     elsewhere = keys_of(place)
     revoke(elsewhere, made.id)
     elsewhere.close()
     assert check(keys, text) is None
-    first = next(k for k in keys.every() if k.id == made.id).revoked_at
+    first = next(k for k in keys.all_keys() if k.id == made.id).revoked_at
     revoke(keys, text)
-    assert next(k for k in keys.every() if k.id == made.id).revoked_at == first
+    assert next(k for k in keys.all_keys() if k.id == made.id).revoked_at == first
     with pytest.raises(NotFound):
         revoke(keys, "0" * 12)
 
 
-def test_a_key_expires(keys: Keys, user: str) -> None:
+def test_a_key_expires(keys: ApiKeys, user: str) -> None:
     with pytest.raises(InvalidInput):
         new_key(keys, user, expires_at=datetime.now(UTC) - timedelta(seconds=1))
     text, made = new_key(keys, user, expires_at=datetime.now(UTC) + timedelta(days=1))
@@ -80,11 +80,11 @@ def test_a_key_expires(keys: Keys, user: str) -> None:
     assert made.expires_at is not None
 
 
-def test_that_a_key_is_used_is_noted(keys: Keys, user: str) -> None:
+def test_that_a_key_is_used_is_noted(keys: ApiKeys, user: str) -> None:
     text, made = new_key(keys, user)
-    assert next(k for k in keys.every() if k.id == made.id).used_at is None
+    assert next(k for k in keys.all_keys() if k.id == made.id).used_at is None
     check(keys, text)
-    assert next(k for k in keys.every() if k.id == made.id).used_at is not None
+    assert next(k for k in keys.all_keys() if k.id == made.id).used_at is not None
 
 
 @pytest.mark.parametrize(
@@ -99,13 +99,13 @@ def test_that_a_key_is_used_is_noted(keys: Keys, user: str) -> None:
         {"name": "x" * 201},
     ],
 )
-def test_a_key_that_makes_no_sense_is_refused(keys: Keys, wrong: dict[str, object]) -> None:
+def test_a_key_that_makes_no_sense_is_refused(keys: ApiKeys, wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         new_key(keys, **({"user": "ann"} | wrong))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_the_secret_is_in_no_file(keys: Keys, place: str, user: str) -> None:
+def test_the_secret_is_in_no_file(keys: ApiKeys, place: str, user: str) -> None:
     text, _ = new_key(keys, user)
     keys.close()
     secret = text.split("_", 2)[2].encode()
@@ -115,10 +115,10 @@ def test_the_secret_is_in_no_file(keys: Keys, place: str, user: str) -> None:
     assert all(p.stat().st_mode & 0o077 == 0 for p in files)
 
 
-def test_nothing_is_created_before_the_first_key(keys: Keys, place: str) -> None:
+def test_nothing_is_created_before_the_first_key(keys: ApiKeys, place: str) -> None:
     if not place.startswith("postgresql"):
-        assert not keys.any()
-        assert keys.every() == []
+        assert not keys.has_any()
+        assert keys.all_keys() == []
         assert check(keys, f"rk_{'0' * 12}_{'A' * 43}") is None
         assert not Path(place).exists()
 

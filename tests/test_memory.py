@@ -74,7 +74,9 @@ def keep(library: Library, conversation: str, *observations: dict[str, Any]) -> 
         )
         for given_ in observations
     ]
-    library.store.observe(conversation, document.version, observing.as_document(document, made))
+    library.store.save_observations(
+        conversation, document.version, observing.as_document(document, made)
+    )
 
 
 @pytest.fixture
@@ -598,7 +600,7 @@ def test_an_observation_is_forgotten_and_never_made_again(library: Library) -> N
         ]
     )
     assert observing.catch_up(library.store) == 1
-    library.store.observe_again()
+    library.store.reset_observations()
     assert observing.catch_up(library.store) == 1
     after = {
         one.observation.id

@@ -24,8 +24,9 @@ from recollect.language.query import ROLES, parse
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Passage
 from recollect.model.kinds import CONVERSATION, NOTE
 from recollect.model.search import Filter
-from recollect.store.base import Batch, Contents, Store
+from recollect.store.base import Store
 from recollect.store.sql import transfer
+from recollect.store.values import Batch, Contents
 from recollect.transfer import moving
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
@@ -93,7 +94,7 @@ def conversation(id: str, *passages: Passage, **fields: Any) -> Document:
 
 def fill(store: Store) -> None:
     """Fill a library with one of everything that a move must copy."""
-    first = store.begin("first.zip")
+    first = store.start_import("first.zip")
     store.save(
         [
             conversation(
@@ -126,8 +127,8 @@ def fill(store: Store) -> None:
         first.id,
     )
     first.finished_at = NOON
-    store.finish(first)
-    second = store.begin("second.zip")
+    store.finish_import(first)
+    second = store.start_import("second.zip")
     later = NOON + timedelta(days=1)
     store.save(
         [
@@ -142,9 +143,9 @@ def fill(store: Store) -> None:
         ],
         second.id,
     )
-    third = store.begin("third.zip")
+    third = store.start_import("third.zip")
     store.save([conversation("c6", message("t", "taken back"))], third.id)
-    store.undo(third.id)
+    store.undo_import(third.id)
     store.save([conversation("empty")])
     store.append(
         "c2",
@@ -157,9 +158,9 @@ def rows(store: Store, *, receipts: bool = True) -> dict[str, list[tuple[Any, ..
     parts: dict[str, list[tuple[Any, ...]]] = {}
 
     def receive(batch: Batch) -> None:
-        parts.setdefault(batch.part, []).extend(batch.rows)
+        parts.setdefault(batch.table, []).extend(batch.rows)
 
-    store.outgoing(receive)
+    store.export_batches(receive)
     if not receipts:
         del parts["receipt"]
     return parts
@@ -169,8 +170,8 @@ def is_same(one: Store, other: Store) -> bool:
     """Whether two libraries have the same contents, as stored and as read."""
     return (
         rows(one) == rows(other)
-        and one.outgoing() == other.outgoing()
-        and list(one.every(Filter())) == list(other.every(Filter()))
+        and one.export_batches() == other.export_batches()
+        and list(one.iter_documents(Filter())) == list(other.iter_documents(Filter()))
         and one.receipts() == other.receipts()
         and one.size() == other.size()
     )
@@ -191,7 +192,7 @@ def test_a_moved_library_is_identical(places: Places, here: str, there: str) -> 
     counts = moved.contents
     assert (counts.conversations, counts.notes, counts.messages, counts.imports) == (7, 1, 11, 3)
     assert new.verify().healthy
-    assert new.noted(transfer.MOVING) is None
+    assert new.get_marker(transfer.MOVING) is None
     old.close()
     new.close()
 
@@ -222,11 +223,11 @@ def test_undoing_an_import_works_the_same_after_a_move(
     move(source, target)
     new = target.store()
     for store in (old, new):
-        store.undo(receipt)
+        store.undo_import(receipt)
     assert rows(old, receipts=False) == rows(new, receipts=False)
     assert new.verify().healthy
     for store in (old, new):
-        store.undo(3 - receipt)
+        store.undo_import(3 - receipt)
     assert rows(old, receipts=False) == rows(new, receipts=False)
     old.close()
     new.close()
@@ -240,7 +241,7 @@ def test_importing_again_works_the_same_after_a_move(places: Places, here: str, 
     move(source, target)
     new = target.store()
     for store in (old, new):
-        receipt = store.begin("fourth.zip")
+        receipt = store.start_import("fourth.zip")
         assert receipt.id == 4
         store.save(
             [
@@ -313,17 +314,17 @@ steps = st.one_of(
 
 def apply(store: Store, what: str, value: Any) -> None:
     """Apply one step to a library; skip a step that is not possible."""
-    there = [d.id for d in store.every(Filter())]
+    there = [d.id for d in store.iter_documents(Filter())]
     match what, value:
         case "import", _:
-            receipt = store.begin("an import")
+            receipt = store.start_import("an import")
             store.save(value, receipt.id)
             receipt.finished_at = NOON
-            store.finish(receipt)
+            store.finish_import(receipt)
         case "save", _:
             store.save(value)
         case "undo", _ if any(r.id == value and r.undone_at is None for r in store.receipts()):
-            store.undo(value)
+            store.undo_import(value)
         case "delete", _ if value < len(there):
             store.delete(there[value])
         case "append", (number, passage) if number < len(there):
@@ -334,7 +335,7 @@ def apply(store: Store, what: str, value: Any) -> None:
                     passage._replace(parent=None, created_at=passage.created_at or NOON),
                 )
         case "retitle", (number, title) if number < len(there):
-            store.retitle(there[number], title)
+            store.update(there[number], title=title)
 
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
@@ -356,7 +357,7 @@ def test_any_library_is_identical_after_a_move_there_and_back(
         st.permutations([r.id for r in old.receipts() if r.undone_at is None])
     ):
         for store in (old, new, again):
-            store.undo(receipt)
+            store.undo_import(receipt)
     assert rows(old, receipts=False) == rows(new, receipts=False) == rows(again, receipts=False)
     assert new.verify().healthy
     for store in (old, new, again):
@@ -388,7 +389,9 @@ def test_a_batch_of_long_messages_is_smaller(
     old = source.store()
     old.save([conversation("c1", *(message(f"m{n}", "word " * 150) for n in range(9)))])
     sizes: list[int] = []
-    old.outgoing(lambda batch: sizes.append(len(batch.rows)) if batch.part == "passage" else None)
+    old.export_batches(
+        lambda batch: sizes.append(len(batch.rows)) if batch.table == "passage" else None
+    )
     assert sizes == [2, 2, 2, 2, 1]
     move(source, target)
     new = target.store()
@@ -437,12 +440,12 @@ def test_an_interrupted_move_resumes_from_any_point(places: Places, here: str, t
             nonlocal batches
             batches += 1
 
-        old.outgoing(count)
+        old.export_batches(count)
         assert batches > 10
         for call in range(1, batches + 1):
             target = places(there)
             with patch.context() as inner:
-                interrupt(type(probe), "incoming", call, inner, after=bool(call % 2))
+                interrupt(type(probe), "import_batch", call, inner, after=bool(call % 2))
                 with pytest.raises(Killed):
                     move(source, target)
             if call > 1:
@@ -474,7 +477,7 @@ def test_a_move_survives_kills_and_finishes_when_run_again(
     source, target = places(here), places(there)
     old = source.store()
     fill(old)
-    receipt = old.begin("large.zip")
+    receipt = old.start_import("large.zip")
     old.save(
         [
             conversation(
@@ -509,7 +512,7 @@ def test_a_move_that_removes_the_source_resumes_from_any_point(
     kind = type(old)
     old.close()
     with pytest.MonkeyPatch.context() as patch:
-        interrupt(kind, "remove", 1, patch, after=after)
+        interrupt(kind, "remove_library", 1, patch, after=after)
         with pytest.raises(Killed):
             move(source, target, remove=True)
     assert source.exists() is not after
@@ -539,7 +542,7 @@ def test_writes_to_the_source_during_a_move_are_copied(
         calls.append(what)
         if len(calls) == 1:
             old.append("c1", message("late", "came late", 99))
-            old.retitle("c2", "A title \ud800 of its own")
+            old.update("c2", title="A title \ud800 of its own")
             old.save(
                 [
                     conversation(
@@ -560,7 +563,7 @@ def test_writes_to_the_source_during_a_move_are_copied(
         ("empty", "first"),
         ("changed", "s1"),
     ):
-        assert id in [c.id for c in new.passages(new.match(parse(word), Filter(), 9), Filter())]
+        assert id in [c.id for c in new.candidates(new.match(parse(word), Filter(), 9), Filter())]
     assert new.verify().healthy
     old.close()
     new.close()
@@ -592,7 +595,7 @@ def test_a_source_that_changed_after_the_copy_is_not_removed(places: Places) -> 
         fill(old)
         old.close()
         with pytest.MonkeyPatch.context() as patch:
-            real = type(old).remove
+            real = type(old).remove_library
 
             def write_first(
                 self: Store, known: Contents | None = None, real: Any = real, at: Place = source
@@ -602,7 +605,7 @@ def test_a_source_that_changed_after_the_copy_is_not_removed(places: Places) -> 
                 late.close()
                 real(self, known)
 
-            patch.setattr(type(old), "remove", write_first)
+            patch.setattr(type(old), "remove_library", write_first)
             with pytest.raises(RecollectError, match="was written to after it was copied"):
                 move(source, target, remove=True)
         assert source.exists()
@@ -759,7 +762,7 @@ def test_conversations_in_an_unfinished_target_are_not_lost(places: Places, kind
     old, new = source.store(), target.store()
     fill(old)
     with pytest.MonkeyPatch.context() as patch:
-        interrupt(type(new), "incoming", 4, patch, after=False)
+        interrupt(type(new), "import_batch", 4, patch, after=False)
         with pytest.raises(Killed):
             move(source, target)
     new.save([conversation("mine", message("m", "written too early"))])
@@ -779,7 +782,7 @@ def test_an_unfinished_target_cannot_be_opened_or_moved(places: Places) -> None:
     old.close()
     new.close()
     with pytest.MonkeyPatch.context() as patch:
-        interrupt(type(new), "incoming", 3, patch, after=True)
+        interrupt(type(new), "import_batch", 3, patch, after=True)
         with pytest.raises(Killed):
             move(source, target)
     for open_ in (
@@ -912,12 +915,12 @@ def test_every_command_reports_an_unfinished_move_which_can_be_aborted(
         kind = type(target.store)
     with pytest.MonkeyPatch.context() as patch:
 
-        def press_ctrl_c(self: Store, batch: Batch, real: Any = kind.incoming) -> str | None:
-            if batch.part == "passage":
+        def press_ctrl_c(self: Store, batch: Batch, real: Any = kind.import_batch) -> str | None:
+            if batch.table == "passage":
                 raise KeyboardInterrupt
             return real(self, batch)  # type: ignore[no-any-return]
 
-        patch.setattr(kind, "incoming", press_ctrl_c)
+        patch.setattr(kind, "import_batch", press_ctrl_c)
         assert "not finished" in run("move", home, there, fails=True)
     for command in (["stats"], ["doctor"], ["list"], ["search", "x"]):
         assert "incomplete" in run(*command, "--home", there, fails=True)

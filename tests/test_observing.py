@@ -43,7 +43,7 @@ def talk(
 
 
 def observed(library: Library) -> list[Observation]:
-    found, _ = library.store.documents(OBSERVED, "", 100, 0)
+    found, _ = library.store.summaries(OBSERVED, "", 100, 0)
     return [
         from_passage(p, d.project) for d in found for p in library.store.document(d.id).passages
     ]
@@ -169,7 +169,7 @@ def test_what_a_model_could_not_finish_is_tried_again_another_day(
     assert not observing.waiting(library.store), "it is not tried again and again"
     by_model.append(True)
     assert observing.catch_up(library.store) == 0
-    library.store.note("observer_tried", 1)
+    library.store.set_marker("observer_tried", 1)
     assert observing.catch_up(library.store) == 1
     assert observing.catch_up(library.store) == 0
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 import recollect
 from recollect.errors import NotFound
 from recollect.knowledge.branches import path_through
-from recollect.model.documents import Bone, Document, Passage, arrange
+from recollect.model.documents import Document, Passage, Position, arrange
 
 
 @st.composite
-def trees(draw: st.DrawFn) -> list[Bone]:
+def trees(draw: st.DrawFn) -> list[Position]:
     """The bones of any tree, with parents that may be missing, as a store gives them."""
     size = draw(st.integers(1, 25))
     passages = []
@@ -23,13 +23,14 @@ def trees(draw: st.DrawFn) -> list[Bone]:
     head = draw(st.sampled_from([None, *(p.id for p in passages)]))
     arranged = arrange(Document("test", "t", passages=tuple(passages), head=head))
     return [
-        Bone(n, p.id, p.parent, p.position, p.canonical) for n, p in enumerate(arranged.passages)
+        Position(n, p.id, p.parent, p.position, p.canonical)
+        for n, p in enumerate(arranged.passages)
     ]
 
 
 @given(trees(), st.data())
 def test_a_way_goes_down_from_a_root_through_the_message_to_a_leaf(
-    bones: list[Bone], data: st.DataObject
+    bones: list[Position], data: st.DataObject
 ) -> None:
     ids = {bone.id for bone in bones}
     through = data.draw(st.sampled_from(sorted(ids)))
@@ -45,7 +46,7 @@ def test_a_way_goes_down_from_a_root_through_the_message_to_a_leaf(
 
 
 @given(trees())
-def test_without_a_message_the_way_is_the_canonical_one_to_its_end(bones: list[Bone]) -> None:
+def test_without_a_message_the_way_is_the_canonical_one_to_its_end(bones: list[Position]) -> None:
     canonical = [bone for bone in bones if bone.canonical]
     steps = [step.bone for step in path_through(bones)]
     assert steps[: len(canonical)] == canonical
@@ -56,7 +57,7 @@ def test_without_a_message_the_way_is_the_canonical_one_to_its_end(bones: list[B
 
 
 @given(trees())
-def test_every_message_can_be_reached_by_switching_at_forks(bones: list[Bone]) -> None:
+def test_every_message_can_be_reached_by_switching_at_forks(bones: list[Position]) -> None:
     reached: set[str] = set()
     ahead = path_through(bones)
     while ahead:
@@ -70,7 +71,7 @@ def test_every_message_can_be_reached_by_switching_at_forks(bones: list[Bone]) -
 
 @given(trees())
 def test_siblings_are_those_with_the_same_parent_and_the_index_is_one_s_own(
-    bones: list[Bone],
+    bones: list[Position],
 ) -> None:
     by_id = {bone.id: bone for bone in bones}
     for step in path_through(bones):
@@ -81,7 +82,7 @@ def test_siblings_are_those_with_the_same_parent_and_the_index_is_one_s_own(
 
 def test_a_message_that_is_not_there_is_told() -> None:
     with pytest.raises(NotFound, match="ghost"):
-        path_through([Bone(1, "a", None, 0, True)], "ghost")
+        path_through([Position(1, "a", None, 0, True)], "ghost")
 
 
 # -- views of a library --------------------------------------------------------------

@@ -14,7 +14,7 @@ from recollect.language.when import windows
 from recollect.search import rank
 from recollect.search.rank import WEIGHTS, Found, Question
 from recollect.search.terms import Term
-from recollect.store.base import Candidate
+from recollect.store.values import Candidate
 
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)
 DEFAULTS: dict[str, Any] = {

@@ -43,7 +43,7 @@ def redacting(place: str, monkeypatch: pytest.MonkeyPatch) -> recollect.Library:
 
 
 def everything(library: recollect.Library) -> str:
-    documents = library.store.every(
+    documents = library.store.iter_documents(
         Filter(kinds=("conversation", "note", "observation"), hidden=True)
     )
     return repr(list(documents)) + repr(library.receipts())
@@ -51,7 +51,7 @@ def everything(library: recollect.Library) -> str:
 
 def found(library: recollect.Library, word: str) -> list[str]:
     keys = library.store.match(parse(f'"{word}"'), Filter(hidden=True), 10)
-    return sorted(c.id for c in library.store.passages(keys, Filter(hidden=True)))
+    return sorted(c.id for c in library.store.candidates(keys, Filter(hidden=True)))
 
 
 def test_every_way_in_takes_secrets_out(redacting: recollect.Library, tmp_path: Path) -> None:
@@ -115,17 +115,17 @@ def filled(library: recollect.Library, tmp_path: Path) -> None:
         ),
         metadata={"m": SECRET},
     )
-    first = library.store.begin("first")
+    first = library.store.start_import("first")
     library.store.save([talk], first.id)
-    library.store.finish(first)
-    second = library.store.begin("second")  # it changes a message, and keeps what it was
+    library.store.finish_import(first)
+    second = library.store.start_import("second")  # it changes a message, and keeps what it was
     other = Document("test", "c2", "Clean", passages=(Passage("n1", "user", f"old {SECRET}"),))
     library.store.save([other], first.id)
     library.store.save(
         [Document("test", "c2", "Clean", passages=(Passage("n1", "user", "new and clean"),))],
         second.id,
     )
-    library.store.finish(second)
+    library.store.finish_import(second)
     (tmp_path / "note.md").write_text(f"# Note\n\nold {SECRET}\n", encoding="utf-8")
     library.import_path(tmp_path / "note.md", kind="notes")
     (tmp_path / "note.md").write_text(f"# Note\n\nnew {SECRET} it is\n", encoding="utf-8")

@@ -65,7 +65,7 @@ def sample(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def all_documents(library: recollect.Library) -> list[Document]:
-    return list(library.store.every(Filter()))
+    return list(library.store.iter_documents(Filter()))
 
 
 @pytest.mark.parametrize("sample", NAMES, indirect=True)
@@ -94,7 +94,7 @@ def test_every_visible_word_of_a_sample_is_found(library: recollect.Library, sam
     for document in all_documents(library):
         for passage in document.passages:
             if passage.visibility != "hidden":
-                key = library.store.key(document.id, passage.id)
+                key = library.store.passage_key(document.id, passage.id)
                 for word in re.findall(r"[^\W_]+", passage.content):
                     keys_by_word[word].add(key)
     assert keys_by_word

@@ -15,7 +15,7 @@ from recollect.cli.indexing import space_records, space_summary
 from recollect.cli.progress import ProgressBar
 from recollect.library import Library
 from recollect.settings import LIMITS
-from recollect.store.base import Findings
+from recollect.store.values import Findings
 
 _STATS_EXAMPLES = """\
   recollect stats
@@ -78,7 +78,7 @@ def doctor(arguments: argparse.Namespace) -> int:
             "library": figures["path"],
             "indexed_in_part": figures["indexed_in_part"],
         }
-        lacks = library.store.lacks
+        lacks = library.store.missing_features
         vectors = space_records(library)
     if arguments.json:
         record = facts | {"vectors": vectors, "lacks": lacks} | asdict(findings)

@@ -24,7 +24,8 @@ from recollect.library import Library
 from recollect.models import embeddings as models
 from recollect.places import open_existing
 from recollect.settings import INDEXING
-from recollect.store.base import Space, Store
+from recollect.store.base import Store
+from recollect.store.values import Space
 
 _INDEX_EXAMPLES = """\
   recollect index

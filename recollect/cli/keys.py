@@ -118,7 +118,7 @@ def run_add(arguments: argparse.Namespace) -> int:
 
 def run_list(arguments: argparse.Namespace) -> int:
     with closing(keys(arguments.home)) as store:
-        api_keys = store.every()
+        api_keys = store.all_keys()
     if arguments.json:
         print_json({"keys": [_record(key) for key in api_keys]})
         return 0

@@ -12,7 +12,7 @@ from recollect.cli.progress import ProgressBar
 from recollect.errors import InvalidInput
 from recollect.places import abort_move, move, open
 from recollect.settings import default_user
-from recollect.store.base import Contents
+from recollect.store.values import Contents
 from recollect.transfer.moving import Moved
 
 _EXAMPLES = """\

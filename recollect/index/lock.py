@@ -20,7 +20,7 @@ def index_lock(store: Store, on_wait: OnWait | None = None) -> Iterator[bool]:
     the lock is waited for."""
     waited = False
     while True:
-        with store.alone() as alone:
+        with store.indexing_lock() as alone:
             if alone or on_wait is None:
                 yield alone
                 return

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import RecollectError
 from recollect.models import embeddings as models
-from recollect.store.base import Space, Store
+from recollect.store.base import Store
+from recollect.store.values import Space
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +35,7 @@ class Meaning:
         """Raises RecollectError when the model cannot be had; None for a text that means nothing to it."""
         with self._lock:
             if space.id not in self._models:
-                self._models = {space.id: models.load_model(space.name, space.state)}
+                self._models = {space.id: models.load_model(space.name, space.model_state)}
             model = self._models[space.id]
         vector: NDArray[np.float32] = model.embed_query(text)
         if len(vector) != space.dimensions:

@@ -12,7 +12,8 @@ from recollect.errors import RecollectError
 from recollect.index.chunks import split_text
 from recollect.index.lock import OnWait, index_lock
 from recollect.models import embeddings as models
-from recollect.store.base import Space, Store, Unembedded
+from recollect.store.base import Store
+from recollect.store.values import Space, Unembedded
 
 Progress = Callable[[str, int, int], None]
 """Called with (what is done, how much is done, how much there is)."""
@@ -45,7 +46,7 @@ def _refresh(store: Store, setting: str, report: Progress, stopped: Callable[[],
         return
     space = models.ensure_space(store, setting)
     if _embed(store, space, report, stopped):
-        store.finish_space(space)
+        store.mark_space_ready(space)
         for other in store.spaces():
             if other.id != space.id:
                 store.drop_space(other)
@@ -54,7 +55,7 @@ def _refresh(store: Store, setting: str, report: Progress, stopped: Callable[[],
 
 def has_work(store: Store, setting: str) -> bool:
     """Whether there is anything to seal or to embed."""
-    if store.unsealed():
+    if store.needs_refresh():
         return True
     if setting == models.OFF or not store.size():
         return False
@@ -80,7 +81,7 @@ def _embeddable(space: Space, passages: list[Unembedded]) -> list[int]:
     """
     if not models.is_remote(space.name):
         try:
-            vectors = _vectors(models.load_model(space.name, space.state), passages)
+            vectors = _vectors(models.load_model(space.name, space.model_state), passages)
             return [passage.key for passage in passages if vectors[passage]]
         except RecollectError:
             pass  # the model is not here any more
@@ -96,13 +97,13 @@ def _embed(store: Store, space: Space, report: Progress, stopped: Callable[[], b
         batch, left = store.unembedded(space, _BATCH)
         if not batch:
             return True
-        model = model or models.load_model(space.name, space.state)
+        model = model or models.load_model(space.name, space.model_state)
         total = max(total, left)
         for start in range(0, len(batch), _TEXTS):
             if stopped():
                 return False
             some = batch[start : start + _TEXTS]
-            store.embed(space, _vectors(model, some))
+            store.add_vectors(space, _vectors(model, some))
             report("Embedding", total - left + start + len(some), total)
         batches += 1
         if batches % _COPY_EVERY == 0:

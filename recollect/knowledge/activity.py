@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from recollect.language.text import EPOCH
-from recollect.store.base import Activity
+from recollect.store.values import Activity
 
 
 def activity_report(activity: Activity) -> dict[str, Any]:

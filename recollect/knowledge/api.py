@@ -35,7 +35,7 @@ from recollect.search.everything import PLACES, Asked, Entry, Results
 from recollect.search.snippet import first_match
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.views.audience import withheld
+from recollect.store.views.audience import AudienceStore
 
 LONGEST_QUERY = 1_000
 PAGE_SIZE = 50
@@ -136,7 +136,7 @@ class Knowledge:
         return answer
 
     def _seen_through(self, audience: Audience) -> Store:
-        return withheld(self._store) if audience is Audience.AGENT_HIDDEN else self._store
+        return AudienceStore(self._store) if audience is Audience.AGENT_HIDDEN else self._store
 
     def _shown(
         self,
@@ -148,7 +148,7 @@ class Knowledge:
     ) -> list[tuple[str, dict[str, Json]]]:
         """Results with their addresses; without what was deleted meanwhile."""
         about = self._summaries({entry.candidate.document for entry in page})
-        passages = self._store.contents([entry.candidate.key for entry in page])
+        passages = self._store.passages_by_key([entry.candidate.key for entry in page])
         earlier = [
             w
             for text in reversed(recent_queries)
@@ -185,7 +185,7 @@ class Knowledge:
         wanted = tuple(map(identifier, ids))
         found: dict[str, Summary] = {}
         if wanted:
-            listed, _ = self._store.documents(
+            listed, _ = self._store.summaries(
                 Filter(conversations=wanted, hidden=True), "", len(wanted), 0
             )
             found = {identifier(summary.id): summary for summary in listed}
@@ -252,7 +252,7 @@ class Knowledge:
         """The one of this name that changed last; any number of others may have the name in theirs."""
         wanted, start, total = storable(name), 0, 1
         while wanted.strip() and start < total:
-            listed, total = self._store.documents(
+            listed, total = self._store.summaries(
                 Filter(kinds=(kind,)), wanted, LIMITS.page_size, start
             )
             for summary in listed:
@@ -296,7 +296,7 @@ class Knowledge:
             datetime.now(UTC),
         )
         for entry in islice(results.entries(), 1):
-            for _, passage in self._store.contents([entry.candidate.key]).values():
+            for _, passage in self._store.passages_by_key([entry.candidate.key]).values():
                 if (found := units.find(location(about, passage, results.words))) is not None:
                     place = _at_words(units, found, results.words)
                     return _Place(*place, entry.score, results.words, True)
@@ -348,7 +348,7 @@ class Knowledge:
 
     def delete(self, source: str, id: str | int) -> Document:
         """Remove it for good; what is returned is the only copy. Raises NotFound."""
-        deleted = self._store.take(self.find(source, id).id)
+        deleted = self._store.pop(self.find(source, id).id)
         self._written()
         return deleted
 
@@ -409,7 +409,7 @@ class Knowledge:
             max(1, min(limit, LIMITS.page_size)),
             max(0, min(offset, LIMITS.page_offset)),
         )
-        return self._store.documents(filter_, storable(search), limit, offset)
+        return self._store.summaries(filter_, storable(search), limit, offset)
 
 
 # -- what is asked -------------------------------------------------------------

@@ -7,25 +7,25 @@ from dataclasses import dataclass
 
 from recollect.errors import NotFound
 from recollect.language.text import identifier, truncate
-from recollect.model.documents import Bone
+from recollect.model.documents import Position
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    bone: Bone
+    bone: Position
     siblings: tuple[str, ...]
     """What could have been chosen here, oldest first; itself where there is no fork."""
     index: int
 
 
-def path_through(bones: Sequence[Bone], through: str | None = None) -> list[Step]:
+def path_through(bones: Sequence[Position], through: str | None = None) -> list[Step]:
     """The canonical way, or one through a message; and on from there along the newest of what follows.
 
     Bones are in reading order. Raises NotFound where there is no such message.
     """
     by_id = {bone.id: bone for bone in bones}
     parent = {bone.id: bone.parent if bone.parent in by_id else None for bone in bones}
-    children: dict[str | None, list[Bone]] = {}
+    children: dict[str | None, list[Position]] = {}
     for bone in bones:
         children.setdefault(parent[bone.id], []).append(bone)
     middle = None if through is None else by_id.get(identifier(through))
@@ -41,13 +41,15 @@ def path_through(bones: Sequence[Bone], through: str | None = None) -> list[Step
     return [_step(bone, children[parent[bone.id]]) for bone in chosen]
 
 
-def _step(bone: Bone, fork: Sequence[Bone]) -> Step:
+def _step(bone: Position, fork: Sequence[Position]) -> Step:
     siblings = tuple(other.id for other in fork)
     return Step(bone, siblings, siblings.index(bone.id))
 
 
-def _down_to(bone: Bone, by_id: dict[str, Bone], parent: dict[str, str | None]) -> list[Bone]:
-    path: list[Bone] = []
+def _down_to(
+    bone: Position, by_id: dict[str, Position], parent: dict[str, str | None]
+) -> list[Position]:
+    path: list[Position] = []
     seen: set[str] = set()
     walk: str | None = bone.id
     while walk is not None and walk not in seen:
@@ -57,8 +59,8 @@ def _down_to(bone: Bone, by_id: dict[str, Bone], parent: dict[str, str | None]) 
     return path[::-1]
 
 
-def _on_from(bone: Bone, children: dict[str | None, list[Bone]]) -> list[Bone]:
-    path: list[Bone] = []
+def _on_from(bone: Position, children: dict[str | None, list[Position]]) -> list[Position]:
+    path: list[Position] = []
     seen = {bone.id}
     while (following := children.get(bone.id)) and following[-1].id not in seen:
         bone = following[-1]

@@ -22,7 +22,7 @@ from recollect.knowledge.results import sender_of
 from recollect.language.chunking import CHUNK_TOKENS, chunks, count_tokens
 from recollect.language.text import identifier, iso, truncate
 from recollect.model.audience import MASK, Audience, is_human_only
-from recollect.model.documents import Bone, Json, Passage
+from recollect.model.documents import Json, Passage, Position
 from recollect.store.base import Store
 
 MODES = ("snippet", "chunk", "chunk_with_siblings", "full", "auto")
@@ -195,7 +195,7 @@ class Stored(Units):
     def passage(self, number: int) -> Passage:
         if number not in self._read:
             start = max(0, number - _READ // 2)
-            found, _ = self._store.part(self._document, start, _READ)
+            found, _ = self._store.passage_page(self._document, start, _READ)
             self._read |= {p.position: self._seen(p) for p in found}
         return self._read[number]
 
@@ -207,8 +207,8 @@ class Stored(Units):
         at = _whole(loc.get("approx_offset"))
         if isinstance(uuid, str) and uuid:
             with suppress(NotFound):
-                key = self._store.key(self._document, uuid)
-                for _, passage in self._store.contents([key]).values():
+                key = self._store.passage_key(self._document, uuid)
+                for _, passage in self._store.passages_by_key([key]).values():
                     return passage.position, self._inside(passage, at)
         if (number := _whole(index)) is not None and number < len(self):
             return number, self._inside(self.passage(number), at)
@@ -219,7 +219,7 @@ class Stored(Units):
 
     def every(self) -> Iterator[Passage]:
         for start in range(0, self._size, _READ * 8):
-            found, _ = self._store.part(self._document, start, _READ * 8)
+            found, _ = self._store.passage_page(self._document, start, _READ * 8)
             yield from map(self._seen, found)
 
     def _seen(self, passage: Passage) -> Passage:
@@ -338,7 +338,7 @@ class Messages(Units):
         self, store: Store, document: str, through: str | None, audience: Audience
     ) -> None:
         self._store = store
-        self._bones = [step.bone for step in path_through(store.bones(document), through)]
+        self._bones = [step.bone for step in path_through(store.positions(document), through)]
         self._read: dict[int, Passage] = {}
         if audience is Audience.AGENT_HIDDEN:
             read = self._contents(self._bones)
@@ -347,10 +347,10 @@ class Messages(Units):
             ]
         self._masks = audience is Audience.AGENT_MASKED
 
-    def _contents(self, bones: Sequence[Bone]) -> dict[int, Passage]:
+    def _contents(self, bones: Sequence[Position]) -> dict[int, Passage]:
         return {
             key: passage
-            for key, (_, passage) in self._store.contents([b.key for b in bones]).items()
+            for key, (_, passage) in self._store.passages_by_key([b.key for b in bones]).items()
         }
 
     def __len__(self) -> int:

@@ -34,9 +34,10 @@ from recollect.model.observations import Observation
 from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search import engine
 from recollect.settings import LIMITS
-from recollect.store.base import Candidate, Store
-from recollect.store.views.audience import withheld
-from recollect.store.views.observed import Observed
+from recollect.store.base import Store
+from recollect.store.values import Candidate
+from recollect.store.views.audience import AudienceStore
+from recollect.store.views.observed import ObservationStore
 
 if TYPE_CHECKING:
     from recollect.memory.observe.reading import Reading
@@ -168,18 +169,21 @@ class Memory:
                 asked, filter_, replace(wish, group="conversation"), audience
             )
         found = self._observations(
-            asked, replace(filter_, roles=roles), wish, Observed(self._store, concepts, files)
+            asked,
+            replace(filter_, roles=roles),
+            wish,
+            ObservationStore(self._store, concepts, files),
         )
         if found.observations or roles or concepts or files:
             return found
         return self._exchanges(asked, filter_, wish, audience) or found
 
     def _observations(
-        self, text: str, filter_: Filter, wish: SearchOptions, observed: Observed
+        self, text: str, filter_: Filter, wish: SearchOptions, observed: ObservationStore
     ) -> Answer:
         filter_ = replace(filter_, hidden=True, kinds=(OBSERVATION,))
-        text = _exactly(observed.store, text, filter_) if wish.mode == "text" else text
-        page = engine.search(observed.store, self._meaning, text, filter_, wish)
+        text = _exactly(observed, text, filter_) if wish.mode == "text" else text
+        page = engine.search(observed, self._meaning, text, filter_, wish)
         recalled = self._recalled(
             observed.keys[hit.conversation_id, hit.message_id] for hit in page.hits
         )
@@ -242,7 +246,7 @@ class Memory:
             )
 
     def _recalled(self, keys: Iterable[int]) -> dict[int, Recalled]:
-        found = self._store.contents(list(keys))
+        found = self._store.passages_by_key(list(keys))
         about = self._summaries({document for document, _ in found.values()})
         recalled = {}
         for key, (document, passage) in found.items():
@@ -255,7 +259,7 @@ class Memory:
         wanted = tuple(map(identifier, documents))
         if not wanted:
             return {}
-        listed, _ = self._store.documents(
+        listed, _ = self._store.summaries(
             Filter(conversations=wanted, hidden=True), "", len(wanted), 0
         )
         return {identifier(summary.id): summary for summary in listed}
@@ -281,7 +285,7 @@ class Memory:
 
     def _seen_through(self, audience: Audience) -> Store:
         """What agents may not see they do not find either."""
-        return self._store if audience is Audience.PERSON else withheld(self._store)
+        return self._store if audience is Audience.PERSON else AudienceStore(self._store)
 
     # -- details ---
 
@@ -313,12 +317,13 @@ class Memory:
 
     def _by_id(self, ids: Sequence[str]) -> dict[str, Recalled]:
         holding = {
-            passage: document for document, passage in self._store.holding(OBSERVATIONS, list(ids))
+            passage: document
+            for document, passage in self._store.documents_containing(OBSERVATIONS, list(ids))
         }
         keys: dict[str, int] = {}
         for id_ in dict.fromkeys(ids):
             try:
-                keys[id_] = self._store.key(holding[identifier(id_)], id_)
+                keys[id_] = self._store.passage_key(holding[identifier(id_)], id_)
             except (KeyError, NotFound):
                 continue
         recalled = self._recalled(keys.values())
@@ -491,21 +496,21 @@ class Memory:
         for one in recalled:
             by_conversation.setdefault(one.observation.conversation, set()).add(one.observation.id)
         for conversation, ids in by_conversation.items():
-            known = self._store.head(conversation).metadata.get(FORGOTTEN)
+            known = self._store.header(conversation).metadata.get(FORGOTTEN)
             forgotten = {*map(str, known if isinstance(known, list) else ()), *ids}
-            self._store.amend(conversation, metadata={FORGOTTEN: sorted(forgotten)})
-            version = self._store.head(conversation).version
-            document = self._store.find(OBSERVATIONS, conversation)
+            self._store.update(conversation, metadata={FORGOTTEN: sorted(forgotten)})
+            version = self._store.header(conversation).version
+            document = self._store.find_id(OBSERVATIONS, conversation)
             if document is not None:
                 whole = self._store.document(document)
                 left = tuple(p for p in whole.passages if p.id not in forgotten)
                 # Of the version just made; whoever observed an earlier one meanwhile observes it again.
-                self._store.observe(
+                self._store.save_observations(
                     conversation, version, replace(whole, passages=left) if left else None
                 )
 
     def _observed(self, about: Summary) -> int:
-        document = self._store.find(OBSERVATIONS, about.id)
+        document = self._store.find_id(OBSERVATIONS, about.id)
         return 0 if document is None else self._store.summary(document).message_count
 
     def _lying_in(self, project: str, after: str | None, before: str | None) -> list[Summary]:
@@ -519,7 +524,7 @@ class Memory:
         )
         found: list[Summary] = []
         for offset in range(0, LIMITS.page_offset, LIMITS.page_size):
-            page, total = self._store.documents(filter_, "", LIMITS.page_size, offset)
+            page, total = self._store.summaries(filter_, "", LIMITS.page_size, offset)
             found += [about for about in page if self._is_within(about, first, last)]
             if offset + len(page) >= total or not page:
                 break

@@ -54,7 +54,7 @@ def waiting(store: Store) -> bool:
     observer = _configured()
     if observer is None:
         return False
-    return store.noted(_OBSERVER) != _number(observer.maker) or bool(store.unobserved(1)[0])
+    return store.get_marker(_OBSERVER) != _number(observer.maker) or bool(store.unobserved(1)[0])
 
 
 class Observer(NamedTuple):
@@ -81,15 +81,15 @@ def _configured() -> Observer | None:
 def _observe(
     store: Store, observer: Observer, report: Progress, stopped: Callable[[], bool]
 ) -> int:
-    if store.noted(_OBSERVER) != _number(observer.maker):
-        store.observe_again()
-        store.note(_OBSERVER, _number(observer.maker))
+    if store.get_marker(_OBSERVER) != _number(observer.maker):
+        store.reset_observations()
+        store.set_marker(_OBSERVER, _number(observer.maker))
     today = datetime.now(UTC).date().toordinal()
     if (
-        store.noted(_TRIED) != today
+        store.get_marker(_TRIED) != today
     ):  # what a model could not do, because of its budget or its server, it may do now
-        store.observe_again(incomplete=True)
-        store.note(_TRIED, today)
+        store.reset_observations(incomplete_only=True)
+        store.set_marker(_TRIED, today)
     done = 0
     while not stopped():
         some, left = store.unobserved(_BATCH)
@@ -122,7 +122,7 @@ def _observe_one(store: Store, observer: Observer, conversation: str, version: i
     left_out = set(forgotten) if isinstance(forgotten, list) else set()
     kept = [observation for observation in made.observations if observation.id not in left_out]
     # Of the version that was listed: if it has changed since, it is observed once more.
-    store.observe(
+    store.save_observations(
         conversation, version, as_document(document, kept) if kept else None, complete=made.complete
     )
 

@@ -44,7 +44,7 @@ def digest(
         after=(now or datetime.now(UTC)) - timedelta(days=DAYS),
     )
     found, _ = store.newest(filter_, _MOST, 0)
-    read = store.contents([c.key for c in found])
+    read = store.passages_by_key([c.key for c in found])
     own = f"{OBSERVATIONS}:{without}" if without else None
     observations = [
         from_passage(read[c.key][1], c.project)

@@ -111,7 +111,7 @@ class Summary:
     version: int = field(default=0, compare=False)
 
 
-class Bone(NamedTuple):
+class Position(NamedTuple):
     """Where a passage stands in its document: enough to find a way through a tree without reading it."""
 
     key: int
@@ -122,7 +122,7 @@ class Bone(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class MessageView:
     """A passage on the way through a conversation, and what stands beside it at its fork."""
 
     passage: Passage
@@ -138,7 +138,7 @@ class View:
 
     document: Document
     """Without its passages."""
-    messages: tuple[Shown, ...]
+    messages: tuple[MessageView, ...]
     start: int
     """The place on the way of the first of them."""
     total: int

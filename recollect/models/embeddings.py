@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from recollect import settings
 from recollect.errors import InvalidInput
 from recollect.settings import home
-from recollect.store.base import Space, Store
+from recollect.store.base import Store
+from recollect.store.values import Space
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +100,7 @@ def ensure_space(store: Store, name: str) -> Space:
 
 def _learned_from(space: Space) -> int:
     """How large the library was when its words were counted."""
-    return int(struct.unpack_from("<Q", space.state)[0]) if space.state else 0
+    return int(struct.unpack_from("<Q", space.model_state)[0]) if space.model_state else 0
 
 
 def _same_table(space: Space) -> bool:
@@ -111,5 +112,5 @@ def _same_table(space: Space) -> bool:
 def space_to_search(spaces: list[Space]) -> Space | None:
     """The space to search in: the newest that is complete, or else the newest that is begun."""
     ready: list[Any] = [s for s in spaces if s.ready]
-    begun = [s for s in spaces if s.done]
+    begun = [s for s in spaces if s.last_key]
     return (ready or begun or [None])[-1]

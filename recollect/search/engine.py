@@ -31,8 +31,9 @@ from recollect.search.rank import WEIGHTS, Found, Question, Ranked
 from recollect.search.snippet import excerpt, snippet
 from recollect.search.terms import Term, any_term, terms_of
 from recollect.settings import LIMITS
-from recollect.store.base import Candidate, Space, Store
+from recollect.store.base import Store
 from recollect.store.sql.matching import matches
+from recollect.store.values import Candidate, Space
 
 POOL = 150  # candidates that words give the ranker
 NEAREST = 150  # and meaning
@@ -126,8 +127,8 @@ def exact(store: Store, text: str, filter: Filter, limit: int) -> Page:
         scores = store.text_scores(node, [*keys, *lost])
         keys = sorted([*keys, *lost], key=lambda k: -scores.get(k, 0.0))
     keys = keys[:limit]
-    found = {c.key: c for c in store.passages(keys, filter)}
-    read = store.contents(list(found))
+    found = {c.key: c for c in store.candidates(keys, filter)}
+    read = store.passages_by_key(list(found))
     total, is_exact = store.count(node, filter)
     total += len(lost) - len(gained)
     hits = []
@@ -143,7 +144,7 @@ def _by_title(store: Store, node: Node, filter: Filter) -> tuple[set[int], set[i
     """The messages that match only because of the title they carry, and those that fail to only because of it."""
     gained: set[int] = set()
     lost: set[int] = set()
-    for opening in store.passages(store.openings(list(all_words(node))), filter):
+    for opening in store.candidates(store.title_matches(list(all_words(node))), filter):
         with_title, without = (
             matches(node, title, opening.content) for title in (opening.title, "")
         )
@@ -161,8 +162,8 @@ def related(
     wish: SearchOptions,
 ) -> Page:
     """Messages like a given one, in words and in meaning; not the message itself."""
-    key = store.key(conversation, message)
-    (given,) = store.passages([key], Filter(hidden=True))
+    key = store.passage_key(conversation, message)
+    (given,) = store.candidates([key], Filter(hidden=True))
     return _Related(store, meaning, given, filter, wish).page()
 
 
@@ -218,7 +219,7 @@ def _without_words(store: Store, query: Query, filter: Filter, wish: SearchOptio
         return replace(page, hits=tuple(_shown(c, [], 0.0) for c in found), total=total)
     if not text:
         return page
-    found, total = store.find_literal(text, filter, wish.limit, wish.offset)
+    found, total = store.find_substring(text, filter, wish.limit, wish.offset)
     hits = tuple(_shown(c, [Word(text)], 1.0) for c in found)
     return replace(page, hits=hits, total=total, matched="literal")
 
@@ -310,7 +311,7 @@ class Search:
         return [] if node is None else self._store.match(node, self._filter, limit)
 
     def read(self, keys: Sequence[int]) -> list[Candidate]:
-        return self._store.passages(keys, self._filter)
+        return self._store.candidates(keys, self._filter)
 
     def gave(self, key: int) -> bool:
         """Whether an arm found this passage."""
@@ -353,11 +354,11 @@ class Search:
         self.exhausted = len(text) < POOL and not near
         by_text, by_vector = set(text) - self._seen, {key for key, _ in near} - self._seen
         self._seen |= by_text | by_vector
-        candidates = self._store.passages(list(by_text | by_vector), self._filter)
+        candidates = self._store.candidates(list(by_text | by_vector), self._filter)
         pool = {c.key: Found(c, c.key in by_text, c.key in by_vector) for c in candidates}
         self._measure(pool, dict(near))
         best = sorted(pool.values(), key=lambda f: -(f.words + 3 * (f.cosine or 0.0)))[:_AROUND]
-        before = self._store.preceding([f.candidate.key for f in best])
+        before = self._store.previous_passages([f.candidate.key for f in best])
         around = [Found(c) for c in before if c.key not in pool]
         rank.read(self._question, around)
         return [*pool.values(), *around]
@@ -420,7 +421,7 @@ class Search:
         known = self._seen
         keys = [key for key in self.matching(POOL + len(known) + start + count) if key not in known]
         wanted = keys[start : start + count]
-        found = {c.key: c for c in self._store.passages(wanted, self._filter)}
+        found = {c.key: c for c in self._store.candidates(wanted, self._filter)}
         lowest = scaled(ranked[-1].score) if ranked else 0.0
         return [self._show(found[key], lowest / 2) for key in wanted if key in found]
 
@@ -433,7 +434,7 @@ class Search:
             known.update(new)
             for at in range(0, len(new), _READ):
                 some = new[at : at + _READ]
-                found = {c.key: c for c in self._store.passages(some, self._filter)}
+                found = {c.key: c for c in self._store.candidates(some, self._filter)}
                 yield from (found[key] for key in some if key in found)
             if len(keys) < asked or asked > LIMITS.page_offset:
                 return
@@ -486,7 +487,7 @@ class Search:
         matched = "literal" if self._query.literal else "all" if self._all else "any"
         embedded = 0.0
         if self._space is not None:
-            embedded = min(self._space.done / max(self._store.size(), 1), 1.0)
+            embedded = min(self._space.last_key / max(self._store.size(), 1), 1.0)
         mode = "both" if len(arms) == 2 else arms[0]
         return Page(
             (),
@@ -545,7 +546,7 @@ class _Related(Search):
     def _total(self, ranked: int) -> tuple[int, bool]:
         total, exact = super()._total(ranked)
         itself = self._node is not None and bool(
-            self._store.passages([self._given.key], self._filter)
+            self._store.candidates([self._given.key], self._filter)
         )
         return max(total - itself, ranked) if exact else total, exact
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import chain, islice, zip_longest
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
@@ -33,8 +33,10 @@ from recollect.search import rank
 from recollect.search.engine import Search, narrowed, only_signs, scaled
 from recollect.search.rank import Found, Ranked
 from recollect.settings import LIMITS
-from recollect.store.base import Candidate, Space, Store
+from recollect.store.base import Store
 from recollect.store.sql.matching import matches
+from recollect.store.values import Candidate, Space
+from recollect.store.views.base import StoreView
 
 ORDERS = ("relevance", "recent")
 PLACES = ("both", "title", "message")
@@ -108,14 +110,14 @@ class Results:
         """The store as it is for what is asked."""
         if asked.by == "both" or search.node is None:
             return self._store
-        openings = self._store.passages(
-            self._store.openings(list(all_words(search.node))), asked.filter
+        openings = self._store.candidates(
+            self._store.title_matches(list(all_words(search.node))), asked.filter
         )
         if asked.by == "title":
             self._by_title |= {c.key for c in openings}
-            return cast(Store, _Titles(self._store, openings))
+            return _Titles(self._store, openings)
         only_titled = {c.key for c in openings if not matches(search.node, "", c.content)}
-        return cast(Store, _Without(self._store, only_titled)) if only_titled else self._store
+        return _Without(self._store, only_titled) if only_titled else self._store
 
     # -- what was found ---
 
@@ -186,7 +188,7 @@ class Results:
             return
         for start in range(0, LIMITS.page_offset, LIMITS.page_size):
             if text:
-                found, _ = self._store.find_literal(text, asked.filter, LIMITS.page_size, start)
+                found, _ = self._store.find_substring(text, asked.filter, LIMITS.page_size, start)
             else:
                 found, _ = self._store.newest(asked.filter, LIMITS.page_size, start)
             for place, candidate in enumerate(found, start):
@@ -201,7 +203,7 @@ class Results:
         scores = {r.found.candidate.key: r for r in self._ranked}
         found: list[tuple[bool, float, int, Search]] = []
         for search, keys in self._all_or_any():
-            for key, _, changed in self._store.changed(keys):
+            for key, _, changed in self._store.change_times(keys):
                 found.append(
                     (changed is None, -changed.timestamp() if changed else 0.0, -key, search)
                 )
@@ -257,7 +259,7 @@ class Results:
             )  # of the passages that were looked at, so many are documents
             return max(len(mine), int(found * each)), False
         keys = search.matching(found)
-        documents = {document for _, document, _ in self._store.changed(keys)} | {
+        documents = {document for _, document, _ in self._store.change_times(keys)} | {
             document for document, _ in mine
         }
         return len(documents), exact and self.mode == "text"
@@ -266,15 +268,12 @@ class Results:
 # -- stores that hold a part ---------------------------------------------------
 
 
-class _Without:
-    """A store without some passages. Only what searching asks of a store is covered, here as below."""
+class _Without(StoreView):
+    """A store without some passages. Only the methods that a search uses are overridden, here and below."""
 
     def __init__(self, store: Store, left_out: AbstractSet[int]) -> None:
-        self._store = store
+        super().__init__(store)
         self._left_out = left_out
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         found = self._store.match(node, filter, limit + len(self._left_out))
@@ -291,15 +290,12 @@ class _Without:
         return [(key, cosine) for key, cosine in found if key not in self._left_out][:limit]
 
 
-class _Titles:
+class _Titles(StoreView):
     """A store as if each conversation said its title and nothing else."""
 
     def __init__(self, store: Store, openings: Iterable[Candidate]) -> None:
-        self._store = store
+        super().__init__(store)
         self._found = {c.key: c._replace(content=c.title) for c in openings}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         found = [key for key, c in self._found.items() if matches(node, "", c.title)]
@@ -308,7 +304,7 @@ class _Titles:
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         return len(self.match(node, filter, len(self._found))), True
 
-    def passages(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         return [self._found[key] for key in keys if key in self._found]
 
     def nearest(
@@ -319,5 +315,5 @@ class _Titles:
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
         return {}
 
-    def preceding(self, keys: Sequence[int]) -> list[Candidate]:
+    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
         return []

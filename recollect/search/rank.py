@@ -34,7 +34,7 @@ from recollect.language.when import Window, date_words
 from recollect.model.kinds import CONVERSATION
 from recollect.model.sources import ASSISTANTS
 from recollect.search.terms import Finder, Term
-from recollect.store.base import Candidate
+from recollect.store.values import Candidate
 
 WEIGHTS: Mapping[str, float] = {
     "words": 3.0,

@@ -15,7 +15,7 @@ from hashlib import sha256
 
 from recollect.errors import InvalidInput
 from recollect.language.text import storable
-from recollect.store.api_keys import ApiKey, Keys
+from recollect.store.api_keys import ApiKey, ApiKeys
 
 SCOPES = ("read", "write", "admin")
 _KEY = re.compile(r"rk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -24,7 +24,7 @@ _NOBODY = bytes(32)
 
 
 def new_key(
-    keys: Keys,
+    keys: ApiKeys,
     user: str,
     name: str = "",
     scopes: Sequence[str] = ("read", "write"),
@@ -62,7 +62,7 @@ def new_key(
     return f"rk_{public}_{secret}", key
 
 
-def check(keys: Keys, text: str) -> ApiKey | None:
+def check(keys: ApiKeys, text: str) -> ApiKey | None:
     """The key that a text is; None where it is none, was revoked or has expired."""
     found = _KEY.fullmatch(text)
     if found is None:
@@ -74,7 +74,7 @@ def check(keys: Keys, text: str) -> ApiKey | None:
     return key if key.expires_at is None or key.expires_at > datetime.now(UTC) else None
 
 
-def revoke(keys: Keys, id: str) -> None:
+def revoke(keys: ApiKeys, id: str) -> None:
     """Take a key back, by its public part or by the whole of it. Raises NotFound."""
     found = _KEY.fullmatch(id)
     keys.revoke(found[1] if found else id.removeprefix("rk_"), datetime.now(UTC))

@@ -32,7 +32,7 @@ from recollect.serve.http import logs
 from recollect.serve.http.hosts import is_loopback
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import LIMITS
-from recollect.store.api_keys import Keys
+from recollect.store.api_keys import ApiKeys
 
 KEEP_ALIVE_SECONDS = 15
 MOST_FRAGMENTS = 10_000  # frames of one message of a WebSocket
@@ -65,9 +65,9 @@ def serve(
     return 0
 
 
-def demand_keys(config: ServiceConfig, kept: Keys) -> None:
+def demand_keys(config: ServiceConfig, kept: ApiKeys) -> None:
     """Refuse to serve others than this computer's user while everybody would be let in."""
-    if config.jwt or kept.any():
+    if config.jwt or kept.has_any():
         return
     make_one = "Make a key first: recollect keys add NAME --user USER"
     if not is_loopback(config.host):

@@ -45,7 +45,7 @@ class ApiKey:
     used_at: datetime | None = None
 
 
-class Keys(ABC):
+class ApiKeys(ABC):
     """Every key of one place. Safe to use from any thread and process."""
 
     @abstractmethod
@@ -57,7 +57,7 @@ class Keys(ABC):
         """The key with this public part; that it is in use is noted, at most once an hour."""
 
     @abstractmethod
-    def every(self) -> list[ApiKey]:
+    def all_keys(self) -> list[ApiKey]:
         """All of them, the oldest first, revoked ones too."""
 
     @abstractmethod
@@ -65,14 +65,14 @@ class Keys(ABC):
         """Let a key open nothing any more. Raises NotFound."""
 
     @abstractmethod
-    def any(self) -> bool:
+    def has_any(self) -> bool:
         """Whether there has ever been a key here."""
 
     @abstractmethod
     def close(self) -> None: ...
 
 
-def row_of(key: ApiKey) -> tuple[Any, ...]:
+def to_row(key: ApiKey) -> tuple[Any, ...]:
     return (
         key.id,
         key.hash,
@@ -88,7 +88,7 @@ def row_of(key: ApiKey) -> tuple[Any, ...]:
     )
 
 
-def key_of(row: Sequence[Any]) -> ApiKey:
+def from_row(row: Sequence[Any]) -> ApiKey:
     id_, hash_, user, name, scopes, toolsets, agent, created, expires, revoked, used = row
     created_at = from_micros(created)
     assert created_at is not None

@@ -1,9 +1,12 @@
-"""The contract of a store: where documents and passages are the truth.
+"""The contract of a store, in six parts: documents, text search, vectors, receipts, transfer, care.
 
-One object serves one user's library. Every method is atomic and safe to call
-from any thread; several processes may use one library at once. A write is
-acknowledged (the method returns) only after it is durable. `tests/store`
-holds the one suite that every store passes.
+One store object serves one user's library. Every method is atomic and can be called from any
+thread, and several processes may use one library at once. A write returns only after it is durable.
+`tests/store` holds the test suite that every store passes.
+
+Every method is marked as a reader (it returns or passes on what the library holds), a writer (it
+stores or removes something), both, or neither. The views in `store/views` rely on these marks: the
+redacting view must handle every writer, the audience view every reader (see tests/test_views.py).
 """
 
 from __future__ import annotations
@@ -11,543 +14,564 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 from recollect.language.query import Node, Word
-from recollect.model.documents import Bone, Document, Passage, Summary
+from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
-from recollect.store.sql.encoding import Progress
+from recollect.store.values import (
+    Activity,
+    Appended,
+    Batch,
+    Candidate,
+    Contents,
+    Findings,
+    Progress,
+    SaveResult,
+    Space,
+    Unembedded,
+)
+
+READERS: set[str] = set()
+"""Methods that return or pass on what the library holds."""
+WRITERS: set[str] = set()
+"""Methods that store or remove something."""
+NEUTRAL: set[str] = set()
+"""Methods that do neither."""
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-@dataclass(slots=True)
-class Saved:
-    """What saving one document did, passage by passage."""
-
-    id: str
-    created: bool
-    new: int = 0
-    same: int = 0
-    changed: int = 0
-    kept: int = 0
-    """Passages that differ but were not replaced: what the library has is newer or fuller."""
-    copies: int = 0
-    """Passages that already live in another document of the source."""
-    altered: bool = False
-    """What the source says of the document itself (title, times, metadata) differs from before."""
-    removed: int = 0
-    """Passages that a rewritten document no longer has."""
-    redacted: Mapping[str, int] = field(default_factory=dict)
-    """Secrets that were taken out before it was stored, by kind (see manage.redacting)."""
+def reader(method: Method) -> Method:
+    READERS.add(method.__name__)
+    return method
 
 
-class Placed(NamedTuple):
-    """What appending a passage did; true where it was new."""
-
-    position: int
-    new: bool
-
-    def __bool__(self) -> bool:
-        return self.new
+def writer(method: Method) -> Method:
+    WRITERS.add(method.__name__)
+    return method
 
 
-class Candidate(NamedTuple):
-    """A passage that a search found, with what ranking and showing need."""
-
-    key: int
-    id: str
-    document: str
-    title: str
-    role: str | None
-    author: str | None
-    type: str
-    created_at: datetime | None
-    source: str
-    kind: str
-    project: str
-    position: int
-    canonical: bool
-    passages: int
-    """How many passages its document has."""
-    content: str
-    visibility: str = "all"
-
-    @property
-    def conversation_id(self) -> str:
-        return self.document
+def neutral(method: Method) -> Method:
+    NEUTRAL.add(method.__name__)
+    return method
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
-    """The vectors of one model: only vectors of one space can be compared."""
-
-    id: int
-    name: str
-    version: str
-    dimensions: int
-    state: bytes | None
-    """What the model learned from this library, if it learns."""
-    done: int
-    """The last passage that was embedded."""
-    ready: bool
-    """Every passage was embedded once; from then on it is only kept up to date."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Unembedded:
-    """A passage that waits for its vectors."""
-
-    key: int
-    title: str
-    author: str | None
-    content: str
-    mark: int
-    """The store's sign that it has not changed since."""
-
-
-@dataclass(slots=True)
-class Findings:
-    """What `verify` found: empty lists mean that everything agrees.
-
-    `damaged` speaks of the truth, which cannot be made again; the rest of the index, which can.
-    """
-
-    damaged: list[str] = field(default_factory=list)
-    damaged_index: list[str] = field(default_factory=list)
-    unindexed: int = 0
-    orphaned: int = 0
-    outdated: bool = False
-    orphaned_in_queue: int = 0
-    """Entries of the embedding queue whose message does not exist."""
-    never_embedded: int = 0
-    """Messages that have no vector and are not queued for one. Only Library.verify counts them, for
-    it takes the model to tell them from messages that have no vector because they hold no words."""
-
-    @property
-    def healthy(self) -> bool:
-        return not (
-            self.damaged
-            or self.damaged_index
-            or self.unindexed
-            or self.orphaned
-            or self.outdated
-            or self.orphaned_in_queue
-            or self.never_embedded
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Some rows of a library on their way into another one (see store.transfer)."""
-
-    part: str
-    after: tuple[int, ...]
-    """The key of the row before the first of these."""
-    rows: Sequence[tuple[Any, ...]]
-    last: bool
-    """Nothing of this part follows."""
-    reached: int = 0
-    """Of passages: no key up to this one will be given to another passage."""
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """How much a library holds, and the hash of all of it but for what is derived."""
-
-    conversations: int
-    notes: int
-    messages: int
-    imports: int
-    hash: str
-
-
-@dataclass(frozen=True, slots=True)
-class Activity:
-    """Numbers of passages, each list the most first, but for the hours."""
-
-    hours: list[tuple[int, int]]
-    """Hours since 1970 in which there were any, and how many."""
-    sources: list[tuple[str, int]]
-    projects: list[tuple[str, int]]
-    models: list[tuple[str, int]]
-    tools: list[tuple[str, int]]
-
-
-class Store(ABC):
-    """One user's library. See the module for what holds of every method."""
+class Documents(ABC):
+    """Documents, their passages, and the observations made in conversations."""
 
     # -- writing ---
 
+    @writer
     @abstractmethod
     def save(
-        self, documents: Sequence[Document], receipt: int | None = None, by_id: bool = False
-    ) -> list[Saved]:
-        """Store documents or bring stored ones up to date, all in one transaction.
+        self, documents: Sequence[Document], receipt: int | None = None, index_ids: bool = False
+    ) -> list[SaveResult]:
+        """Store new documents and update stored ones, all in one transaction.
 
-        A document is known by (source, source_id). Passages that are new are
-        added, equal ones left alone, different ones replaced unless the stored
-        document is newer or the given one is `partial`. Of a conversation nothing
-        is removed; anything else is rewritten, so that what replaces it is all it
-        then has, in the order given. What is added `by_id` can be found by the ids of passages (see `holding`).
+        A document is identified by (source, source_id). New passages are added, equal ones stay,
+        and different ones are replaced, unless the stored document is newer or the document is
+        `partial`. Passages of a conversation are never removed. Documents of other kinds are
+        rewritten: afterwards they have exactly the passages of the new version, in its order.
+        With `index_ids`, documents can be looked up by the ids of the passages that are added (see
+        `documents_containing`).
         """
 
+    @writer
     @abstractmethod
-    def rewrite(self, document: str, given: Document, version: int | None = None) -> Saved:
-        """Let a stored document that is no conversation say what the given one says and nothing else,
-        as a change made now. It stays known by what it was known by. Raises NotFound, or Conflict
-        when it is not the `version` that the change was made for."""
+    def rewrite(
+        self, document: str, replacement: Document, version: int | None = None
+    ) -> SaveResult:
+        """Replace the text and metadata of a stored document that is not a conversation.
 
+        It keeps its id, source and source id, and counts as changed now. Raises NotFound, or
+        Conflict if `version` is given and the stored document has another version.
+        """
+
+    @writer
     @abstractmethod
-    def append(self, document: str, passage: Passage) -> Placed:
-        """Add one passage at the head of a document; false when its id is there already with
-        the same content. Raises NotFound, or Conflict when the id holds something else."""
+    def append(self, document: str, passage: Passage) -> Appended:
+        """Add a passage after the head of a document, unless it is there already.
 
+        Raises NotFound, or Conflict if another passage has the same id.
+        """
+
+    @writer
     @abstractmethod
     def extend(self, document: str, passages: Sequence[Passage]) -> int:
-        """Add those passages whose ids the document does not have, each at its parent or at the head,
-        all in one transaction; they can then be found by their ids (see `holding`). Returns how many
-        were new. Raises NotFound."""
+        """Add the passages whose ids the document does not have, and return their number.
 
-    def retitle(self, document: str, title: str) -> None:
-        """Give a document a new title (see `amend`)."""
-        self.amend(document, title=title)
+        Each is added after its parent, or after the head, all in one transaction. The document can
+        then be looked up by their ids (see `documents_containing`). Raises NotFound.
+        """
 
+    @writer
     @abstractmethod
-    def amend(
+    def update(
         self,
         document: str,
         title: str | None = None,
         project: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        """Change what is said of a document, as a change made now: an export of before does not take
-        it back. Of metadata only the keys given change; a value of None removes one. Raises NotFound."""
+        """Change the title, project or metadata of a document.
 
+        It counts as changed now, so importing an older export does not revert it. Only the given
+        keys of the metadata change; the value None removes a key. Raises NotFound.
+        """
+
+    @reader
+    @writer
     @abstractmethod
     def revise(self, document: str, change: Callable[[Document], Document]) -> int:
-        """Let a document and its passages say what `change` makes of them; says how many passages changed. Which
-        passages there are, and where, stays. What they said is then nowhere: not in what imports would put back,
-        nor in what was observed. `change` may be called more than once. Raises NotFound."""
+        """Replace the text of a document by what `change` returns, leaving no trace of the old.
 
+        The passages stay where they are; only their content may change. Earlier states kept for
+        undoing imports, and observations, are deleted. Returns the number of changed passages.
+        `change` may be called more than once. Raises NotFound.
+        """
+
+    @reader
+    @writer
     @abstractmethod
-    def forget_states(self, unwanted: Callable[[str], bool]) -> int:
-        """Forget those earlier states that taking back an import would put back, of which, as JSON, `unwanted`
-        says so; says how many. What they were of then stays as it is when the import is taken back."""
+    def delete_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
+        """Delete earlier states, kept for undoing imports, that `is_unwanted` selects.
 
+        It gets each state as JSON. Undoing an import then leaves those documents and passages as
+        they are. Returns the number of deleted states.
+        """
+
+    @reader
+    @writer
     @abstractmethod
-    def cut(self, document: str, passage: str) -> Passage:
-        """Remove a passage of a document that no other one answers, and everything derived from it; gives what it
-        was. Raises NotFound, or Conflict where another passage answers it."""
+    def delete_passage(self, document: str, passage: str) -> Passage:
+        """Delete a passage and everything derived from it, and return it.
 
+        Raises NotFound, or Conflict if other passages reply to it.
+        """
+
+    @writer
     @abstractmethod
     def delete(self, document: str) -> None:
-        """Remove a document, its passages and everything derived from them. Raises NotFound."""
+        """Delete a document, its passages and everything derived from them. Raises NotFound."""
 
+    @reader
+    @writer
     @abstractmethod
-    def take(self, document: str) -> Document:
-        """The same, and what was removed. Raises NotFound."""
+    def pop(self, document: str) -> Document:
+        """Delete a document like `delete`, and return it. Raises NotFound."""
 
     # -- reading ---
 
+    @reader
     @abstractmethod
     def document(self, id: str) -> Document:
         """A document with all its passages. Raises NotFound."""
 
+    @reader
     @abstractmethod
-    def head(self, id: str) -> Document:
+    def header(self, id: str) -> Document:
         """A document without its passages. Raises NotFound."""
 
+    @reader
     @abstractmethod
     def summary(self, id: str) -> Summary:
         """A document as lists show it. Raises NotFound."""
 
+    @reader
     @abstractmethod
-    def find(self, source: str, source_id: str) -> str | None:
-        """The id of the document that came from there."""
-
-    @abstractmethod
-    def bones(self, id: str) -> list[Bone]:
-        """Where the passages of a document stand, in reading order. Raises NotFound."""
-
-    @abstractmethod
-    def contents(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
-        """The passages of these keys, each with the id of its document."""
-
-    @abstractmethod
-    def changed(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
-        """For each of these passages its document, and when it was said; of what is no conversation, and of
-        messages without a date, when the document last changed."""
-
-    @abstractmethod
-    def part(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
-        """The passages of a document from a position on, and how many it has in all. Raises NotFound."""
-
-    @abstractmethod
-    def holding(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
-        """Documents of an source that hold some of these passages (see `extend`) and the passage, the
-        document that changed last first."""
-
-    @abstractmethod
-    def documents(
+    def summaries(
         self, filter: Filter, search: str, limit: int, offset: int
     ) -> tuple[list[Summary], int]:
-        """Summaries, newest change first, and how many there are in all. Of roles, authors and dates
-        one passage must have them all.
+        """A page of documents, last changed first, and the number of documents on all pages.
 
-        `search` is a text that the title or id must contain, without regard to case.
+        If the filter names roles, authors or dates, one passage must match all of them. `search`
+        is a substring of the title or id, in any case.
         """
 
+    @reader
     @abstractmethod
-    def every(self, filter: Filter) -> Iterator[Document]:
-        """Every document with its passages, oldest first, one in memory at a time."""
+    def find_id(self, source: str, source_id: str) -> str | None:
+        """The id of the document that has this id at its source."""
 
-    # -- finding ---
-
+    @reader
     @abstractmethod
-    def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        """The keys of passages that match the query tree, best first by the engine's own measure."""
+    def documents_containing(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
+        """Pairs of document and passage id for the passages that documents of a source have.
 
-    @abstractmethod
-    def openings(self, words: Sequence[Word]) -> list[int]:
-        """The keys of the passages that carry a title which has one of these words."""
+        The document that changed last comes first. Only passages stored with their ids indexed are
+        found (see `save` and `extend`).
+        """
 
+    @reader
     @abstractmethod
-    def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        """How many passages match, and whether that is all of them or only at least so many."""
+    def iter_documents(self, filter: Filter) -> Iterator[Document]:
+        """All documents with their passages, oldest first, one in memory at a time."""
 
+    @reader
     @abstractmethod
-    def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
-        """How many passages match each tree, and how many there are."""
+    def positions(self, id: str) -> list[Position]:
+        """The positions of a document's passages, in reading order. Raises NotFound."""
 
+    @reader
     @abstractmethod
-    def variants(self, words: Sequence[str]) -> list[tuple[str, ...]]:
-        """For each word, itself and the words of the library that share its stem; for one that
-        the library does not know, the words that contain it."""
+    def passage_page(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
+        """Some passages of a document, starting at a position, and the number of all its passages.
 
-    @abstractmethod
-    def passages(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        """The passages of these keys that the filter lets through, in no order."""
+        Raises NotFound.
+        """
 
+    @reader
     @abstractmethod
-    def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
-        """How well the words of these passages match, by the engine's own measure: `ts_rank` on
-        PostgreSQL, BM25 on SQLite. More is better; only scores of one query can be compared."""
-
-    @abstractmethod
-    def preceding(self, keys: Sequence[int]) -> list[Candidate]:
-        """The passages just before these in their documents."""
-
-    @abstractmethod
-    def key(self, document: str, passage: str) -> int:
+    def passage_key(self, document: str, passage: str) -> int:
         """The key of a passage. Raises NotFound."""
 
+    @reader
     @abstractmethod
-    def find_literal(
+    def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
+        """The passages with these keys, each with the id of its document."""
+
+    @reader
+    @abstractmethod
+    def change_times(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
+        """The key, document and date of each passage.
+
+        The date of a message is its own. Passages of other kinds of documents, and messages without
+        a date, have the date at which the document last changed.
+        """
+
+    @reader
+    @abstractmethod
+    def size(self) -> int:
+        """The number of passages. It may be slightly too high after deletions."""
+
+    # -- observations ---
+
+    @reader
+    @abstractmethod
+    def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
+        """Some conversations that changed since they were observed, and the number of all of them.
+
+        Each is a pair of id and version.
+        """
+
+    @writer
+    @abstractmethod
+    def save_observations(
+        self,
+        conversation: str,
+        version: int,
+        observations: Document | None,
+        complete: bool = True,
+    ) -> None:
+        """Replace the observations made in a conversation, or remove them if there are none.
+
+        They belong to this version of the conversation and are deleted with it. If they are not
+        `complete`, `reset_observations` can ask for another attempt.
+        """
+
+    @writer
+    @abstractmethod
+    def reset_observations(self, incomplete_only: bool = False) -> None:
+        """Mark all conversations as unobserved, or only those with incomplete observations."""
+
+
+class TextSearch(ABC):
+    """Search by words, substrings and filters."""
+
+    @reader
+    @abstractmethod
+    def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
+        """The keys of the passages that match a query tree, best first by the engine's score."""
+
+    @reader
+    @abstractmethod
+    def title_matches(self, words: Sequence[Word]) -> list[int]:
+        """The keys of opening passages whose document has one of these words in its title."""
+
+    @reader
+    @abstractmethod
+    def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
+        """The number of matching passages, and whether it is exact or a lower bound."""
+
+    @reader
+    @abstractmethod
+    def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
+        """The number of passages that match each query tree, and the number of all passages."""
+
+    @reader
+    @abstractmethod
+    def variants(self, words: Sequence[str]) -> list[tuple[str, ...]]:
+        """For each word: the word and the words in the library that have the same stem.
+
+        If the library does not contain the word: the words that contain it as a substring.
+        """
+
+    @reader
+    @abstractmethod
+    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+        """The passages with these keys that pass the filter, in any order."""
+
+    @reader
+    @abstractmethod
+    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
+        """The passages directly before these in their documents."""
+
+    @reader
+    @abstractmethod
+    def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
+        """How well these passages match, by the engine's score; higher is better.
+
+        The score is `ts_rank` on PostgreSQL and BM25 on SQLite. Only scores of the same query can
+        be compared.
+        """
+
+    @reader
+    @abstractmethod
+    def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int
     ) -> tuple[list[Candidate], int]:
-        """Passages that contain `text` as it is, without regard to case, newest first."""
+        """A page of passages that contain `text` in any case, newest first, and their number."""
 
+    @reader
     @abstractmethod
     def newest(
         self, filter: Filter, limit: int, offset: int, by_document: bool = False
     ) -> tuple[list[Candidate], int]:
-        """The passages that the filter lets through, newest first, and how many there are in all;
-        or of each document the newest, and how many documents."""
+        """A page of passages that pass the filter, newest first, and their number.
 
+        With `by_document`, only the newest passage of each document, and the number of documents.
+        """
+
+    @reader
     @abstractmethod
     def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
-        """The newest passages that contain `text` literally or all its words, or whose
-        document's title does."""
+        """The newest passages that contain `text` or all its words, or whose title does."""
 
-    # -- observations ---
 
-    @abstractmethod
-    def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
-        """Conversations that have changed since they were observed, with their versions, some of them; and how
-        many there are in all."""
+class Vectors(ABC):
+    """Search by meaning: vector spaces, the queue of passages to embed, nearest neighbours."""
 
-    @abstractmethod
-    def observe(
-        self, conversation: str, version: int, given: Document | None, complete: bool = True
-    ) -> None:
-        """Keep what was observed in a version of a conversation, in place of what was observed before; None
-        where there is nothing. It goes when the conversation does. What is not `complete` can be tried again."""
-
-    @abstractmethod
-    def observe_again(self, incomplete: bool = False) -> None:
-        """Let every conversation be observed anew, or those of which not all was observed."""
-
-    # -- vectors ---
-
+    @reader
     @abstractmethod
     def spaces(self) -> list[Space]:
-        """Every space, oldest first."""
+        """All spaces, oldest first."""
 
+    @writer
     @abstractmethod
-    def add_space(self, name: str, version: str, dimensions: int, state: bytes | None) -> Space:
-        """The space of a model, made on first use."""
+    def add_space(
+        self, name: str, version: str, dimensions: int, model_state: bytes | None
+    ) -> Space:
+        """The space of a model, created on first use."""
 
+    @writer
     @abstractmethod
     def drop_space(self, space: Space) -> None:
-        """Remove a space and its vectors."""
+        """Delete a space and its vectors."""
 
+    @reader
     @abstractmethod
     def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
-        """Passages that wait for vectors of this space, a batch of them, and how many wait in all."""
+        """A batch of passages that have no vectors in this space yet, and the number of all."""
 
+    @reader
     @abstractmethod
     def vectorless(self, space: Space, after: int, limit: int) -> list[Unembedded]:
-        """Passages that count as embedded but have no vector, by key, those that follow key `after`.
-        Most hold no word that the model knows."""
+        """A batch of passages, following key `after`, that were embedded but have no vector.
 
+        Most of them contain no word that the model knows.
+        """
+
+    @writer
     @abstractmethod
     def queue(self, space: Space, passages: Sequence[int]) -> None:
         """Queue passages for embedding, given by their keys."""
 
+    @writer
     @abstractmethod
-    def embed(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
-        """Store the vectors of passages from `unembedded`, one or more each or none; they wait no
-        longer. Vectors of passages that were deleted or changed meanwhile are left out."""
+    def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
+        """Store the vectors of passages from `unembedded`: any number of vectors for each.
 
+        The passages leave the queue. Vectors of passages that were deleted or changed in the
+        meantime are not stored.
+        """
+
+    @writer
     @abstractmethod
-    def finish_space(self, space: Space) -> None:
-        """Nothing waits any more: the space is ready."""
+    def mark_space_ready(self, space: Space) -> None:
+        """Mark a space as ready: every passage has been embedded."""
 
+    @reader
     @abstractmethod
     def nearest(
         self, space: Space, vector: Any, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
-        """The keys of the passages nearest to a unit vector, with their cosines, nearest first."""
+        """The keys of the passages nearest to a unit vector with their cosines, nearest first."""
 
+    @reader
     @abstractmethod
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
-        """How near these passages are; without those that have no vector."""
+        """The cosines between a unit vector and these passages, if they have vectors."""
 
+    @reader
     @abstractmethod
     def vectors(self, space: Space, key: int) -> list[Any]:
         """The vectors of a passage."""
 
-    @abstractmethod
-    def size(self) -> int:
-        """How many passages there are, or a little more where some were deleted."""
-
+    @reader
     @abstractmethod
     def sample(self, limit: int) -> Iterator[str]:
-        """Contents of passages, spread evenly over the library."""
+        """Texts of passages spread evenly over the library, for models that learn from it."""
 
+
+class Receipts(ABC):
+    """Records of imports, and undoing imports."""
+
+    @writer
     @abstractmethod
-    def unsealed(self) -> bool:
-        """Whether `refresh` has something to do for words."""
+    def start_import(self, path: str) -> Receipt:
+        """Create the receipt of an import."""
 
+    @writer
     @abstractmethod
-    def alone(self) -> AbstractContextManager[bool]:
-        """For the block: True when nobody else embeds this library, in any process."""
+    def finish_import(self, receipt: Receipt) -> None:
+        """Store the results of an import."""
 
-    @abstractmethod
-    def refresh(
-        self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
-    ) -> None:
-        """Bring what makes searching fast up to date; what is found does not change by it."""
-
-    # -- receipts ---
-
-    @abstractmethod
-    def begin(self, path: str) -> Receipt:
-        """Open the receipt of an import."""
-
-    @abstractmethod
-    def finish(self, receipt: Receipt) -> None:
-        """Keep what an import did."""
-
+    @reader
     @abstractmethod
     def receipts(self) -> list[Receipt]:
-        """Every receipt, newest first."""
+        """All receipts, newest first."""
 
+    @writer
     @abstractmethod
-    def undo(self, receipt: int) -> Receipt:
-        """Take an import back: what it alone brought is removed, what it changed is restored.
+    def undo_import(self, receipt: int) -> Receipt:
+        """Undo an import: remove what only it added, and restore what it changed.
 
-        What another import also contained stays. Raises NotFound, or InvalidInput when the
-        import was taken back before.
+        What another import also contains stays. Raises NotFound, or InvalidInput if the import has
+        been undone before.
         """
 
-    # -- moving ---
 
+class Transfer(ABC):
+    """Moving a whole library from one store to another."""
+
+    @reader
     @abstractmethod
-    def outgoing(self, receive: Callable[[Batch], None] | None = None) -> Contents:
-        """Hand over everything but what is derived, as it is at one moment, and say what it was."""
+    def export_batches(self, receive: Callable[[Batch], None] | None = None) -> Contents:
+        """Pass everything except derived data to `receive`, from one snapshot.
 
-    @abstractmethod
-    def incoming(self, batch: Batch) -> str | None:
-        """Take in what another library handed over, in the order in which it did.
-
-        What is there already stays, and what differs is put right, so that this may be broken off
-        and begun again; returns a name for what was put right, if anything was. From the first
-        batch on MOVING is noted (see store.transfer). Raises InvalidInput where the library holds
-        anything else.
+        Returns a description of the snapshot.
         """
 
+    @writer
     @abstractmethod
-    def noted(self, name: str) -> int | None:
-        """The number that is kept under a name."""
+    def import_batch(self, batch: Batch) -> str | None:
+        """Add a batch from another library. Batches must come in the order they were exported.
 
+        Existing rows stay, and rows that differ are corrected, so an interrupted move can be
+        resumed. Returns a name for what was corrected, if anything was. From the first batch on,
+        the library has the marker MOVING (see store/sql/transfer.py). Raises InvalidInput if the
+        library contains anything that the other one does not.
+        """
+
+    @reader
     @abstractmethod
-    def note(self, name: str, number: int | None) -> None:
-        """Keep a number under a name, or no longer."""
+    def get_marker(self, name: str) -> int | None:
+        """The number stored under a name."""
 
+    @writer
     @abstractmethod
-    def remove(self, known: Contents | None = None) -> None:
-        """Remove the library for good, and close. With `known`, only if it is still exactly that."""
+    def set_marker(self, name: str, number: int | None) -> None:
+        """Store a number under a name, or remove it with None."""
 
-    # -- care ---
+    @writer
+    @abstractmethod
+    def remove_library(self, expected: Contents | None = None) -> None:
+        """Delete the library and close the store; only if it has the `expected` contents."""
+
+
+class Care(ABC):
+    """Statistics, the search index, integrity checks and closing."""
 
     @property
+    @neutral
     @abstractmethod
     def path(self) -> Path | str:
-        """Where the library is, as it may be shown."""
+        """The location of the library, without credentials."""
 
     @property
+    @neutral
     @abstractmethod
     def engine(self) -> str:
         """The database and its version."""
 
     @property
-    def lacks(self) -> tuple[str, ...]:
-        """What the database could have and has not, and what that costs."""
+    @neutral
+    def missing_features(self) -> tuple[str, ...]:
+        """Optional features that the database lacks, each with the consequence."""
         return ()
 
+    @reader
     @abstractmethod
     def stats(self) -> dict[str, object]:
-        """Counts and sizes: conversations, messages, by source and role, first and last time."""
+        """Counts and sizes: conversations, messages, by source and role, first and last date."""
 
+    @reader
     @abstractmethod
     def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
-        """The projects, sources and tags of the documents of a source, with how many have each; most first."""
+        """The projects, sources and tags of a kind of document with their counts, largest first."""
 
+    @reader
     @abstractmethod
     def media_types(self) -> list[tuple[str, int]]:
-        """The types of media items, in lower case, with how many there are of each; most first."""
+        """The types of media items in lower case with their counts, largest first."""
 
+    @reader
     @abstractmethod
     def activity(self) -> Activity:
-        """How many passages there are by hour, source, project, model and tool."""
+        """The number of passages by hour, source, project, model and tool."""
 
+    @neutral
     @abstractmethod
     def version(self) -> object:
-        """A value that differs from the last one whenever anything was written in between, by any process."""
+        """A value that changes whenever any process writes to the library."""
 
+    @neutral
+    @abstractmethod
+    def needs_refresh(self) -> bool:
+        """Whether `refresh` has work to do for text search."""
+
+    @neutral
+    @abstractmethod
+    def refresh(
+        self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
+    ) -> None:
+        """Bring the search index up to date. Results do not change; searches become faster."""
+
+    @neutral
+    @abstractmethod
+    def indexing_lock(self) -> AbstractContextManager[bool]:
+        """Try to lock the library for indexing. True if no other process or thread holds the lock."""
+
+    @neutral
     @abstractmethod
     def verify(self) -> Findings:
-        """Compare what is derived with the truth, without changing anything."""
+        """Compare derived data with the documents, without changing anything."""
 
+    @neutral
     @abstractmethod
     def repair(self, progress: Progress | None = None) -> None:
-        """Rebuild what is derived. Raises DamagedLibrary when the truth itself is damaged."""
+        """Rebuild derived data. Raises DamagedLibrary if the documents themselves are damaged."""
 
+    @neutral
     @abstractmethod
     def close(self) -> None:
-        """Release everything; calling it again does nothing."""
+        """Release all resources. Closing twice is allowed."""
+
+
+class Store(Documents, TextSearch, Vectors, Receipts, Transfer, Care):
+    """One user's library. The module's docstring says what holds for every method."""

@@ -19,7 +19,8 @@ from recollect.importers.entries import Entry
 from recollect.importers.registry import Format
 from recollect.model.documents import Document
 from recollect.model.receipts import FileReceipt, Problem, Receipt
-from recollect.store.base import Saved, Store
+from recollect.store.base import Store
+from recollect.store.values import SaveResult
 from recollect.transfer.exclusion import Exclusion, configured, is_agent
 
 EARLIER = "it was taken in earlier and stays until it is deleted"
@@ -41,7 +42,10 @@ def import_files(
 ) -> Receipt:
     """Import what was found and return the receipt, which is kept even when the import is cut short."""
     run = _Run(
-        store, store.begin(path), admission(store, exclusion or configured()), progress or _silent
+        store,
+        store.start_import(path),
+        admission(store, exclusion or configured()),
+        progress or _silent,
     )
     try:
         with _rare_collections():
@@ -49,7 +53,7 @@ def import_files(
             run.save()
     finally:
         run.receipt.finished_at = datetime.now(UTC)
-        store.finish(run.receipt)
+        store.finish_import(run.receipt)
     return run.receipt
 
 
@@ -72,7 +76,7 @@ def admission(store: Store, exclusion: Exclusion) -> Admission:
         given = exclusion.admitted(document)
         if (
             isinstance(given, Problem)
-            and store.find(document.source, document.source_id) is not None
+            and store.find_id(document.source, document.source_id) is not None
         ):
             return replace(given, reason=f"{given.reason}; {EARLIER}")
         return given
@@ -181,7 +185,7 @@ class _Run:
             for document, file in batch:
                 self._save_alone(document, file)
 
-    def _saved(self, documents: list[Document]) -> list[Saved]:
+    def _saved(self, documents: list[Document]) -> list[SaveResult]:
         return self._store.save(documents, self._number) if documents else []
 
     def _save_alone(self, document: Document, file: FileReceipt) -> None:
@@ -194,10 +198,10 @@ class _Run:
             )
 
 
-def _count(file: FileReceipt, saved: Saved) -> None:
+def _count(file: FileReceipt, saved: SaveResult) -> None:
     if saved.created:
         file.conversations.new += 1
-    elif saved.new or saved.changed or saved.altered or saved.removed:
+    elif saved.new or saved.changed or saved.document_changed or saved.removed:
         file.conversations.changed += 1
     else:
         file.conversations.same += 1
@@ -206,7 +210,9 @@ def _count(file: FileReceipt, saved: Saved) -> None:
     file.messages.changed += saved.changed
     for kind, count in saved.redacted.items():
         file.redacted[kind] = file.redacted.get(kind, 0) + count
-    if saved.kept:
-        file.messages.note(Problem("the library has a newer or fuller version", count=saved.kept))
+    if saved.outdated:
+        file.messages.note(
+            Problem("the library has a newer or fuller version", count=saved.outdated)
+        )
     if saved.copies:
         file.messages.note(Problem("copy of a message in another conversation", count=saved.copies))

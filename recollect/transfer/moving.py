@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.model.search import Filter
-from recollect.store.base import Batch, Contents, Store
+from recollect.store.base import Store
 from recollect.store.sql.transfer import ARRIVED, MOVING
+from recollect.store.values import Batch, Contents
 
 _ROUNDS = 3
 _TWIN = "twin"
@@ -39,7 +40,7 @@ def move(
     source: Store, target: Store, *, remove: bool = False, progress: Progress | None = None
 ) -> Moved:
     """Copy a library into a new one, or go on with that. The source is removed only with `remove`."""
-    if source.noted(MOVING) is not None:
+    if source.get_marker(MOVING) is not None:
         raise InvalidInput(
             f"{source.path} is not whole: a move into it was not finished. Finish that one first."
         )
@@ -51,26 +52,26 @@ def move(
         contents = _copy(source, target, progress or (lambda *_: None))
     if remove:
         if copied:
-            target.note(MOVING, ARRIVED)
-        source.remove(contents)
+            target.set_marker(MOVING, ARRIVED)
+        source.remove_library(contents)
     if copied:
-        target.note(MOVING, None)
+        target.set_marker(MOVING, None)
     return Moved(contents, copied, remove)
 
 
 def finish(target: Store) -> Moved | None:
     """End a move whose source was removed just before it was broken off; None where there is none."""
-    if target.noted(MOVING) != ARRIVED:
+    if target.get_marker(MOVING) != ARRIVED:
         return None
-    contents = target.outgoing()
-    target.note(MOVING, None)
+    contents = target.export_batches()
+    target.set_marker(MOVING, None)
     return Moved(contents, True, True)
 
 
 def abort(target: Store) -> None:
     """Take away what an unfinished move has left. A library that is whole is never touched."""
-    state = target.noted(MOVING)
-    if state is None and target.documents(Filter(), "", 1, 0)[1]:
+    state = target.get_marker(MOVING)
+    if state is None and target.summaries(Filter(), "", 1, 0)[1]:
         raise InvalidInput(
             f"{target.path} is whole; no move into it is unfinished. Nothing was taken away."
         )
@@ -78,25 +79,25 @@ def abort(target: Store) -> None:
         raise InvalidInput(
             f"{target.path} has arrived, and may be the only copy by now. Run the same move again to finish it."
         )
-    target.remove()
+    target.remove_library()
 
 
 def _is_same(source: Store, target: Store) -> bool:
     """Whether two addresses lead to one library: what is noted in the one is then in the other."""
     token = secrets.randbelow(1 << 31)
-    target.note(_TWIN, token)
+    target.set_marker(_TWIN, token)
     try:
-        return source.noted(_TWIN) == token
+        return source.get_marker(_TWIN) == token
     finally:
-        target.note(_TWIN, None)
+        target.set_marker(_TWIN, None)
 
 
 def _already(source: Store, target: Store) -> Contents | None:
     """What a whole target holds, if that is just what the source holds."""
-    if target.noted(MOVING) is not None or source.size() != target.size():
+    if target.get_marker(MOVING) is not None or source.size() != target.size():
         return None
-    contents = target.outgoing()
-    return contents if source.outgoing() == contents else None
+    contents = target.export_batches()
+    return contents if source.export_batches() == contents else None
 
 
 def _copy(source: Store, target: Store, report: Progress) -> Contents:
@@ -107,16 +108,16 @@ def _copy(source: Store, target: Store, report: Progress) -> Contents:
 
         def receive(batch: Batch, total: int = total) -> None:
             nonlocal corrected
-            corrected = target.incoming(batch) or corrected
-            if batch.reached:
-                report("Copying", batch.reached, total)
+            corrected = target.import_batch(batch) or corrected
+            if batch.highest_key:
+                report("Copying", batch.highest_key, total)
 
         def read_back(batch: Batch, total: int = total) -> None:
-            if batch.reached:
-                report("Verifying", batch.reached, total)
+            if batch.highest_key:
+                report("Verifying", batch.highest_key, total)
 
-        sent = source.outgoing(receive)
-        same = target.outgoing(read_back) == sent
+        sent = source.export_batches(receive)
+        same = target.export_batches(read_back) == sent
         if same and _signs(source) == before:
             return sent
     if same:
@@ -132,4 +133,4 @@ def _copy(source: Store, target: Store, report: Progress) -> Contents:
 
 def _signs(store: Store) -> tuple[object, ...]:
     """What changes when a library is written to, as far as it can be told without reading it."""
-    return store.size(), store.receipts(), store.documents(Filter(), "", 1, 0)
+    return store.size(), store.receipts(), store.summaries(Filter(), "", 1, 0)

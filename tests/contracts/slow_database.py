@@ -10,8 +10,7 @@ import psycopg
 import pytest
 
 from recollect.settings import LIMITS
-from recollect.store.postgres import store as postgres_store
-from recollect.store.sqlite import store as sqlite_store
+from recollect.store.sql import store as sql_store
 
 MESSAGES = 3_000
 """So many matching messages take SQLite longer than no time at all."""
@@ -22,11 +21,11 @@ def slow_searches(place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     """Make the engine stop searches: SQLite gets no time, and a lock blocks PostgreSQL."""
     if place.startswith("postgresql"):
         with psycopg.connect(place) as other, monkeypatch.context() as patch:
-            patch.setattr(postgres_store, "LIMITS", replace(LIMITS, search_seconds=0.05))
+            patch.setattr(sql_store, "LIMITS", replace(LIMITS, search_seconds=0.05))
             other.execute("lock table recollect.passage_text in access exclusive mode")
             yield
             other.rollback()
         return
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite_store, "LIMITS", replace(LIMITS, search_seconds=0.0))
+        patch.setattr(sql_store, "LIMITS", replace(LIMITS, search_seconds=0.0))
         yield

@@ -126,7 +126,9 @@ def observe(library: Library, conversation: str, *observations: dict[str, Any]) 
         )
         for fields in observations
     ]
-    library.store.observe(conversation, document.version, observing.as_document(document, rows))
+    library.store.save_observations(
+        conversation, document.version, observing.as_document(document, rows)
+    )
     library.restore_conversation(document)
 
 

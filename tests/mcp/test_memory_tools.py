@@ -74,7 +74,7 @@ def filled(library: Library) -> Library:
         created_at=document.created_at,
         lines=(5, 12),
     )
-    library.store.observe("c1", document.version, as_document(document, [one]))
+    library.store.save_observations("c1", document.version, as_document(document, [one]))
     return library
 
 

@@ -352,7 +352,7 @@ def test_a_revoked_key_closes_the_connection(
     with socket_of(ann) as client:
         assert client.ask(message("ping"))["result"] == {}
         keys = web.world.service.keys
-        mine = next(key for key in keys.every() if key.user == ann.user)
+        mine = next(key for key in keys.all_keys() if key.user == ann.user)
         revoke(keys, mine.id)
         client.send(message("ping"))
         assert client.closed() == 1008
@@ -367,7 +367,7 @@ def test_an_answer_is_not_sent_to_a_revoked_key(
         client.send(call())
         assert probe.begun.acquire(timeout=PATIENCE)
         keys = web.world.service.keys
-        revoke(keys, next(key.id for key in keys.every() if key.user == ann.user))
+        revoke(keys, next(key.id for key in keys.all_keys() if key.user == ann.user))
         probe.may_end.set()
         assert client.closed() == 1008
 

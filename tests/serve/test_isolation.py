@@ -122,7 +122,7 @@ def hers(world: World, alice: TestClient, user: str) -> Belongings:
     note = alice.post(
         "/api/knowledge/notes", json={"title": f"{CANARY} note", "content": f"{CANARY} words"}
     ).json()
-    key = next(k.id for k in world.service.keys.every() if k.user == user)
+    key = next(k.id for k in world.service.keys.all_keys() if k.user == user)
     ids = {
         "conversation_id": made["id"],
         "session_id": made["session_id"],

@@ -162,7 +162,7 @@ def test_on_a_signal_what_was_begun_is_answered_and_kept(
     assert b"rk_" in answer
     assert server.process.wait(PATIENCE) == 0
     with closing(keys(place)) as kept:
-        assert [key.name for key in kept.every()] == ["the last one"]
+        assert [key.name for key in kept.all_keys()] == ["the last one"]
     with socket.socket() as again:
         again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         again.bind((server.host, server.port))

@@ -42,7 +42,7 @@ def conversation(*passages: Passage, id: str = "c1", **fields: Any) -> Document:
 
 def found(store: Store, query: str, filter: Filter = EVERYTHING) -> list[str]:
     keys = store.match(parse(query), filter, 100)
-    candidates = {c.key: c.id for c in store.passages(keys, filter)}
+    candidates = {c.key: c.id for c in store.candidates(keys, filter)}
     assert store.count(parse(query), filter) == (len(candidates), True)
     return [candidates[key] for key in keys]
 
@@ -85,7 +85,7 @@ def test_saving_the_same_again_changes_nothing(store: Store) -> None:
     store.save([document])
     before = store.document("c1")
     (again,) = store.save([document])
-    assert (again.created, again.new, again.same, again.changed, again.altered) == (
+    assert (again.created, again.new, again.same, again.changed, again.document_changed) == (
         False,
         0,
         2,
@@ -117,14 +117,14 @@ def test_an_older_export_does_not_replace_what_is_newer(store: Store) -> None:
     (saved,) = store.save(
         [conversation(said("a", "old words"), updated_at=NOON - timedelta(days=1))]
     )
-    assert (saved.changed, saved.kept) == (0, 1)
+    assert (saved.changed, saved.outdated) == (0, 1)
     assert store.document("c1").passages[0].content == "new words"
 
 
 def test_a_partial_copy_adds_but_never_replaces(store: Store) -> None:
     store.save([conversation(said("a", "the full text"))])
     (saved,) = store.save([conversation(said("a", ""), said("b", "more", minutes=1), partial=True)])
-    assert (saved.new, saved.kept, saved.changed) == (1, 1, 0)
+    assert (saved.new, saved.outdated, saved.changed) == (1, 1, 0)
     assert [p.content for p in store.document("c1").passages] == ["the full text", "more"]
 
 
@@ -221,7 +221,7 @@ def test_any_text_is_stored_without_loss(store: Store, text: str) -> None:
         metadata={"m": text},
     )
     store.save([document])
-    (stored,) = store.every(EVERYTHING)
+    (stored,) = store.iter_documents(EVERYTHING)
     assert stored == arrange(replace(document, id="c1"))
     (again,) = store.save([document])
     assert (again.same, again.changed) == (1, 0)
@@ -378,16 +378,16 @@ def test_a_title_is_found_and_follows_a_rename(store: Store) -> None:
     store.save([conversation(said("a", "hello"), said("b", "hi", minutes=1), title="Zeppelin")])
     assert found(store, "zeppelin") == ["a"]
     assert found(store, "zeppelin hello") == ["a"]
-    store.retitle("c1", "Airship")
+    store.update("c1", title="Airship")
     assert (found(store, "zeppelin"), found(store, "airship")) == ([], ["a"])
     with pytest.raises(NotFound):
-        store.retitle("nowhere", "x")
+        store.update("nowhere", title="x")
 
 
 def test_a_rename_survives_importing_the_same_file_again(store: Store) -> None:
     document = conversation(said("a", "hello"), title="Theirs")
     store.save([document])
-    store.retitle("c1", "Mine")
+    store.update("c1", title="Mine")
     store.save([document])
     assert store.document("c1").title == "Mine"
 
@@ -421,11 +421,11 @@ def test_documents_are_listed_last_changed_first_with_a_true_total(store: Store)
             for n in range(5)
         ]
     )
-    page, total = store.documents(EVERYTHING, "", 2, 1)
+    page, total = store.summaries(EVERYTHING, "", 2, 1)
     assert ([s.id for s in page], total) == (["c3", "c2"], 5)
-    page, total = store.documents(EVERYTHING, "t4", 10, 0)
+    page, total = store.summaries(EVERYTHING, "t4", 10, 0)
     assert ([s.id for s in page], total) == (["c4"], 1)
-    assert store.documents(EVERYTHING, "%", 10, 0) == ([], 0)
+    assert store.summaries(EVERYTHING, "%", 10, 0) == ([], 0)
 
 
 # -- finding ------------------------------------------------------------------------------
@@ -601,7 +601,7 @@ def test_an_old_window_is_found_behind_any_number_of_newer_matches(store: Store)
 
 
 def test_a_text_is_found_as_it_is_newest_first(talk: Store) -> None:
-    candidates, total = talk.find_literal("()", EVERYTHING, 10, 0)
+    candidates, total = talk.find_substring("()", EVERYTHING, 10, 0)
     assert ([c.id for c in candidates], total) == (["m2"], 1)
 
 
@@ -616,7 +616,9 @@ def test_nothing_typed_breaks_a_search(talk: Store, text: str) -> None:
 def test_recent_agrees_with_reading_everything(talk: Store, data: st.DataObject) -> None:
     from recollect.language.text import fold
 
-    everything = [p for d in talk.every(EVERYTHING) for p in d.passages if p.visibility != "hidden"]
+    everything = [
+        p for d in talk.iter_documents(EVERYTHING) for p in d.passages if p.visibility != "hidden"
+    ]
     content = data.draw(st.sampled_from([p.content for p in everything]))
     start = data.draw(st.integers(0, len(content) - 1))
     piece = content[start : start + data.draw(st.integers(1, 12))]
@@ -637,22 +639,22 @@ def test_recent_agrees_with_reading_everything(talk: Store, data: st.DataObject)
 
 def test_undo_takes_back_what_an_import_brought(store: Store) -> None:
     store.save([conversation(said("x", "here before"), id="c0")])
-    receipt = store.begin("export.zip")
+    receipt = store.start_import("export.zip")
     store.save([conversation(said("a", "imported words"))], receipt.id)
-    store.finish(receipt)
-    assert store.undo(receipt.id).undone_at is not None
+    store.finish_import(receipt)
+    assert store.undo_import(receipt.id).undone_at is not None
     assert (found(store, "imported"), found(store, "before")) == ([], ["x"])
     assert store.verify().healthy
     with pytest.raises(InvalidInput, match="taken back"):
-        store.undo(receipt.id)
+        store.undo_import(receipt.id)
     with pytest.raises(NotFound):
-        store.undo(99)
+        store.undo_import(99)
 
 
 def test_undo_restores_what_an_import_changed(store: Store) -> None:
     store.save([conversation(said("a", "first version"), title="Old title")])
     before = store.document("c1")
-    receipt = store.begin("p")
+    receipt = store.start_import("p")
     grown = conversation(
         said("a", "second version"),
         said("b", "and more", minutes=1),
@@ -661,7 +663,7 @@ def test_undo_restores_what_an_import_changed(store: Store) -> None:
     )
     store.save([grown], receipt.id)
     assert found(store, "second") == ["a"]
-    store.undo(receipt.id)
+    store.undo_import(receipt.id)
     assert store.document("c1") == before
     assert (found(store, "second"), found(store, "first"), found(store, "old")) == (
         [],
@@ -671,29 +673,29 @@ def test_undo_restores_what_an_import_changed(store: Store) -> None:
 
 
 def test_undo_keeps_what_a_later_import_also_contained(store: Store) -> None:
-    first, second = store.begin("1"), store.begin("2")
+    first, second = store.start_import("1"), store.start_import("2")
     store.save([conversation(said("a", "one"), said("b", "two", minutes=1))], first.id)
     store.save([conversation(said("a", "one"), said("c", "three", minutes=2))], second.id)
-    store.undo(first.id)
+    store.undo_import(first.id)
     assert [p.id for p in store.document("c1").passages] == ["a", "c"]
-    store.undo(second.id)
-    assert list(store.every(EVERYTHING)) == []
+    store.undo_import(second.id)
+    assert list(store.iter_documents(EVERYTHING)) == []
 
 
 def test_undo_of_an_earlier_change_leaves_the_later_one(store: Store) -> None:
     store.save([conversation(said("a", "version one"))])
-    first, second = store.begin("1"), store.begin("2")
+    first, second = store.start_import("1"), store.start_import("2")
     store.save([conversation(said("a", "version two"))], first.id)
     store.save([conversation(said("a", "version three"))], second.id)
-    store.undo(first.id)
+    store.undo_import(first.id)
     assert store.document("c1").passages[0].content == "version three"
-    store.undo(second.id)
+    store.undo_import(second.id)
     assert store.document("c1").passages[0].content == "version one"
 
 
 def test_receipts_are_kept_newest_first(store: Store, reopen: Callable[[], Store]) -> None:
-    first, second = store.begin("a.zip"), store.begin("b.zip")
-    store.finish(replace(first, finished_at=NOON))
+    first, second = store.start_import("a.zip"), store.start_import("b.zip")
+    store.finish_import(replace(first, finished_at=NOON))
     assert [(r.id, r.path, r.finished_at) for r in reopen().receipts()] == [
         (second.id, "b.zip", None),
         (first.id, "a.zip", NOON),
@@ -737,7 +739,7 @@ def test_undoing_any_imports_leaves_what_the_others_brought(
     reopen: Callable[[], Store], data: st.DataObject
 ) -> None:
     store = reopen()
-    for document in list(store.every(EVERYTHING)):
+    for document in list(store.iter_documents(EVERYTHING)):
         store.delete(document.id)
     words = st.sampled_from(["red", "green", "blue"])
     imports = data.draw(
@@ -747,7 +749,7 @@ def test_undoing_any_imports_leaves_what_the_others_brought(
     )
     receipts = []
     for contents in imports:
-        receipt = store.begin("x")
+        receipt = store.start_import("x")
         store.save(
             [Document("test", "c1", passages=tuple(said(i, c) for i, c in contents.items()))],
             receipt.id,
@@ -757,12 +759,12 @@ def test_undoing_any_imports_leaves_what_the_others_brought(
         : data.draw(st.integers(0, len(imports)))
     ]
     for number in undone:
-        store.undo(receipts[number])
+        store.undo_import(receipts[number])
     expected: dict[str, str] = {}
     for number, contents in enumerate(imports):
         if number not in undone:
             expected |= contents
-    stored = {p.id: p.content for d in store.every(EVERYTHING) for p in d.passages}
+    stored = {p.id: p.content for d in store.iter_documents(EVERYTHING) for p in d.passages}
     assert stored == expected
     for word in ("red", "green", "blue"):
         assert set(found(store, word)) == {i for i, c in expected.items() if c == word}
@@ -774,7 +776,7 @@ def test_however_a_conversation_grows_its_order_and_path_are_whole(
     reopen: Callable[[], Store], data: st.DataObject
 ) -> None:
     store = reopen()
-    for document in list(store.every(EVERYTHING)):
+    for document in list(store.iter_documents(EVERYTHING)):
         store.delete(document.id)
     names = "abcdef"
     links = data.draw(st.lists(st.sampled_from([None, *names]), min_size=6, max_size=6))

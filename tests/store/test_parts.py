@@ -39,14 +39,14 @@ def talk(*passages: Passage, id: str = "c1", **fields: Any) -> Document:
 
 def test_a_head_is_the_document_without_its_passages(store: Store) -> None:
     store.save([talk(said("a"), said("b"), metadata={"k": 1})])
-    assert store.head("c1") == replace(store.document("c1"), passages=())
+    assert store.header("c1") == replace(store.document("c1"), passages=())
     with pytest.raises(NotFound):
-        store.head("nowhere")
+        store.header("nowhere")
 
 
 def test_a_summary_is_what_the_list_shows(store: Store) -> None:
     store.save([talk(said("a")), talk(said("b"), id="c2")])
-    assert store.summary("c1") in store.documents(Filter(), "", 10, 0)[0]
+    assert store.summary("c1") in store.summaries(Filter(), "", 10, 0)[0]
     assert store.summary("c1").id == "c1"
     with pytest.raises(NotFound):
         store.summary("nowhere")
@@ -55,13 +55,18 @@ def test_a_summary_is_what_the_list_shows(store: Store) -> None:
 def test_a_document_is_found_by_where_it_came_from(store: Store) -> None:
     odd, long = "c\ud800", "x" * 800
     store.save([talk(said("a")), talk(said("a"), id=odd), talk(said("a"), id=long)])
-    assert [store.find("test", name) for name in ("c1", odd, long, "c2")] == ["c1", odd, long, None]
-    assert store.find("elsewhere", "c1") is None
+    assert [store.find_id("test", name) for name in ("c1", odd, long, "c2")] == [
+        "c1",
+        odd,
+        long,
+        None,
+    ]
+    assert store.find_id("elsewhere", "c1") is None
 
 
 def test_bones_are_in_reading_order_and_know_the_branches(store: Store) -> None:
     store.save([talk(said("a"), said("b", minutes=1), said("c", minutes=2, parent="a"), head="b")])
-    assert [(b.id, b.parent, b.position, b.canonical) for b in store.bones("c1")] == [
+    assert [(b.id, b.parent, b.position, b.canonical) for b in store.positions("c1")] == [
         ("a", None, 0, True),
         ("b", "a", 1, True),
         ("c", "a", 2, False),
@@ -70,25 +75,25 @@ def test_bones_are_in_reading_order_and_know_the_branches(store: Store) -> None:
 
 def test_contents_are_read_by_key_and_missing_keys_are_left_out(store: Store) -> None:
     store.save([talk(said("a", "one"), said("b", "two")), talk(said("a", "three"), id="c2")])
-    keys = [bone.key for document in ("c2", "c1") for bone in store.bones(document)]
-    read = store.contents([*keys, 10_000])
+    keys = [bone.key for document in ("c2", "c1") for bone in store.positions(document)]
+    read = store.passages_by_key([*keys, 10_000])
     assert [(read[k][0], read[k][1].content) for k in keys] == [
         ("c2", "three"),
         ("c1", "one"),
         ("c1", "two"),
     ]
     assert len(read) == 3
-    assert store.contents([]) == {}
+    assert store.passages_by_key([]) == {}
 
 
 def test_a_part_begins_at_a_position_and_tells_how_many_there_are(store: Store) -> None:
     store.save([talk(*(said(f"m{n}", f"text {n}", minutes=n) for n in range(7)))])
-    part, total = store.part("c1", 3, 2)
+    part, total = store.passage_page("c1", 3, 2)
     assert ([p.id for p in part], total) == (["m3", "m4"], 7)
-    assert store.part("c1", 7, 2) == ([], 7)
+    assert store.passage_page("c1", 7, 2) == ([], 7)
     assert part[0] == store.document("c1").passages[3]
     with pytest.raises(NotFound):
-        store.part("nowhere", 0, 1)
+        store.passage_page("nowhere", 0, 1)
 
 
 def test_openings_carry_a_title_with_one_of_the_words(store: Store) -> None:
@@ -99,10 +104,10 @@ def test_openings_carry_a_title_with_one_of_the_words(store: Store) -> None:
             talk(said("a"), id="c3", title="Other"),
         ]
     )
-    opening = {c.key: c.document for c in store.passages(list(range(1, 10)), Filter())}
+    opening = {c.key: c.document for c in store.candidates(list(range(1, 10)), Filter())}
 
     def opened(*words: Word) -> set[str]:
-        return {opening[key] for key in store.openings(words)}
+        return {opening[key] for key in store.title_matches(words)}
 
     assert opened(Word("zeppelins")) == {"c1"}
     assert opened(Word("kite", prefix=True)) == {"c1", "c2"}
@@ -123,7 +128,7 @@ def test_documents_are_listed_by_what_one_of_their_messages_has(store: Store) ->
     )
 
     def listed(**filter: Any) -> list[str]:
-        found, total = store.documents(Filter(**filter), "", 10, 0)
+        found, total = store.summaries(Filter(**filter), "", 10, 0)
         assert total == len(found)
         return sorted(s.id for s in found)
 
@@ -143,8 +148,8 @@ def test_documents_are_listed_by_what_one_of_their_messages_has(store: Store) ->
 
 def test_amending_changes_only_what_is_said(store: Store) -> None:
     store.save([talk(said("a"), metadata={"keep": 1, "drop": 2})])
-    store.amend("c1", project="work", metadata={"drop": None, "tags": ["x"], "null": None})
-    head = store.head("c1")
+    store.update("c1", project="work", metadata={"drop": None, "tags": ["x"], "null": None})
+    head = store.header("c1")
     assert (head.title, head.project, head.metadata) == (
         "A talk",
         "work",
@@ -152,22 +157,22 @@ def test_amending_changes_only_what_is_said(store: Store) -> None:
     )
     assert head.updated_at and head.updated_at > NOON
     assert [
-        s.id for s in store.documents(Filter(tags=("X",), projects=("work",)), "", 10, 0)[0]
+        s.id for s in store.summaries(Filter(tags=("X",), projects=("work",)), "", 10, 0)[0]
     ] == ["c1"]
     with pytest.raises(NotFound):
-        store.amend("nowhere", title="x")
+        store.update("nowhere", title="x")
 
 
 def test_tags_of_a_person_survive_what_the_origin_says_later(store: Store) -> None:
     store.save([talk(said("a"), metadata={"k": 1})])
-    store.amend("c1", metadata={"tags": ["mine"]})
+    store.update("c1", metadata={"tags": ["mine"]})
     later = datetime.now(UTC) + timedelta(days=1)
     store.save([talk(said("a"), said("b"), metadata={"k": 2}, updated_at=later)])
-    assert store.head("c1").metadata == {"k": 2, "tags": ["mine"]}
+    assert store.header("c1").metadata == {"k": 2, "tags": ["mine"]}
     store.save(
         [talk(said("a"), metadata={"tags": ["theirs"]}, updated_at=later + timedelta(days=1))]
     )
-    assert store.head("c1").metadata == {"tags": ["theirs"]}
+    assert store.header("c1").metadata == {"tags": ["theirs"]}
 
 
 def test_appending_says_where(store: Store) -> None:
@@ -194,8 +199,16 @@ def test_extending_adds_what_is_missing_and_can_be_asked_for(store: Store) -> No
         ("h2", False),
         ("h3", True),
     ]
-    assert store.holding("test", ["h1", "h2", "zz"]) == [("c2", "h1"), ("c1", "h1"), ("c1", "h2")]
-    assert store.holding("elsewhere", ["h1"]) == store.holding("test", []) == []
+    assert store.documents_containing("test", ["h1", "h2", "zz"]) == [
+        ("c2", "h1"),
+        ("c1", "h1"),
+        ("c1", "h2"),
+    ]
+    assert (
+        store.documents_containing("elsewhere", ["h1"])
+        == store.documents_containing("test", [])
+        == []
+    )
     assert store.match(parse("three"), Filter(), 10)
     with pytest.raises(NotFound):
         store.extend("nowhere", [said("x")])
@@ -207,13 +220,13 @@ def test_what_is_taken_is_gone_and_can_be_put_back(store: Store) -> None:
     )
     store.save([given])
     before = store.document("c1")
-    assert store.take("c1") == before
+    assert store.pop("c1") == before
     assert store.match(parse("walrus"), Filter(), 10) == []
     with pytest.raises(NotFound):
-        store.take("c1")
-    store.save([before], by_id=True)
+        store.pop("c1")
+    store.save([before], index_ids=True)
     assert store.document("c1") == before
-    assert store.holding("test", ["b"]) == [("c1", "b")]
+    assert store.documents_containing("test", ["b"]) == [("c1", "b")]
 
 
 # -- counting ----------------------------------------------------------------------------
@@ -266,7 +279,7 @@ def test_the_version_changes_with_every_write_of_anybody(
     for write in (
         lambda: store.append("c1", said("b")),
         lambda: other.append("c1", said("c")),
-        lambda: other.retitle("c1", "New"),
+        lambda: other.update("c1", title="New"),
         lambda: other.delete("c1"),
     ):
         write()
@@ -286,5 +299,5 @@ def test_long_names_in_any_alphabet_are_kept_apart(store: Store) -> None:
             for n in "cd"
         ]
     )
-    assert store.documents(Filter(), "", 10, 0)[1] == 4
-    assert store.find(f"{long}a", f"{long}c") != store.find(f"{long}b", f"{long}c")
+    assert store.summaries(Filter(), "", 10, 0)[1] == 4
+    assert store.find_id(f"{long}a", f"{long}c") != store.find_id(f"{long}b", f"{long}c")

@@ -89,7 +89,9 @@ def test_other_users_words_do_not_crowd_out_ones_own(store: PostgresStore, datab
         other.save([document(f"c{n}", "walrus") for n in range(700)])
     store.save([document("mine", "a walrus far down in a long text " + "word " * 200)])
     assert (
-        store.passages(store.match(question("walrus", "seal"), Filter(), 10), Filter())[0].document
+        store.candidates(store.match(question("walrus", "seal"), Filter(), 10), Filter())[
+            0
+        ].document
         == "mine"
     )
     for other in others:

@@ -40,7 +40,7 @@ from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.postgres import PostgresStore, connection, pool
-from recollect.store.postgres import store as store_module
+from recollect.store.sql import store as store_module
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 ROUNDS = max(2, KILLS // 40)
@@ -245,7 +245,7 @@ def _space(store: Store) -> Any:
 def _embed(store: Store) -> None:
     (space,) = store.spaces()
     batch, _ = store.unembedded(space, 10)
-    store.embed(space, {p: [np.eye(8, dtype=np.float32)[p.key % 8]] for p in batch})
+    store.add_vectors(space, {p: [np.eye(8, dtype=np.float32)[p.key % 8]] for p in batch})
 
 
 def _vectors(store: Store) -> list[int]:
@@ -266,32 +266,36 @@ WRITES = {
         lambda saved: (saved[0].created, saved[0].new),
         (True, 2),
         lambda store: (
-            ids(store) == ["a", "b"] and not store.undo(1).files and not list(store.every(Filter()))
+            ids(store) == ["a", "b"]
+            and not store.undo_import(1).files
+            and not list(store.iter_documents(Filter()))
         ),
-        lambda store: store.begin("file"),
+        lambda store: store.start_import("file"),
     ),
     "begin": Write(
-        lambda store: store.begin("file"),
+        lambda store: store.start_import("file"),
         lambda receipt: receipt.id,
         1,
         lambda store: [(r.id, r.path) for r in store.receipts()] == [(1, "file")],
     ),
     "undo": Write(
-        lambda store: store.undo(1),
+        lambda store: store.undo_import(1),
         lambda receipt: receipt.id,
         1,
-        lambda store: not list(store.every(Filter())) and store.receipts()[0].undone_at is not None,
-        lambda store: (store.begin("file"), store.save([conversation("c1", said("a"))], 1)),
+        lambda store: (
+            not list(store.iter_documents(Filter())) and store.receipts()[0].undone_at is not None
+        ),
+        lambda store: (store.start_import("file"), store.save([conversation("c1", said("a"))], 1)),
     ),
     "delete": Write(
         lambda store: store.delete("c1"),
         lambda none: none,
         None,
-        lambda store: not list(store.every(Filter())) and store.verify().healthy,
+        lambda store: not list(store.iter_documents(Filter())) and store.verify().healthy,
         lambda store: store.save([conversation("c1", said("a"))]),
     ),
     "retitle": Write(
-        lambda store: store.retitle("c1", "Renamed"),
+        lambda store: store.update("c1", title="Renamed"),
         lambda none: none,
         None,
         lambda store: store.document("c1").title == "Renamed",
@@ -338,7 +342,7 @@ def test_a_lost_answer_is_found_out_with_the_only_connection_there_is(
     limited(monkeypatch, server_connections=1, write_wait_seconds=10.0)
     store = opened(user, proxy.url)
     proxy.on_commit(lose_the_answer)
-    assert store.begin("file").id == 1
+    assert store.start_import("file").id == 1
     assert len(store.receipts()) == 1
 
 
@@ -357,7 +361,7 @@ def test_a_commit_that_is_still_on_its_way_is_waited_for(
             link.cut()
 
     proxy.on_commit(hold)
-    thread, done = in_thread(lambda: cut.begin("file"))
+    thread, done = in_thread(lambda: cut.start_import("file"))
     until(server.waits)
     assert not done
     go_on.set()
@@ -379,12 +383,12 @@ def test_when_nobody_can_say_what_became_of_a_write_the_error_says_so(
 
     proxy.on_commit(hold)
     with pytest.raises(StoreUnavailable, match="not known whether"):
-        cut.begin("file")
+        cut.start_import("file")
     go_on.set()
     for module in (connection, pool):
         monkeypatch.setattr(module, "LIMITS", LIMITS)
     until(cut.receipts)
-    assert cut.begin("another").id == 2
+    assert cut.start_import("another").id == 2
 
 
 def crash(server: Database, victim: int) -> None:
@@ -425,7 +429,7 @@ def test_the_number_of_a_transaction_that_a_crash_lost_proves_nothing_when_anoth
         link.cut()
 
     proxy.on_commit(hold)
-    thread, done = in_thread(lambda: cut.begin("file"))
+    thread, done = in_thread(lambda: cut.start_import("file"))
     assert held.wait(PATIENCE)
     ((pid, lost),) = server.writing()
     if how == "an immediate restart":
@@ -497,12 +501,12 @@ class Load:
             number += 1
             store, message, path = self.stores[user], f"{name}-{number}", f"{name}/{number}"
             self._do(name, message, lambda: store.append("c1", said(message, f"written by {name}")))  # noqa: B023
-            self._do(name, path, lambda: store.begin(path))  # noqa: B023
+            self._do(name, path, lambda: store.start_import(path))  # noqa: B023
 
     def _search(self, name: str, user: int) -> None:
         def search() -> None:
             found = self.stores[user].match(parse("beginning OR written"), Filter(), 20)
-            assert self.stores[user].passages(found, Filter()), "nothing was found"
+            assert self.stores[user].candidates(found, Filter()), "nothing was found"
 
         while not self.finished.is_set():
             self._do(name, "", search)
@@ -669,7 +673,7 @@ def test_a_request_that_ends_its_connection_every_time_is_given_up(
         with pytest.raises(StoreUnavailable, match="went away"):
             run(work)
         assert 2 <= len(began) <= 5
-    assert store.begin("file").id == 1
+    assert store.start_import("file").id == 1
 
 
 # -- opening ------------------------------------------------------------------------
@@ -814,7 +818,7 @@ def test_when_all_connections_are_in_use_a_caller_waits_and_is_then_told(
     with held(store, 2):
         assert len(server.ours()) == 2
         limited(monkeypatch, server_connections=2, write_wait_seconds=0.3)
-        for work in (store.receipts, lambda: store.begin("file")):
+        for work in (store.receipts, lambda: store.start_import("file")):
             began = time.monotonic()
             with pytest.raises(StoreBusy, match="connection"):
                 work()
@@ -857,7 +861,7 @@ def test_when_the_server_takes_no_more_connections_a_caller_waits_and_is_then_to
         for module in (connection, pool):
             monkeypatch.setattr(module, "LIMITS", LIMITS)
         before = queued(store)
-        thread, done = in_thread(lambda: store.begin("file"))
+        thread, done = in_thread(lambda: store.start_import("file"))
         until(lambda: queued(store) > before)
         for one in used:
             one.close()
@@ -873,12 +877,12 @@ def test_a_writer_that_others_keep_waiting_is_told_and_readers_are_not_kept(
         limited(monkeypatch, write_wait_seconds=0.3)
         began = time.monotonic()
         with pytest.raises(StoreBusy, match="talks"):
-            store.begin("file")
+            store.start_import("file")
         assert time.monotonic() - began >= 0.3
         for module in (connection, pool):
             monkeypatch.setattr(module, "LIMITS", LIMITS)
         assert store.receipts() == []
-    assert store.begin("file").id == 1
+    assert store.start_import("file").id == 1
 
 
 def test_a_search_that_takes_too_long_is_stopped_and_its_connection_used_again(
@@ -932,7 +936,9 @@ def test_writers_take_turns_whatever_the_database_has_as_its_default(
     server.run("alter database talks set synchronous_commit = off")
     try:
         store = opened(user)
-        threads = [in_thread(lambda: [store.begin("file").id for _ in range(20)]) for _ in range(4)]
+        threads = [
+            in_thread(lambda: [store.start_import("file").id for _ in range(20)]) for _ in range(4)
+        ]
         for thread, _ in threads:
             thread.join(PATIENCE)
         assert sorted(id_ for _, done in threads for id_ in done[0]) == list(range(1, 81))
@@ -978,7 +984,7 @@ def test_two_hundred_errors_leave_no_transaction_open_and_no_connection_behind(
                 fault()
     assert server.ours("state") == ["idle"]
     assert store.document("c1").title == "A talk"
-    assert store.begin("file").id == 1
+    assert store.start_import("file").id == 1
 
 
 def _raise(error: type[BaseException]) -> Callable[[connection.Connection], None]:
@@ -1030,7 +1036,7 @@ def test_closing_while_others_wait_for_a_connection_is_told_to_them(
 HOLDER = """
 import sys
 from recollect.store.postgres import PostgresStore
-with PostgresStore(sys.argv[1], sys.argv[2]).alone() as alone:
+with PostgresStore(sys.argv[1], sys.argv[2]).indexing_lock() as alone:
     print(alone, flush=True)
     sys.stdin.read()
 """
@@ -1045,12 +1051,12 @@ def test_being_alone_ends_with_the_process_however_it_ends(
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "True\n"
-        with store.alone() as alone:
+        with store.indexing_lock() as alone:
             assert not alone
         process.kill()
 
     def is_alone() -> bool:
-        with store.alone() as alone:
+        with store.indexing_lock() as alone:
             return alone
 
     until(is_alone)
@@ -1059,18 +1065,18 @@ def test_being_alone_ends_with_the_process_however_it_ends(
 def test_being_alone_ends_when_the_block_raises_and_is_of_one_user(
     store: PostgresStore, opened: Opener, server: Database, user: str
 ) -> None:
-    with pytest.raises(ZeroDivisionError), store.alone() as alone:
+    with pytest.raises(ZeroDivisionError), store.indexing_lock() as alone:
         assert alone
         raise ZeroDivisionError
     with (
-        store.alone() as first,
-        opened(user).alone() as again,
-        opened(f"{user}-2").alone() as another,
+        store.indexing_lock() as first,
+        opened(user).indexing_lock() as again,
+        opened(f"{user}-2").indexing_lock() as another,
     ):
         assert (first, again, another) == (True, False, True)
-        with store.alone() as still:
+        with store.indexing_lock() as still:
             assert not still
-    with store.alone() as alone:
+    with store.indexing_lock() as alone:
         assert alone
 
 
@@ -1080,7 +1086,7 @@ def test_the_lock_is_free_at_once_for_whoever_is_connected_already(
     lock = [pool._LOCK, store._connections.owner]
     with psycopg.connect(server.url, autocommit=True) as other:
         for _ in range(50):
-            with store.alone() as alone:
+            with store.indexing_lock() as alone:
                 assert alone
             assert other.execute("select pg_try_advisory_lock(%s, %s)", lock).fetchone() == (True,)
             other.execute("select pg_advisory_unlock(%s, %s)", lock)
@@ -1091,11 +1097,11 @@ def test_being_alone_survives_a_restart_of_the_server(
 ) -> None:
     other = opened(f"{user}-2")
     for mode in ("fast", "immediate"):
-        with store.alone() as alone, away(server, mode):
+        with store.indexing_lock() as alone, away(server, mode):
             assert alone
-            with pytest.raises(StoreUnavailable, match="talks"), other.alone():
+            with pytest.raises(StoreUnavailable, match="talks"), other.indexing_lock():
                 pass
-        with other.alone() as first, store.alone() as second:
+        with other.indexing_lock() as first, store.indexing_lock() as second:
             assert (first, second) == (True, True)
 
 
@@ -1105,9 +1111,9 @@ def test_any_number_of_users_may_index_at_once(
     limited(monkeypatch, server_connections=1, write_wait_seconds=10.0)
     with ExitStack() as all_:
         stores = [opened(f"{user}-{n}") for n in range(5)]
-        assert all(all_.enter_context(store.alone()) for store in stores)
+        assert all(all_.enter_context(store.indexing_lock()) for store in stores)
         for store in stores:
-            assert store.begin("file").id == 1
+            assert store.start_import("file").id == 1
         assert len(server.ours()) == 2
     assert len(server.ours()) == 1
 

@@ -98,7 +98,7 @@ def neighbours(database: str) -> Iterator[Neighbours]:
 
 def fill(store: PostgresStore, word: str, count: int) -> None:
     """A library with a row in every table, and the word in every text."""
-    receipt = store.begin(f"/{word}.json")
+    receipt = store.start_import(f"/{word}.json")
     passages = tuple(
         Passage(
             f"{word}-{n}",
@@ -118,11 +118,11 @@ def fill(store: PostgresStore, word: str, count: int) -> None:
     changed = (passages[0]._replace(content=f"{word} says something else"), *passages[1:])
     space = store.add_space(word, word, 4, word.encode())
     waiting, _ = store.unembedded(space, 1_000)
-    store.embed(space, {p: [np.array([0.5, 0.5, 0.5, 0.5], np.float32)] for p in waiting})
-    store.finish_space(space)
-    second = store.begin(f"/{word}-2.json")
+    store.add_vectors(space, {p: [np.array([0.5, 0.5, 0.5, 0.5], np.float32)] for p in waiting})
+    store.mark_space_ready(space)
+    second = store.start_import(f"/{word}-2.json")
     store.save([replace(talk, passages=changed)], second.id)
-    store.finish(receipt)
+    store.finish_import(receipt)
 
 
 @pytest.fixture
@@ -871,7 +871,7 @@ def test_a_transaction_leaves_nothing_on_its_connection(database: str, user: str
             with pytest.raises(RecollectError, match="division"):
                 run(fails)
             look()
-        with store.alone():
+        with store.indexing_lock():
             pass
         look()
         assert len(set(seen)) == 1
@@ -960,8 +960,8 @@ def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Libra
     limits = replace(
         LIMITS, server_connections=2, search_seconds=60.0
     )  # a busy machine is no failure
-    for module in ("connection", "pool", "store"):
-        monkeypatch.setattr(f"recollect.store.postgres.{module}.LIMITS", limits)
+    for module in ("postgres.connection", "postgres.pool", "sql.store"):
+        monkeypatch.setattr(f"recollect.store.{module}.LIMITS", limits)
     url = of(database) + "&connect_timeout=6"
     with (
         recollect.open(url, f"ann-{uuid.uuid4()}") as ann,
@@ -989,7 +989,7 @@ def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Libra
                     for n in range(4)
                 ]
             )
-            library.store.finish(library.store.begin(f"/{word}.json"))
+            library.store.finish_import(library.store.start_import(f"/{word}.json"))
         yield ann, bob
 
 
@@ -1013,10 +1013,10 @@ OPERATIONS: tuple[Callable[[Library, str], object], ...] = (
     lambda library, word: library.receipts(),
     lambda library, word: library.verify(),
     lambda library, word: library.store.variants([word, word[:6], "gardens", "canary"]),
-    lambda library, word: library.store.find_literal(word, EVERYTHING, 100, 0),
+    lambda library, word: library.store.find_substring(word, EVERYTHING, 100, 0),
     lambda library, word: library.store.newest(EVERYTHING, 100, 0, True),
-    lambda library, word: library.store.passages(range(1, 100), EVERYTHING),
-    lambda library, word: library.store.preceding(range(1, 100)),
+    lambda library, word: library.store.candidates(range(1, 100), EVERYTHING),
+    lambda library, word: library.store.previous_passages(range(1, 100)),
     lambda library, word: list(library.store.sample(100)),
     lambda library, word: library.store.spaces(),
     lambda library, word: library.update_conversation("c2", f"{word} renamed"),
@@ -1107,7 +1107,7 @@ def test_asking_for_what_only_another_has_is_asking_for_nothing(
         assert store.count(parse(foreign), EVERYTHING) == (0, True)
         assert store.match(parse(foreign), EVERYTHING, 100) == []
         assert store.variants([foreign, foreign[:6]]) == [(foreign,), (foreign[:6],)]
-        assert store.find_literal(foreign[1:7], EVERYTHING, 100, 0) == ([], 0)
+        assert store.find_substring(foreign[1:7], EVERYTHING, 100, 0) == ([], 0)
         assert store.recent(foreign, EVERYTHING, 100) == []
         assert library.conversations(search=foreign, kinds=()) == ([], 0)
         assert library.search("NOT nothing", hidden=True).total <= 13
@@ -1126,7 +1126,7 @@ def test_a_conversation_that_only_another_has_is_refused_like_one_that_nobody_ha
         lambda id: ann.update_conversation(id, "mine"),
         lambda id: ann.add_message(id, "user", "hello"),
         lambda id: ann.related(id, "bobs-message"),
-        lambda id: ann.store.key(id, "bobs-message"),
+        lambda id: ann.store.passage_key(id, "bobs-message"),
         lambda id: ann.add_message("c1", "user", "hello", parent=f"{id}-message"),
     ):
         said = []
@@ -1166,7 +1166,7 @@ def test_receipts_are_counted_and_taken_back_for_each_user_alone(
     pair: tuple[Library, Library],
 ) -> None:
     ann, bob = pair
-    imported = bob.store.begin("/bobs.json")
+    imported = bob.store.start_import("/bobs.json")
     bob.store.save(
         [Document("x", "imported", passages=(Passage("a", "user", "imported words"),))], imported.id
     )
@@ -1183,16 +1183,16 @@ def test_the_space_of_another_user_is_of_no_use(pair: tuple[Library, Library]) -
     spaces = [store.add_space("model", "1", 4, None) for store in (ann, bob)]
     vector = np.array([0.5, 0.5, 0.5, 0.5], np.float32)
     for store, space in zip((ann, bob), spaces, strict=True):
-        store.embed(space, {p: [vector] for p in store.unembedded(space, 100)[0]})
-        store.finish_space(space)
+        store.add_vectors(space, {p: [vector] for p in store.unembedded(space, 100)[0]})
+        store.mark_space_ready(space)
     theirs = spaces[1]
     assert ann.nearest(theirs, vector, EVERYTHING, 100) == []
     assert ann.cosines(theirs, vector, range(100)) == {}
     assert ann.vectors(theirs, 1) == []
     before = bob.nearest(theirs, vector, EVERYTHING, 100)
     assert len(before) == 12
-    ann.embed(theirs, {p: [vector] for p in ann.unembedded(theirs, 100)[0]})
-    ann.finish_space(theirs)
+    ann.add_vectors(theirs, {p: [vector] for p in ann.unembedded(theirs, 100)[0]})
+    ann.mark_space_ready(theirs)
     ann.drop_space(theirs)
     assert [s.id for s in ann.spaces()] == [spaces[0].id]
     assert bob.nearest(theirs, vector, EVERYTHING, 100) == before
@@ -1258,7 +1258,9 @@ def test_names_that_look_alike_are_different_libraries(database: str) -> None:
             store.save([Document("test", "same", name, passages=(Passage("a", "user", "secret"),))])
         stores["BOB"].delete("same")
         for name, store in stores.items():
-            assert [d.title for d in store.every(EVERYTHING)] == ([] if name == "BOB" else [name])
+            assert [d.title for d in store.iter_documents(EVERYTHING)] == (
+                [] if name == "BOB" else [name]
+            )
             assert PostgresStore.exists(database, users[name])
         assert not PostgresStore.exists(database, f"{run}nobody")
 

@@ -196,18 +196,18 @@ def works(store: PostgresStore) -> None:
     )
     space = store.add_space("works", "1", 4, None)
     waiting, _ = store.unembedded(space, 100)
-    store.embed(space, {p: [np.array([0.5, 0.5, 0.5, 0.5], np.float32)] for p in waiting})
-    store.finish_space(space)
+    store.add_vectors(space, {p: [np.array([0.5, 0.5, 0.5, 0.5], np.float32)] for p in waiting})
+    store.mark_space_ready(space)
     assert store.count(parse("tomatoes"), EVERYTHING) == (2, True)
     assert len(store.match(parse("tomatoes"), EVERYTHING, 10)) == 2
     assert (
         len(store.nearest(space, np.array([0.5, 0.5, 0.5, 0.5], np.float32), EVERYTHING, 10)) == 3
     )
-    receipt = store.begin("/file.json")
+    receipt = store.start_import("/file.json")
     store.save([talk("imported", id="c3")], receipt.id)
-    store.finish(receipt)
-    store.undo(receipt.id)
-    store.retitle("c1", "about gardens")
+    store.finish_import(receipt)
+    store.undo_import(receipt.id)
+    store.update("c1", title="about gardens")
     store.delete("c2")
     store.repair()
     assert store.count(parse("removed OR imported"), EVERYTHING) == (0, True)
@@ -217,7 +217,7 @@ def works(store: PostgresStore) -> None:
         6,
         True,
     )
-    with store.alone() as alone:
+    with store.indexing_lock() as alone:
         assert alone
 
 
@@ -264,7 +264,7 @@ def test_a_member_of_the_application_works_in_a_database_that_an_administrator_p
         opened(of(database, name), user) as store,
     ):
         assert store._connections.server.role == "recollect_app"
-        assert not any("recollect_search" in line for line in store.lacks)
+        assert not any("recollect_search" in line for line in store.missing_features)
         works(store)
         assert PostgresStore.exists(of(database, name), user)
         assert not PostgresStore.exists(of(database, name), f"{user}-other")
@@ -397,7 +397,7 @@ def test_policies_hold_for_the_role_that_owns_the_tables(rows: Rows, database: s
                 store._connections.server.role == owner
             )  # the roles of this server are somebody else's
             works(store)
-            assert any("recollect_search is not used" in line for line in store.lacks)
+            assert any("recollect_search is not used" in line for line in store.missing_features)
         ((tables_of,),) = asked(
             url, "select distinct tableowner from pg_tables where schemaname = 'recollect'"
         )
@@ -433,7 +433,7 @@ def test_a_new_server_is_used_as_far_as_the_login_may(database: str) -> None:
     with new_server() as server, login(server) as poor, own_database(server, poor) as small:
         with opened(small) as store:
             assert store._connections.server.role == poor
-            assert [line.split()[0] for line in store.lacks] == ["pgvector", "the"]
+            assert [line.split()[0] for line in store.missing_features] == ["pgvector", "the"]
             works(store)
         assert (
             asked(
@@ -455,7 +455,10 @@ def test_a_new_server_is_used_as_far_as_the_login_may(database: str) -> None:
                     == other._connections.server.role
                     == "recollect_app"
                 )
-                assert not any("recollect_search" in line for line in (*store.lacks, *other.lacks))
+                assert not any(
+                    "recollect_search" in line
+                    for line in (*store.missing_features, *other.missing_features)
+                )
                 works(store)
             kept_apart(second)
             assert (
@@ -484,9 +487,9 @@ def test_without_extensions_the_answers_are_the_same(rows: Rows, database: str, 
     with own_database(superuser()) as bare:
         asked(bare, WITHOUT)
         with opened(database, user) as full, opened(bare, user) as poor:
-            if full.lacks:
-                pytest.skip(f"this server has less itself: {full.lacks[0]}")
-            assert [line.split()[0] for line in poor.lacks] == ["pgvector", "btree_gin"]
+            if full.missing_features:
+                pytest.skip(f"this server has less itself: {full.missing_features[0]}")
+            assert [line.split()[0] for line in poor.missing_features] == ["pgvector", "btree_gin"]
             assert ("pgvector" in full.engine, "pgvector" in poor.engine) == (True, False)
             assert answers(full) == answers(poor)
             assert [count for count in answers(full)["counts"] if count[0]] != []
@@ -515,8 +518,8 @@ def answers(store: PostgresStore) -> dict[str, Any]:
             p: [vectors[n], vectors[n + 20]] if n % 3 == 0 else [vectors[n]]
             for n, p in enumerate(waiting)
         }
-        store.embed(space, parts)
-        store.finish_space(space)
+        store.add_vectors(space, parts)
+        store.mark_space_ready(space)
     nodes = [
         parse(q)
         for q in (

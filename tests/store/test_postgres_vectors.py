@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
-from recollect.store.base import Space
 from recollect.store.postgres import PostgresStore, vectors
+from recollect.store.values import Space
 
 
 @pytest.fixture
@@ -38,8 +38,10 @@ def filled(store: PostgresStore, count: int) -> tuple[Space, NDArray[np.float32]
     given = rng.normal(size=(count, 256)).astype(np.float32)
     given /= np.linalg.norm(given, axis=1)[:, None]
     batch, _ = store.unembedded(space, count)
-    store.embed(space, {passage: [vector] for passage, vector in zip(batch, given, strict=True)})
-    store.finish_space(space)
+    store.add_vectors(
+        space, {passage: [vector] for passage, vector in zip(batch, given, strict=True)}
+    )
+    store.mark_space_ready(space)
     return store.spaces()[0], given, [p.key for p in batch]
 
 

@@ -32,7 +32,7 @@ def shouting(document: Document) -> Document:
 
 def found(store: Store, word: str) -> list[str]:
     keys = store.match(parse(word), Filter(hidden=True), 10)
-    return sorted(c.id for c in store.passages(keys, Filter(hidden=True)))
+    return sorted(c.id for c in store.candidates(keys, Filter(hidden=True)))
 
 
 def contents(store: Store, id: str = "c") -> list[str]:
@@ -70,20 +70,20 @@ def test_a_revision_forgets_what_was_observed(store: Store) -> None:
         id="observations:c",
         passages=(Passage("o", "fact", "walrus"),),
     )
-    store.observe("c", 1, seen)
+    store.save_observations("c", 1, seen)
     assert store.unobserved(10) == ([], 0)
     store.revise("c", shouting)
     assert store.unobserved(10)[0] == [("c", 2)] and found(store, "walrus") == []
 
 
 def test_what_was_revised_does_not_come_back_with_an_undo(store: Store) -> None:
-    first, second = store.begin("1"), store.begin("2")
+    first, second = store.start_import("1"), store.start_import("2")
     store.save([talk("a walrus", title="walrus")], first.id)
     store.save([talk("the walrus", "more", title="walrus two")], second.id)
     store.revise("c", shouting)
-    store.undo(second.id)
+    store.undo_import(second.id)
     assert (contents(store), store.document("c").title) == (["the WHALE"], "WHALE two")
-    store.undo(first.id)
+    store.undo_import(first.id)
     with pytest.raises(NotFound):
         store.document("c")
 
@@ -100,32 +100,32 @@ def note(text: str) -> Document:
 
 
 def test_a_revised_note_stays_until_the_import_that_brought_it_is_taken_back(store: Store) -> None:
-    first, second = store.begin("1"), store.begin("2")
+    first, second = store.start_import("1"), store.start_import("2")
     store.save([note("walrus one")], first.id)
     store.save([note("walrus two")], second.id)
     store.revise("n", shouting)
-    store.undo(second.id)
+    store.undo_import(second.id)
     assert contents(store, "n") == ["WHALE two"]
-    store.undo(first.id)
+    store.undo_import(first.id)
     with pytest.raises(NotFound):
         store.document("n")
 
 
 def test_states_are_forgotten_where_they_are_unwanted(store: Store) -> None:
-    first, second = store.begin("1"), store.begin("2")
+    first, second = store.start_import("1"), store.start_import("2")
     store.save([talk("a walrus"), talk("a seal", id="d"), note("walrus")], first.id)
     store.save([talk("clean"), talk("clean", id="d"), note("clean")], second.id)
-    assert store.forget_states(lambda state: "walrus" in state) == 2
-    assert store.forget_states(lambda state: "walrus" in state) == 0
-    store.undo(second.id)
+    assert store.delete_undo_states(lambda state: "walrus" in state) == 2
+    assert store.delete_undo_states(lambda state: "walrus" in state) == 0
+    store.undo_import(second.id)
     assert [contents(store, id) for id in ("c", "d", "n")] == [["clean"], ["a seal"], ["clean"]]
-    store.undo(first.id)
-    assert list(store.every(Filter())) == []
+    store.undo_import(first.id)
+    assert list(store.iter_documents(Filter())) == []
 
 
 def test_a_passage_is_cut_off(store: Store, reopen: Callable[[], Store]) -> None:
     store.save([talk("one", "two", "walrus")])
-    assert store.cut("c", "m2").content == "walrus"
+    assert store.delete_passage("c", "m2").content == "walrus"
     after = reopen().document("c")
     assert [(p.id, p.position, p.canonical) for p in after.passages] == [
         ("m0", 0, True),
@@ -140,7 +140,7 @@ def test_a_passage_is_cut_off(store: Store, reopen: Callable[[], Store]) -> None
 
 def test_the_last_passage_may_be_cut_off_and_others_added(store: Store) -> None:
     store.save([talk("walrus", title="seal")])
-    store.cut("c", "m0")
+    store.delete_passage("c", "m0")
     assert store.document("c").passages == () and found(store, "seal") == []
     store.append("c", Passage("m1", "user", "again"))
     assert found(store, "seal") == ["m1"] and store.summary("c").message_count == 1
@@ -149,8 +149,8 @@ def test_the_last_passage_may_be_cut_off_and_others_added(store: Store) -> None:
 def test_what_has_answers_is_not_cut_off(store: Store) -> None:
     store.save([talk("one", "two")])
     with pytest.raises(Conflict, match="'m0' has answers"):
-        store.cut("c", "m0")
+        store.delete_passage("c", "m0")
     for document, passage in (("c", "nothing"), ("nowhere", "m1")):
         with pytest.raises(NotFound):
-            store.cut(document, passage)
+            store.delete_passage(document, passage)
     assert contents(store) == ["one", "two"]

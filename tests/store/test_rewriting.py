@@ -42,15 +42,15 @@ def texts(store: Store, id: str = "n1") -> list[str]:
 
 
 def imported(store: Store, *documents: Document) -> int:
-    receipt = store.begin("a folder")
+    receipt = store.start_import("a folder")
     store.save(documents, receipt.id)
-    store.finish(receipt)
+    store.finish_import(receipt)
     return receipt.id
 
 
 def found(store: Store, query: str, filter: Filter = EVERYTHING) -> list[str]:
     keys = store.match(parse(query), filter, 100)
-    contents = {c.key: c.content for c in store.passages(keys, filter)}
+    contents = {c.key: c.content for c in store.candidates(keys, filter)}
     assert store.count(parse(query), filter) == (len(contents), True)
     return [contents[key] for key in keys]
 
@@ -61,7 +61,7 @@ def found(store: Store, query: str, filter: Filter = EVERYTHING) -> list[str]:
 def test_a_newer_note_replaces_what_the_stored_one_said(store: Store) -> None:
     store.save([note("walrus", "seal", "otter")])
     (saved,) = store.save([note("otter", "heron", "walrus", minutes=1, title="Birds")])
-    assert (saved.new, saved.same, saved.changed, saved.removed, saved.altered) == (
+    assert (saved.new, saved.same, saved.changed, saved.removed, saved.document_changed) == (
         1,
         0,
         2,
@@ -83,7 +83,7 @@ def test_a_newer_note_replaces_what_the_stored_one_said(store: Store) -> None:
 def test_a_note_that_says_the_same_is_left_alone(store: Store) -> None:
     store.save([note("walrus", "seal")])
     (saved,) = store.save([note("walrus", "seal", minutes=5)])
-    assert (saved.same, saved.new, saved.removed, saved.altered) == (2, 0, 0, False)
+    assert (saved.same, saved.new, saved.removed, saved.document_changed) == (2, 0, 0, False)
     assert store.document("n1").version == 1
 
 
@@ -93,14 +93,14 @@ def test_a_note_that_says_the_same_is_left_alone(store: Store) -> None:
 def test_an_older_or_partial_note_changes_nothing(store: Store, given_: Document) -> None:
     store.save([note("walrus", "seal")])
     (saved,) = store.save([given_])
-    assert (saved.kept, saved.new, saved.removed) == (1, 0, 0)
+    assert (saved.outdated, saved.new, saved.removed) == (1, 0, 0)
     assert texts(store) == ["walrus", "seal"]
 
 
 def test_tags_that_a_note_no_longer_has_are_gone(store: Store) -> None:
     store.save([note("walrus", metadata={"tags": ["sea"], "links": ["seal"]})])
     store.save([note("walrus", minutes=1, metadata={"links": ["seal"]})])
-    assert store.head("n1").metadata == {"links": ["seal"]}
+    assert store.header("n1").metadata == {"links": ["seal"]}
 
 
 def test_a_conversation_still_only_grows(store: Store) -> None:
@@ -134,7 +134,7 @@ def test_long_texts_and_fields_come_back_as_they_were_rewritten(store: Store) ->
         "user_prompt": "Write of herons",
     }
     assert [
-        c.role for c in store.passages(store.match(parse("herons"), EVERYTHING, 9), EVERYTHING)
+        c.role for c in store.candidates(store.match(parse("herons"), EVERYTHING, 9), EVERYTHING)
     ] == ["user_prompt"]
 
 
@@ -154,9 +154,9 @@ def test_a_person_rewrites_what_is_stored_whatever_the_times_say(store: Store) -
 
 def test_rewriting_with_the_same_changes_nothing(store: Store) -> None:
     store.save([note("walrus")])
-    before = store.head("n1")
+    before = store.header("n1")
     store.rewrite("n1", note("walrus"))
-    assert (store.head("n1").version, store.head("n1").updated_at) == (1, before.updated_at)
+    assert (store.header("n1").version, store.header("n1").updated_at) == (1, before.updated_at)
 
 
 def test_a_change_made_for_another_version_is_refused(store: Store) -> None:
@@ -184,8 +184,8 @@ def test_every_change_counts_a_version(store: Store) -> None:
     assert versions() == (2, 1)
     store.extend("c1", [Passage("c", "user", "z"), Passage("d", "user", "z")])
     assert versions() == (3, 1)
-    store.amend("c1", title="New")
-    store.retitle("n1", "New")
+    store.update("c1", title="New")
+    store.update("n1", title="New")
     assert versions() == (4, 2)
     receipt = imported(
         store,
@@ -193,9 +193,9 @@ def test_every_change_counts_a_version(store: Store) -> None:
         Document("test", "c1", passages=(Passage("e", "user", "w"),)),
     )
     assert versions() == (5, 3)
-    store.undo(receipt)
+    store.undo_import(receipt)
     assert versions() == (6, 4)
-    assert {s.id: s.version for s in store.documents(EVERYTHING, "", 9, 0)[0]} == {"c1": 6, "n1": 4}
+    assert {s.id: s.version for s in store.summaries(EVERYTHING, "", 9, 0)[0]} == {"c1": 6, "n1": 4}
 
 
 # -- taking back ----------------------------------------------------------------------
@@ -205,30 +205,30 @@ def test_imports_of_a_note_are_taken_back_in_any_order(store: Store) -> None:
     first, second, third = (
         imported(store, note(word, minutes=n)) for n, word in enumerate(["one", "two", "three"])
     )
-    store.undo(second)
+    store.undo_import(second)
     assert texts(store) == ["three"]
-    store.undo(third)
+    store.undo_import(third)
     assert texts(store) == ["one"]
-    store.undo(first)
-    assert list(store.every(EVERYTHING)) == []
+    store.undo_import(first)
+    assert list(store.iter_documents(EVERYTHING)) == []
 
 
 def test_what_a_person_wrote_outlives_the_imports_before_it(store: Store) -> None:
     first, second = imported(store, note("one")), imported(store, note("two", minutes=1))
     store.rewrite("n1", note("mine"))
     later = imported(store, note("three", minutes=10**9 // 60))
-    store.undo(second)
+    store.undo_import(second)
     assert texts(store) == ["three"]
-    store.undo(later)
+    store.undo_import(later)
     assert texts(store) == ["mine"]
-    store.undo(first)
+    store.undo_import(first)
     assert texts(store) == ["mine"]
 
 
 def test_what_a_person_added_to_a_note_outlives_its_import(store: Store) -> None:
     receipt = imported(store, note("one"))
     store.append("n1", Passage("more", None, "two"))
-    store.undo(receipt)
+    store.undo_import(receipt)
     assert texts(store) == ["one", "two"]
 
 
@@ -236,10 +236,10 @@ def test_a_note_that_an_older_version_imported_is_taken_back(store: Store) -> No
     receipt = imported(store, note("one"))
     forget_states(store)
     again = imported(store, note("one"))
-    store.undo(receipt)
+    store.undo_import(receipt)
     assert texts(store) == ["one"]
-    store.undo(again)
-    assert list(store.every(EVERYTHING)) == []
+    store.undo_import(again)
+    assert list(store.iter_documents(EVERYTHING)) == []
 
 
 def forget_states(store: Store) -> None:
@@ -260,7 +260,7 @@ def test_a_note_is_what_the_last_import_or_person_made_it(
     reopen: Callable[[], Store], life: list[Any]
 ) -> None:
     store = reopen()
-    for document in list(store.every(EVERYTHING)):
+    for document in list(store.iter_documents(EVERYTHING)):
         store.delete(document.id)
     made: list[tuple[int | None, list[str]]] = []  # by which import, or by a person
     receipts: list[int] = []
@@ -274,9 +274,9 @@ def test_a_note_is_what_the_last_import_or_person_made_it(
             if value != made[-1][1]:
                 made.append((None, value))
         elif what == "undo" and value < len(receipts):
-            store.undo(gone := receipts.pop(value))
+            store.undo_import(gone := receipts.pop(value))
             made = [(by, state) for by, state in made if by != gone]
-        assert [texts(store, d.id) for d in store.every(EVERYTHING)] == [
+        assert [texts(store, d.id) for d in store.iter_documents(EVERYTHING)] == [
             state for _, state in made[-1:]
         ]
     for word in ("red", "green", "blue"):
@@ -348,8 +348,8 @@ def mixed(store: Store) -> Store:
     )
     space = store.add_space("test", "1", 4, None)
     waiting, _ = store.unembedded(space, 100)
-    store.embed(space, {passage: [_unit(n)] for n, passage in enumerate(waiting)})
-    store.finish_space(space)
+    store.add_vectors(space, {passage: [_unit(n)] for n, passage in enumerate(waiting)})
+    store.mark_space_ready(space)
     return store
 
 
@@ -402,7 +402,7 @@ def test_a_filter_holds_on_every_way(
     near = mixed.nearest(space, _unit(1), filter, 20)
     assert len(near) == len(expected)
     assert mixed.nearest(space, _unit(1), filter, 2) == near[:2]
-    everything = mixed.passages(list(range(1, 20)), filter)
+    everything = mixed.candidates(list(range(1, 20)), filter)
     assert "".join(sorted(c.content[0] for c in everything)) == expected
     assert {key for key, _ in near} == {c.key for c in everything}
     assert "".join(sorted(c.content[0] for c in mixed.newest(filter, 20, 0)[0])) == expected
@@ -412,10 +412,10 @@ def test_a_filter_holds_on_every_way(
     assert mixed.newest(filter, 20, 0, by_document=True)[1] == len(documents)
     for text in (None, "alru", "walrus", " "):
         assert "".join(sorted(c.content[0] for c in mixed.recent(text, filter, 20))) == expected
-    assert mixed.find_literal(" ", filter, 20, 0)[1] == len(expected)
-    summaries, total = mixed.documents(filter, "", 20, 0)
+    assert mixed.find_substring(" ", filter, 20, 0)[1] == len(expected)
+    summaries, total = mixed.summaries(filter, "", 20, 0)
     assert ({s.id for s in summaries}, total) == (documents, len(documents))
-    assert {d.id for d in mixed.every(filter)} == documents
+    assert {d.id for d in mixed.iter_documents(filter)} == documents
 
 
 def seal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -460,8 +460,8 @@ def test_only_where_the_few_are_is_looked() -> None:
 
 
 def test_a_filter_follows_what_is_said_of_a_document(mixed: Store) -> None:
-    mixed.amend("m1", metadata={"media_type": "audio"})
-    mixed.amend("c1", metadata={"character_id": None})
+    mixed.update("m1", metadata={"media_type": "audio"})
+    mixed.update("c1", metadata={"character_id": None})
     assert found(mixed, "walrus", Filter(media_types=("audio",))) == ["f walrus"]
     assert found(mixed, "walrus", Filter(characters=("7",))) == []
 
@@ -495,11 +495,11 @@ def test_a_file_that_was_only_touched_changes_nothing(store: Store) -> None:
         "One. Two.",
     )
     (unchanged,) = store.save([again])
-    assert (unchanged.changed, unchanged.new, unchanged.removed, unchanged.altered) == (
+    assert (unchanged.changed, unchanged.new, unchanged.removed, unchanged.document_changed) == (
         0,
         0,
         0,
         False,
     )
-    assert store.head(saved.id).created_at == first
-    assert store.head(saved.id).version == 1
+    assert store.header(saved.id).created_at == first
+    assert store.header(saved.id).version == 1

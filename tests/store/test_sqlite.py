@@ -153,7 +153,7 @@ def test_what_was_stored_before_there_were_versions_is_version_one(path: Path) -
     db.close()
     store = SqliteStore(path)
     assert store.document("c1").version == 1
-    assert [s.id for s in store.documents(Filter(characters=("7",)), "", 9, 0)[0]] == ["c1"]
+    assert [s.id for s in store.summaries(Filter(characters=("7",)), "", 9, 0)[0]] == ["c1"]
     store.close()
 
 
@@ -310,7 +310,7 @@ def test_a_writer_that_waits_too_long_says_who_is_in_the_way(
 def test_a_search_past_its_deadline_is_an_error_not_an_empty_answer(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect.store.sqlite import store as module
+    from recollect.store.sql import store as module
 
     store.save([talk(*("common words here" for _ in range(3_000)))])
     monkeypatch.setattr(module, "LIMITS", Limits(search_seconds=0.0))

@@ -32,11 +32,11 @@ from recollect.language.query import (
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.models.embeddings import STATIC
-from recollect.store.base import Space
 from recollect.store.sql import spaces
 from recollect.store.sqlite import SqliteStore, sealed, text, vectors, volume
 from recollect.store.sqlite import store as store_module
 from recollect.store.sqlite.volume import Volume
+from recollect.store.values import Space
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 EVERYTHING = Filter()
@@ -88,7 +88,7 @@ def fill(store: SqliteStore, count: int = 45) -> None:
 def found(store: SqliteStore, query: str, filter: Filter = EVERYTHING) -> list[str]:
     """The ids of all matches, which are as many as are counted."""
     keys = store.match(parse(query), filter, MANY)
-    names = sorted(c.id for c in store.passages(keys, filter))
+    names = sorted(c.id for c in store.candidates(keys, filter))
     assert store.count(parse(query), filter) == (len(keys), True)
     assert len(names) == len(keys)
     return names
@@ -221,7 +221,7 @@ def change_much(store: SqliteStore, rng: random.Random) -> None:
     for number in rng.sample(range(40), k=3):
         store.delete(f"d{number}")
     store.save(random_documents(rng, 40)[37:])
-    store.retitle("d38", "Tusk over 日本")
+    store.update("d38", title="Tusk over 日本")
     store.append("d38", said("last", "walrus café over", author="Bob"))
 
 
@@ -410,7 +410,7 @@ def test_what_happens_while_a_volume_is_written_is_so_afterwards(
         if span[0] == 1:
             store.save([conversation("c0", said("m1", "walrus changed", minutes=1))])
             store.save([conversation("c15", said("m16", "walrus altered", minutes=1))])
-            store.retitle("c10", "renamed")
+            store.update("c10", title="renamed")
             store.append("c0", said("new", "walrus arrived"))
         else:
             store.delete("c20")
@@ -559,8 +559,8 @@ def test_the_whole_folder_of_the_index_may_be_removed(store: SqliteStore, path: 
     (space,) = again.spaces()
     for _ in range(2):
         everything_is_found(again)
-        (vector,) = again.vectors(space, again.key("c0", "m3"))
-        assert again.nearest(space, vector, EVERYTHING, 1)[0][0] == again.key("c0", "m3")
+        (vector,) = again.vectors(space, again.passage_key("c0", "m3"))
+        assert again.nearest(space, vector, EVERYTHING, 1)[0][0] == again.passage_key("c0", "m3")
         again.delete("c40") if len(found(again, "walrus")) == 45 else None
         fill(again)
         refresh(again, STATIC)
@@ -688,7 +688,7 @@ def test_deleted_words_and_vectors_are_in_no_file(store: SqliteStore, path: Path
         store.append("c0", said(f"m{n}", f"walrus only{n}x"))
     refresh(store, STATIC)
     (space,) = store.spaces()
-    keys = [store.key("gone", "g1"), store.key("gone", "g2")]
+    keys = [store.passage_key("gone", "g1"), store.passage_key("gone", "g2")]
     packed = [vectors.packed([v])[0][4:] for key in keys for v in store.vectors(space, key)]
     words = [b"quixotic", b"zugzwang", b"obfuscated", b"metaword"]
     for known in (*words, *packed):
@@ -710,14 +710,14 @@ def test_an_import_that_is_taken_back_leaves_no_word_or_vector_in_a_file(
     store: SqliteStore, path: Path
 ) -> None:
     fill(store)
-    receipt = store.begin("p")
+    receipt = store.start_import("p")
     store.save([conversation("gone", said("g1", "quixotic zugzwang"))], receipt.id)
-    store.finish(receipt)
+    store.finish_import(receipt)
     store.append("c0", said("m45", "walrus only45x"))
     refresh(store, STATIC)
     (space,) = store.spaces()
-    (vector,) = store.vectors(space, store.key("gone", "g1"))
-    store.undo(receipt.id)
+    (vector,) = store.vectors(space, store.passage_key("gone", "g1"))
+    store.undo_import(receipt.id)
     assert files_with(path.parent, b"quixotic") == files_with(path.parent, b"zugzwang") == []
     assert files_with(path.parent, vectors.packed([vector])[0][4:]) == []
     assert volumes_with(store, "quixotic") == []
@@ -732,22 +732,22 @@ def note(*texts: str, **fields: Any) -> Document:
 
 def test_what_a_person_takes_out_of_a_note_is_in_no_file(store: SqliteStore, path: Path) -> None:
     fill(store)
-    receipt = store.begin("p")
+    receipt = store.start_import("p")
     store.save(
         [note("quixotic", "walrus seal", title="obfuscated", metadata={"m": "metaword"})],
         receipt.id,
     )
-    store.finish(receipt)
-    again = store.begin("p")
+    store.finish_import(receipt)
+    again = store.start_import("p")
     store.save(
         [note("quixotic", "zugzwang", title="obfuscated", metadata={"m": "metaword"})], again.id
     )
-    store.finish(again)
+    store.finish_import(again)
     for n in range(45, 70):
         store.append("c0", said(f"m{n}", f"walrus only{n}x"))
     refresh(store, STATIC)
     (space,) = store.spaces()
-    (vector,) = store.vectors(space, store.key("n", "n-quixotic"))
+    (vector,) = store.vectors(space, store.passage_key("n", "n-quixotic"))
     gone = [
         b"quixotic",
         b"obfuscated",
@@ -771,22 +771,22 @@ def test_what_an_import_takes_out_of_a_note_stays_as_long_as_the_import_can_be_u
 ) -> None:
     fill(store)
     store.save([note("quixotic")])
-    receipt = store.begin("p")
+    receipt = store.start_import("p")
     store.save([note("zugzwang")], receipt.id)
-    store.finish(receipt)
+    store.finish_import(receipt)
     assert files_with(path.parent, b"quixotic")
-    store.undo(receipt.id)
+    store.undo_import(receipt.id)
     assert (found(store, "quixotic"), files_with(path.parent, b"zugzwang")) == (["n-quixotic"], [])
-    store.undo(changed(store, note("zugzwang")))
+    store.undo_import(changed(store, note("zugzwang")))
     changed(store, note("zugzwang"))
     store.delete("n")
     assert files_with(path.parent, b"quixotic") == files_with(path.parent, b"zugzwang") == []
 
 
 def changed(store: SqliteStore, document: Document) -> int:
-    receipt = store.begin("p")
+    receipt = store.start_import("p")
     store.save([document], receipt.id)
-    store.finish(receipt)
+    store.finish_import(receipt)
     return receipt.id
 
 
@@ -817,7 +817,7 @@ def unit(
 
 def embed_all(store: SqliteStore, space: Space, rng: np.random.Generator) -> None:
     while batch := store.unembedded(space, 100)[0]:
-        store.embed(space, {p: list(unit(rng, 2)) for p in batch})
+        store.add_vectors(space, {p: list(unit(rng, 2)) for p in batch})
 
 
 @pytest.fixture
@@ -896,7 +896,7 @@ def test_vectors_of_what_was_deleted_are_zeros_in_the_file(
     store: SqliteStore, space: Space
 ) -> None:
     _, numbers = files_of(store, space)
-    gone = {store.key("c5", f"m{n}") for n in range(5, 10)}
+    gone = {store.passage_key("c5", f"m{n}") for n in range(5, 10)}
     store.delete("c5")
     matrix = np.frombuffer(numbers.read_bytes(), np.int8).reshape(-1, DIMENSIONS)
     assert np.flatnonzero(~matrix.any(axis=1)).tolist() == list(range(10, 20))
@@ -908,7 +908,7 @@ def test_vectors_of_what_was_deleted_are_zeros_in_the_file(
 def test_what_was_deleted_before_a_kill_is_wiped_later_and_never_found(
     store: SqliteStore, space: Space
 ) -> None:
-    gone = {store.key("c5", f"m{n}") for n in range(5, 10)}
+    gone = {store.passage_key("c5", f"m{n}") for n in range(5, 10)}
     documents = sys.modules["recollect.store.sql.documents"]
     store._write(
         lambda db: documents.delete(db, documents.key_of(db, "c5"), text.Index(db, store._words))
@@ -923,7 +923,7 @@ def test_what_was_deleted_before_a_kill_is_wiped_later_and_never_found(
 def test_a_changed_message_is_not_found_by_the_vector_of_what_it_said(
     store: SqliteStore, space: Space
 ) -> None:
-    key = store.key("c5", "m7")
+    key = store.passage_key("c5", "m7")
     old = store.vectors(space, key)[0]
     assert store.nearest(space, old, EVERYTHING, 1)[0][0] == key
     store.save([conversation("c5", said("m7", "something else", minutes=7))])
@@ -973,7 +973,7 @@ def test_dropping_that_was_killed_is_finished_later(
     store: SqliteStore, space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spaces, "_DROPPED", 10)
-    store._connections.write(lambda db: spaces.drop_some(db, space))  # and no more
+    store._connections.write(lambda db: spaces.drop(db, space))  # and no more
     store.refresh()
     refresh(store, STATIC)
     with store._connections.read() as db:
@@ -1005,12 +1005,12 @@ def test_what_a_revision_takes_out_of_a_conversation_is_in_no_file(
     store: SqliteStore, path: Path
 ) -> None:
     fill(store)
-    receipt = store.begin("p")
+    receipt = store.start_import("p")
     store.save(
         [conversation("gone", said("g1", "quixotic"), said("g2", "zugzwang"), title="obfuscated")],
         receipt.id,
     )
-    store.finish(receipt)
+    store.finish_import(receipt)
     changed(
         store,
         conversation("gone", said("g1", "quixotic"), said("g2", "walrus"), title="obfuscated"),
@@ -1019,7 +1019,7 @@ def test_what_a_revision_takes_out_of_a_conversation_is_in_no_file(
         store.append("c0", said(f"m{n}", f"walrus only{n}x"))
     refresh(store, STATIC)
     (space,) = store.spaces()
-    (vector,) = store.vectors(space, store.key("gone", "g1"))
+    (vector,) = store.vectors(space, store.passage_key("gone", "g1"))
     gone = [b"quixotic", b"zugzwang", b"obfuscated", vectors.packed([vector])[0][4:]]
     for known in gone:
         assert files_with(path.parent, known)
@@ -1046,7 +1046,7 @@ def test_a_passage_that_is_cut_off_is_in_no_file(store: SqliteStore, path: Path)
         store.append("c0", said(f"m{n}", f"walrus only{n}x"))
     refresh(store, STATIC)
     assert volumes_with(store, "quixotic")
-    store.cut("gone", "g2")
+    store.delete_passage("gone", "g2")
     assert volumes_with(store, "quixotic") == [] and files_with(path.parent, b"quixotic") == []
 
 
@@ -1056,7 +1056,7 @@ def test_refreshing_waits_for_whoever_is_removing_what_was_deleted(
 ) -> None:
     fill(store, 20)
     space = store.add_space("test", "1", 8, None)
-    store.embed(space, {p: [np.ones(8, np.float32)] for p in store.unembedded(space, 100)[0]})
+    store.add_vectors(space, {p: [np.ones(8, np.float32)] for p in store.unembedded(space, 100)[0]})
     lock = path.with_name("index") / part / "lock"
     tried = threading.Event()
     take = sealed._lock
@@ -1081,5 +1081,5 @@ def test_refreshing_waits_for_whoever_is_removing_what_was_deleted(
         assert tried.wait(30)
     refreshing.join(30)
     assert not refreshing.is_alive()
-    assert not store.unsealed()
+    assert not store.needs_refresh()
     assert (lock.parents[1] / "vectors" / f"space-{space.id}.rows").exists()

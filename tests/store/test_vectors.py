@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from recollect.errors import NotFound
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
-from recollect.store.base import Space, Store
+from recollect.store.base import Store
+from recollect.store.values import Space
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 EVERYTHING = Filter()
@@ -47,7 +48,7 @@ def embed_all(
     given_: dict[int, NDArray[np.float32]] = {}
     while batch := store.unembedded(space, 1_000)[0]:
         some = {p.key: made[len(given_) + n] for n, p in enumerate(batch)}
-        store.embed(space, {p: [some[p.key]] for p in batch})
+        store.add_vectors(space, {p: [some[p.key]] for p in batch})
         given_ |= some
     return given_
 
@@ -67,7 +68,7 @@ def test_the_nearest_are_those_of_comparing_with_every_vector(store: Store) -> N
     vectors = unit(1, 5_000, 256)
     by_key = embed_all(store, space, vectors)
     matrix, numbers = np.array(list(by_key.values())), np.array(list(by_key))
-    store.finish_space(space)
+    store.mark_space_ready(space)
     right = 0
     for copied in (False, True):
         if copied:
@@ -89,7 +90,7 @@ def test_a_passage_with_several_vectors_is_as_near_as_its_nearest_and_comes_once
     space = store.add_space("test", "1", 16, None)
     vectors = unit(3, 60, 16)
     batch, _ = store.unembedded(space, 10)
-    store.embed(space, {p: list(vectors[10 * n : 10 * n + 10]) for n, p in enumerate(batch)})
+    store.add_vectors(space, {p: list(vectors[10 * n : 10 * n + 10]) for n, p in enumerate(batch)})
     for query in unit(4, 5, 16):
         hits = store.nearest(space, query, EVERYTHING, 4)
         truth = {
@@ -106,9 +107,9 @@ def test_the_vectors_of_a_passage_come_back_about_as_they_went_in(store: Store) 
     store.save([conversation("c1", said("a", "x"), said("b", "y"))])
     space = store.add_space("test", "1", 32, None)
     vectors = unit(5, 2, 32)
-    a, b = store.key("c1", "a"), store.key("c1", "b")
+    a, b = store.passage_key("c1", "a"), store.passage_key("c1", "b")
     waiting = {p.key: p for p in store.unembedded(space, 2)[0]}
-    store.embed(space, {waiting[a]: list(vectors), waiting[b]: []})
+    store.add_vectors(space, {waiting[a]: list(vectors), waiting[b]: []})
     assert np.allclose(store.vectors(space, a), vectors, atol=0.005)
     assert store.vectors(space, b) == []
     assert store.cosines(space, vectors[0], [a, b, 999]).keys() == {a}
@@ -182,7 +183,7 @@ def test_a_filter_holds_inside_the_search(
     (space,) = varied.spaces()
     query = unit(7, 1, 8)[0]
     hits = keys(varied.nearest(space, query, filter, 10))
-    assert "".join(sorted(c.id for c in varied.passages(hits, Filter(hidden=True)))) == expected
+    assert "".join(sorted(c.id for c in varied.candidates(hits, Filter(hidden=True)))) == expected
     assert keys(varied.nearest(space, query, filter, 1)) == hits[:1]
 
 
@@ -198,7 +199,7 @@ def test_everything_waits_once_and_what_is_new_or_changed_waits_again(store: Sto
         ("", None, "two"),
     ]
     assert waiting == 2
-    store.embed(space, {p: [unit(8, 1, 8)[0]] for p in batch})
+    store.add_vectors(space, {p: [unit(8, 1, 8)[0]] for p in batch})
     assert store.unembedded(space, 10) == ([], 0)
     store.append("c1", said("c", "three"))
     store.save(
@@ -214,7 +215,7 @@ def test_the_first_message_waits_again_when_its_title_changes(store: Store) -> N
     store.save([conversation("c1", said("a", "one"), said("b", "two"), title="Zeppelin")])
     space = store.add_space("test", "1", 8, None)
     embed_all(store, space, unit(9, 2, 8))
-    store.retitle("c1", "Airship")
+    store.update("c1", title="Airship")
     assert [(p.title, p.content) for p in store.unembedded(space, 10)[0]] == [("Airship", "one")]
 
 
@@ -234,9 +235,9 @@ def test_nothing_that_was_deleted_or_edited_stays_in_the_queue(store: Store) -> 
     note = Document("test", "n1", "Note", source="note", passages=(said("a", "first"),))
     (saved,) = store.save([note])
     embed_all(store, space, unit(25, 3, 8))
-    store.finish_space(space)
-    store.cut("c1", "b")
-    store.cut("c1", "a")
+    store.mark_space_ready(space)
+    store.delete_passage("c1", "b")
+    store.delete_passage("c1", "a")
     store.rewrite(saved.id, replace(note, passages=(said("b", "second"),)))
     store.delete("c1")
     assert [p.content for p in store.unembedded(space, 1)[0]] == ["second"]
@@ -265,7 +266,7 @@ def test_passages_without_a_vector_that_do_not_wait_can_be_listed_and_queued(sto
     store.save([conversation("c1", *(said(f"m{n}", f"text {n}") for n in range(4)))])
     space = store.add_space("test", "1", 8, None)
     batch, _ = store.unembedded(space, 3)
-    store.embed(space, {p: [unit(27, 1, 8)[0]] if n else [] for n, p in enumerate(batch)})
+    store.add_vectors(space, {p: [unit(27, 1, 8)[0]] if n else [] for n, p in enumerate(batch)})
     assert [p.content for p in store.vectorless(space, 0, 10)] == ["text 0"]
     assert store.vectorless(space, batch[0].key, 10) == []
     for _ in range(2):
@@ -287,8 +288,10 @@ def test_a_vector_of_what_was_deleted_meanwhile_is_left_out(store: Store) -> Non
     space = store.add_space("test", "1", 8, None)
     batch, _ = store.unembedded(space, 10)
     store.delete("c1")
-    store.embed(space, {p: [unit(11, 1, 8)[0]] for p in batch})
-    assert keys(store.nearest(space, unit(11, 1, 8)[0], EVERYTHING, 10)) == [store.key("c2", "b")]
+    store.add_vectors(space, {p: [unit(11, 1, 8)[0]] for p in batch})
+    assert keys(store.nearest(space, unit(11, 1, 8)[0], EVERYTHING, 10)) == [
+        store.passage_key("c2", "b")
+    ]
     assert store.vectors(space, batch[0].key) == []
 
 
@@ -297,7 +300,7 @@ def test_a_vector_of_what_was_changed_meanwhile_is_left_out_and_it_waits_on(stor
     space = store.add_space("test", "1", 8, None)
     batch, _ = store.unembedded(space, 10)
     store.save([conversation("c1", said("a", "something else"))])
-    store.embed(space, {p: [unit(12, 1, 8)[0]] for p in batch})
+    store.add_vectors(space, {p: [unit(12, 1, 8)[0]] for p in batch})
     assert [p.content for p in store.unembedded(space, 10)[0]] == ["something else"]
     assert store.vectors(space, batch[0].key) == []
 
@@ -314,22 +317,22 @@ def test_what_was_deleted_or_changed_is_not_near_anything(store: Store, copied: 
     given_ = embed_all(store, space, unit(13, 3, 8))
     if copied:
         store.refresh()
-    query = given_[store.key("c1", "a")]
+    query = given_[store.passage_key("c1", "a")]
     store.delete("c1")
     store.save([conversation("c2", said("b", "other"), said("c", "three"))])
-    assert keys(store.nearest(space, query, EVERYTHING, 10)) == [store.key("c2", "c")]
-    assert store.cosines(space, query, list(given_)).keys() == {store.key("c2", "c")}
+    assert keys(store.nearest(space, query, EVERYTHING, 10)) == [store.passage_key("c2", "c")]
+    assert store.cosines(space, query, list(given_)).keys() == {store.passage_key("c2", "c")}
 
 
 def test_undoing_an_import_takes_its_vectors_back(store: Store) -> None:
     store.save([conversation("c1", said("a", "one"))])
-    receipt = store.begin("p")
+    receipt = store.start_import("p")
     store.save([conversation("c2", said("b", "two"))], receipt.id)
-    store.finish(receipt)
+    store.finish_import(receipt)
     space = store.add_space("test", "1", 8, None)
     given_ = embed_all(store, space, unit(14, 2, 8))
     store.refresh()
-    store.undo(receipt.id)
+    store.undo_import(receipt.id)
     assert keys(store.nearest(space, unit(14, 1, 8)[0], EVERYTHING, 10)) == [min(given_)]
 
 
@@ -342,7 +345,7 @@ def test_after_any_changes_each_passage_has_its_own_vector_or_waits(
     reopen: Callable[[], Store], steps: list[str], seed: int
 ) -> None:
     store = reopen()
-    for document in list(store.every(EVERYTHING)):
+    for document in list(store.iter_documents(EVERYTHING)):
         store.delete(document.id)
     space = store.add_space("test", str(seed), 8, None)
     rng = np.random.default_rng(seed)
@@ -351,7 +354,7 @@ def test_after_any_changes_each_passage_has_its_own_vector_or_waits(
         return unit(sum(content.encode()), 1, 8)[0]
 
     for number, step in enumerate(steps):
-        ids = [d.id for d in store.every(EVERYTHING)]
+        ids = [d.id for d in store.iter_documents(EVERYTHING)]
         some = ids[int(rng.integers(len(ids)))] if ids else ""
         if step == "append" or not ids:
             store.save(
@@ -366,10 +369,14 @@ def test_after_any_changes_each_passage_has_its_own_vector_or_waits(
         elif step == "delete":
             store.delete(some)
         elif step == "embed":
-            store.embed(space, {p: [of(p.content)] for p in store.unembedded(space, 3)[0]})
+            store.add_vectors(space, {p: [of(p.content)] for p in store.unembedded(space, 3)[0]})
         else:
             store.refresh()
-    here = {store.key(d.id, p.id): p.content for d in store.every(EVERYTHING) for p in d.passages}
+    here = {
+        store.passage_key(d.id, p.id): p.content
+        for d in store.iter_documents(EVERYTHING)
+        for p in d.passages
+    }
     waiting = {p.key for p in store.unembedded(space, 1_000)[0]}
     near = store.nearest(space, unit(99, 1, 8)[0], EVERYTHING, 1_000)
     assert sorted(keys(near)) == sorted(here.keys() - waiting)
@@ -387,7 +394,14 @@ def test_a_space_is_known_by_its_model_and_version(
     assert store.add_space("test", "1", 8, b"state") == first
     second = store.add_space("test", "2", 16, None)
     assert first.id != second.id
-    assert (first.name, first.version, first.dimensions, first.state, first.done, first.ready) == (
+    assert (
+        first.name,
+        first.version,
+        first.dimensions,
+        first.model_state,
+        first.last_key,
+        first.ready,
+    ) == (
         "test",
         "1",
         8,
@@ -402,8 +416,8 @@ def test_vectors_of_two_spaces_are_never_mixed(store: Store) -> None:
     store.save([conversation("c1", said("a", "one"), said("b", "two"))])
     first, second = store.add_space("test", "1", 8, None), store.add_space("test", "2", 4, None)
     embed_all(store, first, unit(15, 2, 8))
-    a, b = store.key("c1", "a"), store.key("c1", "b")
-    store.embed(
+    a, b = store.passage_key("c1", "a"), store.passage_key("c1", "b")
+    store.add_vectors(
         second, {p: [unit(16, 1, 4)[0]] for p in store.unembedded(second, 2)[0] if p.key == a}
     )
     for _ in range(2):
@@ -431,20 +445,20 @@ def test_a_space_says_how_far_it_is(store: Store, reopen: Callable[[], Store]) -
     store.save([conversation("c1", *(said(f"m{n}", "x") for n in range(4)))])
     space = store.add_space("test", "1", 8, None)
     batch, _ = store.unembedded(space, 2)
-    store.embed(space, {p: [unit(20, 1, 8)[0]] for p in batch})
+    store.add_vectors(space, {p: [unit(20, 1, 8)[0]] for p in batch})
     (half,) = reopen().spaces()
-    assert (half.done, half.ready) == (batch[-1].key, False)
-    store.finish_space(space)
+    assert (half.last_key, half.ready) == (batch[-1].key, False)
+    store.mark_space_ready(space)
     assert reopen().spaces()[0].ready
 
 
 def test_only_one_may_embed_a_library_at_a_time(store: Store, reopen: Callable[[], Store]) -> None:
     other = reopen()
-    with store.alone() as first:
+    with store.indexing_lock() as first:
         assert first
-        with other.alone() as second:
+        with other.indexing_lock() as second:
             assert not second
-    with other.alone() as again:
+    with other.indexing_lock() as again:
         assert again
 
 
@@ -453,7 +467,7 @@ def test_the_lock_is_free_as_soon_as_it_is_released(
 ) -> None:
     for _ in range(25):
         for one in (store, reopen()):
-            with one.alone() as alone:
+            with one.indexing_lock() as alone:
                 assert alone
 
 
@@ -467,7 +481,7 @@ def test_a_sample_is_spread_over_the_library(store: Store) -> None:
 
 def test_the_key_of_what_is_not_there_is_not_found(store: Store) -> None:
     store.save([conversation("c1", said("a", "one"))])
-    assert store.passages([store.key("c1", "a")], EVERYTHING)[0].id == "a"
+    assert store.candidates([store.passage_key("c1", "a")], EVERYTHING)[0].id == "a"
     for document, passage in (("c1", "b"), ("c2", "a")):
         with pytest.raises(NotFound):
-            store.key(document, passage)
+            store.passage_key(document, passage)

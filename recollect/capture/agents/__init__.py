@@ -56,7 +56,7 @@ class Session:
     @property
     def conversation_id(self) -> str | None:
         """The conversation in the library; None as long as there is nothing in it."""
-        return self._store.find(self._origin, self._session_id)
+        return self._store.find_id(self._origin, self._session_id)
 
     def passages(self, limit: int | None = None) -> list[Passage]:
         """The messages, or the last ones."""
@@ -64,11 +64,13 @@ class Session:
         if conversation is None:
             return []
         try:
-            _, total = self._store.part(conversation, 0, 0)
+            _, total = self._store.passage_page(conversation, 0, 0)
             start = 0 if limit is None else max(0, total - max(0, limit))
             found: list[Passage] = []
             while start < total:
-                some, total = self._store.part(conversation, start, min(_PAGE, total - start))
+                some, total = self._store.passage_page(
+                    conversation, start, min(_PAGE, total - start)
+                )
                 if not some:
                     break
                 found += some
@@ -101,7 +103,7 @@ class Session:
         last = self.passages(1)
         if conversation is None or not last:
             return None
-        removed = self._store.cut(conversation, last[0].id)
+        removed = self._store.delete_passage(conversation, last[0].id)
         self._library.wake_indexer()
         return removed
 

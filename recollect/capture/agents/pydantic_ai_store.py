@@ -74,18 +74,18 @@ class RecollectConversationStore(ConversationStore):
     # -- without waiting ---
 
     def _record(self, conversation_id: str) -> ConversationRecord | None:
-        there = self._store.find(ORIGIN, conversation_id)
+        there = self._store.find_id(ORIGIN, conversation_id)
         if there is None:
             return None
         with suppress(RecollectError):  # it may be deleted meanwhile
-            return _record_of(self._store.head(there).metadata)
+            return _record_of(self._store.header(there).metadata)
         return None
 
     def _every(self, scope: str | None) -> list[ConversationRecord]:
         found: list[ConversationRecord] = []
         filter_, at, total = Filter(sources=(ORIGIN,)), 0, 1
         while at < total:
-            some, total = self._store.documents(filter_, "", _PAGE, at)
+            some, total = self._store.summaries(filter_, "", _PAGE, at)
             found += [
                 record for summary in some if (record := _record_of(summary.metadata)) is not None
             ]
@@ -101,7 +101,7 @@ class RecollectConversationStore(ConversationStore):
             raise ConversationConflict(record.conversation_id)
         passages = [_passage(entry) for entry in (*self._missing(record, new), *new)]
         conversation = self._made(record.conversation_id, passages)
-        known = {bone.id for bone in self._store.bones(conversation)}
+        known = {bone.id for bone in self._store.positions(conversation)}
         added = [passage for passage in passages if passage.id not in known]
         self._library.record(conversation, added)
         try:
@@ -111,7 +111,7 @@ class RecollectConversationStore(ConversationStore):
                 added
             ):  # another wrote it meanwhile, and these belong to nothing
                 with suppress(RecollectError):
-                    self._store.cut(conversation, passage.id)
+                    self._store.delete_passage(conversation, passage.id)
             raise
         finally:
             self._library.wake_indexer()
@@ -122,9 +122,10 @@ class RecollectConversationStore(ConversationStore):
         """What lies in another conversation and this one needs: a fork has what was before it."""
         before = new[0].parent_id if new else record.head_id
         holding = {
-            document for document, _ in self._store.holding(ORIGIN, [before] if before else [])
+            document
+            for document, _ in self._store.documents_containing(ORIGIN, [before] if before else [])
         }
-        if before is None or self._store.find(ORIGIN, record.conversation_id) in holding:
+        if before is None or self._store.find_id(ORIGIN, record.conversation_id) in holding:
             return []
         try:
             return self._history(before, None)
@@ -132,7 +133,7 @@ class RecollectConversationStore(ConversationStore):
             raise ConversationConflict(record.conversation_id) from None
 
     def _made(self, conversation_id: str, passages: Sequence[Passage]) -> str:
-        there = self._store.find(ORIGIN, conversation_id)
+        there = self._store.find_id(ORIGIN, conversation_id)
         if there is None:
             asked = next(
                 (p.content for p in passages if p.role == "user" and p.content.strip()), ""
@@ -154,7 +155,7 @@ class RecollectConversationStore(ConversationStore):
         return there
 
     def _delete(self, conversation_id: str, expected: str) -> None:
-        stored, there = self._record(conversation_id), self._store.find(ORIGIN, conversation_id)
+        stored, there = self._record(conversation_id), self._store.find_id(ORIGIN, conversation_id)
         if stored is None or there is None or stored.revision != expected:
             raise ConversationConflict(conversation_id)
         self._library.delete_conversation(there)
@@ -162,7 +163,7 @@ class RecollectConversationStore(ConversationStore):
     def _history(self, head: str | None, limit: int | None) -> list[ConversationEntry]:
         if head is None or limit == 0:
             return []
-        for document, _ in self._store.holding(ORIGIN, [head]):
+        for document, _ in self._store.documents_containing(ORIGIN, [head]):
             with suppress(RecollectError):
                 there = {passage.id: passage for passage in self._store.document(document).passages}
                 return _chain(there, head, limit)

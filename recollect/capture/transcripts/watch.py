@@ -173,7 +173,7 @@ class Watcher:
             path = Path(source)
             if self._folder(path) is None or not path.exists():
                 continue
-            if all(self.library.store.find(*name) is not None for name in names):
+            if all(self.library.store.find_id(*name) is not None for name in names):
                 stamps[path] = stamp
         return stamps
 
@@ -345,7 +345,7 @@ class _Reading:
     def _is_deleted(self, name: Name) -> bool:
         if not self._library.archive.deleted([name]):
             return False
-        if self._library.store.find(*name) is None:
+        if self._library.store.find_id(*name) is None:
             return True
         self._library.archive.welcome([name])  # it was imported or restored since
         return False

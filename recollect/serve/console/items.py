@@ -190,7 +190,7 @@ def _read(
     passages: list[Passage] = []
     total = about.message_count
     while len(passages) < limit:
-        found, total = library.store.part(
+        found, total = library.store.passage_page(
             about.id, start + len(passages), min(PARTS, limit - len(passages))
         )
         if not found:
@@ -406,7 +406,7 @@ def as_written(library: Library, principal: Principal, source: str, id: str, nam
 def picture(library: Library, principal: Principal, id: str) -> tuple[str, bytes]:
     """The picture of a character, or a drawing of its first letter: its type and its bytes. Raises NotFound."""
     about = library.knowledge.find("characters", id)
-    passages, _ = library.store.part(about.id, 0, 1)
+    passages, _ = library.store.passage_page(about.id, 0, 1)
     for passage in passages:
         for attachment in mask_passage(passage, principal.audience).attachments:
             if isinstance(attachment, Mapping) and attachment.get("media_type") in PICTURES:

@@ -23,7 +23,7 @@ from recollect.serve.http.limits import Buckets
 from recollect.serve.http.principal import Principal
 from recollect.serve.http.tokens import BadToken, JwtSettings, Tokens
 from recollect.settings import LIMITS, default_user
-from recollect.store.api_keys import ApiKey, Keys
+from recollect.store.api_keys import ApiKey, ApiKeys
 
 COOKIE = "recollect_key"
 FAILURES_PER_MINUTE = 30
@@ -51,7 +51,7 @@ class Unauthorized(Problem):
 class Authenticator:
     def __init__(
         self,
-        keys: Keys,
+        keys: ApiKeys,
         jwt: JwtSettings,
         host: str,
         user: str = "",
@@ -139,7 +139,7 @@ class Authenticator:
         if self._is_required:
             return True
         if self._clock() - self._keys_checked_at >= KEY_CHECK_SECONDS:
-            self._is_required = await self._in_thread(self._keys.any)
+            self._is_required = await self._in_thread(self._keys.has_any)
             self._keys_checked_at = self._clock()
         return self._is_required
 

@@ -21,7 +21,7 @@ from recollect.serve.http.libraries import Libraries
 from recollect.serve.http.limits import Limiter
 from recollect.serve.http.metrics import Metrics
 from recollect.serve.http.tokens import JwtSettings
-from recollect.store.api_keys import Keys
+from recollect.store.api_keys import ApiKeys
 
 _SCHEMES = ("http", "https")
 
@@ -112,7 +112,7 @@ class Service:
         self.draining = threading.Event()
         """Set when the server begins to shut down. Anything long-running ends then."""
         self.libraries = Libraries(place)
-        self.keys: Keys = keys(place)
+        self.keys: ApiKeys = keys(place)
         self.limiter = Limiter(self.config.rate_per_minute, clock)
         self.auth = Authenticator(
             self.keys, self.config.jwt, self.config.host, self.config.user, clock

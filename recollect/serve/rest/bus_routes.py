@@ -92,7 +92,7 @@ def open_thread(access: AccessTo, thread: schemas.NewThread) -> Response:
     if not thread.topic.strip():
         raise InvalidInput("A thread needs a topic.")
     with access.write(BUS) as library:
-        there = library.store.find(BUS, thread.topic)
+        there = library.store.find_id(BUS, thread.topic)
         opened = library.store.summary(there or library.thread(thread.topic, thread.metadata).id)
     return json_response(_thread(opened), 200 if there else 201)
 

@@ -192,7 +192,7 @@ def restore_conversation(access: AccessTo, conversation: schemas.RestoredConvers
     """Put a deleted conversation back, from its export in JSON."""
     document = exported(conversation.model_dump(exclude_unset=True))
     with access.write() as library:
-        there = library.store.find(document.source, document.source_id)
+        there = library.store.find_id(document.source, document.source_id)
         if there is not None and export.as_json(library.conversation(there)) != export.as_json(
             document
         ):
@@ -331,7 +331,7 @@ def add_message(
     passage = passage if passage.id else passage._replace(id=str(uuid.uuid4()))
     with access.write() as library:
         with not_found_as(NO_CONVERSATION):
-            library.store.head(conversation_id)
+            library.store.header(conversation_id)
         added = _add(library, conversation_id, [passage])
     done = {
         "success": True,

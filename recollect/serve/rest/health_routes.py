@@ -49,7 +49,7 @@ def ready(request: Request) -> Response:
     if service.draining.is_set():
         raise Problem(503, "The server is shutting down.", retry_after=RETRY_SECONDS)
     try:
-        service.keys.any()
+        service.keys.has_any()
     except RecollectError as error:
         raise Problem(503, "The database cannot be reached.", retry_after=RETRY_SECONDS) from error
     return json_response({"status": "ready"})

@@ -70,7 +70,7 @@ def shape(key: ApiKey) -> dict[str, object]:
 @router.get("/api/keys", summary="List the keys", responses={200: {"model": KeyList}})
 def list_keys(access: AccessTo) -> Response:
     access.require(ADMIN)
-    return json_response({"keys": [shape(key) for key in access.service.keys.every()]})
+    return json_response({"keys": [shape(key) for key in access.service.keys.all_keys()]})
 
 
 @router.post(

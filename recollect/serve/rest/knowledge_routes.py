@@ -505,7 +505,7 @@ def restore_item(access: AccessTo, document: schemas.RestoredDocument) -> Respon
     """Put a deleted document back, as it was given out."""
     given = exported(document.model_dump(exclude_unset=True), document.kind)
     with access.write(KNOWLEDGE) as library:
-        there = library.store.find(given.source, given.source_id)
+        there = library.store.find_id(given.source, given.source_id)
         if there is not None and as_json(library.store.document(there)) != as_json(given):
             raise Conflict("This is in the library, and has changed since it was given out.")
         restored = there or library.restore_conversation(given).id

@@ -9,8 +9,8 @@ from recollect.model.documents import Passage
 
 def stored_message(library: Library, conversation_id: str, message_id: str) -> Passage:
     """One message. Raises NotFound."""
-    key = library.store.key(conversation_id, message_id)
-    match = library.store.contents([key]).get(key)
+    key = library.store.passage_key(conversation_id, message_id)
+    match = library.store.passages_by_key([key]).get(key)
     if match is None:
         raise NotFound("The message was deleted.")
     return match[1]

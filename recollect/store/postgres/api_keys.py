@@ -22,9 +22,9 @@ from recollect.store.api_keys import (
     COLUMNS,
     USED_EVERY,
     ApiKey,
-    Keys,
-    key_of,
-    row_of,
+    ApiKeys,
+    from_row,
+    to_row,
 )
 from recollect.store.postgres.pool import explained, place
 
@@ -59,7 +59,7 @@ _LISTED = ", ".join(f'"{column}"' for column in COLUMNS)
 _SELECT = f"select {_LISTED} from {_TABLE}"
 
 
-class PostgresKeys(Keys):
+class PostgresKeys(ApiKeys):
     def __init__(self, url: str) -> None:
         self._place = place(url)
         self._pool: ConnectionPool[Session] = ConnectionPool(
@@ -79,7 +79,7 @@ class PostgresKeys(Keys):
                 _prepare(db)
             db.execute(
                 f"insert into {_TABLE} ({_LISTED}) values ({', '.join(['%s'] * len(COLUMNS))})",
-                row_of(key),
+                to_row(key),
             )
 
         self._with(work)
@@ -91,19 +91,19 @@ class PostgresKeys(Keys):
             row = db.execute(f"{_SELECT} where id = %s", [id]).fetchone()
             if row is None:
                 return None
-            key, now = key_of(row), micros(datetime.now(UTC)) or 0
+            key, now = from_row(row), micros(datetime.now(UTC)) or 0
             if now - (micros(key.used_at) or 0) > USED_EVERY:
                 db.execute(f"update {_TABLE} set used_at = %s where id = %s", [now, id])
             return key
 
         return self._with(work)
 
-    def every(self) -> list[ApiKey]:
+    def all_keys(self) -> list[ApiKey]:
         def work(db: Session) -> list[ApiKey]:
             if not self._is_there(db):
                 return []
             return [
-                key_of(row) for row in db.execute(f"{_SELECT} order by created_at, id").fetchall()
+                from_row(row) for row in db.execute(f"{_SELECT} order by created_at, id").fetchall()
             ]
 
         return self._with(work)
@@ -122,7 +122,7 @@ class PostgresKeys(Keys):
                 f"There is no key {truncate(id, 40)!r}. `recollect keys list` shows them."
             )
 
-    def any(self) -> bool:
+    def has_any(self) -> bool:
         return self._with(
             lambda db: (
                 self._is_there(db)

@@ -18,7 +18,6 @@ from recollect.language.stem import stem
 from recollect.language.text import fold, indexable, micros, storable, tokens
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store.base import Candidate
 from recollect.store.postgres import bm25
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import conditions, document_conditions
@@ -28,6 +27,7 @@ from recollect.store.sql.database import IndexRow
 from recollect.store.sql.matching import matches
 from recollect.store.sql.selection import chosen
 from recollect.store.sql.selection import few as few_documents
+from recollect.store.values import Candidate
 
 VERSION = 2
 _COUNTED = 20_000  # matches counted one by one

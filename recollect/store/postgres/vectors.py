@@ -21,7 +21,6 @@ import numpy as np
 import psycopg
 
 from recollect.model.search import Filter
-from recollect.store.base import Space
 from recollect.store.postgres import text
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import conditions
@@ -29,6 +28,7 @@ from recollect.store.postgres.migrations import SCHEMA
 from recollect.store.postgres.server import Server
 from recollect.store.sql.quantised import Numbers, Vector, cosines, nearest_parts, quantised
 from recollect.store.sql.selection import chosen
+from recollect.store.values import Space
 
 # Zeros fill vectors up to a multiple of this. They change no product; but the loops over what is left of an odd
 # length were built, in some packages of pgvector, with instructions that not every processor has.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from recollect.language.text import from_micros
-from recollect.store.base import Candidate
+from recollect.store.values import Candidate
 
 COLUMNS = """p.key, p.id, d.id, d.title, p.role, p.author, p.type, p.created_at, d.source, d.kind,
   d.project, p.position, p.canonical, d.passages, p.content, p.visibility"""

@@ -12,10 +12,10 @@ from typing import Any
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.language.query import Word
 from recollect.language.text import from_micros, identifier, micros, storable, truncate
-from recollect.model.documents import Bone, Document, Passage, Summary, places
+from recollect.model.documents import Document, Passage, Position, Summary, places
 from recollect.model.kinds import OBSERVATIONS
 from recollect.model.search import Filter
-from recollect.store.base import Placed, Saved
+from recollect.store.errors import missing_document, missing_passage
 from recollect.store.sql import rewriting, selection
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import (
@@ -40,6 +40,7 @@ from recollect.store.sql.passages import (
     replace_passage,
     stored_bones,
 )
+from recollect.store.values import Appended, SaveResult
 
 DOCUMENT_COLUMNS = (
     *DOCUMENT_TEXTS,
@@ -68,9 +69,7 @@ _SELECT_DOCUMENT = f"select {', '.join(DOCUMENT_COLUMNS)} from document where ke
 def key_of(db: Database, id: str) -> int:
     key: int | None = db.get("select key from document where id = ?", (identifier(id),))
     if key is None:
-        raise NotFound(
-            f"There is no conversation {truncate(id, 80)!r} in this library. `recollect list` shows what there is."
-        )
+        raise missing_document(id)
     return key
 
 
@@ -80,18 +79,16 @@ def passage_key(db: Database, id: str, passage: str) -> int:
         (key_of(db, id), identifier(passage)),
     )
     if key is None:
-        raise NotFound(
-            f"There is no message {truncate(passage, 80)!r} in conversation {truncate(id, 80)!r}."
-        )
+        raise missing_passage(id, passage)
     return key
 
 
 def read(db: Database, key: int) -> Document:
     passages = tuple(passage_of(row) for row in db.rows(_SELECT_PASSAGES, (key,)))
-    return replace(read_head(db, key), passages=passages)
+    return replace(read_header(db, key), passages=passages)
 
 
-def read_head(db: Database, key: int) -> Document:
+def read_header(db: Database, key: int) -> Document:
     """The document without its passages. Raises NotFound."""
     found = db.rows(_SELECT_DOCUMENT, (key,))
     if not found:
@@ -99,7 +96,7 @@ def read_head(db: Database, key: int) -> Document:
     return document_of(dict(zip(DOCUMENT_COLUMNS, found[0], strict=True)))
 
 
-def find(db: Database, source: str, source_id: str) -> str | None:
+def find_id(db: Database, source: str, source_id: str) -> str | None:
     found = db.rows(
         "select id, original from document where source = ? and source_id = ?",
         (identifier(source), identifier(source_id)),
@@ -107,18 +104,18 @@ def find(db: Database, source: str, source_id: str) -> str | None:
     return load(found[0][1]).get("id", found[0][0]) if found else None
 
 
-def bones(db: Database, id: str) -> list[Bone]:
+def positions(db: Database, id: str) -> list[Position]:
     rows = db.rows(
         "select key, id, parent, position, canonical from passage where document = ? order by position",
         (key_of(db, id),),
     )
     return [
-        Bone(key, i, parent, position, bool(canonical))
+        Position(key, i, parent, position, bool(canonical))
         for key, i, parent, position, canonical in rows
     ]
 
 
-def contents(db: Database, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
+def passages_by_key(db: Database, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
     listed, value = db.among(list(keys))
     rows = db.rows(
         f"select p.key, d.id, {', '.join(f'p.{c}' for c in PASSAGE_COLUMNS)} "
@@ -128,7 +125,7 @@ def contents(db: Database, keys: Sequence[int]) -> dict[int, tuple[str, Passage]
     return {key: (document, passage_of(tuple(row))) for key, document, *row in rows}
 
 
-def changed(db: Database, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
+def change_times(db: Database, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
     listed, value = db.among(list(keys))
     rows = db.rows(
         "select p.key, d.id, coalesce(case when d.kind = 'conversation' then p.created_at end, "
@@ -139,7 +136,7 @@ def changed(db: Database, keys: Sequence[int]) -> list[tuple[int, str, datetime 
     return [(key, document, from_micros(at)) for key, document, at in rows]
 
 
-def part(db: Database, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
+def passage_page(db: Database, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
     key = key_of(db, id)
     rows = db.rows(
         f"select {', '.join(PASSAGE_COLUMNS)} from passage where document = ? and position >= ? "
@@ -151,7 +148,9 @@ def part(db: Database, id: str, position: int, limit: int) -> tuple[list[Passage
     )
 
 
-def holding(db: Database, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
+def documents_containing(
+    db: Database, source: str, passages: Sequence[str]
+) -> list[tuple[str, str]]:
     if not passages:
         return []
     listed, value = db.among([identifier(p) for p in passages])
@@ -165,7 +164,7 @@ def holding(db: Database, source: str, passages: Sequence[str]) -> list[tuple[st
     ]
 
 
-def openings(db: Database, words: Sequence[Word]) -> list[int]:
+def title_matches(db: Database, words: Sequence[Word]) -> list[int]:
     found: dict[int, None] = {}
     for word in dict.fromkeys(words):
         where, values = db.conditions(Filter(titles=(word.text + "*" * word.prefix,)))
@@ -226,12 +225,12 @@ def save(
     index: TextIndex,
     documents: Sequence[Document],
     receipt: int | None,
-    by_id: bool = False,
-) -> list[Saved]:
+    index_ids: bool = False,
+) -> list[SaveResult]:
     """See Store.save."""
     if not documents:
         return []
-    saving = _Saving(db, index, documents, receipt, by_id)
+    saving = _Saving(db, index, documents, receipt, index_ids)
     saved = [saving.save(d) for d in documents]
     saving.flush()
     return saved
@@ -247,9 +246,9 @@ class _Saving:
         index: TextIndex,
         documents: Sequence[Document],
         receipt: int | None,
-        by_id: bool,
+        index_ids: bool,
     ) -> None:
-        self._by_id = by_id
+        self._index_ids = index_ids
         self._db = db
         self._index = index
         self._receipt = receipt
@@ -293,7 +292,7 @@ class _Saving:
             )
         }
 
-    def save(self, document: Document) -> Saved:
+    def save(self, document: Document) -> SaveResult:
         key = self._known.get((identifier(document.source), identifier(document.source_id)))
         document = replace(document, passages=_distinct(document.passages))
         return self._create(document) if key is None else self._merge(key, document)
@@ -312,7 +311,7 @@ class _Saving:
             )
         self._documents, self._rows, self._indexed, self._brought = [], [], [], []
 
-    def _create(self, document: Document) -> Saved:
+    def _create(self, document: Document) -> SaveResult:
         passages, copies = self._without_copies(document, document.passages, 0)
         head, order = places(passages, document.head)
         document = replace(document, id=self._free_id(document), head=head)
@@ -332,7 +331,7 @@ class _Saving:
         if self._receipt is not None:
             before = rewriting.NEW if rewriting.is_rewritten(document.kind) else None
             self._brought.append((self._receipt, key, dump_runs(set(keys)), before))
-        return Saved(document.id, True, new=len(keys), copies=copies)
+        return SaveResult(document.id, True, new=len(keys), copies=copies)
 
     def _free_id(self, document: Document) -> str:
         """The source's own id, or one that says the source where another document has that name."""
@@ -349,9 +348,9 @@ class _Saving:
             ask and self._db.get("select 1 from document where id = ?", (name,)) is not None
         )
 
-    def _merge(self, key: int, given: Document) -> Saved:
+    def _merge(self, key: int, given: Document) -> SaveResult:
         self.flush()  # what this transaction wrote of the document before must be seen
-        stored = read_head(self._db, key)
+        stored = read_header(self._db, key)
         if rewriting.is_rewritten(stored.kind, given.kind):
             return self._replace(
                 key, stored, _begun(given, stored), not given.partial and not _older(given, stored)
@@ -362,7 +361,7 @@ class _Saving:
                 "select key, id, digest from passage where document = ?", (key,)
             )
         }
-        saved = Saved(stored.id, False)
+        saved = SaveResult(stored.id, False)
         replaces = not given.partial and not _older(given, stored)
         unknown = tuple(p for p in given.passages if identifier(p.id) not in known)
         new, saved.copies = self._without_copies(given, unknown, key)
@@ -378,19 +377,19 @@ class _Saving:
                 saved.changed += 1
                 self._revise(passage_key, passage)
             else:
-                saved.kept += 1
+                saved.outdated += 1
         saved.new = len(new)
         before = self._update_document(key, stored, given) if replaces else None
-        saved.altered = before is not None
+        saved.document_changed = before is not None
         if saved.new or saved.changed or before:
             contained += self._rearrange(key, stored, given, new, replaces)
             count_up(self._db, key)
         self._contained(key, contained, before)
         return saved
 
-    def rewrite(self, key: int, given: Document) -> Saved:
+    def rewrite(self, key: int, given: Document) -> SaveResult:
         """See Store.rewrite."""
-        stored = read_head(self._db, key)
+        stored = read_header(self._db, key)
         given = replace(given, passages=_distinct(given.passages))
         now = datetime.now(UTC)
         if (
@@ -401,9 +400,9 @@ class _Saving:
             given = replace(given, updated_at=max(stored.updated_at or now, now))
         return self._replace(key, stored, given, True)
 
-    def _replace(self, key: int, stored: Document, given: Document, replaces: bool) -> Saved:
+    def _replace(self, key: int, stored: Document, given: Document, replaces: bool) -> SaveResult:
         """Let the document have what is given and nothing else, remembering for the receipt what it was."""
-        saved = Saved(stored.id, False)
+        saved = SaveResult(stored.id, False)
         if not replaces:
             known = {
                 digest: k
@@ -412,13 +411,13 @@ class _Saving:
                 )
             }
             saved.same = sum(digest_of(passage) in known for passage in given.passages)
-            saved.kept = len(given.passages) - saved.same
+            saved.outdated = len(given.passages) - saved.same
             self._contained(key, known.values(), None)
             return saved
         before = rewriting.kept(read(self._db, key)) if self._receipt is not None else None
         head, rows = rewriting.rows_of(given)
         done = rewriting.put(
-            self._db, self._index, key, rows, self._receipt, given.shared_ids or self._by_id
+            self._db, self._index, key, rows, self._receipt, given.shared_ids or self._index_ids
         )
         self._next = self._db.get("select passage + 1 from last_key")
         now = replace(
@@ -433,7 +432,7 @@ class _Saving:
             updated_at=given.updated_at or stored.updated_at,
         )
         old_row, new_row = document_row(stored), document_row(now)
-        saved.altered = any(
+        saved.document_changed = any(
             old_row[name] != new_row[name] for name in new_row if name not in _NO_CHANGE
         )
         saved.new, saved.same, saved.changed, saved.removed = (
@@ -442,12 +441,12 @@ class _Saving:
             done.changed,
             done.removed,
         )
-        if done or saved.altered:
+        if done or saved.document_changed:
             change_document(self._db, key, new_row, self._index)
             count_up(self._db, key)
             if self._receipt is None:
                 rewriting.claim(self._db, key)
-        self._contained(key, done.keys, before if done or saved.altered else None)
+        self._contained(key, done.keys, before if done or saved.document_changed else None)
         return saved
 
     def _update_document(self, key: int, stored: Document, given: Document) -> str | None:
@@ -516,7 +515,7 @@ class _Saving:
         self._next += 1
         row = passage_row(passage, position, canonical)
         self._rows.append(
-            (passage_key, key, self._receipt, document.shared_ids or self._by_id, *row)
+            (passage_key, key, self._receipt, document.shared_ids or self._index_ids, *row)
         )
         self._indexed.append((passage_key, title, row[-1]))
         if document.shared_ids:
@@ -639,10 +638,12 @@ def _bone(passage: Passage) -> Passage:
     return Passage(identifier(passage.id), None, "", parent=parent, created_at=passage.created_at)
 
 
-def rewrite(db: Database, index: TextIndex, id: str, given: Document, version: int | None) -> Saved:
+def rewrite(
+    db: Database, index: TextIndex, id: str, given: Document, version: int | None
+) -> SaveResult:
     """See Store.rewrite."""
     key = key_of(db, id)
-    stored = read_head(db, key)
+    stored = read_header(db, key)
     if not rewriting.is_rewritten(stored.kind):
         raise InvalidInput(
             f"{truncate(id, 80)!r} is a conversation: messages are added to it, it is not rewritten."
@@ -658,7 +659,7 @@ def rewrite(db: Database, index: TextIndex, id: str, given: Document, version: i
 # -- one at a time -------------------------------------------------------------
 
 
-def append(db: Database, id: str, passage: Passage, index: TextIndex) -> Placed:
+def append(db: Database, id: str, passage: Passage, index: TextIndex) -> Appended:
     """See Store.append."""
     placed = _append(db, id, passage, index)
     if placed:
@@ -668,7 +669,7 @@ def append(db: Database, id: str, passage: Passage, index: TextIndex) -> Placed:
 
 def _append(
     db: Database, id: str, passage: Passage, index: TextIndex, shared: bool = False
-) -> Placed:
+) -> Appended:
     found = db.rows(
         "select key, head, updated_at, passages from document where id = ?", (identifier(id),)
     )
@@ -700,7 +701,7 @@ def _append(
         _mark_path(db, key, identifier(passage.id))
     if position == 0:
         give_opening(db, key, index)
-    return Placed(position, True)
+    return Appended(position, True)
 
 
 def extend(db: Database, id: str, passages: Sequence[Passage], index: TextIndex) -> int:
@@ -735,14 +736,14 @@ def _grown(db: Database, id: str) -> None:
         rewriting.claim(db, key)
 
 
-def _same_or_refuse(passage: Passage, row: tuple[Any, ...]) -> Placed:
+def _same_or_refuse(passage: Passage, row: tuple[Any, ...]) -> Appended:
     """A message sent again is the same where it says nothing else; what was left out then counts as equal."""
     stored = passage_of(row)
     again = passage._replace(
         parent=passage.parent or stored.parent, created_at=passage.created_at or stored.created_at
     )
     if digest_of(again) == row[0]:
-        return Placed(stored.position, False)
+        return Appended(stored.position, False)
     raise Conflict(
         f"Message id {truncate(passage.id, 80)!r} is already used in this conversation for another one."
     )
@@ -763,7 +764,7 @@ def _mark_path(db: Database, key: int, head: str) -> None:
     )
 
 
-def amend(
+def update(
     db: Database,
     id: str,
     index: TextIndex,
@@ -771,9 +772,9 @@ def amend(
     project: str | None,
     metadata: Mapping[str, Any] | None,
 ) -> None:
-    """See Store.amend."""
+    """See Store.update."""
     key = key_of(db, id)
-    head = read_head(db, key)
+    head = read_header(db, key)
     now = datetime.now(UTC)
     said = {
         k: v
@@ -814,8 +815,8 @@ def revise(db: Database, id: str, change: Callable[[Document], Document], index:
     return changed
 
 
-def cut(db: Database, id: str, passage: str, index: TextIndex) -> Passage:
-    """See Store.cut."""
+def delete_passage(db: Database, id: str, passage: str, index: TextIndex) -> Passage:
+    """See Store.delete_passage."""
     key, there = key_of(db, id), passage_key(db, id, passage)
     (row,) = db.rows(_SELECT_PASSAGE, (there,))
     removed = passage_of(row)
@@ -835,8 +836,8 @@ def cut(db: Database, id: str, passage: str, index: TextIndex) -> Passage:
     return removed
 
 
-def take(db: Database, id: str, index: TextIndex) -> Document:
-    """See Store.take."""
+def pop(db: Database, id: str, index: TextIndex) -> Document:
+    """See Store.pop."""
     key = key_of(db, id)
     document = read(db, key)
     delete(db, key, index)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -206,7 +206,3 @@ def document_of(row: Mapping[str, Any], passages: tuple[Passage, ...] = ()) -> D
         shared_ids=bool(row["shared_ids"]),
         version=row["version"],
     )
-
-
-Progress = Callable[[int, int], None]
-"""Called with (done, total) while long work goes on."""

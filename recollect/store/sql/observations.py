@@ -21,7 +21,7 @@ def unobserved(db: Database, limit: int) -> tuple[list[tuple[str, int]], int]:
     return [(id_, version) for id_, version in rows], total
 
 
-def observe(
+def save(
     db: Database,
     index: TextIndex,
     conversation: str,
@@ -29,7 +29,7 @@ def observe(
     given: Document | None,
     complete: bool,
 ) -> None:
-    """See Store.observe."""
+    """See Store.save_observations."""
     try:
         key = documents.key_of(db, conversation)
     except NotFound:  # it was deleted meanwhile
@@ -37,13 +37,13 @@ def observe(
     if given is None:
         documents.forget_observations(db, key, index)
     else:
-        documents.save(db, index, [given], None, by_id=True)
+        documents.save(db, index, [given], None, index_ids=True)
     db.run(
         "update document set observed = ? where key = ?", (version if complete else -version, key)
     )
 
 
-def begin_again(db: Database, incomplete: bool) -> None:
-    """See Store.observe_again."""
+def reset(db: Database, incomplete: bool) -> None:
+    """See Store.reset_observations."""
     which = "observed < 0" if incomplete else "observed <> 0"
     db.run(f"update document set observed = 0 where kind = ? and {which}", (CONVERSATION,))

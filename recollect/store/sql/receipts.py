@@ -17,7 +17,7 @@ from recollect.store.sql.encoding import current_row
 _COLUMNS = "id, path, started_at, finished_at, undone_at, files, left_out"
 
 
-def begin(db: Database, path: str) -> Receipt:
+def start_import(db: Database, path: str) -> Receipt:
     now = datetime.now(UTC)
     id_ = db.get(
         "insert into receipt (id, path, started_at) "
@@ -27,7 +27,7 @@ def begin(db: Database, path: str) -> Receipt:
     return Receipt(id_, path, now)
 
 
-def finish(db: Database, receipt: Receipt) -> None:
+def finish_import(db: Database, receipt: Receipt) -> None:
     db.run(
         "update receipt set finished_at = ?, files = ?, left_out = ? where id = ?",
         (
@@ -39,7 +39,7 @@ def finish(db: Database, receipt: Receipt) -> None:
     )
 
 
-def every(db: Database) -> list[Receipt]:
+def all_receipts(db: Database) -> list[Receipt]:
     return [_receipt(row) for row in db.rows(f"select {_COLUMNS} from receipt order by id desc")]
 
 
@@ -72,7 +72,7 @@ def _receipt(row: tuple[Any, ...]) -> Receipt:
 # -- taking back -----------------------------------------------------------------
 
 
-def undo(db: Database, id: int, index: TextIndex) -> Receipt:
+def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
     receipt = get(db, id)
     if receipt.undone_at is not None:
         raise InvalidInput(f"Import {id} was taken back on {receipt.undone_at:%Y-%m-%d %H:%M} UTC.")

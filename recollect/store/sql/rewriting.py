@@ -158,8 +158,8 @@ def forget(db: Database, key: int) -> None:
     )
 
 
-def forget_states(db: Database, unwanted: Callable[[str], bool]) -> int:
-    """See Store.forget_states."""
+def delete_undo_states(db: Database, unwanted: Callable[[str], bool]) -> int:
+    """See Store.delete_undo_states."""
     states = db.rows("select document, before from receipt_document where before <> ?", (NEW,))
     gone = [document for document, before in states if unwanted(before)]
     for document in sorted(set(gone)):

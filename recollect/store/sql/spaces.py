@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from recollect.store.base import Space, Unembedded
 from recollect.store.sql.database import Database
+from recollect.store.values import Space, Unembedded
 
 T = TypeVar("T")
 
 _DROPPED = 5_000  # passages whose vectors are removed in one transaction
 
 
-def every(db: Database) -> list[Space]:
+def all_spaces(db: Database) -> list[Space]:
     listed = db.rows(
         "select id, name, version, dimensions, state, done, ready from space where not gone order by id"
     )
@@ -28,19 +28,19 @@ def add(db: Database, name: str, version: str, dimensions: int, state: bytes | N
         "insert into space (name, version, dimensions, state) values (?, ?, ?, ?) on conflict do nothing",
         (name, version, dimensions, state),
     )
-    return next(s for s in every(db) if (s.name, s.version) == (name, version))
+    return next(s for s in all_spaces(db) if (s.name, s.version) == (name, version))
 
 
-def drop_some(db: Database, space: Space) -> bool:
-    """Begin to remove a space. From now on nobody asks for it; `clear_some` removes the rest."""
+def drop(db: Database, space: Space) -> bool:
+    """Begin to remove a space. From now on nobody asks for it; `clear_dropped` removes the rest."""
     db.run(
         "update space set gone = true, version = version || ' gone ' || id where id = ? and not gone",
         (space.id,),
     )
-    return clear_some(db)
+    return clear_dropped(db)
 
 
-def clear_some(db: Database) -> bool:
+def clear_dropped(db: Database) -> bool:
     """Remove a part of what spaces that are gone have left; False once nothing is."""
     gone: int | None = db.get("select id from space where gone limit 1")
     if gone is None:
@@ -123,7 +123,7 @@ def remove_orphans(db: Database) -> None:
     db.run(f"delete {_ORPHANS}")
 
 
-def embed(
+def add_vectors(
     db: Database,
     space: Space,
     vectors: Mapping[Unembedded, Sequence[T]],
@@ -140,19 +140,19 @@ def embed(
             (space.id, value),
         )
     )
-    unchanged = [passage for passage in vectors if marks.get(passage.key) == passage.mark]
+    unchanged = [passage for passage in vectors if marks.get(passage.key) == passage.revision]
     done: int = db.get("select done from space where id = ?", (space.id,)) or 0
     again = [(p.key, space.id) for p in unchanged if p.key <= done]
     db.run_many("delete from vector where passage = ? and space = ?", again)
     if made := [(p.key, one) for p in unchanged for one in vectors[p]]:
         insert(made)
-    changed = [(p.key, space.id) for p in unchanged if p.mark]
+    changed = [(p.key, space.id) for p in unchanged if p.revision]
     db.run_many("delete from unembedded where passage = ? and space = ?", changed)
     newest = max(p.key for p in vectors)
     db.run("update space set done = ? where id = ? and done < ?", (newest, space.id, newest))
 
 
-def finish(db: Database, space: Space) -> None:
+def mark_ready(db: Database, space: Space) -> None:
     """Everything was embedded: so was what was deleted after it, unless something newer has come."""
     db.run(
         """update space set ready = true, done = case when exists (select 1 from passage p where p.key > space.done)

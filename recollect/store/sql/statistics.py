@@ -6,9 +6,9 @@ from collections import Counter
 
 from recollect.language.text import from_micros, iso
 from recollect.model.kinds import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT
-from recollect.store.base import Activity
 from recollect.store.sql.database import Database
 from recollect.store.sql.encoding import load
+from recollect.store.values import Activity
 
 
 def counted(db: Database) -> dict[str, object]:

@@ -24,10 +24,10 @@ import orjson
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.model.kinds import CONVERSATION
-from recollect.store.base import Batch, Contents
 from recollect.store.sql import documents, passages
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
+from recollect.store.values import Batch, Contents
 
 MOVING = "moving"
 """Noted in a library that another one is being moved into, until it is whole."""
@@ -108,12 +108,12 @@ _KIND = _BY_TABLE["document"].columns.index("kind")
 # -- notes ---------------------------------------------------------------------
 
 
-def noted(db: Database, name: str) -> int | None:
+def get_marker(db: Database, name: str) -> int | None:
     number: int | None = db.get("select version from derived where name = ?", (name,))
     return number
 
 
-def note(db: Database, name: str, number: int | None) -> None:
+def set_marker(db: Database, name: str, number: int | None) -> None:
     db.run("delete from derived where name = ?", (name,))
     if number is not None:
         db.run("insert into derived (name, version) values (?, ?)", (name, number))
@@ -122,8 +122,8 @@ def note(db: Database, name: str, number: int | None) -> None:
 # -- handing over --------------------------------------------------------------
 
 
-def hand_over(db: Database, receive: Callable[[Batch], None] | None = None) -> Contents:
-    """See Store.outgoing."""
+def export_batches(db: Database, receive: Callable[[Batch], None] | None = None) -> Contents:
+    """See Store.export_batches."""
     last_key: int = db.get("select passage from last_key")
     seen = blake2b(b"%d\n" % last_key, digest_size=16)
     counts = dict.fromkeys(_BY_TABLE, 0)
@@ -131,7 +131,7 @@ def hand_over(db: Database, receive: Callable[[Batch], None] | None = None) -> C
     for part in PARTS:
         seen.update(part.table.encode() + b"\n")
         batch = None
-        while batch is None or not batch.last:
+        while batch is None or not batch.is_last:
             batch = _batch(
                 db, part, part.key_of(batch.rows[-1]) if batch else (0,) * len(part.key), last_key
             )
@@ -167,7 +167,7 @@ def _batch(db: Database, part: Part, after: tuple[int, ...], last_key: int) -> B
 
 def expect(db: Database, known: Contents | None, path: Path | str) -> None:
     """Raise where a library is no longer what it was."""
-    if known is not None and hand_over(db) != known:
+    if known is not None and export_batches(db) != known:
         raise RecollectError(
             f"{path} was written to after it was copied, so it was not removed. Run the same command again to copy "
             "what is new."
@@ -177,10 +177,10 @@ def expect(db: Database, known: Contents | None, path: Path | str) -> None:
 # -- taking in -----------------------------------------------------------------
 
 
-def take_in(db: Database, batch: Batch, index: TextIndex) -> str | None:
-    """See Store.incoming."""
+def import_batch(db: Database, batch: Batch, index: TextIndex) -> str | None:
+    """See Store.import_batch."""
     _claim(db)
-    part = _BY_TABLE[batch.part]
+    part = _BY_TABLE[batch.table]
     there = {part.key_of(row): row for row in part.rows(db, batch.after, len(batch.rows) + 1)}
     new: list[Row] = []
     corrected = None
@@ -194,18 +194,21 @@ def take_in(db: Database, batch: Batch, index: TextIndex) -> str | None:
             corrected = corrected or _name(db, part, row)
             _replace(db, part, row, index)
     for key, mine in there.items():
-        if batch.last or key <= part.key_of(batch.rows[-1]):
+        if batch.is_last or key <= part.key_of(batch.rows[-1]):
             raise _strange(db, part, mine)
     if new:
         _add(db, part, new, index)
-    if batch.reached:
-        db.run("update last_key set passage = ? where passage < ?", (batch.reached, batch.reached))
+    if batch.highest_key:
+        db.run(
+            "update last_key set passage = ? where passage < ?",
+            (batch.highest_key, batch.highest_key),
+        )
     return corrected
 
 
 def _claim(db: Database) -> None:
     """Make a new library one that another is being moved into."""
-    state = noted(db, MOVING)
+    state = get_marker(db, MOVING)
     if state is None:
         if db.get("select exists (select 1 from document)"):
             raise InvalidInput(
@@ -220,7 +223,7 @@ def _claim(db: Database) -> None:
                 "left of it with `recollect move FROM TO --abort`."
             )
     if state != ARRIVING:
-        note(db, MOVING, ARRIVING)
+        set_marker(db, MOVING, ARRIVING)
 
 
 def _strange(db: Database, part: Part, row: Row) -> InvalidInput:

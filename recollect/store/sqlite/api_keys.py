@@ -17,9 +17,9 @@ from recollect.store.api_keys import (
     COLUMNS,
     USED_EVERY,
     ApiKey,
-    Keys,
-    key_of,
-    row_of,
+    ApiKeys,
+    from_row,
+    to_row,
 )
 from recollect.store.sqlite.connection import Connection, connect, explained
 
@@ -43,7 +43,7 @@ create table if not exists api_key (
 _SELECT = f"select {', '.join(COLUMNS)} from api_key"
 
 
-class SqliteKeys(Keys):
+class SqliteKeys(ApiKeys):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: Connection | None = None
@@ -57,7 +57,7 @@ class SqliteKeys(Keys):
             if new:
                 os.chmod(self._path, 0o600)  # noqa: PTH101 - by name: a descriptor's close would drop SQLite's locks
             db.run(_SCHEMA)
-            db.insert("api_key", COLUMNS, [row_of(key)])
+            db.insert("api_key", COLUMNS, [to_row(key)])
 
         self._with(work)
 
@@ -69,18 +69,18 @@ class SqliteKeys(Keys):
             found = db.rows(f"{_SELECT} where id = ?", (id,))
             if not found:
                 return None
-            key, now = key_of(found[0]), micros(datetime.now(UTC)) or 0
+            key, now = from_row(found[0]), micros(datetime.now(UTC)) or 0
             if now - (micros(key.used_at) or 0) > USED_EVERY:
                 db.run("update api_key set used_at = ? where id = ?", (now, id))
             return key
 
         return self._with(work)
 
-    def every(self) -> list[ApiKey]:
+    def all_keys(self) -> list[ApiKey]:
         if not self._path.exists():
             return []
         return self._with(
-            lambda db: [key_of(row) for row in db.rows(f"{_SELECT} order by created_at, id")]
+            lambda db: [from_row(row) for row in db.rows(f"{_SELECT} order by created_at, id")]
         )
 
     def revoke(self, id: str, at: datetime) -> None:
@@ -95,7 +95,7 @@ class SqliteKeys(Keys):
                 f"There is no key {truncate(id, 40)!r}. `recollect keys list` shows them."
             )
 
-    def any(self) -> bool:
+    def has_any(self) -> bool:
         return self._path.exists() and self._with(
             lambda db: bool(db.get("select exists (select 1 from api_key)"))
         )

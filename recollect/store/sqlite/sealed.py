@@ -23,7 +23,6 @@ from typing import TypeGuard, TypeVar
 from recollect.language.query import Node, Or, Word
 from recollect.language.text import micros
 from recollect.model.search import Filter
-from recollect.store.sql.encoding import Progress
 from recollect.store.sql.selection import chosen, of_documents
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections
@@ -39,6 +38,7 @@ from recollect.store.sqlite.volume import (
     supports,
     write,
 )
+from recollect.store.values import Progress
 
 T = TypeVar("T")
 

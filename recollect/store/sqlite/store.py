@@ -1,64 +1,43 @@
-"""The store on SQLite: one file, one library."""
+"""The SQLite store: one library in one file, with a folder of index files beside it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import apsw
 
-from recollect.errors import DamagedLibrary, NotFound, StoreBusy
-from recollect.language.query import Node, Word, words
-from recollect.model.documents import Bone, Document, Passage, Summary
-from recollect.model.kinds import CONVERSATION
-from recollect.model.receipts import Receipt
+from recollect.errors import DamagedLibrary, StoreBusy
+from recollect.language.query import Node, words
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store.base import (
-    Activity,
-    Batch,
-    Candidate,
-    Contents,
-    Findings,
-    Placed,
-    Saved,
-    Space,
-    Store,
-    Unembedded,
-)
-from recollect.store.sql import (
-    documents,
-    receipts,
-    rewriting,
-    spaces,
-    statistics,
-    transfer,
-)
-from recollect.store.sql import (
-    observations as observing,
-)
-from recollect.store.sql.encoding import Progress
+from recollect.store.sql import spaces as space_sql
+from recollect.store.sql import statistics, transfer
+from recollect.store.sql.database import TextIndex
 from recollect.store.sql.selection import exact
+from recollect.store.sql.store import SqlStore, TextQueries
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections, connect, explained
 from recollect.store.sqlite.migrations import migrate
+from recollect.store.values import Contents, Findings, Progress, Space, Unembedded
 
 if TYPE_CHECKING:
     from recollect.store.sqlite.sealed import Sealed
     from recollect.store.sqlite.vectors import Vectors
 
 T = TypeVar("T")
-SMALLEST = 16_384  # passages from which searching needs more than FTS5
+SMALLEST = 16_384  # passages from which search needs more than FTS5
 _COUNTED = 20_000  # matches that FTS5 counts one by one
 _REBUILD_BATCH = 5_000
 
 
-class SqliteStore(Store):
+class SqliteStore(SqlStore[Connection]):
+    _text: ClassVar[TextQueries] = text
+
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._connections = Connections(path)
@@ -72,15 +51,16 @@ class SqliteStore(Store):
             db = connect(path)
             try:
                 if not existed:
-                    os.chmod(path, 0o600)  # noqa: PTH101 - by name: a descriptor's close would drop SQLite's locks
+                    # By name: closing a file descriptor would drop SQLite's locks.
+                    os.chmod(path, 0o600)  # noqa: PTH101
                 migrate(db, path)
-                behind = _behind(db)
+                behind = _is_index_behind(db)
             finally:
                 db.close()
         except apsw.Error as error:
             raise explained(error, path) from error
         if behind:
-            self._backfill()
+            self._index_missing()
 
     @property
     def path(self) -> Path:
@@ -91,12 +71,12 @@ class SqliteStore(Store):
         return f"SQLite {apsw.sqlite_lib_version()}"
 
     def close(self) -> None:
-        for part in ("_sealed", "_vectors"):
-            if part in self.__dict__:
-                self.__dict__[part].close()
+        for name in ("_sealed", "_vectors"):
+            if name in self.__dict__:
+                self.__dict__[name].close()
         self._connections.close()
 
-    # Loaded on first need: most processes that open a library never ask them.
+    # Loaded on first use, because most processes that open a library never need them.
 
     @cached_property
     def _sealed(self) -> Sealed:
@@ -110,443 +90,204 @@ class SqliteStore(Store):
 
         return Vectors(self._index / "vectors", self._connections)
 
-    # -- writing ---
+    # -- transactions ---
 
-    def save(
-        self, documents_: Sequence[Document], receipt: int | None = None, by_id: bool = False
-    ) -> list[Saved]:
-        saved = self._write(
-            lambda db: documents.save(db, text.Index(db, self._words), documents_, receipt, by_id)
-        )
-        if receipt is None:
-            self._list_words()
-        if any(one.removed for one in saved):
-            self._purge()
-        return saved
+    def _read(self, work: Callable[[Connection], T], seconds: float | None = None) -> T:
+        with self._connections.read(seconds) as db:
+            return work(db)
 
-    def rewrite(self, document: str, given: Document, version: int | None = None) -> Saved:
-        def work(db: Connection) -> Saved:
-            saved = documents.rewrite(db, text.Index(db, self._words), document, given, version)
-            _drop_volumes(db, documents.key_of(db, saved.id))
-            return saved
+    def _write(self, work: Callable[[Connection], T]) -> T:
+        return self._connections.write(work)
 
-        saved = self._write(work)
-        self._list_words()
-        self._purge()
-        return saved
+    def _write_text(self, work: Callable[[Connection, TextIndex], T]) -> T:
+        try:
+            return self._connections.write(lambda db: work(db, text.Index(db, self._words)))
+        except BaseException:
+            self._words.forget()  # words of a rolled back transaction are not in the vocabulary
+            raise
 
-    def revise(self, document: str, change: Callable[[Document], Document]) -> int:
-        def work(db: Connection) -> int:
-            changed = documents.revise(db, document, change, text.Index(db, self._words))
-            _drop_volumes(db, documents.key_of(db, document))
-            return changed
-
-        changed = self._write(work)
-        self._list_words()
-        self._purge()
-        return changed
-
-    def forget_states(self, unwanted: Callable[[str], bool]) -> int:
-        forgotten = self._write(lambda db: rewriting.forget_states(db, unwanted))
-        self._purge()
-        return forgotten
-
-    def cut(self, document: str, passage: str) -> Passage:
-        removed = self._write(
-            lambda db: documents.cut(db, document, passage, text.Index(db, self._words))
-        )
-        self._purge()
-        return removed
-
-    def append(self, document: str, passage: Passage) -> Placed:
-        return self._write(
-            lambda db: documents.append(db, document, passage, text.Index(db, self._words))
-        )
-
-    def extend(self, document: str, passages: Sequence[Passage]) -> int:
-        return self._write(
-            lambda db: documents.extend(db, document, passages, text.Index(db, self._words))
-        )
-
-    def amend(
-        self,
-        document: str,
-        title: str | None = None,
-        project: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._write(
-            lambda db: documents.amend(
-                db, document, text.Index(db, self._words), title, project, metadata
-            )
-        )
-
-    def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
-        with self._connections.read() as db:
-            return observing.unobserved(db, limit)
-
-    def observe(
-        self, conversation: str, version: int, given: Document | None, complete: bool = True
-    ) -> None:
-        self._write(
-            lambda db: observing.observe(
-                db, text.Index(db, self._words), conversation, version, given, complete
-            )
-        )
-
-    def observe_again(self, incomplete: bool = False) -> None:
-        self._write(lambda db: observing.begin_again(db, incomplete))
-
-    def delete(self, document: str) -> None:
-        self._write(
-            lambda db: documents.delete(
-                db, documents.key_of(db, document), text.Index(db, self._words)
-            )
-        )
-        self._purge()
-
-    def take(self, document: str) -> Document:
-        taken: Document = self._write(
-            lambda db: documents.take(db, document, text.Index(db, self._words))
-        )
-        self._purge()
-        return taken
+    def _complete_vocabulary(self) -> None:
+        if self._read(text.words_are_behind):
+            self._write_text(lambda db, index: text.list_words(db))
 
     def _purge(self) -> None:
-        """Leave nothing of what was deleted in any file."""
+        """Remove deleted text from the index files and from the write-ahead log."""
         if (self._index / "volumes").exists():
             self._sealed.sweep()
         if (self._index / "vectors").exists():
             self._vectors.wipe()
         self._connections.purge_log()
 
-    def _write(self, work: Callable[[Connection], T]) -> T:
-        try:
-            return self._connections.write(work)
-        except BaseException:
-            self._words.forget()  # the words of a transaction that was rolled back are not in the table
-            raise
+    def _forget_document(self, db: Connection, document: int) -> None:
+        """Drop the index volumes that still contain the old text of a document."""
+        db.run(
+            "delete from volume where exists ("
+            "select 1 from stale s join passage p on p.key = s.passage "
+            "where s.passage between volume.first and volume.last and p.document = ?)",
+            (document,),
+        )
 
-    # -- reading ---
-
-    def document(self, id: str) -> Document:
-        with self._connections.read() as db:
-            return documents.read(db, documents.key_of(db, id))
-
-    def head(self, id: str) -> Document:
-        with self._connections.read() as db:
-            return documents.read_head(db, documents.key_of(db, id))
-
-    def summary(self, id: str) -> Summary:
-        with self._connections.read() as db:
-            return documents.summary(db, id)
-
-    def find(self, source: str, source_id: str) -> str | None:
-        with self._connections.read() as db:
-            return documents.find(db, source, source_id)
-
-    def bones(self, id: str) -> list[Bone]:
-        with self._connections.read() as db:
-            return documents.bones(db, id)
-
-    def contents(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
-        with self._connections.read() as db:
-            return documents.contents(db, keys)
-
-    def changed(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
-        with self._connections.read() as db:
-            return documents.changed(db, keys)
-
-    def part(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
-        with self._connections.read() as db:
-            return documents.part(db, id, position, limit)
-
-    def holding(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
-        with self._connections.read() as db:
-            return documents.holding(db, source, passages)
-
-    def documents(
-        self, filter: Filter, search: str, limit: int, offset: int
-    ) -> tuple[list[Summary], int]:
-        with self._connections.read(LIMITS.search_seconds) as db:
-            return documents.summaries(db, filter, search, limit, offset)
-
-    def every(self, filter: Filter) -> Iterator[Document]:
-        with self._connections.read() as db:
-            keys = documents.keys(db, filter)
-        for key in keys:
-            with suppress(NotFound):  # it may have been deleted meanwhile
-                with self._connections.read() as db:
-                    document = documents.read(db, key)
-                yield document
-
-    # -- finding ---
+    # -- text search ---
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        with self._searching() as db:
-            filter = exact(db, filter)
-            if self._is_sealed(db):
-                return self._sealed.best(db, node, filter, limit)
-            few = text.keys_of_few(db, filter)
-            return [key for key, _ in text.best(db, node, filter, text.everything(db), limit, few)]
+        def work(db: Connection) -> list[int]:
+            narrowed = exact(db, filter)
+            if _is_sealed(db):
+                return self._sealed.best(db, node, narrowed, limit)
+            few = text.keys_of_few(db, narrowed)
+            scored = text.best(db, node, narrowed, text.everything(db), limit, few)
+            return [key for key, _ in scored]
 
-    def openings(self, words_: Sequence[Word]) -> list[int]:
-        with self._searching() as db:
-            return documents.openings(db, words_)
+        return self._search(work)
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        with self._searching() as db:
-            filter = exact(db, filter)
-            if self._is_sealed(db):
-                return self._sealed.count(db, node, filter, _COUNTED)
-            counted = text.count(
-                db, node, filter, text.everything(db), _COUNTED, text.keys_of_few(db, filter)
-            )
-            return counted, counted < _COUNTED
+        def work(db: Connection) -> tuple[int, bool]:
+            narrowed = exact(db, filter)
+            if _is_sealed(db):
+                return self._sealed.count(db, node, narrowed, _COUNTED)
+            few = text.keys_of_few(db, narrowed)
+            count = text.count(db, node, narrowed, text.everything(db), _COUNTED, few)
+            return count, count < _COUNTED
+
+        return self._search(work)
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
-        with self._searching() as db:
+        def work(db: Connection) -> tuple[list[int], int]:
             everything = text.everything(db)
-            if self._is_sealed(db):
+            if _is_sealed(db):
                 counts = self._sealed.frequencies(db, nodes, _COUNTED)
             else:
                 counts = [text.count(db, node, None, everything, _COUNTED) for node in nodes]
             return counts, everything[1]
 
-    def variants(self, words: Sequence[str]) -> list[tuple[str, ...]]:
-        with self._searching() as db:
-            return text.variants(db, words)
-
-    def passages(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        with self._searching() as db:
-            return text.passages(db, keys, exact(db, filter))
+        return self._search(work)
 
     def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
-        each = list(words(node))
-        counts, size = self.frequencies(each)
-        found = self.passages(keys, Filter(hidden=True))
-        return text.scores({word: (n, size) for word, n in zip(each, counts, strict=True)}, found)
-
-    def preceding(self, keys: Sequence[int]) -> list[Candidate]:
-        with self._searching() as db:
-            return text.preceding(db, keys)
-
-    def key(self, document: str, passage: str) -> int:
-        with self._searching() as db:
-            return documents.passage_key(db, document, passage)
-
-    def _searching(self) -> AbstractContextManager[Connection]:
-        return self._connections.read(LIMITS.search_seconds)
-
-    def _is_sealed(self, db: Connection) -> bool:
-        return bool(db.execute("select exists (select 1 from volume where ready)").get)
-
-    def find_literal(
-        self, text_: str, filter: Filter, limit: int, offset: int
-    ) -> tuple[list[Candidate], int]:
-        with self._connections.read(LIMITS.search_seconds) as db:
-            return text.find_literal(db, text_, exact(db, filter), limit, offset)
-
-    def newest(
-        self, filter: Filter, limit: int, offset: int, by_document: bool = False
-    ) -> tuple[list[Candidate], int]:
-        with self._searching() as db:
-            return text.newest(db, exact(db, filter), limit, offset, by_document)
-
-    def recent(self, text_: str | None, filter: Filter, limit: int) -> list[Candidate]:
-        with self._connections.read(LIMITS.search_seconds) as db:
-            return text.recent(db, text_, exact(db, filter), limit)
+        query_words = list(words(node))
+        counts, size = self.frequencies(query_words)
+        frequencies = {word: (count, size) for word, count in zip(query_words, counts, strict=True)}
+        return text.scores(frequencies, self.candidates(keys, Filter(hidden=True)))
 
     # -- vectors ---
 
-    def spaces(self) -> list[Space]:
-        with self._connections.read() as db:
-            return spaces.every(db)
-
-    def add_space(self, name: str, version: str, dimensions: int, state: bytes | None) -> Space:
-        return self._connections.write(lambda db: spaces.add(db, name, version, dimensions, state))
-
     def drop_space(self, space: Space) -> None:
-        self._connections.write(lambda db: spaces.drop_some(db, space))
-        self._clear_spaces()
+        super().drop_space(space)
         self._vectors.refresh()
         self._connections.purge_log()
 
-    def _clear_spaces(self) -> None:
-        while self._connections.write(spaces.clear_some):
-            pass
-
-    def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
-        with self._connections.read() as db:
-            return spaces.unembedded(db, space, limit)
-
-    def vectorless(self, space: Space, after: int, limit: int) -> list[Unembedded]:
-        with self._connections.read() as db:
-            return spaces.vectorless(db, space, after, limit)
-
-    def queue(self, space: Space, passages: Sequence[int]) -> None:
-        self._connections.write(lambda db: spaces.queue(db, space, passages))
-
-    def embed(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
+    def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
         from recollect.store.sqlite.vectors import packed
 
-        made = iter(packed([v for parts in vectors.values() for v in parts]))
-        blobs = {passage: [next(made) for _ in parts] for passage, parts in vectors.items()}
+        blobs = iter(packed([vector for parts in vectors.values() for vector in parts]))
+        packed_vectors = {
+            passage: [next(blobs) for _ in parts] for passage, parts in vectors.items()
+        }
 
         def work(db: Connection) -> None:
             def insert(rows: list[tuple[int, bytes]]) -> None:
-                db.insert(
-                    "vector",
-                    ("space", "passage", "vector"),
-                    [(space.id, key, blob) for key, blob in rows],
-                )
+                columns = ("space", "passage", "vector")
+                db.insert("vector", columns, [(space.id, key, blob) for key, blob in rows])
 
-            spaces.embed(db, space, blobs, insert)
+            space_sql.add_vectors(db, space, packed_vectors, insert)
 
-        self._connections.write(work)
-
-    def finish_space(self, space: Space) -> None:
-        self._connections.write(lambda db: spaces.finish(db, space))
+        self._write(work)
 
     def nearest(
         self, space: Space, vector: Any, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
-        with self._searching() as db:
-            return self._vectors.nearest(db, space, vector, exact(db, filter), limit)
+        return self._search(
+            lambda db: self._vectors.nearest(db, space, vector, exact(db, filter), limit)
+        )
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
-        with self._searching() as db:
-            return self._vectors.cosines(db, space, vector, keys)
+        return self._search(lambda db: self._vectors.cosines(db, space, vector, keys))
 
     def vectors(self, space: Space, key: int) -> list[Any]:
-        with self._searching() as db:
-            return list(self._vectors.of(db, space, key))
+        return self._search(lambda db: list(self._vectors.of(db, space, key)))
 
     def size(self) -> int:
-        with self._connections.read() as db:
-            return text.everything(db)[1]
+        return self._read(text.everything)[1]
 
     def sample(self, limit: int) -> Iterator[str]:
         with self._connections.read() as db:
             yield from text.sample(db, limit)
 
-    def alone(self) -> AbstractContextManager[bool]:
-        from recollect.store.sqlite.sealed import locked
+    # -- transfer ---
 
-        return locked(self._index / "lock")
-
-    def refresh(
-        self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
-    ) -> None:
-        with self._connections.read() as db:
-            open_keys = text.everything(db)[1]
-        if open_keys >= SMALLEST or (self._index / "volumes").exists():
-            self._sealed.refresh(progress, stop)
-        self._clear_spaces()
-        if self.spaces() or (self._index / "vectors").exists():
-            self._vectors.refresh()
-
-    def unsealed(self) -> bool:
-        with self._connections.read() as db:
-            if text.everything(db)[1] < SMALLEST:
-                return False
-            return self._sealed.waiting(db) > 0
-
-    # -- receipts ---
-
-    def begin(self, path: str) -> Receipt:
-        return self._connections.write(lambda db: receipts.begin(db, path))
-
-    def finish(self, receipt: Receipt) -> None:
-        self._connections.write(lambda db: receipts.finish(db, receipt))
-        self._list_words()
-
-    def receipts(self) -> list[Receipt]:
-        with self._connections.read() as db:
-            return receipts.every(db)
-
-    def undo(self, receipt: int) -> Receipt:
-        undone: Receipt = self._write(
-            lambda db: receipts.undo(db, receipt, text.Index(db, self._words))
-        )
-        self._purge()
-        return undone
-
-    # -- moving ---
-
-    def outgoing(self, receive: Callable[[Batch], None] | None = None) -> Contents:
-        with self._connections.read() as db:
-            return transfer.hand_over(db, receive)
-
-    def incoming(self, batch: Batch) -> str | None:
-        corrected = self._write(lambda db: transfer.take_in(db, batch, text.Index(db, self._words)))
-        if batch.last:
-            self._list_words()
-        return corrected
-
-    def noted(self, name: str) -> int | None:
-        with self._connections.read() as db:
-            return transfer.noted(db, name)
-
-    def note(self, name: str, number: int | None) -> None:
-        self._connections.write(lambda db: transfer.note(db, name, number))
-
-    def remove(self, known: Contents | None = None) -> None:
+    def remove_library(self, expected: Contents | None = None) -> None:
         self.close()
         db = connect(self.path)
         try:
-            db.execute(
-                "pragma journal_mode = delete"
-            ).fetchall()  # refused while anybody else has the file open
+            # Leaving WAL mode fails while anybody else has the file open.
+            db.execute("pragma journal_mode = delete").fetchall()
             db.execute("begin exclusive")
-            transfer.expect(db, known, self.path)
+            transfer.expect(db, expected, self.path)
         except apsw.BusyError as error:
             raise StoreBusy(
-                f"Another program has {self.path} open, so it was not removed. Close that program and try again."
+                f"Another program has {self.path} open, so it was not removed. "
+                "Close that program and try again."
             ) from error
         finally:
             db.close(True)
+        self._delete_files()
+
+    def _delete_files(self) -> None:
         for file in sorted(self._index.rglob("*"), reverse=True):
-            file.rmdir() if file.is_dir() else file.unlink()
+            if file.is_dir():
+                file.rmdir()
+            else:
+                file.unlink()
         if self._index.exists():
             self._index.rmdir()
-        for end in ("", "-journal", "-wal", "-shm"):
-            self.path.with_name(self.path.name + end).unlink(missing_ok=True)
-        with suppress(OSError):  # something else lies there too
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+        with suppress(OSError):  # the folder may hold other files
             self.path.parent.rmdir()
 
     # -- care ---
 
     def stats(self) -> dict[str, object]:
-        with self._connections.read() as db:
-            part = db.get(
+        def work(db: Connection) -> dict[str, object]:
+            partly_indexed = db.get(
                 "select count(*) from passage where length(content) > ?",
                 (LIMITS.indexed_characters,),
             )
             return statistics.counted(db) | {
-                "indexed_in_part": part,
+                "indexed_in_part": partly_indexed,
                 "file_bytes": self.path.stat().st_size,
                 "path": str(self.path),
                 "engine": self.engine,
             }
 
-    def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
-        with self._connections.read() as db:
-            return statistics.facets(db, kind)
-
-    def media_types(self) -> list[tuple[str, int]]:
-        with self._connections.read() as db:
-            return statistics.media_types(db)
-
-    def activity(self) -> Activity:
-        with self._connections.read() as db:
-            return statistics.activity(db)
+        return self._read(work)
 
     def version(self) -> object:
         return self._connections.version()
 
+    def needs_refresh(self) -> bool:
+        def work(db: Connection) -> bool:
+            if text.everything(db)[1] < SMALLEST:
+                return False
+            return self._sealed.waiting(db) > 0
+
+        return self._read(work)
+
+    def refresh(
+        self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
+    ) -> None:
+        if self.size() >= SMALLEST or (self._index / "volumes").exists():
+            self._sealed.refresh(progress, stop)
+        self._clear_dropped_spaces()
+        if self.spaces() or (self._index / "vectors").exists():
+            self._vectors.refresh()
+
+    def indexing_lock(self) -> AbstractContextManager[bool]:
+        from recollect.store.sqlite.sealed import locked
+
+        return locked(self._index / "lock")
+
     def verify(self) -> Findings:
-        # On a connection of its own: FTS5 checks an older picture of the index than it searches.
+        # On a new connection: on a used one, FTS5 checks an older snapshot than it searches.
         db = connect(self.path)
         try:
             return _verify(db)
@@ -556,101 +297,101 @@ class SqliteStore(Store):
             db.close()
 
     def repair(self, progress: Progress | None = None) -> None:
-        if damaged := self.verify().damaged:
+        damaged = self.verify().damaged
+        if damaged:
             raise DamagedLibrary(
-                f"{self.path} is damaged ({damaged[0]}). Nothing was changed: restore a backup, or export what can "
-                "still be read with `recollect export`."
+                f"{self.path} is damaged ({damaged[0]}). Nothing was changed: restore a backup, or "
+                "export what can still be read with `recollect export`."
             )
 
-        def clear(db: Connection) -> None:
+        def clear(db: Connection, index: TextIndex) -> None:
             db.execute("insert into passage_text (passage_text) values ('delete-all')")
             db.execute("delete from word")
-            spaces.remove_orphans(db)
+            space_sql.remove_orphans(db)
 
-        self._write(clear)
+        self._write_text(clear)
         self._words.forget()
-        self._backfill(progress)
+        self._index_missing(progress)
 
-    def _list_words(self) -> None:
-        with self._connections.read() as db:
-            behind = text.words_are_behind(db)
-        if behind:
-            self._write(text.list_words)
-
-    def _backfill(self, progress: Progress | None = None) -> None:
-        """Index what is not indexed, a batch a transaction; safe to be killed and begun again."""
-        with self._connections.read() as db:
-            outdated = _outdated(db)
-            total: int = db.execute("select count(*) from passage").get
-        if outdated:
-            self._write(
-                lambda db: db.execute(
-                    "insert into passage_text (passage_text) values ('delete-all'); delete from word; "
-                    "insert or replace into derived values ('text', ?)",
-                    (text.VERSION,),
-                ).fetchall()
-            )
+    def _index_missing(self, progress: Progress | None = None) -> None:
+        """Index every passage that is not indexed, a batch per transaction; can be interrupted."""
+        if self._read(_is_index_outdated):
+            self._write_text(lambda db, index: _clear_index(db))
+        total = self._read(lambda db: int(db.get("select count(*) from passage")))
         done = 0
-        while count := self._write(lambda db: _index_some(db, self._words)):
+        count = self._write_text(_index_batch)
+        while count:
             done += count
             if progress is not None:
                 progress(done, total)
-        self._list_words()
+            count = self._write_text(_index_batch)
+        self._complete_vocabulary()
 
 
 _MISSING = (
     "from passage p where not exists (select 1 from passage_text_docsize s where s.id = p.key)"
 )
+_ORPHANED = (
+    "from passage_text_docsize s where not exists (select 1 from passage p where p.key = s.id)"
+)
 
 
-def _index_some(db: Connection, words: text.Words) -> int:
-    missing = db.rows(
+def _is_sealed(db: Connection) -> bool:
+    return bool(db.get("select exists (select 1 from volume where ready)"))
+
+
+def _clear_index(db: Connection) -> None:
+    db.execute(
+        "insert into passage_text (passage_text) values ('delete-all'); delete from word; "
+        "insert or replace into derived values ('text', ?)",
+        (text.VERSION,),
+    ).fetchall()
+
+
+def _index_batch(db: Connection, index: TextIndex) -> int:
+    rows = db.rows(
         f"""select p.key, case when d.opening = p.key then d.title else '' end, p.content
         from passage p join document d on d.key = p.document
         where p.key in (select p.key {_MISSING} limit ?)""",
         (_REBUILD_BATCH,),
     )
-    text.Index(db, words).add([(key, title, content) for key, title, content in missing])
-    return len(missing)
+    index.add([(key, title, content) for key, title, content in rows])
+    return len(rows)
 
 
-def _outdated(db: Connection) -> bool:
-    return bool(db.execute("select version from derived where name = 'text'").get != text.VERSION)
+def _is_index_outdated(db: Connection) -> bool:
+    return bool(db.get("select version from derived where name = 'text'") != text.VERSION)
 
 
-def _behind(db: Connection) -> bool:
-    """Whether the index lacks something, judged by its newest row: cheap enough for every open."""
-    newest = db.execute("select max(key) from passage").get or 0
-    newest_indexed = db.execute("select max(id) from passage_text_docsize").get or 0
-    return _outdated(db) or text.words_are_behind(db) or bool(newest_indexed < newest)
+def _is_index_behind(db: Connection) -> bool:
+    """Whether the index is incomplete, judged by its newest row: cheap enough for every start."""
+    newest = db.get("select max(key) from passage") or 0
+    newest_indexed = db.get("select max(id) from passage_text_docsize") or 0
+    if _is_index_outdated(db) or text.words_are_behind(db):
+        return True
+    return bool(newest_indexed < newest)
 
 
 def _verify(db: Connection) -> Findings:
-    found = Findings(outdated=_outdated(db))
+    findings = Findings(outdated=_is_index_outdated(db))
     for (line,) in db.rows("pragma integrity_check(20)"):
-        if line != "ok":
-            (found.damaged_index if "passage_text" in line else found.damaged).append(line)
-    found.damaged += [
-        f"{r[0]} row {r[1]} refers to a missing {r[2]}" for r in db.rows("pragma foreign_key_check")
-    ]
-    found.unindexed = db.execute(f"select count(*) {_MISSING}").get
-    found.orphaned = db.execute(
-        "select count(*) from passage_text_docsize s where not exists (select 1 from passage p where p.key = s.id)"
-    ).get
-    found.orphaned_in_queue = spaces.count_orphans(db)
-    try:  # integrity_check does not see all damage inside the index; a ranked search over it may
+        if line == "ok":
+            continue
+        if "passage_text" in line:
+            findings.damaged_index.append(line)
+        else:
+            findings.damaged.append(line)
+    for table, row, parent, *_ in db.rows("pragma foreign_key_check"):
+        findings.damaged.append(f"{table} row {row} refers to a missing {parent}")
+    findings.unindexed = db.get(f"select count(*) {_MISSING}")
+    findings.orphaned = db.get(f"select count(*) {_ORPHANED}")
+    findings.orphaned_in_queue = space_sql.count_orphans(db)
+    # integrity_check misses some damage inside the index that a ranked search runs into.
+    try:
         db.rows(
-            "select rowid from passage_text where passage_text match 'the OR a OR of' order by rank limit 1"
+            "select rowid from passage_text where passage_text match 'the OR a OR of' "
+            "order by rank limit 1"
         )
     except apsw.CorruptError as error:
-        found.damaged_index.append(str(error))
-    return found
-
-
-def _drop_volumes(db: Connection, document: int) -> None:
-    """What a document said must be in no file, so volumes that still have it go."""
-    db.run(
-        "delete from volume where exists (select 1 from stale s join passage p on p.key = s.passage "
-        "where s.passage between volume.first and volume.last and p.document = ?)",
-        (document,),
-    )
+        findings.damaged_index.append(str(error))
+    return findings

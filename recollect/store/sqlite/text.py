@@ -29,12 +29,12 @@ from recollect.language.stem import stem
 from recollect.language.text import fold, indexable, tokens
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store.base import Candidate
 from recollect.store.sql.candidates import COLUMNS, candidates
 from recollect.store.sql.database import IndexRow as Row
 from recollect.store.sql.selection import few, without_kinds
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions, passage_conditions
+from recollect.store.values import Candidate
 
 VERSION = 2
 _WORD = re.compile(r"[^\W_]+")  # as FTS5 cuts it

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from recollect.language.text import micros
 from recollect.model.search import Filter
-from recollect.store.base import Space
 from recollect.store.sql.quantised import Vector, cosines, nearest_parts, quantised
 from recollect.store.sql.selection import Chosen, chosen, of_documents
-from recollect.store.sql.spaces import every
+from recollect.store.sql.spaces import all_spaces
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.sealed import locked
+from recollect.store.values import Space
 
 Columns = Callable[[str], NDArray[Any]]
 """The attributes of some rows, by name."""
@@ -140,7 +140,7 @@ class Vectors:
             if not alone:
                 return
             with self._connections.read() as db:
-                spaces = every(db)
+                spaces = all_spaces(db)
             self._remove_others({s.id for s in spaces})
             self._wipe(spaces)
             for space in spaces:
@@ -161,7 +161,7 @@ class Vectors:
         """Make sure that vectors of deleted passages are in no file any more."""
         with locked(self._folder / "lock", wait=True):
             with self._connections.read() as db:
-                spaces = every(db)
+                spaces = all_spaces(db)
             self._wipe(spaces)
 
     def _wipe(self, spaces: list[Space]) -> None:

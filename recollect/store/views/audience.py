@@ -1,89 +1,227 @@
-"""A store as it is for somebody who must not even learn that there are messages only people may see.
+"""A view of a store without the messages that only people may see.
 
-No index knows of these, so what was found is checked: more is asked for until
-enough is left, and matches are counted one by one, as far as `COUNTED`.
+Agents must not even learn that such messages exist. The index does not know which messages these
+are, so results are checked one by one: the view asks for more until enough results remain, and
+counts matches one by one, up to `COUNTED`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
 
-from recollect.language.query import Node
+from recollect.errors import InvalidInput
+from recollect.language.query import Node, Word
 from recollect.model.audience import is_human_only
+from recollect.model.documents import Document, Passage, Position
 from recollect.model.search import Filter
-from recollect.store.base import Candidate, Space, Store
+from recollect.store.base import Store
+from recollect.store.errors import missing_passage
+from recollect.store.values import Batch, Candidate, Contents, Space, Unembedded
+from recollect.store.views.base import StoreView
 
 COUNTED = 10_000
-_READ = 500  # passages at once
+_READ = 500  # passages per query
+
+SHOWS_NO_TEXT = {
+    "header": "it returns the document without its messages",
+    "summary": "it returns the document without its messages",
+    "summaries": "it returns documents without their messages",
+    "find_id": "it returns only the id of a document",
+    "size": "it returns only a number",
+    "unobserved": "it returns only ids and versions of conversations",
+    "frequencies": "it returns only numbers, which weigh the words of a query",
+    "variants": "it returns single words, which widen a query and are not shown",
+    "spaces": "it returns the state of models, not messages",
+    "receipts": "it returns file names and counts",
+    "get_marker": "it returns only a number",
+    "stats": "it returns only counts and sizes",
+    "facets": "it returns projects, sources and tags of documents",
+    "media_types": "it returns only names of types",
+    "activity": "it returns only counts",
+}
+"""The readers that this view passes on unchanged, with the reason."""
 
 
-def withheld(store: Store) -> Store:
-    """The store without what only people may see. Only what searching asks of a store is covered."""
-    return cast(Store, _Withholding(store))
-
-
-class _Withholding:
+class AudienceStore(StoreView):
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._known: dict[int, bool] = {}
+        super().__init__(store)
+        self._visibility: dict[int, bool] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+    # -- documents ---
+
+    def document(self, id: str) -> Document:
+        return _visible_part(self._store.document(id))
+
+    def iter_documents(self, filter: Filter) -> Iterator[Document]:
+        return map(_visible_part, self._store.iter_documents(filter))
+
+    def positions(self, id: str) -> list[Position]:
+        positions = self._store.positions(id)
+        visible = self._visible_set(position.key for position in positions)
+        return [position for position in positions if position.key in visible]
+
+    def passage_page(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
+        passages = self.document(id).passages
+        following = [passage for passage in passages if passage.position >= position]
+        return following[:limit], len(passages)
+
+    def passage_key(self, document: str, passage: str) -> int:
+        key = self._store.passage_key(document, passage)
+        if not self._visible([key]):
+            raise missing_passage(document, passage)
+        return key
+
+    def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
+        return {
+            key: (document, passage)
+            for key, (document, passage) in self._store.passages_by_key(keys).items()
+            if not is_human_only(passage)
+        }
+
+    def documents_containing(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
+        pairs = self._store.documents_containing(source, passages)
+        keys = [self._store.passage_key(document, passage) for document, passage in pairs]
+        visible = self._visible_set(keys)
+        return [pair for pair, key in zip(pairs, keys, strict=True) if key in visible]
+
+    def change_times(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
+        return self._store.change_times(self._visible(keys))
+
+    # -- text search ---
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        wanted = limit
+        request = limit
         while True:
-            keys = self._store.match(node, filter, wanted)
-            left = self._left(keys)
-            if len(left) >= limit or len(keys) < wanted:
-                return left[:limit]
-            wanted = 2 * wanted + _READ
+            keys = self._store.match(node, filter, request)
+            visible = self._visible(keys)
+            if len(visible) >= limit or len(keys) < request:
+                return visible[:limit]
+            request = 2 * request + _READ
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        found = len(self.match(node, filter, COUNTED + 1))
-        return min(found, COUNTED), found <= COUNTED
+        matches = len(self.match(node, filter, COUNTED + 1))
+        return min(matches, COUNTED), matches <= COUNTED
 
-    def passages(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        return self._shown(self._store.passages(keys, filter))
+    def title_matches(self, words: Sequence[Word]) -> list[int]:
+        return self._visible(self._store.title_matches(words))
 
-    def preceding(self, keys: Sequence[int]) -> list[Candidate]:
-        return self._shown(self._store.preceding(keys))
+    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+        return self._visible_candidates(self._store.candidates(keys, filter))
 
-    def nearest(
-        self, space: Space, vector: Any, filter: Filter, limit: int
-    ) -> list[tuple[int, float]]:
-        found = self._store.nearest(space, vector, filter, limit)
-        left = set(self._left([key for key, _ in found]))
-        return [(key, cosine) for key, cosine in found if key in left]
+    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
+        return self._visible_candidates(self._store.previous_passages(keys))
+
+    def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
+        return self._store.text_scores(node, self._visible(keys))
+
+    def find_substring(
+        self, text: str, filter: Filter, limit: int, offset: int
+    ) -> tuple[list[Candidate], int]:
+        return self._page(self._store.find_substring(text, filter, COUNTED, 0), limit, offset)
 
     def newest(
         self, filter: Filter, limit: int, offset: int, by_document: bool = False
     ) -> tuple[list[Candidate], int]:
         return self._page(self._store.newest(filter, COUNTED, 0, by_document), limit, offset)
 
-    def find_literal(
-        self, text: str, filter: Filter, limit: int, offset: int
-    ) -> tuple[list[Candidate], int]:
-        return self._page(self._store.find_literal(text, filter, COUNTED, 0), limit, offset)
+    def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
+        request = limit
+        while True:
+            candidates = self._store.recent(text, filter, request)
+            visible = self._visible_candidates(candidates)
+            if len(visible) >= limit or len(candidates) < request:
+                return visible[:limit]
+            request = 2 * request + _READ
+
+    # -- vectors ---
+
+    def nearest(
+        self, space: Space, vector: Any, filter: Filter, limit: int
+    ) -> list[tuple[int, float]]:
+        neighbours = self._store.nearest(space, vector, filter, limit)
+        visible = self._visible_set(key for key, _ in neighbours)
+        return [(key, cosine) for key, cosine in neighbours if key in visible]
+
+    def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
+        return self._store.cosines(space, vector, self._visible(keys))
+
+    def vectors(self, space: Space, key: int) -> list[Any]:
+        if not self._visible([key]):
+            return []
+        return self._store.vectors(space, key)
+
+    def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
+        passages, total = self._store.unembedded(space, limit)
+        return self._visible_unembedded(passages), total
+
+    def vectorless(self, space: Space, after: int, limit: int) -> list[Unembedded]:
+        return self._visible_unembedded(self._store.vectorless(space, after, limit))
+
+    def sample(self, limit: int) -> Iterator[str]:
+        candidates, _ = self.newest(Filter(hidden=True), limit, 0)
+        return (candidate.content for candidate in candidates)
+
+    # -- what needs the whole library ---
+
+    def revise(self, document: str, change: Callable[[Document], Document]) -> int:
+        raise _refusal("Revising a document")
+
+    def delete_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
+        raise _refusal("Deleting earlier states")
+
+    def delete_passage(self, document: str, passage: str) -> Passage:
+        raise _refusal("Deleting a message")
+
+    def pop(self, document: str) -> Document:
+        raise _refusal("Deleting a document")
+
+    def export_batches(self, receive: Callable[[Batch], None] | None = None) -> Contents:
+        raise _refusal("Moving a library")
+
+    # -- visibility ---
 
     def _page(
-        self, everything: tuple[list[Candidate], int], limit: int, offset: int
+        self, result: tuple[list[Candidate], int], limit: int, offset: int
     ) -> tuple[list[Candidate], int]:
-        """A page of what is left; counted over all of it, or what withheld messages the other pages have would tell."""
-        found, total = everything
-        shown = self._shown(found)
-        return shown[offset : offset + limit], total - len(found) + len(shown)
+        """A page of the visible candidates.
 
-    def _shown(self, found: Sequence[Candidate]) -> list[Candidate]:
-        left = set(self._left([candidate.key for candidate in found]))
-        return [candidate for candidate in found if candidate.key in left]
+        All of them are counted. A count per page would tell how many messages the other pages hide.
+        """
+        candidates, total = result
+        visible = self._visible_candidates(candidates)
+        return visible[offset : offset + limit], total - len(candidates) + len(visible)
 
-    def _left(self, keys: Sequence[int]) -> list[int]:
-        """Those of these passages that everybody may see, in the order given."""
-        new = [key for key in keys if key not in self._known]
-        for at in range(0, len(new), _READ):
-            some = new[at : at + _READ]
-            read = self._store.contents(some)
-            self._known |= {key: key in read and not is_human_only(read[key][1]) for key in some}
-        return [key for key in keys if self._known[key]]
+    def _visible_candidates(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        visible = self._visible_set(candidate.key for candidate in candidates)
+        return [candidate for candidate in candidates if candidate.key in visible]
+
+    def _visible_unembedded(self, passages: Sequence[Unembedded]) -> list[Unembedded]:
+        visible = self._visible_set(passage.key for passage in passages)
+        return [passage for passage in passages if passage.key in visible]
+
+    def _visible_set(self, keys: Iterable[int]) -> set[int]:
+        return set(self._visible(list(keys)))
+
+    def _visible(self, keys: Sequence[int]) -> list[int]:
+        """The keys of those passages that everybody may see, in the same order."""
+        unchecked = [key for key in keys if key not in self._visibility]
+        for start in range(0, len(unchecked), _READ):
+            batch = unchecked[start : start + _READ]
+            stored = self._store.passages_by_key(batch)
+            for key in batch:
+                self._visibility[key] = key in stored and not is_human_only(stored[key][1])
+        return [key for key in keys if self._visibility[key]]
+
+
+def _visible_part(document: Document) -> Document:
+    passages = tuple(p for p in document.passages if not is_human_only(p))
+    if len(passages) == len(document.passages):
+        return document
+    return replace(document, passages=passages)
+
+
+def _refusal(operation: str) -> InvalidInput:
+    return InvalidInput(f"{operation} needs the whole library, not an agent's view of it.")

@@ -1,181 +1,188 @@
-"""A store as it is for somebody who looks for observations of certain concepts or files.
+"""A view of a store for searching observations of certain concepts or files.
 
-The index has their words, which leaves few to look at; what an observation
-really names is read from it. So more is asked for until enough is left, and
-matches are counted one by one, as far as `COUNTED`.
+The words of concepts and files are in the text index, which leaves few observations to check. What
+an observation really names is read from its metadata. The view asks for more matches until enough
+remain, and counts matches one by one, up to `COUNTED`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from recollect.language.query import And, Node, Or, Word
 from recollect.language.text import fold, has_token, tokens
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
-from recollect.store.base import Candidate, Space, Store
+from recollect.store.base import Store
+from recollect.store.values import Candidate, Space
+from recollect.store.views.base import StoreView
 
 COUNTED = 10_000
-_READ = 500  # passages at once
-_AROUND = "`'\"()[]{}<>,;:!?."
+_READ = 500  # passages per query
+_PUNCTUATION = "`'\"()[]{}<>,;:!?."
 
 
-class Observed:
-    """Only what searching asks of a store is covered. Of what was found it remembers where it is."""
+class ObservationStore(StoreView):
+    """A store for searching observations; it remembers the keys of the results."""
 
     def __init__(
         self, store: Store, concepts: Sequence[str] = (), files: Sequence[str] = ()
     ) -> None:
-        self._store = store
+        super().__init__(store)
         self._concepts = [tokens(concept) for concept in concepts]
-        self._files = [_of_file(file) for file in files]
-        self._words = _all(_any(concepts), _any(map(_name, files)))
-        self._checks = bool(concepts or files)
-        self._known: dict[int, bool] = {}
+        self._files = [_file_matcher(file) for file in files]
+        self._words = _and(_any_word(concepts), _any_word([_file_name(file) for file in files]))
+        self._is_filtered = bool(concepts or files)
+        self._checks: dict[int, bool] = {}
         self.keys: dict[tuple[str, str], int] = {}
-        """The keys of what was found, by document and id."""
-
-    @property
-    def store(self) -> Store:
-        return cast(Store, self)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+        """The keys of the results, by document and passage id."""
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        wanted = limit
-        both = _all(node, self._words) or node
+        query = _and(node, self._words) or node
+        request = limit
         while True:
-            keys = self._store.match(both, filter, wanted)
-            left = self._left(keys)
-            if len(left) >= limit or len(keys) < wanted:
-                return left[:limit]
-            wanted = 2 * wanted + _READ
+            keys = self._store.match(query, filter, request)
+            matching = self._matching(keys)
+            if len(matching) >= limit or len(keys) < request:
+                return matching[:limit]
+            request = 2 * request + _READ
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        if not self._checks:
+        if not self._is_filtered:
             return self._store.count(node, filter)
-        found = len(self.match(node, filter, COUNTED + 1))
-        return min(found, COUNTED), found <= COUNTED
+        matches = len(self.match(node, filter, COUNTED + 1))
+        return min(matches, COUNTED), matches <= COUNTED
 
     def nearest(
         self, space: Space, vector: Any, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
         if self._words is None:
-            found = self._store.nearest(space, vector, filter, limit)
-            left = set(self._left([key for key, _ in found]))
-            return [(key, cosine) for key, cosine in found if key in left]
-        near = self._store.cosines(
-            space, vector, self._left(self._store.match(self._words, filter, COUNTED))
-        )
-        return sorted(near.items(), key=lambda each: -each[1])[:limit]
+            neighbours = self._store.nearest(space, vector, filter, limit)
+            matching = set(self._matching([key for key, _ in neighbours]))
+            return [(key, cosine) for key, cosine in neighbours if key in matching]
+        keys = self._matching(self._store.match(self._words, filter, COUNTED))
+        cosines = self._store.cosines(space, vector, keys)
+        return sorted(cosines.items(), key=lambda pair: -pair[1])[:limit]
 
-    def passages(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        return self._shown(self._store.passages(keys, filter))
+    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+        return self._matching_candidates(self._store.candidates(keys, filter))
 
-    def preceding(self, keys: Sequence[int]) -> list[Candidate]:
-        """An observation does not answer the one before it."""
+    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
+        """None: an observation does not answer the one before it."""
         return []
 
     def newest(
         self, filter: Filter, limit: int, offset: int, by_document: bool = False
     ) -> tuple[list[Candidate], int]:
-        if not self._checks:
-            found, total = self._store.newest(filter, limit, offset, by_document)
-            return self._shown(found), total
+        if not self._is_filtered:
+            candidates, total = self._store.newest(filter, limit, offset, by_document)
+            return self._matching_candidates(candidates), total
         return self._page(self._store.newest(filter, COUNTED, 0, by_document), limit, offset)
 
-    def find_literal(
+    def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int
     ) -> tuple[list[Candidate], int]:
-        if not self._checks:
-            found, total = self._store.find_literal(text, filter, limit, offset)
-            return self._shown(found), total
-        return self._page(self._store.find_literal(text, filter, COUNTED, 0), limit, offset)
+        if not self._is_filtered:
+            candidates, total = self._store.find_substring(text, filter, limit, offset)
+            return self._matching_candidates(candidates), total
+        return self._page(self._store.find_substring(text, filter, COUNTED, 0), limit, offset)
 
     def _page(
-        self, everything: tuple[list[Candidate], int], limit: int, offset: int
+        self, result: tuple[list[Candidate], int], limit: int, offset: int
     ) -> tuple[list[Candidate], int]:
-        found, total = everything
-        shown = self._shown(found)
-        return shown[offset : offset + limit], total - len(found) + len(shown)
+        candidates, total = result
+        matching = self._matching_candidates(candidates)
+        return matching[offset : offset + limit], total - len(candidates) + len(matching)
 
-    def _shown(self, found: Sequence[Candidate]) -> list[Candidate]:
-        left = set(self._left([candidate.key for candidate in found]))
-        shown = [candidate for candidate in found if candidate.key in left]
-        self.keys |= {(candidate.document, candidate.id): candidate.key for candidate in shown}
-        return shown
+    def _matching_candidates(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        keys = set(self._matching([candidate.key for candidate in candidates]))
+        matching = [candidate for candidate in candidates if candidate.key in keys]
+        for candidate in matching:
+            self.keys[candidate.document, candidate.id] = candidate.key
+        return matching
 
-    def _left(self, keys: Sequence[int]) -> list[int]:
-        """Those of these observations that are of what is looked for, in the order given."""
-        if not self._checks:
+    def _matching(self, keys: Sequence[int]) -> list[int]:
+        """The keys of the observations that name the concepts and files, in the same order."""
+        if not self._is_filtered:
             return list(keys)
-        new = [key for key in keys if key not in self._known]
-        for at in range(0, len(new), _READ):
-            some = new[at : at + _READ]
-            read = self._store.contents(some)
-            self._known |= {key: key in read and self._is_of_them(read[key][1]) for key in some}
-        return [key for key in keys if self._known[key]]
+        unchecked = [key for key in keys if key not in self._checks]
+        for start in range(0, len(unchecked), _READ):
+            batch = unchecked[start : start + _READ]
+            stored = self._store.passages_by_key(batch)
+            for key in batch:
+                self._checks[key] = key in stored and self._is_match(stored[key][1])
+        return [key for key in keys if self._checks[key]]
 
-    def _is_of_them(self, passage: Passage) -> bool:
-        about = passage.metadata
-        if self._concepts:
-            named = [tokens(str(concept)) for concept in about.get("concepts") or ()]
-            if not any(_has(words, wanted) for words in named for wanted in self._concepts):
-                return False
+    def _is_match(self, passage: Passage) -> bool:
+        return self._has_concept(passage) and self._has_file(passage)
+
+    def _has_concept(self, passage: Passage) -> bool:
+        if not self._concepts:
+            return True
+        names = [tokens(str(concept)) for concept in passage.metadata.get("concepts") or ()]
+        return any(_contains(name, concept) for name in names for concept in self._concepts)
+
+    def _has_file(self, passage: Passage) -> bool:
         if not self._files:
             return True
-        paths = [
-            _folded(str(path))
-            for key in ("files_modified", "files_read")
-            for path in about.get(key) or ()
-        ]
-        paths += [
-            _folded(word.strip(_AROUND)) for word in passage.content.split()
-        ]  # what is only mentioned
-        return any(is_it(path) for path in paths for is_it in self._files)
+        paths = [word.strip(_PUNCTUATION) for word in passage.content.split()]
+        for field in ("files_modified", "files_read"):
+            paths += [str(path) for path in passage.metadata.get(field) or ()]
+        normal_paths = [_normalize_path(path) for path in paths]
+        return any(is_file(path) for path in normal_paths for is_file in self._files)
 
 
-def _has(words: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether a concept is the one that is looked for, or more precise: `JWT` finds `JWT middleware`."""
-    size = len(wanted)
-    return bool(wanted) and any(
-        words[at : at + size] == wanted for at in range(len(words) - size + 1)
-    )
+def _contains(name: Sequence[str], concept: Sequence[str]) -> bool:
+    """Whether a name is the concept or a more precise one: `JWT` matches `JWT middleware`."""
+    size = len(concept)
+    if not size:
+        return False
+    return any(name[start : start + size] == concept for start in range(len(name) - size + 1))
 
 
-def _of_file(file: str) -> Callable[[str], bool]:
-    """Whether a path is the file that is looked for: `auth.ts`, `src/auth` and the path as a whole find
-    `/home/me/api/src/auth.ts`; so does a longer path which that one ends."""
-    wanted = _folded(file)
-    pattern = re.compile(rf"(?:^|/){re.escape(wanted)}(?:$|/|\.)")
+def _file_matcher(file: str) -> Callable[[str], bool]:
+    """A function that tells whether a path is the given file.
 
-    def is_it(path: str) -> bool:
-        return bool(wanted) and (
-            pattern.search(path) is not None or ("/" in path and wanted.endswith(f"/{path}"))
-        )
+    `auth.ts`, `src/auth` and the whole path match `/home/me/api/src/auth.ts`. So does a longer path
+    that ends in the observed path.
+    """
+    wanted_path = _normalize_path(file)
+    pattern = re.compile(rf"(?:^|/){re.escape(wanted_path)}(?:$|/|\.)")
 
-    return is_it
+    def is_file(path: str) -> bool:
+        if not wanted_path:
+            return False
+        if pattern.search(path) is not None:
+            return True
+        return "/" in path and wanted_path.endswith(f"/{path}")
+
+    return is_file
 
 
-def _folded(path: str) -> str:
+def _normalize_path(path: str) -> str:
     return fold(path.strip()).replace("\\", "/").removeprefix("./").strip("/")
 
 
-def _name(file: str) -> str:
-    return _folded(file).rpartition("/")[2]
+def _file_name(file: str) -> str:
+    return _normalize_path(file).rpartition("/")[2]
 
 
-def _any(texts: Iterable[str]) -> Node | None:
-    """The words that one of these has; None where the index cannot tell."""
-    given = tuple(texts)
-    if not given or not all(map(has_token, given)):
+def _any_word(texts: Iterable[str]) -> Node | None:
+    """A query for any of these texts, or None if the index cannot tell."""
+    words = tuple(Word(text) for text in texts)
+    if not words or not all(has_token(word.text) for word in words):
         return None
-    return Or(tuple(map(Word, given))) if len(given) > 1 else Word(given[0])
+    if len(words) == 1:
+        return words[0]
+    return Or(words)
 
 
-def _all(*nodes: Node | None) -> Node | None:
+def _and(*nodes: Node | None) -> Node | None:
     parts = tuple(node for node in nodes if node is not None)
-    return And(parts) if len(parts) > 1 else parts[0] if parts else None
+    if not parts:
+        return None
+    if len(parts) == 1:
+        return parts[0]
+    return And(parts)

@@ -96,7 +96,7 @@ class Toolset:
         with told(), context.library(create=True) as library:
             created = False
             if not thread_id:
-                there = library.store.find(BUS, topic)
+                there = library.store.find_id(BUS, topic)
                 created, thread_id = there is None, there or library.thread(topic).id
             thread = _thread(library, thread_id)
             part = _Part(context, library, thread_id, after, DEFAULT_MESSAGES)
@@ -299,7 +299,7 @@ def _check_nobody_wrote(
 
 def _has(library: Library, thread_id: str, message: str) -> bool:
     try:
-        library.store.key(thread_id, message)
+        library.store.passage_key(thread_id, message)
     except NotFound:
         return False
     return True

@@ -28,7 +28,7 @@ from recollect.serve.mcp.context import Context, ToolError
 if TYPE_CHECKING:
     from recollect.library import Library
     from recollect.search.foreign import ForeignDatabase
-    from recollect.store.base import Candidate
+    from recollect.store.values import Candidate
 
 ROLES = ("user", "assistant", "tool")
 DEFAULT_LIMIT = 50
@@ -115,7 +115,7 @@ def _recent(context: Context, library: Library, wanted: Wanted) -> list[Candidat
 
 def _for_people(library: Library, found: Sequence[Candidate]) -> set[int]:
     """Those which only people may see: because they are kept so, or because their metadata says so."""
-    read = library.store.contents([match.key for match in found])
+    read = library.store.passages_by_key([match.key for match in found])
     return {key for key, (_, passage) in read.items() if is_human_only(passage)}
 
 

@@ -18,7 +18,7 @@ from recollect.errors import NotFound
 from recollect.knowledge.retrieval import Retrieval
 from recollect.language.text import identifier, iso, moment, truncate
 from recollect.library import Library
-from recollect.model.documents import Document, Passage, Shown, View
+from recollect.model.documents import Document, MessageView, Passage, View
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter
 from recollect.model.sources import source_label
@@ -83,7 +83,7 @@ def _origins(library: Library, results: Sequence[Mapping[str, Any]]) -> dict[str
     wanted = tuple({identifier(result["id"]) for result in results if result["source"] == CHATS})
     if not wanted:
         return {}
-    listed, _ = library.store.documents(
+    listed, _ = library.store.summaries(
         Filter(conversations=wanted, hidden=True), "", len(wanted), 0
     )
     return {summary.id: summary.source for summary in listed}
@@ -209,7 +209,7 @@ def _facts(
 
 
 def _readable(
-    context: Context, messages: Sequence[Shown], wanted: str
+    context: Context, messages: Sequence[MessageView], wanted: str
 ) -> list[tuple[int, Passage]]:
     """The messages, each with its place in the part, as they may be shown; the one that is wanted in any case."""
     return [

@@ -1,0 +1,340 @@
+"""The part of a store that is the same on SQLite and PostgreSQL.
+
+An engine provides three kinds of transactions (`_read`, `_write`, `_write_text`), its text queries,
+and whatever differs: its own index, its vectors, and its care.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from recollect.errors import NotFound
+from recollect.language.query import Word
+from recollect.model.documents import Document, Passage, Position, Summary
+from recollect.model.kinds import CONVERSATION
+from recollect.model.receipts import Receipt
+from recollect.model.search import Filter
+from recollect.settings import LIMITS
+from recollect.store.base import Store
+from recollect.store.sql import documents as document_sql
+from recollect.store.sql import observations as observation_sql
+from recollect.store.sql import receipts as receipt_sql
+from recollect.store.sql import rewriting, statistics, transfer
+from recollect.store.sql import spaces as space_sql
+from recollect.store.sql.database import Database, TextIndex
+from recollect.store.sql.selection import exact
+from recollect.store.values import (
+    Activity,
+    Appended,
+    Batch,
+    Candidate,
+    Contents,
+    SaveResult,
+    Space,
+    Unembedded,
+)
+
+T = TypeVar("T")
+Connection = TypeVar("Connection", bound=Database)
+
+
+class TextQueries(Protocol):
+    """The queries that each engine's module `text` provides, under the same names."""
+
+    def variants(self, db: Any, words: Sequence[str]) -> list[tuple[str, ...]]: ...
+
+    def passages(self, db: Any, keys: Sequence[int], filter: Filter) -> list[Candidate]: ...
+
+    def preceding(self, db: Any, keys: Sequence[int]) -> list[Candidate]: ...
+
+    def find_literal(
+        self, db: Any, text: str, filter: Filter, limit: int, offset: int
+    ) -> tuple[list[Candidate], int]: ...
+
+    def newest(
+        self, db: Any, filter: Filter, limit: int, offset: int, by_document: bool
+    ) -> tuple[list[Candidate], int]: ...
+
+    def recent(self, db: Any, text: str | None, filter: Filter, limit: int) -> list[Candidate]: ...
+
+
+class SqlStore(Store, Generic[Connection]):
+    _text: ClassVar[TextQueries]
+
+    # -- what an engine provides ---
+
+    @abstractmethod
+    def _read(self, work: Callable[[Connection], T], seconds: float | None = None) -> T:
+        """Run `work` on a snapshot. Raises SearchTimeout after `seconds`."""
+
+    @abstractmethod
+    def _write(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in a transaction that does not change the text index."""
+
+    @abstractmethod
+    def _write_text(self, work: Callable[[Connection, TextIndex], T]) -> T:
+        """Run `work` in a transaction that also changes the text index."""
+
+    def _search(self, work: Callable[[Connection], T]) -> T:
+        return self._read(work, LIMITS.search_seconds)
+
+    def _complete_vocabulary(self) -> None:
+        """Called after text was added, for engines that add words to the vocabulary later."""
+
+    def _purge(self) -> None:
+        """Called after text was deleted, for engines that keep copies of it elsewhere."""
+
+    def _forget_document(self, db: Connection, document: int) -> None:
+        """Called in the transaction that replaces the text of a document, given by its key."""
+
+    # -- documents ---
+
+    def save(
+        self, documents: Sequence[Document], receipt: int | None = None, index_ids: bool = False
+    ) -> list[SaveResult]:
+        results = self._write_text(
+            lambda db, index: document_sql.save(db, index, documents, receipt, index_ids)
+        )
+        if receipt is None:  # else after the import
+            self._complete_vocabulary()
+        if any(result.removed for result in results):
+            self._purge()
+        return results
+
+    def rewrite(
+        self, document: str, replacement: Document, version: int | None = None
+    ) -> SaveResult:
+        def work(db: Connection, index: TextIndex) -> SaveResult:
+            result = document_sql.rewrite(db, index, document, replacement, version)
+            self._forget_document(db, document_sql.key_of(db, result.id))
+            return result
+
+        result = self._write_text(work)
+        self._complete_vocabulary()
+        self._purge()
+        return result
+
+    def revise(self, document: str, change: Callable[[Document], Document]) -> int:
+        def work(db: Connection, index: TextIndex) -> int:
+            count = document_sql.revise(db, document, change, index)
+            self._forget_document(db, document_sql.key_of(db, document))
+            return count
+
+        count = self._write_text(work)
+        self._complete_vocabulary()
+        self._purge()
+        return count
+
+    def append(self, document: str, passage: Passage) -> Appended:
+        return self._write_text(lambda db, index: document_sql.append(db, document, passage, index))
+
+    def extend(self, document: str, passages: Sequence[Passage]) -> int:
+        return self._write_text(
+            lambda db, index: document_sql.extend(db, document, passages, index)
+        )
+
+    def update(
+        self,
+        document: str,
+        title: str | None = None,
+        project: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._write_text(
+            lambda db, index: document_sql.update(db, document, index, title, project, metadata)
+        )
+
+    def delete_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
+        count = self._write(lambda db: rewriting.delete_undo_states(db, is_unwanted))
+        self._purge()
+        return count
+
+    def delete_passage(self, document: str, passage: str) -> Passage:
+        deleted = self._write_text(
+            lambda db, index: document_sql.delete_passage(db, document, passage, index)
+        )
+        self._purge()
+        return deleted
+
+    def delete(self, document: str) -> None:
+        self._write_text(
+            lambda db, index: document_sql.delete(db, document_sql.key_of(db, document), index)
+        )
+        self._purge()
+
+    def pop(self, document: str) -> Document:
+        deleted = self._write_text(lambda db, index: document_sql.pop(db, document, index))
+        self._purge()
+        return deleted
+
+    def document(self, id: str) -> Document:
+        return self._read(lambda db: document_sql.read(db, document_sql.key_of(db, id)))
+
+    def header(self, id: str) -> Document:
+        return self._read(lambda db: document_sql.read_header(db, document_sql.key_of(db, id)))
+
+    def summary(self, id: str) -> Summary:
+        return self._read(lambda db: document_sql.summary(db, id))
+
+    def summaries(
+        self, filter: Filter, search: str, limit: int, offset: int
+    ) -> tuple[list[Summary], int]:
+        return self._search(lambda db: document_sql.summaries(db, filter, search, limit, offset))
+
+    def find_id(self, source: str, source_id: str) -> str | None:
+        return self._read(lambda db: document_sql.find_id(db, source, source_id))
+
+    def documents_containing(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
+        return self._read(lambda db: document_sql.documents_containing(db, source, passages))
+
+    def iter_documents(self, filter: Filter) -> Iterator[Document]:
+        for key in self._read(lambda db: document_sql.keys(db, filter)):
+            with suppress(NotFound):  # deleted in the meantime
+                yield self._read(partial(document_sql.read, key=key))
+
+    def positions(self, id: str) -> list[Position]:
+        return self._read(lambda db: document_sql.positions(db, id))
+
+    def passage_page(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
+        return self._read(lambda db: document_sql.passage_page(db, id, position, limit))
+
+    def passage_key(self, document: str, passage: str) -> int:
+        return self._search(lambda db: document_sql.passage_key(db, document, passage))
+
+    def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
+        return self._read(lambda db: document_sql.passages_by_key(db, keys))
+
+    def change_times(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
+        return self._read(lambda db: document_sql.change_times(db, keys))
+
+    def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
+        return self._read(lambda db: observation_sql.unobserved(db, limit))
+
+    def save_observations(
+        self,
+        conversation: str,
+        version: int,
+        observations: Document | None,
+        complete: bool = True,
+    ) -> None:
+        self._write_text(
+            lambda db, index: observation_sql.save(
+                db, index, conversation, version, observations, complete
+            )
+        )
+
+    def reset_observations(self, incomplete_only: bool = False) -> None:
+        self._write(lambda db: observation_sql.reset(db, incomplete_only))
+
+    # -- text search ---
+
+    def title_matches(self, words: Sequence[Word]) -> list[int]:
+        return self._search(lambda db: document_sql.title_matches(db, words))
+
+    def variants(self, words: Sequence[str]) -> list[tuple[str, ...]]:
+        return self._search(lambda db: self._text.variants(db, words))
+
+    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+        return self._search(lambda db: self._text.passages(db, keys, exact(db, filter)))
+
+    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
+        return self._search(lambda db: self._text.preceding(db, keys))
+
+    def find_substring(
+        self, text: str, filter: Filter, limit: int, offset: int
+    ) -> tuple[list[Candidate], int]:
+        return self._search(
+            lambda db: self._text.find_literal(db, text, exact(db, filter), limit, offset)
+        )
+
+    def newest(
+        self, filter: Filter, limit: int, offset: int, by_document: bool = False
+    ) -> tuple[list[Candidate], int]:
+        return self._search(
+            lambda db: self._text.newest(db, exact(db, filter), limit, offset, by_document)
+        )
+
+    def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
+        return self._search(lambda db: self._text.recent(db, text, exact(db, filter), limit))
+
+    # -- vectors ---
+
+    def spaces(self) -> list[Space]:
+        return self._read(space_sql.all_spaces)
+
+    def add_space(
+        self, name: str, version: str, dimensions: int, model_state: bytes | None
+    ) -> Space:
+        return self._write(lambda db: space_sql.add(db, name, version, dimensions, model_state))
+
+    def drop_space(self, space: Space) -> None:
+        self._write(lambda db: space_sql.drop(db, space))
+        self._clear_dropped_spaces()
+
+    def _clear_dropped_spaces(self) -> None:
+        """Delete the vectors of dropped spaces, a batch per transaction."""
+        more = True
+        while more:
+            more = self._write(space_sql.clear_dropped)
+
+    def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
+        return self._read(lambda db: space_sql.unembedded(db, space, limit))
+
+    def vectorless(self, space: Space, after: int, limit: int) -> list[Unembedded]:
+        return self._read(lambda db: space_sql.vectorless(db, space, after, limit))
+
+    def queue(self, space: Space, passages: Sequence[int]) -> None:
+        self._write(lambda db: space_sql.queue(db, space, passages))
+
+    def mark_space_ready(self, space: Space) -> None:
+        self._write(lambda db: space_sql.mark_ready(db, space))
+
+    # -- receipts ---
+
+    def start_import(self, path: str) -> Receipt:
+        return self._write(lambda db: receipt_sql.start_import(db, path))
+
+    def finish_import(self, receipt: Receipt) -> None:
+        self._write(lambda db: receipt_sql.finish_import(db, receipt))
+        self._complete_vocabulary()
+
+    def receipts(self) -> list[Receipt]:
+        return self._read(receipt_sql.all_receipts)
+
+    def undo_import(self, receipt: int) -> Receipt:
+        undone = self._write_text(lambda db, index: receipt_sql.undo_import(db, receipt, index))
+        self._purge()
+        return undone
+
+    # -- transfer ---
+
+    def export_batches(self, receive: Callable[[Batch], None] | None = None) -> Contents:
+        return self._read(lambda db: transfer.export_batches(db, receive))
+
+    def import_batch(self, batch: Batch) -> str | None:
+        corrected = self._write_text(lambda db, index: transfer.import_batch(db, batch, index))
+        if batch.is_last:
+            self._complete_vocabulary()
+        return corrected
+
+    def get_marker(self, name: str) -> int | None:
+        return self._read(lambda db: transfer.get_marker(db, name))
+
+    def set_marker(self, name: str, number: int | None) -> None:
+        self._write(lambda db: transfer.set_marker(db, name, number))
+
+    # -- care ---
+
+    def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
+        return self._read(lambda db: statistics.facets(db, kind))
+
+    def media_types(self) -> list[tuple[str, int]]:
+        return self._read(statistics.media_types)
+
+    def activity(self) -> Activity:
+        return self._read(statistics.activity)

@@ -1,0 +1,180 @@
+"""The values that stores return: results of writes, search candidates, vector spaces, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total) during a long operation."""
+
+
+# -- results of writes ---
+
+
+@dataclass(slots=True)
+class SaveResult:
+    """What saving one document changed, counted in passages."""
+
+    id: str
+    created: bool
+    new: int = 0
+    same: int = 0
+    changed: int = 0
+    outdated: int = 0
+    """Passages that differ but were not replaced, because the stored ones are newer or fuller."""
+    copies: int = 0
+    """Passages that another document of the same source already has."""
+    document_changed: bool = False
+    """Whether the title, dates or metadata of the document changed."""
+    removed: int = 0
+    """Passages that a rewritten document no longer has."""
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    """Secrets removed before the document was stored, by kind of secret."""
+
+
+class Appended(NamedTuple):
+    """The result of appending a passage. It is true if the passage was new."""
+
+    position: int
+    new: bool
+
+    def __bool__(self) -> bool:
+        return self.new
+
+
+# -- search ---
+
+
+class Candidate(NamedTuple):
+    """A passage that a search returned, with everything that ranking and display need."""
+
+    key: int
+    id: str
+    document: str
+    title: str
+    role: str | None
+    author: str | None
+    type: str
+    created_at: datetime | None
+    source: str
+    kind: str
+    project: str
+    position: int
+    canonical: bool
+    passages: int
+    """The number of passages in its document."""
+    content: str
+    visibility: str = "all"
+
+    @property
+    def conversation_id(self) -> str:
+        return self.document
+
+
+# -- vectors ---
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The vectors of one embedding model. Only vectors of the same space can be compared."""
+
+    id: int
+    name: str
+    version: str
+    dimensions: int
+    model_state: bytes | None
+    """What the model learned from this library, if it learns."""
+    last_key: int
+    """The key of the last passage that was embedded."""
+    ready: bool
+    """Whether every passage has been embedded once. From then on only changes are embedded."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unembedded:
+    """A passage that has no vectors yet."""
+
+    key: int
+    title: str
+    author: str | None
+    content: str
+    revision: int
+    """Changes when the passage changes, so that outdated vectors are not stored."""
+
+
+# -- moving a library ---
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some rows of one table of a library, copied to another library."""
+
+    table: str
+    after: tuple[int, ...]
+    """The key of the row before the first row."""
+    rows: Sequence[tuple[Any, ...]]
+    is_last: bool
+    """Whether this is the last batch of the table."""
+    highest_key: int = 0
+    """For passages: no new passage may get a key up to this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """How much a library holds, and a hash over everything except derived data."""
+
+    conversations: int
+    notes: int
+    messages: int
+    imports: int
+    hash: str
+
+
+# -- care ---
+
+
+@dataclass(slots=True)
+class Findings:
+    """The problems that `verify` found. Empty lists and zeros mean that there are none.
+
+    `damaged` is about the data itself, which cannot be rebuilt. Everything else is about the
+    index, which can.
+    """
+
+    damaged: list[str] = field(default_factory=list)
+    damaged_index: list[str] = field(default_factory=list)
+    unindexed: int = 0
+    orphaned: int = 0
+    outdated: bool = False
+    orphaned_in_queue: int = 0
+    """Entries of the embedding queue whose message does not exist."""
+    never_embedded: int = 0
+    """Messages that have no vector and are not queued for one. Only Library.verify counts them,
+    because it takes the model to tell them from messages that have no words to embed."""
+
+    @property
+    def healthy(self) -> bool:
+        return not (
+            self.damaged
+            or self.damaged_index
+            or self.unindexed
+            or self.orphaned
+            or self.outdated
+            or self.orphaned_in_queue
+            or self.never_embedded
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Numbers of passages. Every list except the hours starts with the largest number."""
+
+    hours: list[tuple[int, int]]
+    """Hours since 1970 that have passages, each with their number."""
+    sources: list[tuple[str, int]]
+    projects: list[tuple[str, int]]
+    models: list[tuple[str, int]]
+    tools: list[tuple[str, int]]

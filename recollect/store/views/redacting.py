@@ -1,0 +1,107 @@
+"""A view of a store that removes secrets from everything before it is written.
+
+Redaction happens here because every interface writes through the store. Whatever is stored, indexed,
+embedded, observed, exported or moved later contains no secret, and no later step can forget to hide
+one. The price is that the redacted text is lost.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from recollect.errors import InvalidInput
+from recollect.model.documents import Document, Passage
+from recollect.model.receipts import Receipt
+from recollect.redact import redacted, redacted_value
+from recollect.redact.documents import redacted_document, redacted_passage
+from recollect.store.values import Appended, Batch, SaveResult
+from recollect.store.views.base import StoreView
+
+WRITES_NO_TEXT = {
+    "delete": "it only removes text",
+    "delete_passage": "it only removes text",
+    "delete_undo_states": "it only removes text",
+    "pop": "it only removes text",
+    "remove_library": "it only removes text",
+    "drop_space": "it only removes vectors",
+    "undo_import": "it restores text that was stored before; `redact` cleans the stored states",
+    "reset_observations": "it only resets a number",
+    "queue": "it writes only keys of passages",
+    "add_vectors": "the vectors are those of stored text, which is redacted",
+    "add_space": "the model learned from stored text, which is redacted",
+    "mark_space_ready": "it only sets a flag",
+    "start_import": "it writes only the path, which identifies the import",
+    "set_marker": "it writes only a number",
+}
+"""The writers that this view passes on unchanged, with the reason."""
+
+
+class RedactingStore(StoreView):
+    def save(
+        self, documents: Sequence[Document], receipt: int | None = None, index_ids: bool = False
+    ) -> list[SaveResult]:
+        pairs = [redacted_document(document) for document in documents]
+        results = self._store.save([document for document, _ in pairs], receipt, index_ids)
+        for result, (_, secrets) in zip(results, pairs, strict=True):
+            result.redacted = dict(secrets)
+        return results
+
+    def rewrite(
+        self, document: str, replacement: Document, version: int | None = None
+    ) -> SaveResult:
+        clean, secrets = redacted_document(replacement)
+        result = self._store.rewrite(document, clean, version)
+        result.redacted = dict(secrets)
+        return result
+
+    def append(self, document: str, passage: Passage) -> Appended:
+        return self._store.append(document, redacted_passage(passage, Counter()))
+
+    def extend(self, document: str, passages: Sequence[Passage]) -> int:
+        clean = [redacted_passage(passage, Counter()) for passage in passages]
+        return self._store.extend(document, clean)
+
+    def update(
+        self,
+        document: str,
+        title: str | None = None,
+        project: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        if title is not None:
+            title, _ = redacted(title)
+        self._store.update(document, title, project, redacted_value(metadata, Counter()))
+
+    def revise(self, document: str, change: Callable[[Document], Document]) -> int:
+        def change_and_redact(stored: Document) -> Document:
+            clean, _ = redacted_document(change(stored))
+            return clean
+
+        return self._store.revise(document, change_and_redact)
+
+    def save_observations(
+        self,
+        conversation: str,
+        version: int,
+        observations: Document | None,
+        complete: bool = True,
+    ) -> None:
+        if observations is not None:
+            observations, _ = redacted_document(observations)
+        self._store.save_observations(conversation, version, observations, complete)
+
+    def finish_import(self, receipt: Receipt) -> None:
+        for file in receipt.files:
+            file.samples = {
+                reason: [redacted(sample)[0] for sample in samples]
+                for reason, samples in file.samples.items()
+            }
+        self._store.finish_import(receipt)
+
+    def import_batch(self, batch: Batch) -> str | None:
+        raise InvalidInput(
+            "A library is moved unchanged, so it cannot be moved through a view that redacts. "
+            "Move it first, then run `recollect redact`."
+        )
