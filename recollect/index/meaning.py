@@ -1,12 +1,12 @@
-"""Meaning, for searching: the vector of a question, in the space that the library has."""
+"""Search by meaning: the vector of a query in the vector space of a library."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from recollect.errors import RecollectError
-from recollect.models import embeddings as models
+from recollect.models import embeddings
 from recollect.store.base import Store
 from recollect.store.values import Space
 
@@ -16,31 +16,34 @@ if TYPE_CHECKING:
 
 
 class Meaning:
-    """One library's way to vectors. The model is loaded when it is first needed, and kept."""
+    """Embeds queries for one library. The model is loaded on first use and kept."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._models: dict[int, Any] = {}
+        self._models: dict[int, embeddings.Embedder] = {}
         self._lock = threading.Lock()
 
     def space(self) -> Space | None:
-        """The space to search in; None while there are no vectors."""
-        return (
-            None
-            if models.embedding_setting() == models.OFF
-            else models.space_to_search(self._store.spaces())
-        )
+        """The vector space to search; None if there are no vectors or they are turned off."""
+        if embeddings.embedding_setting() == embeddings.OFF:
+            return None
+        return embeddings.space_to_search(self._store.spaces())
 
     def vector(self, space: Space, text: str) -> NDArray[np.float32] | None:
-        """Raises RecollectError when the model cannot be had; None for a text that means nothing to it."""
+        """The vector of a query; None if the model knows none of its words.
+
+        Raises RecollectError if the model is not available.
+        """
         with self._lock:
             if space.id not in self._models:
-                self._models = {space.id: models.load_model(space.name, space.model_state)}
+                self._models = {space.id: embeddings.load_model(space.name, space.model_state)}
             model = self._models[space.id]
-        vector: NDArray[np.float32] = model.embed_query(text)
+        vector = model.embed_query(text)
         if len(vector) != space.dimensions:
             raise RecollectError(
-                f"{space.name} gives vectors of {len(vector)} numbers now, and the library has {space.dimensions}. "
-                "`recollect index` makes them anew."
+                f"{space.name} now makes vectors with {len(vector)} dimensions, but the library "
+                f"has {space.dimensions}. Run `recollect index` to make them again."
             )
-        return vector if vector.any() else None
+        if not vector.any():
+            return None
+        return vector

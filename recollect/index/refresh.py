@@ -1,126 +1,153 @@
-"""Bringing what is derived up to date: sealing, then embedding, in small steps that are kept.
+"""Indexing: seal new messages, then embed them, in small steps that are committed one by one.
 
-It may be killed and begun again at any point, and runs beside searches and
-writes: those go on with what is there.
+It can be interrupted and resumed at any point. Searches and writes continue meanwhile, with what
+is indexed so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from recollect.errors import RecollectError
 from recollect.index.chunks import split_text
 from recollect.index.lock import OnWait, index_lock
-from recollect.models import embeddings as models
+from recollect.models import embeddings
 from recollect.store.base import Store
 from recollect.store.values import Space, Unembedded
 
 Progress = Callable[[str, int, int], None]
-"""Called with (what is done, how much is done, how much there is)."""
+"""Called with the current step, how much of it is done, and how much there is."""
+Stop = Callable[[], bool]
+"""Returns True once indexing should stop."""
 
-_BATCH = 1_000
-_TEXTS = 250  # given to a model at once; between two of those it can be stopped
-_COPY_EVERY = 50  # batches
+_BATCH_PASSAGES = 1_000
+_TEXTS_AT_ONCE = 250  # indexing can be stopped between two calls of the model
+_BATCHES_PER_COPY = 50  # after so many batches, vectors are copied into files for searching
+
+
+def _ignore_progress(step: str, done: int, total: int) -> None:
+    pass
+
+
+def _never_stop() -> bool:
+    return False
 
 
 def refresh(
     store: Store,
     setting: str,
     progress: Progress | None = None,
-    stop: Callable[[], bool] | None = None,
+    stop: Stop = _never_stop,
     on_wait: OnWait | None = None,
 ) -> bool:
-    """Seal and embed everything that waits.
+    """Seal and embed everything new, with the model that the setting names.
 
-    Returns False, with nothing done, if another process is indexing. With `on_wait`, waits for it.
+    If another process is indexing, waits for it if `on_wait` is given; otherwise returns False.
     """
-    with index_lock(store, on_wait) as alone:
-        if alone:
-            _refresh(store, setting, progress or (lambda *_: None), stop or (lambda: False))
-        return alone
+    with index_lock(store, on_wait) as is_held:
+        if is_held:
+            _refresh(store, setting, progress or _ignore_progress, stop)
+        return is_held
 
 
-def _refresh(store: Store, setting: str, report: Progress, stopped: Callable[[], bool]) -> None:
-    store.refresh(lambda done, total: report("Sealing", done, total), stopped)
-    if setting == models.OFF or stopped() or not store.size():
+def _refresh(store: Store, setting: str, progress: Progress, stop: Stop) -> None:
+    store.refresh(lambda done, total: progress("Sealing", done, total), stop)
+    if setting == embeddings.OFF or stop() or not store.size():
         return
-    space = models.ensure_space(store, setting)
-    if _embed(store, space, report, stopped):
+    space = embeddings.ensure_space(store, setting)
+    if _embed(store, space, progress, stop):
         store.mark_space_ready(space)
         for other in store.spaces():
             if other.id != space.id:
                 store.drop_space(other)
-    store.refresh(None, stopped)
+    store.refresh(None, stop)
 
 
 def has_work(store: Store, setting: str) -> bool:
     """Whether there is anything to seal or to embed."""
     if store.needs_refresh():
         return True
-    if setting == models.OFF or not store.size():
+    if setting == embeddings.OFF or not store.size():
         return False
-    mine = [s for s in store.spaces() if s.name == setting]
-    return not mine or not mine[-1].ready or store.unembedded(mine[-1], 1)[1] > 0
+    spaces = [space for space in store.spaces() if space.name == setting]
+    if not spaces or not spaces[-1].ready:
+        return True
+    _, unembedded = store.unembedded(spaces[-1], 1)
+    return unembedded > 0
 
 
 def missing_vectors(store: Store) -> Iterator[tuple[Space, list[int]]]:
-    """The keys of passages that have no vector, are not queued for one, and should have one."""
+    """The keys of passages that should have a vector but have none and are not queued for one."""
     for space in store.spaces():
-        batch = store.vectorless(space, 0, _BATCH)
+        batch = store.vectorless(space, 0, _BATCH_PASSAGES)
         while batch:
             keys = _embeddable(space, batch)
             if keys:
                 yield space, keys
-            batch = store.vectorless(space, batch[-1].key, _BATCH)
+            batch = store.vectorless(space, batch[-1].key, _BATCH_PASSAGES)
 
 
-def _embeddable(space: Space, passages: list[Unembedded]) -> list[int]:
+def _embeddable(space: Space, passages: Sequence[Unembedded]) -> list[int]:
     """The keys of passages for which the model makes a vector.
 
-    A server is not asked: it makes one for every text that is not blank.
+    A server is not asked: it makes a vector for every text that is not blank.
     """
-    if not models.is_remote(space.name):
+    if not embeddings.is_remote(space.name):
         try:
-            vectors = _vectors(models.load_model(space.name, space.model_state), passages)
+            model = embeddings.load_model(space.name, space.model_state)
+            vectors = _vectors(model, passages)
             return [passage.key for passage in passages if vectors[passage]]
         except RecollectError:
-            pass  # the model is not here any more
+            pass  # the model is not available any more
     return [p.key for p in passages if f"{p.title}{p.author or ''}{p.content}".strip()]
 
 
-def _embed(store: Store, space: Space, report: Progress, stopped: Callable[[], bool]) -> bool:
-    """True once nothing waits."""
-    model = None
+def _embed(store: Store, space: Space, progress: Progress, stop: Stop) -> bool:
+    """Embed what is queued. Returns False if it was stopped before the queue was empty."""
+    model: embeddings.Embedder | None = None
     total = 0
     batches = 0
     while True:
-        batch, left = store.unembedded(space, _BATCH)
+        batch, remaining = store.unembedded(space, _BATCH_PASSAGES)
         if not batch:
             return True
-        model = model or models.load_model(space.name, space.model_state)
-        total = max(total, left)
-        for start in range(0, len(batch), _TEXTS):
-            if stopped():
+        if model is None:
+            model = embeddings.load_model(space.name, space.model_state)
+        total = max(total, remaining)
+        for start in range(0, len(batch), _TEXTS_AT_ONCE):
+            if stop():
                 return False
-            some = batch[start : start + _TEXTS]
-            store.add_vectors(space, _vectors(model, some))
-            report("Embedding", total - left + start + len(some), total)
+            passages = batch[start : start + _TEXTS_AT_ONCE]
+            store.add_vectors(space, _vectors(model, passages))
+            progress("Embedding", total - remaining + start + len(passages), total)
         batches += 1
-        if batches % _COPY_EVERY == 0:
-            store.refresh(None, stopped)
+        if batches % _BATCHES_PER_COPY == 0:
+            store.refresh(None, stop)
 
 
-def _vectors(model: models.Embedder, passages: list[Unembedded]) -> dict[Unembedded, list[object]]:
+def _vectors(
+    model: embeddings.Embedder, passages: Sequence[Unembedded]
+) -> dict[Unembedded, list[object]]:
+    """The vectors of each passage: one per part that has a word the model knows."""
     texts: list[str] = []
     owners: list[Unembedded] = []
     for passage in passages:
-        for part in split_text(
-            f"{passage.title}\n{passage.content}" if passage.title else passage.content
-        ):
-            texts.append(f"{passage.author}: {part}" if passage.author else part)
+        for text in _texts(passage):
+            texts.append(text)
             owners.append(passage)
     vectors: dict[Unembedded, list[object]] = {passage: [] for passage in passages}
     for owner, vector in zip(owners, model.embed(texts), strict=True):
         if vector.any():
             vectors[owner].append(vector)
     return vectors
+
+
+def _texts(passage: Unembedded) -> list[str]:
+    """The parts of a passage to embed, each with its author. The first part has the title."""
+    content = passage.content
+    if passage.title:
+        content = f"{passage.title}\n{content}"
+    parts = split_text(content)
+    if passage.author:
+        parts = [f"{passage.author}: {part}" for part in parts]
+    return parts

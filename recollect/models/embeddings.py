@@ -1,10 +1,14 @@
-"""Which model makes the vectors: the setting, and the models that it can name."""
+"""The embedding model that RECOLLECT_EMBEDDINGS names, and the vector space that belongs to it.
+
+The setting is `static` (the default model), `off`, the name of a downloaded model, a folder with
+an ONNX model, or the address of a server (`https://host/v1#model`).
+"""
 
 from __future__ import annotations
 
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from recollect import settings
 from recollect.errors import InvalidInput
@@ -20,12 +24,18 @@ if TYPE_CHECKING:
 
 STATIC = "static"
 OFF = "off"
-_SAMPLE = 10_000  # messages that are counted
-_GREW = 4  # how many times larger a library must be for its words to be counted again
+DOWNLOADABLE = ("gte-small",)
+"""Models that `recollect model fetch` downloads."""
+_SAMPLE_SIZE = 10_000  # messages whose words are counted for the static model
+_GROWTH = 4  # words are counted again when the library is this many times larger
+_SIZE = struct.Struct("<Q")
 
 
 class Embedder(Protocol):
-    """A model: texts in, unit vectors out. Vectors of two versions are never compared."""
+    """A model that makes unit vectors from texts.
+
+    Vectors of different versions must not be compared.
+    """
 
     @property
     def version(self) -> str: ...
@@ -36,12 +46,12 @@ class Embedder(Protocol):
 
 
 def embedding_setting() -> str:
-    """What RECOLLECT_EMBEDDINGS says."""
+    """The value of RECOLLECT_EMBEDDINGS."""
     return settings.EMBEDDINGS.get()
 
 
 def model_folder(name: str) -> Path:
-    """Where a model that was fetched lies."""
+    """The folder of a downloaded model."""
     return home() / "models" / name
 
 
@@ -51,11 +61,13 @@ def is_remote(name: str) -> bool:
 
 
 def load_model(name: str, state: bytes | None) -> Embedder:
-    """The model that the setting names. `state` is what it learned from the library."""
-    if name == STATIC:
-        from recollect.models.static import Counts, StaticModel
+    """The model that the setting names.
 
-        return StaticModel(Counts.from_bytes(state[8:]) if state else None)
+    `state` is what the model learned from the library. Raises InvalidInput if there is no such
+    model.
+    """
+    if name == STATIC:
+        return _load_static(state)
     if is_remote(name):
         from recollect.models.remote import RemoteModel
 
@@ -63,54 +75,76 @@ def load_model(name: str, state: bytes | None) -> Embedder:
         return RemoteModel(address, model or "default", key=settings.EMBEDDINGS_KEY.get() or None)
     from recollect.models.onnx import OnnxModel
 
-    folder = model_folder(name) if name in DOWNLOADABLE else Path(name).expanduser()
-    if not folder.is_dir():
-        if name in DOWNLOADABLE:
+    return OnnxModel(_onnx_folder(name))
+
+
+def _load_static(state: bytes | None) -> Embedder:
+    from recollect.models.static import Counts, StaticModel
+
+    if not state:
+        return StaticModel(None)
+    return StaticModel(Counts.from_bytes(state[_SIZE.size :]))
+
+
+def _onnx_folder(name: str) -> Path:
+    if name in DOWNLOADABLE:
+        folder = model_folder(name)
+        if not folder.is_dir():
             raise InvalidInput(
-                f"The model {name} is not here yet. `recollect model fetch {name}` downloads it."
+                f"The model {name} is not downloaded yet. Run `recollect model fetch {name}`."
             )
+        return folder
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
         raise InvalidInput(
-            f"RECOLLECT_EMBEDDINGS is {name!r}: that is neither static, off, {', '.join(DOWNLOADABLE)}, a folder with a "
-            "model, nor an http(s) address."
+            f"RECOLLECT_EMBEDDINGS is {name!r}, which is neither static, off, "
+            f"{', '.join(DOWNLOADABLE)}, a folder with a model, nor an http(s) address."
         )
-    return OnnxModel(folder)
+    return folder
 
 
-DOWNLOADABLE = ("gte-small",)
+# -- vector spaces -------------------------------------------------------------
 
 
 def ensure_space(store: Store, name: str) -> Space:
-    """The space of the model that the setting names, made where there is none; for a model that
-    learns, made anew when the library has outgrown what it learned."""
+    """The vector space of the model that the setting names, created if there is none.
+
+    The static model learns from the library. It gets a new space when the library has outgrown
+    what it learned.
+    """
     if name != STATIC:
         model = load_model(name, None)
         return store.add_space(name, model.version, model.dimensions, None)
     size = store.size()
-    mine = [s for s in store.spaces() if s.name == STATIC]
-    if mine and _learned_from(mine[-1]) * _GREW >= size and _same_table(mine[-1]):
-        return mine[-1]
+    spaces = [space for space in store.spaces() if space.name == STATIC]
+    if spaces and _learned_size(spaces[-1]) * _GROWTH >= size and _has_current_table(spaces[-1]):
+        return spaces[-1]
     from recollect.models.static import Counts, StaticModel
 
-    counts = Counts.of(store.sample(_SAMPLE))
+    counts = Counts.of(store.sample(_SAMPLE_SIZE))
     model = StaticModel(counts)
-    return store.add_space(
-        STATIC, model.version, model.dimensions, struct.pack("<Q", size) + counts.to_bytes()
-    )
-
-
-def _learned_from(space: Space) -> int:
-    """How large the library was when its words were counted."""
-    return int(struct.unpack_from("<Q", space.model_state)[0]) if space.model_state else 0
-
-
-def _same_table(space: Space) -> bool:
-    from recollect.models.static import default_table
-
-    return space.version.split("-")[0] == default_table()[0].version
+    state = _SIZE.pack(size) + counts.to_bytes()
+    return store.add_space(STATIC, model.version, model.dimensions, state)
 
 
 def space_to_search(spaces: list[Space]) -> Space | None:
-    """The space to search in: the newest that is complete, or else the newest that is begun."""
-    ready: list[Any] = [s for s in spaces if s.ready]
-    begun = [s for s in spaces if s.last_key]
-    return (ready or begun or [None])[-1]
+    """The newest complete space, or else the newest one that has vectors."""
+    candidates = [space for space in spaces if space.ready]
+    if not candidates:
+        candidates = [space for space in spaces if space.last_key]
+    if not candidates:
+        return None
+    return candidates[-1]
+
+
+def _learned_size(space: Space) -> int:
+    """The size of the library when its words were counted."""
+    if not space.model_state:
+        return 0
+    return int(_SIZE.unpack_from(space.model_state)[0])
+
+
+def _has_current_table(space: Space) -> bool:
+    from recollect.models.static import default_table
+
+    return space.version.split("-")[0] == default_table()[0].version

@@ -224,5 +224,5 @@ def test_what_the_settings_name_is_asked(monkeypatch: pytest.MonkeyPatch, server
     assert chat is not None
     assert chat({"messages": [{"role": "user", "content": "that"}]}) == "Answer 1 to that"
     server.next.append(upstream.plain({}))
-    with pytest.raises(RecollectError, match="gave no whole answer"):
+    with pytest.raises(RecollectError, match="did not return a complete answer"):
         chat({"messages": []})

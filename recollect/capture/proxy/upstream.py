@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from urllib.parse import SplitResult
 
 import httpx
 
@@ -18,7 +17,7 @@ from recollect import settings
 from recollect.capture.proxy.recording import Recorder
 from recollect.capture.proxy.tape import READABLE
 from recollect.errors import RecollectError
-from recollect.models.remote import address_of, key_for, loopback
+from recollect.models.openai_client import Server
 
 SETTING = "RECOLLECT_MODEL"
 TIMEOUT = httpx.Timeout(600.0, connect=10.0, write=60.0, pool=10.0)
@@ -102,8 +101,7 @@ class Upstream:
         timeout: httpx.Timeout = TIMEOUT,
     ) -> None:
         """`address` is what `/chat/completions` is put after."""
-        self._parts = address_of(address, SETTING, "/chat/completions")
-        self._key = key_for(key, self._parts, SETTING)
+        self._server = Server.parse(address, key, SETTING, "/chat/completions")
         self._timeout = timeout
         self._client: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -112,7 +110,7 @@ class Upstream:
         self.recorder = Recorder()
 
     def __repr__(self) -> str:
-        return f"Upstream({self._parts.scheme}://{self._parts.netloc}{self._parts.path}, {self.model!r})"
+        return f"Upstream({self._server.name}, {self.model!r})"
 
     @classmethod
     def configured(cls) -> Upstream | None:
@@ -133,7 +131,7 @@ class Upstream:
     ) -> httpx.Response:
         """An answer whose body has not been read; it must be closed. Raises NoAnswer."""
         request = httpx.Request(
-            method, self._url(path, query), headers=list(headers), content=body or None
+            method, self._server.url(path, query), headers=list(headers), content=body or None
         )
         try:
             return await self._connections().send(request, stream=True)
@@ -180,10 +178,12 @@ class Upstream:
             ):
                 sent.append((name, value))
         sent.append((b"Accept-Encoding", _encodings(accepted).encode()))
-        if self._key:
+        if self._server.key:
             sent = [h for h in sent if h[0].lower() != b"api-key"]
-            sent.append((b"Authorization", f"Bearer {self._key}".encode()))
-        elif own and local and not own.lower().startswith(b"bearer rk_") and self._private:
+            sent.append((b"Authorization", f"Bearer {self._server.key}".encode()))
+        elif (
+            own and local and not own.lower().startswith(b"bearer rk_") and self._server.is_private
+        ):
             sent.append((b"Authorization", own))
         return sent
 
@@ -193,19 +193,8 @@ class Upstream:
             await client.aclose()
 
     def hidden(self, text: str) -> str:
-        """A text of the model's server without the key, which some repeat."""
-        return text.replace(self._key, "***") if self._key else text
-
-    @property
-    def _private(self) -> bool:
-        return self._parts.scheme == "https" or loopback(self._parts)
-
-    def _url(self, path: str, query: str) -> str:
-        both = "&".join(q for q in (self._parts.query, query) if q)
-        parts: SplitResult = self._parts._replace(
-            path=f"{self._parts.path}{path}", query=both, fragment=""
-        )
-        return parts.geturl()
+        """A text of the model's server without the key, which some servers repeat."""
+        return self._server.hide_key(text)
 
     def _connections(self) -> httpx.AsyncClient:
         """The connections, which belong to the event loop that opened them."""
@@ -216,7 +205,7 @@ class Upstream:
                 timeout=self._timeout,
                 limits=_CONNECTIONS,
                 cookies=no_cookies,
-                trust_env=not loopback(self._parts),
+                trust_env=not self._server.is_loopback,
             )
             self._loop = loop
         return self._client
