@@ -28,7 +28,8 @@ from recollect.settings import LIMITS
 # A server whose every tool call waits for ever, and whose stray output must not reach the client.
 STUCK = """
 import sys, threading
-from recollect.serve.mcp import catalog, stdio
+from recollect.serve.mcp import catalog
+from recollect.serve.mcp.transports import stdio
 def wait(self, name, context, arguments):
     print("a stray line")
     threading.Event().wait()
@@ -39,7 +40,8 @@ sys.exit(stdio.main(sys.argv[1:]))
 # A server whose every tool call fails for a reason that only the log may say.
 BROKEN = """
 import sys
-from recollect.serve.mcp import catalog, stdio
+from recollect.serve.mcp import catalog
+from recollect.serve.mcp.transports import stdio
 def fail(self, name, context, arguments):
     raise LookupError("the reason")
 catalog.Catalog.call = fail

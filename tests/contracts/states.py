@@ -31,7 +31,7 @@ BACKGROUND = "background"
 STATES = (FRESH, SEALED, EMBEDDED, BACKGROUND)
 BY_DEFAULT = (EMBEDDED, BACKGROUND)
 WITH_VECTORS = (EMBEDDED, BACKGROUND)
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Seconds after which the background thread counts as stuck."""
 
 _active = FRESH

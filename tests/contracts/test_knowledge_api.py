@@ -24,6 +24,7 @@ from knowledge_items import (
     search_page,
     uris,
 )
+from states import settle
 
 import recollect
 from recollect.errors import Conflict, InvalidInput, NotFound
@@ -442,6 +443,7 @@ def test_paging_reaches_every_result_once_and_leaves_out_no_source(
             for n in range(170)
         ],
     )
+    settle(library)
     uris_so_far: list[str] = []
     sources: list[str] = []
     offset: int | None = 0
