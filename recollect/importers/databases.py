@@ -1,7 +1,7 @@
-"""SQLite files of other programs, opened so that they can do no harm.
+"""Open SQLite databases of other programs safely.
 
-They may be in use, and they may have been planted: they are opened read-only,
-and nothing in their schema is trusted, no views, triggers or functions.
+They may be in use, and they may be malicious. They are opened read-only, and nothing in their
+schema is trusted: no views, triggers or functions.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ def connect(path: Path) -> apsw.Connection:
     """A connection that cannot change the file, not even to recover it. Raises apsw.Error."""
     uri = path.absolute().as_uri()
     try:
-        return _guarded(f"{uri}?mode=ro")
+        return _connect_guarded(f"{uri}?mode=ro")
     except (apsw.CantOpenError, apsw.ReadOnlyError):
-        # Where the folder cannot be written to, SQLite cannot share a WAL database. With nothing in a log beside it,
-        # the file alone is the whole truth.
+        # SQLite cannot share a WAL database in a read-only folder. If the write-ahead log is
+        # empty, the database file alone is complete.
         log = path.with_name(f"{path.name}-wal")
         if log.exists() and log.stat().st_size:
             raise
-        return _guarded(f"{uri}?mode=ro&immutable=1")
+        return _connect_guarded(f"{uri}?mode=ro&immutable=1")
 
 
-def _guarded(uri: str) -> apsw.Connection:
+def _connect_guarded(uri: str) -> apsw.Connection:
     db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
         db.set_busy_timeout(_BUSY_MILLISECONDS)

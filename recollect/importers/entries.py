@@ -1,9 +1,8 @@
-"""Files to import, wherever they lie: alone, in a folder, or in a zip.
+"""Files to import: a single file, the files in a folder, or the members of a zip archive.
 
-An `Entry` is one file that an importer may read. Archives are read in place,
-never unpacked to disk, and their declared sizes are not believed: a zip whose
-entries overlap, that unpacks to far more than it holds, or that has absurdly
-many entries is refused (CVE-2024-0450 and its relatives).
+An `Entry` is one file that an importer may read. Archives are read in place and never unpacked to
+disk. Declared sizes are not trusted: an archive whose members overlap, expand far beyond its size,
+or are too many is rejected (see CVE-2024-0450).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -27,8 +26,10 @@ from recollect.model.receipts import Problem
 from recollect.settings import LIMITS
 
 HEAD_BYTES = 65_536
-_OF_PROGRAMS = frozenset({"__MACOSX", ".obsidian", ".trash", ".git"})
-"""Folders in which programs keep things for themselves."""
+_BUFFER_BYTES = 1 << 16
+_PRIVATE_FOLDERS = frozenset({"__MACOSX", ".obsidian", ".trash", ".git"})
+"""Folders where programs store data of their own."""
+_DATABASES = frozenset({".db", ".sqlite", ".sqlite3", ".vscdb"})
 _ZIPPED_DOCUMENTS = frozenset(
     {
         ".docx",
@@ -46,22 +47,24 @@ _ZIPPED_DOCUMENTS = frozenset(
         ".cbz",
     }
 )
-"""What is a zip inside, but one document to a person."""
+"""Documents that are zip archives inside."""
+
+Neighbours = Callable[[], Mapping[str, "Entry"]]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file: `name` is what receipts show, `path` is set when it lies on disk by itself."""
+    """One file. Receipts show its `name`; `path` is set if it is a file on disk."""
 
     name: str
     size: int
     opener: Callable[[], IO[bytes]]
     path: Path | None = None
     modified: tuple[int, ...] = ()
-    """When it was last written, for putting files in order."""
+    """The time of the last change, for sorting: year, month, day, hour, minute, second."""
     place: str = ""
-    """Where it lies, by a name that stays the same from one import to the next; the name where nothing else is said."""
-    around: Callable[[], Mapping[str, Entry]] = field(default=dict, repr=False, compare=False)
+    """The location, which stays the same from one import to the next. Defaults to the name."""
+    find_neighbours: Neighbours = field(default=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.place:
@@ -69,19 +72,17 @@ class Entry:
 
     @property
     def neighbours(self) -> Mapping[str, Entry]:
-        """The files of the same folder, this one among them, by their names in lower case; looked up when asked for."""
-        return self.around()
+        """The files in the same folder, including this one, by lower-case name."""
+        return self.find_neighbours()
 
     @property
-    def written(self) -> datetime | None:
-        """When it was last written. An archive does not say in which zone; 1980 is its way of saying nothing."""
+    def modified_at(self) -> datetime | None:
+        """The time of the last change, if known. Zip archives have no time zone; UTC is assumed."""
         try:
             year, month, day, hour, minute, second = self.modified
-            return (
-                datetime(year, month, day, hour, minute, second, tzinfo=UTC)
-                if year > 1980
-                else None
-            )
+            if year <= 1980:  # what a zip archive stores for an unknown time
+                return None
+            return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
         except ValueError:
             return None
 
@@ -92,11 +93,13 @@ class Entry:
     def open(self) -> IO[bytes]:
         return self.opener()
 
-    def watched(self, report: Callable[[int], None]) -> Entry:
-        """The same file, which tells how many bytes of it were read."""
-        return replace(
-            self, opener=lambda: io.BufferedReader(_Watched(self.open(), report), 1 << 16)
-        )
+    def with_progress(self, report: Callable[[int], None]) -> Entry:
+        """The same file, which reports the number of bytes of every read."""
+
+        def opener() -> IO[bytes]:
+            return io.BufferedReader(_ReportingFile(self.open(), report), _BUFFER_BYTES)
+
+        return replace(self, opener=opener)
 
     def head(self, size: int = HEAD_BYTES) -> bytes:
         """The first bytes, without a byte-order mark."""
@@ -104,121 +107,139 @@ class Entry:
             return file.read(size).removeprefix(b"\xef\xbb\xbf")
 
 
-def entries(path: Path, within: Path | None = None) -> Iterator[Entry | Problem]:
-    """Every file below `path` in a stable order, zips opened one level deep.
+# -- files and folders -------------------------------------------------------
 
-    Links and special files are left out, so nothing outside `path` is read, but for the neighbours of a file that is
-    given alone. With `within` (a folder into which the files were put for the import) places are relative to it, a file
-    alone has no neighbours, and when a file was written is not known.
+
+def entries(path: Path, within: Path | None = None) -> Iterator[Entry | Problem]:
+    """Every file below `path` in a stable order, including the members of zip archives.
+
+    Links and special files are skipped, so nothing outside `path` is read, except for the
+    neighbours of a single file. `within` is a folder that holds uploaded files: places are then
+    relative to it, a single file has no neighbours, and modification times are unknown.
     """
     try:
         mode = path.stat().st_mode
-        placed = _placed(path, within)
+        place = _place(path, within)
     except OSError as error:
         raise InvalidInput(
             f"Cannot read {path}: {error.strerror}. Give a file or folder that exists."
         ) from error
     if stat.S_ISDIR(mode):
-        for folder, subfolders, names in os.walk(path):
-            subfolders[:] = sorted(s for s in subfolders if s not in _OF_PROGRAMS)
-            beside = _beside(Path(folder), tuple(names), path, placed)
-            for name in sorted(names):
-                file = Path(folder, name)
-                if stat.S_ISREG(file.lstat().st_mode):
-                    below = file.relative_to(path)
-                    yield from _file(
-                        file, str(below), _joined(placed, below), beside, optional=True
-                    )
+        yield from _folder(path, place)
     elif stat.S_ISREG(mode):
-        yield from _file(path, path.name, placed, _alone(path, placed, within), optional=False)
+        neighbours = _neighbours_of_file(path, place, within)
+        yield from _file(path, path.name, place, neighbours, optional=False)
     else:
         raise UnsafeFile(f"{path} is not a regular file (it is a device, pipe or socket).")
 
 
-Around = Callable[[], Mapping[str, Entry]]
+def _folder(root: Path, place: str) -> Iterator[Entry | Problem]:
+    for folder, subfolders, names in os.walk(root):
+        subfolders[:] = sorted(name for name in subfolders if name not in _PRIVATE_FOLDERS)
+        neighbours = _neighbours_in_folder(Path(folder), tuple(names), root, place)
+        for name in sorted(names):
+            file = Path(folder, name)
+            if stat.S_ISREG(file.lstat().st_mode):
+                relative = file.relative_to(root)
+                yield from _file(
+                    file, str(relative), _join(place, relative), neighbours, optional=True
+                )
 
 
-def _placed(path: Path, within: Path | None) -> str:
+def _place(path: Path, within: Path | None) -> str:
     resolved = path.resolve()
-    return str(resolved) if within is None else resolved.relative_to(within.resolve()).as_posix()
+    if within is None:
+        return str(resolved)
+    return resolved.relative_to(within.resolve()).as_posix()
 
 
-def _joined(place: str, below: Path) -> str:
-    return str(Path(place, below)) if Path(place).is_absolute() else Path(place, below).as_posix()
+def _join(place: str, relative: Path) -> str:
+    joined = Path(place, relative)
+    if joined.is_absolute():
+        return str(joined)
+    return joined.as_posix()
 
 
-def _beside(folder: Path, names: tuple[str, ...], root: Path, placed: str) -> Around:
-    """The plain files of a folder below `root`, looked at once and not before somebody asks."""
+def _neighbours_in_folder(
+    folder: Path, names: tuple[str, ...], root: Path, place: str
+) -> Neighbours:
+    """The regular files of a folder below `root`, looked up once, on first use."""
 
     @cache
-    def around() -> dict[str, Entry]:
-        found = {}
+    def neighbours() -> dict[str, Entry]:
+        files = {}
         for name in sorted(names):
             file = folder / name
-            with suppress(OSError):  # it may be gone since
-                if stat.S_ISREG(file.lstat().st_mode) and not _ignorable(name):
-                    below = file.relative_to(root)
-                    found[name.lower()] = _plain(file, str(below), _joined(placed, below), around)
-        return found
+            with suppress(OSError):  # the file may have been deleted meanwhile
+                if stat.S_ISREG(file.lstat().st_mode) and not _is_ignored(name):
+                    relative = file.relative_to(root)
+                    files[name.lower()] = _entry(
+                        file, str(relative), _join(place, relative), neighbours
+                    )
+        return files
 
-    return around
+    return neighbours
 
 
-def _alone(path: Path, placed: str, within: Path | None) -> Around:
+def _neighbours_of_file(path: Path, place: str, within: Path | None) -> Neighbours:
     if within is not None:
-        return _beside(path.parent, (path.name,), path.parent, str(Path(placed).parent))
+        parent = str(Path(place).parent)
+        return _neighbours_in_folder(path.parent, (path.name,), path.parent, parent)
 
     @cache
-    def around() -> Mapping[str, Entry]:
+    def neighbours() -> Mapping[str, Entry]:
         folder = path.resolve().parent
         try:
             names = tuple(file.name for file in folder.iterdir())
-            return _beside(folder, names, folder, str(folder))()
-        except OSError:  # a folder may be searched through by name but not be listed
+            return _neighbours_in_folder(folder, names, folder, str(folder))()
+        except OSError:  # a folder can be readable but not listable
             return {}
 
-    return around
+    return neighbours
 
 
-def _plain(path: Path, name: str, place: str, around: Around) -> Entry:
-    about = path.stat()
-    # What was sent to a server was written there when it came, which says nothing.
-    modified = time.gmtime(about.st_mtime)[:6] if Path(place).is_absolute() else ()
-    return Entry(name, about.st_size, lambda: path.open("rb"), path, modified, place, around)
+def _entry(path: Path, name: str, place: str, neighbours: Neighbours) -> Entry:
+    status = path.stat()
+    modified: tuple[int, ...] = ()
+    if Path(
+        place
+    ).is_absolute():  # an uploaded file has the time of its upload, which means nothing
+        modified = time.gmtime(status.st_mtime)[:6]
+    return Entry(name, status.st_size, lambda: path.open("rb"), path, modified, place, neighbours)
 
 
 def _file(
-    path: Path, name: str, place: str, around: Around, *, optional: bool
+    path: Path, name: str, place: str, neighbours: Neighbours, *, optional: bool
 ) -> Iterator[Entry | Problem]:
-    if _ignorable(name):
+    if _is_ignored(name):
         return
-    if path.suffix.lower() == ".zip" or _is_zip(path):
-        try:
-            yield from _archive(path, name, place)
-        except UnsafeFile as error:
-            if not optional:
-                raise
-            yield Problem(str(error), where=name, failed=True, unit="files")
-    else:
-        yield _plain(path, name, place, around)
+    if path.suffix.lower() != ".zip" and not _is_zip(path):
+        yield _entry(path, name, place, neighbours)
+        return
+    try:
+        yield from _archive(path, name, place)
+    except UnsafeFile as error:
+        if not optional:
+            raise
+        yield Problem(str(error), where=name, failed=True, unit="files")
 
 
 def _is_zip(path: Path) -> bool:
-    # A SQLite library must never be opened with open() while SQLite has it (its locks would drop),
-    # so only names without a database's ending are looked into.
-    if path.suffix.lower() in {".db", ".sqlite", ".sqlite3", ".vscdb"} | _ZIPPED_DOCUMENTS:
+    # Opening and closing a database that SQLite has open would release SQLite's locks on it.
+    if path.suffix.lower() in _DATABASES | _ZIPPED_DOCUMENTS:
         return False
     with path.open("rb") as file:
         return file.read(4) == b"PK\x03\x04"
 
 
-def _ignorable(name: str) -> bool:
-    parts = name.replace("\\", "/").split("/")
-    return (
-        not _OF_PROGRAMS.isdisjoint(parts[:-1])
-        or parts[-1].startswith("._")
-        or parts[-1] == ".DS_Store"
-    )
+def _is_ignored(name: str) -> bool:
+    *folders, basename = name.replace("\\", "/").split("/")
+    if not _PRIVATE_FOLDERS.isdisjoint(folders):
+        return True
+    return basename.startswith("._") or basename == ".DS_Store"
+
+
+# -- zip archives ------------------------------------------------------------
 
 
 def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
@@ -229,77 +250,84 @@ def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
         raise UnsafeFile(
             f"{name} is not a readable zip archive ({error}). Download it again."
         ) from error
-    refuse_bombs(name, members, path.stat().st_size)
-    found: list[Entry] = []
+    reject_zip_bomb(name, members, path.stat().st_size)
+    files: list[Entry] = []
     folders: dict[str, dict[str, Entry]] = {}
     for member in members:
-        inside = f"{name}/{member.filename}"
-        if member.is_dir() or _ignorable(member.filename):
+        if member.is_dir() or _is_ignored(member.filename):
             continue
-        if member.flag_bits & 1:
-            yield Problem("encrypted file in the archive", where=inside, failed=True, unit="files")
-        elif member.filename.lower().endswith(".zip"):
-            yield Problem("archive inside an archive; unpack it first", where=inside, unit="files")
-        else:
-            opener, inner = _member_opener(path, member), f"{place}!{member.filename}"
-            folder = folders.setdefault(member.filename.rpartition("/")[0], {})
-            entry = Entry(
-                inside,
-                member.file_size,
-                opener,
-                None,
-                member.date_time,
-                inner,
-                partial(_itself, folder),
-            )
-            folder[entry.basename.lower()] = entry
-            found.append(entry)
-    yield from found
+        problem = _unreadable_member(member)
+        if problem is not None:
+            yield replace(problem, where=f"{name}/{member.filename}", unit="files")
+            continue
+        folder = folders.setdefault(member.filename.rpartition("/")[0], {})
+        entry = _member(path, name, place, member, folder)
+        folder[entry.basename.lower()] = entry
+        files.append(entry)
+    yield from files
 
 
-def _itself(folder: dict[str, Entry]) -> dict[str, Entry]:
-    return folder
+def _unreadable_member(member: zipfile.ZipInfo) -> Problem | None:
+    if member.flag_bits & 1:
+        return Problem("encrypted file in the archive", failed=True)
+    if member.filename.lower().endswith(".zip"):
+        return Problem("archive inside an archive; unpack it first")
+    return None
 
 
-def _member_opener(path: Path, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
+def _member(
+    path: Path, name: str, place: str, member: zipfile.ZipInfo, folder: dict[str, Entry]
+) -> Entry:
     def opener() -> IO[bytes]:
         archive = zipfile.ZipFile(path)
         try:
-            return io.BufferedReader(_Bounded(archive, member), 1 << 16)
+            return io.BufferedReader(_BoundedMember(archive, member), _BUFFER_BYTES)
         except BaseException:
             archive.close()
             raise
 
-    return opener
+    return Entry(
+        name=f"{name}/{member.filename}",
+        size=member.file_size,
+        opener=opener,
+        modified=member.date_time,
+        place=f"{place}!{member.filename}",
+        find_neighbours=lambda: folder,
+    )
 
 
-def refuse_bombs(name: str, members: list[zipfile.ZipInfo], size: int) -> None:
+def reject_zip_bomb(name: str, members: list[zipfile.ZipInfo], size: int) -> None:
+    """Raise UnsafeFile if an archive of `size` bytes with these members could exhaust memory."""
     if len(members) > LIMITS.archive_entries:
         raise UnsafeFile(
-            f"{name} holds {len(members):,} files; at most {LIMITS.archive_entries:,} are accepted."
+            f"{name} has {len(members):,} files; at most {LIMITS.archive_entries:,} are accepted."
         )
     end = 0
     for member in sorted(members, key=lambda m: m.header_offset):
         if member.header_offset < end:
             raise UnsafeFile(f"{name} is a zip bomb: its entries overlap.")
         end = member.header_offset + member.compress_size
-        if (
-            member.file_size > LIMITS.archive_ratio * max(member.compress_size, 1)
-            and member.file_size > 10_000_000
-        ):
+        expansion = member.file_size / max(member.compress_size, 1)
+        if expansion > LIMITS.archive_ratio and member.file_size > 10_000_000:
             raise UnsafeFile(
-                f"{name} is a zip bomb: {member.filename!r} unpacks to more than {LIMITS.archive_ratio} times its size."
+                f"{name} is a zip bomb: {member.filename!r} expands to more than"
+                f" {LIMITS.archive_ratio} times its size."
             )
     if end > size:
-        raise UnsafeFile(f"{name} is damaged: it declares more data than it holds.")
-    total = sum(m.file_size for m in members)
+        raise UnsafeFile(f"{name} is damaged: it declares more data than it contains.")
+    total = sum(member.file_size for member in members)
     if total > LIMITS.archive_bytes:
         raise UnsafeFile(
-            f"{name} unpacks to {total:,} bytes; at most {LIMITS.archive_bytes:,} are accepted."
+            f"{name} expands to {total:,} bytes; at most {LIMITS.archive_bytes:,} are accepted."
         )
 
 
-class _Watched(io.RawIOBase):
+# -- readers -----------------------------------------------------------------
+
+
+class _ReportingFile(io.RawIOBase):
+    """A file that reports how much of it is read."""
+
     def __init__(self, file: IO[bytes], report: Callable[[int], None]) -> None:
         self._file = file
         self._report = report
@@ -319,13 +347,13 @@ class _Watched(io.RawIOBase):
         super().close()
 
 
-class _Bounded(io.RawIOBase):
-    """A zip member that ends with an error where it inflates past its declared size."""
+class _BoundedMember(io.RawIOBase):
+    """A member of a zip archive that fails if it expands beyond its declared size."""
 
     def __init__(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
         self._archive = archive
         self._name = member.filename
-        self._left = member.file_size
+        self._remaining = member.file_size
         self._file = archive.open(member)
 
     def readable(self) -> bool:
@@ -337,8 +365,8 @@ class _Bounded(io.RawIOBase):
             data = self._file.read(len(view))
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
             raise UnsafeFile(f"{self._name!r} in the archive is damaged ({error}).") from error
-        self._left -= len(data)
-        if self._left < 0:
+        self._remaining -= len(data)
+        if self._remaining < 0:
             raise UnsafeFile(f"{self._name!r} in the archive is larger than it declares.")
         view[: len(data)] = data
         return len(data)

@@ -1,10 +1,8 @@
 """Notes, media, characters and prompts as documents.
 
-A text is kept as its chunks, which put together again are the text; what has
-fields (a character, a prompt) as a passage for each, named by its role. Each
-chunk says where it lies: `start` and `end` in the text or the field, `page`
-where there are pages, and of a transcript `cues`, the times at which its parts
-are said.
+A text is stored as chunks, which together are the text. A character or prompt has a passage for
+each field, whose role is the field's name. Each chunk records its position: `start` and `end` in
+the text or field, `page` if there are pages, and for a transcript `cues`, the times of its parts.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from recollect.importers.entries import Entry
 from recollect.language.chunking import Chunk, chunk_ids, chunks
 from recollect.language.transcript import Cue
 from recollect.model.documents import Document, Json, Passage
@@ -37,69 +36,112 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     ),
     PROMPT: ("name", "details", "system_prompt", "user_prompt", "author", "keywords"),
 }
-"""The fields that can be searched, in the order in which they are kept; the first one is the title."""
+"""The searchable fields in the order in which they are stored. The first one is the title."""
+
+
+def item_id(entry: Entry) -> str:
+    """The readable id of an item: its folders and its name, without the suffix."""
+    name = entry.name.replace("\\", "/").replace(".zip/", "/")
+    folder, slash, basename = name.rpartition("/")
+    dot = basename.rfind(".")
+    if dot > 0:
+        basename = basename[:dot]
+    return f"{folder}{slash}{basename}"
+
+
+# -- writing -----------------------------------------------------------------
 
 
 def with_text(document: Document, text: str, pages: Sequence[int] = ()) -> Document:
-    """The document with a text in chunks. `pages` says where in the text each page begins."""
+    """The document with a text in chunks. `pages` are the positions where pages begin."""
     passages = []
-    for chunk, passage in _chunked(document, text):
-        about: dict[str, Json] = {"start": chunk.start, "end": chunk.end}
+    for chunk, passage in _chunk_passages(document, text):
+        metadata: dict[str, Json] = {"start": chunk.start, "end": chunk.end}
         if pages:
-            about["page"] = max(1, bisect_right(pages, chunk.start))
-        passages.append(passage._replace(metadata=about))
+            metadata["page"] = max(1, bisect_right(pages, chunk.start))
+        passages.append(passage._replace(metadata=metadata))
     return replace(document, passages=tuple(passages))
 
 
 def with_cues(document: Document, cues: Iterable[Cue]) -> Document:
-    """The document with a transcript in chunks, each of which knows when its parts are said."""
-    said = [cue for cue in cues if cue.text.strip()]
+    """The document with a transcript in chunks, each with the times of its parts."""
+    spoken = [cue for cue in cues if cue.text.strip()]
     starts: list[int] = []
     parts: list[str] = []
-    at = 0
-    for number, cue in enumerate(said):
-        starts.append(at)
-        parts.append(cue.text.strip() + ("\n" if _turns(said, number) else " "))
-        at += len(parts[-1])
+    length = 0
+    for number, cue in enumerate(spoken):
+        separator = "\n" if _speaker_changes_after(spoken, number) else " "
+        starts.append(length)
+        parts.append(cue.text.strip() + separator)
+        length += len(parts[-1])
     passages = []
-    for chunk, passage in _chunked(document, "".join(parts)):
-        inside = range(
-            max(0, bisect_right(starts, chunk.start) - 1), bisect_right(starts, chunk.end - 1)
-        )
-        times = [_timed(said[n], max(0, starts[n] - chunk.start)) for n in inside]
-        speakers = {said[n].speaker for n in inside}
-        about = {"start": chunk.start, "end": chunk.end, "cues": times}
-        passages.append(
-            passage._replace(metadata=about, author=speakers.pop() if len(speakers) == 1 else None)
-        )
+    for chunk, passage in _chunk_passages(document, "".join(parts)):
+        first = max(0, bisect_right(starts, chunk.start) - 1)
+        last = bisect_right(starts, chunk.end - 1)
+        times = [_cue_time(spoken[n], max(0, starts[n] - chunk.start)) for n in range(first, last)]
+        metadata = {"start": chunk.start, "end": chunk.end, "cues": times}
+        author = _only_speaker(spoken[first:last])
+        passages.append(passage._replace(metadata=metadata, author=author))
     return replace(document, passages=tuple(passages))
 
 
 def with_fields(document: Document, fields: Mapping[str, str]) -> Document:
-    """The document with a passage for each field that says something, long ones in chunks. The first is its title."""
+    """The document with a passage for each field that has a value; long fields are chunked."""
     names = FIELDS[document.kind]
+    title = names[0]
     passages: list[Passage] = []
     for name in names:
         text = fields.get(name) or ""
-        if text or name == names[0]:
-            passages += [
-                passage._replace(
-                    role=name, type="field", metadata={"start": chunk.start, "end": chunk.end}
-                )
-                for chunk, passage in _chunked(document, text)
-            ]
-    ids = chunk_ids(_name(document), (f"{p.role}\0{p.content}" for p in passages))
-    named = tuple(p._replace(id=id_) for p, id_ in zip(passages, ids, strict=True))
-    return replace(document, title=fields.get(names[0]) or document.title, passages=named)
+        if text or name == title:
+            for chunk, passage in _chunk_passages(document, text):
+                metadata = {"start": chunk.start, "end": chunk.end}
+                passages.append(passage._replace(role=name, type="field", metadata=metadata))
+    ids = chunk_ids(_identity(document), (f"{p.role}\0{p.content}" for p in passages))
+    passages = [p._replace(id=id_) for p, id_ in zip(passages, ids, strict=True)]
+    return replace(document, title=fields.get(title) or document.title, passages=tuple(passages))
 
 
-def drop_invalid_metadata(document: Document) -> Document:
-    """The document without places, times and cards that are none: for what somebody else wrote."""
-    metadata = dict(document.metadata)
-    if not isinstance(metadata.get("card", {}), Mapping):
-        del metadata["card"]
-    passages = tuple(passage._replace(metadata=_sound(passage)) for passage in document.passages)
-    return replace(document, metadata=metadata, passages=passages)
+def _chunk_passages(document: Document, text: str) -> list[tuple[Chunk, Passage]]:
+    """The chunks of a text with a passage each.
+
+    There is always at least one, so that a document without text can be found by its title.
+    """
+    language = document.metadata.get("language")
+    if not isinstance(language, str) or not language:
+        language = "en"
+    positions = chunks(text, language=language) or [Chunk(0, 0)]
+    contents = [text[start:end] for start, end in positions]
+    ids = chunk_ids(_identity(document), contents)
+    return [
+        (chunk, Passage(id_, None, content, type="chunk", created_at=document.created_at))
+        for chunk, id_, content in zip(positions, ids, contents, strict=True)
+    ]
+
+
+def _identity(document: Document) -> str:
+    return f"{document.source}\0{document.source_id}"
+
+
+def _speaker_changes_after(cues: Sequence[Cue], number: int) -> bool:
+    return number + 1 < len(cues) and cues[number + 1].speaker != cues[number].speaker
+
+
+def _only_speaker(cues: Sequence[Cue]) -> str | None:
+    speakers = {cue.speaker for cue in cues}
+    if len(speakers) == 1:
+        return speakers.pop()
+    return None
+
+
+def _cue_time(cue: Cue, position: int) -> list[Json]:
+    """A cue without its text: where it begins in its chunk, its times, and who speaks."""
+    time: list[Json] = [position, cue.start, cue.end]
+    if cue.speaker:
+        time.append(cue.speaker)
+    return time
+
+
+# -- reading -----------------------------------------------------------------
 
 
 def text_of(passages: Iterable[Passage]) -> str:
@@ -107,92 +149,102 @@ def text_of(passages: Iterable[Passage]) -> str:
 
 
 def fields_of(passages: Iterable[Passage]) -> dict[str, str]:
-    return {
-        role or "": text_of(parts)
-        for role, parts in groupby(passages, key=lambda passage: passage.role)
-    }
+    by_role = groupby(passages, key=lambda passage: passage.role)
+    return {role or "": text_of(parts) for role, parts in by_role}
 
 
 def cues_of(passages: Iterable[Passage]) -> Iterator[Cue]:
-    """The transcript as it came in, but for white space: a cue that two chunks share is one again."""
-    last: Cue | None = None
+    """The cues of a transcript, the same as were stored except for white space.
+
+    A cue that was split between two chunks is put together again.
+    """
+    previous: Cue | None = None
     for passage in passages:
-        times = passage.metadata.get("cues") or []
-        ends = [*(time[0] for time in times[1:]), len(passage.content)][: len(times)]
-        for (at, start, end, *speaker), until in zip(times, ends, strict=True):
-            cue = Cue(start, end, passage.content[at:until], speaker[0] if speaker else None)
-            if last is not None and at == 0 and last[:2] == cue[:2] and last.speaker == cue.speaker:
-                last = last._replace(text=last.text + cue.text)
+        for position, cue in _cues_in_chunk(passage):
+            if previous is not None and position == 0 and _is_continued(previous, cue):
+                previous = previous._replace(text=previous.text + cue.text)
                 continue
-            if last is not None:
-                yield last._replace(text=last.text.strip())
-            last = cue
-    if last is not None:
-        yield last._replace(text=last.text.strip())
+            if previous is not None:
+                yield previous._replace(text=previous.text.strip())
+            previous = cue
+    if previous is not None:
+        yield previous._replace(text=previous.text.strip())
+
+
+def _cues_in_chunk(passage: Passage) -> Iterator[tuple[int, Cue]]:
+    times = passage.metadata.get("cues") or []
+    ends = [time[0] for time in times[1:]]
+    ends.append(len(passage.content))
+    for (position, start, end, *speakers), text_end in zip(times, ends, strict=False):
+        speaker = speakers[0] if speakers else None
+        yield position, Cue(start, end, passage.content[position:text_end], speaker)
+
+
+def _is_continued(first: Cue, second: Cue) -> bool:
+    return first[:2] == second[:2] and first.speaker == second.speaker
 
 
 def seconds_at(passage: Passage, offset: int) -> float | None:
-    """When that is said which stands at this place of a chunk; None where the chunk has no times."""
+    """The time at which the text at this offset of a chunk is spoken; None if it has no times."""
     times = passage.metadata.get("cues")
     if not times:
         return None
-    found: float = times[max(0, bisect_right(times, offset, key=lambda time: time[0]) - 1)][1]
-    return found
+    index = max(0, bisect_right(times, offset, key=lambda time: time[0]) - 1)
+    seconds: float = times[index][1]
+    return seconds
 
 
-def _chunked(document: Document, text: str) -> list[tuple[Chunk, Passage]]:
-    """At least one, so that a document without a text is still found by its title."""
-    language = document.metadata.get("language")
-    places = chunks(
-        text, language=language if isinstance(language, str) and language else "en"
-    ) or [Chunk(0, 0)]
-    contents = [text[start:end] for start, end in places]
-    ids = chunk_ids(_name(document), contents)
-    return [
-        (chunk, Passage(id_, None, content, type="chunk", created_at=document.created_at))
-        for chunk, id_, content in zip(places, ids, contents, strict=True)
-    ]
+# -- validation --------------------------------------------------------------
 
 
-def _name(document: Document) -> str:
-    return f"{document.source}\0{document.source_id}"
+def drop_invalid_metadata(document: Document) -> Document:
+    """The document without invalid positions, times and cards.
+
+    For documents that somebody else may have written.
+    """
+    metadata = dict(document.metadata)
+    if not isinstance(metadata.get("card", {}), Mapping):
+        del metadata["card"]
+    passages = tuple(
+        passage._replace(metadata=_valid_metadata(passage)) for passage in document.passages
+    )
+    return replace(document, metadata=metadata, passages=passages)
 
 
-def _sound(passage: Passage) -> dict[str, Json]:
+def _valid_metadata(passage: Passage) -> dict[str, Json]:
     metadata = dict(passage.metadata)
     for name in ("start", "end", "page"):
-        if name in metadata and not _whole(metadata[name]):
+        if name in metadata and not _is_position(metadata[name]):
             del metadata[name]
-    times = metadata.get("cues", [])
-    right = isinstance(times, list) and all(_is_time(time, len(passage.content)) for time in times)
-    if not right or [time[0] for time in times] != sorted(time[0] for time in times):
+    if "cues" in metadata and not _are_times(metadata["cues"], len(passage.content)):
         del metadata["cues"]
     return metadata
 
 
-def _is_time(value: Json, length: int) -> bool:
-    """Whether it is written as `_timed` writes it."""
-    if (
-        not isinstance(value, list)
-        or len(value) not in (3, 4)
-        or not _whole(value[0])
-        or value[0] > length
-    ):
+def _are_times(value: Json, length: int) -> bool:
+    """Whether these are times as `_cue_time` writes them, in order."""
+    if not isinstance(value, list) or not all(_is_time(time, length) for time in value):
         return False
-    seconds = all(
-        isinstance(v, (int, float)) and not isinstance(v, bool) and 0 <= v < 1e9 for v in value[1:3]
+    positions = [time[0] for time in value]
+    return positions == sorted(positions)
+
+
+def _is_time(value: Json, length: int) -> bool:
+    if not isinstance(value, list) or len(value) not in (3, 4):
+        return False
+    position, start, end, *speakers = value
+    return (
+        _is_position(position)
+        and position <= length
+        and _is_seconds(start)
+        and _is_seconds(end)
+        and all(isinstance(speaker, str) for speaker in speakers)
     )
-    return seconds and all(isinstance(speaker, str) for speaker in value[3:])
 
 
-def _whole(value: Json) -> bool:
+def _is_seconds(value: Json) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9
+
+
+def _is_position(value: Json) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
-
-
-def _turns(cues: Sequence[Cue], number: int) -> bool:
-    """Whether somebody else speaks next."""
-    return number + 1 < len(cues) and cues[number + 1].speaker != cues[number].speaker
-
-
-def _timed(cue: Cue, at: int) -> list[Json]:
-    return [at, cue.start, cue.end] + ([cue.speaker] if cue.speaker else [])

@@ -1,4 +1,4 @@
-"""What several importers need to read records whose shape cannot be relied on."""
+"""Helpers for records whose shape cannot be relied on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Problem
 
 UNEXPECTED = (TypeError, ValueError, KeyError, AttributeError, RecursionError)
-"""What reading a record of another shape than expected raises."""
+"""The exceptions that a record of an unexpected shape raises."""
 
 EMPTY_MESSAGE = "empty message"
 REPEATED_MESSAGE = "repeated message"
@@ -26,18 +26,17 @@ def convert_records(
     marks: Collection[str],
     convert: Callable[[Any, str], Iterator[Document | Problem]],
 ) -> Iterator[Document | Problem]:
-    """What `convert` makes of every record; one of another shape is reported, and the next one read."""
+    """Convert every record of a JSON file. A record of an unknown shape becomes a Problem."""
     for item in records(entry, marks):
         if isinstance(item, Problem):
             yield item
             continue
         index, record = item
+        where = f"record {index}"
         try:
-            yield from convert(record, f"record {index}")
+            yield from convert(record, where)
         except UNEXPECTED:
-            yield Problem(
-                UNKNOWN_CONVERSATION, f"record {index}", failed=True, unit="conversations"
-            )
+            yield Problem(UNKNOWN_CONVERSATION, where, failed=True, unit="conversations")
 
 
 def string_or_none(value: Any) -> str | None:
@@ -49,7 +48,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def join_texts(values: Iterable[Any]) -> str:
-    """The texts among the values, a line each."""
+    """The non-empty strings among the values, one per line."""
     return "\n".join(value for value in values if isinstance(value, str) and value)
 
 
@@ -58,31 +57,33 @@ def is_blank(text: str) -> bool:
 
 
 def other_fields(record: Mapping[str, Any], used: Container[str]) -> dict[str, Any]:
-    """The fields that the origin gave beyond those in use."""
+    """The fields of a record that have a value and are not in `used`."""
     return {key: value for key, value in record.items() if value is not None and key not in used}
 
 
 def nearest_included(
-    start: str | None, parents: Mapping[str, str | None], kept: Container[str]
+    start: str | None, parents: Mapping[str, str | None], included: Container[str]
 ) -> str | None:
-    """The first of `start` and its ancestors that was kept."""
-    passed = set()
-    while start is not None and start not in kept:
-        if start in passed:
+    """The first of `start` and its ancestors that is in `included`."""
+    visited = set()
+    while start is not None and start not in included:
+        if start in visited:
             return None
-        passed.add(start)
+        visited.add(start)
         start = parents.get(start)
     return start
 
 
 def with_unique_ids(passages: Iterable[Passage]) -> tuple[Passage, ...]:
-    """The passages, a number behind every id that another one has already."""
-    taken: dict[str, Passage] = {}
-    times: Counter[str] = Counter()
+    """The passages, with a number appended to every id that is already in use."""
+    by_id: dict[str, Passage] = {}
+    repetitions: Counter[str] = Counter()
     for passage in passages:
-        own_id = passage.id
-        while own_id in taken:
-            times[passage.id] += 1
-            own_id = f"{passage.id}#{times[passage.id] + 1}"
-        taken[own_id] = passage if own_id == passage.id else passage._replace(id=own_id)
-    return tuple(taken.values())
+        unique_id = passage.id
+        while unique_id in by_id:
+            repetitions[passage.id] += 1
+            unique_id = f"{passage.id}#{repetitions[passage.id] + 1}"
+        if unique_id != passage.id:
+            passage = passage._replace(id=unique_id)
+        by_id[unique_id] = passage
+    return tuple(by_id.values())

@@ -18,7 +18,7 @@ from recollect.importers.chats import (
     own,
 )
 from recollect.importers.entries import Entry, entries
-from recollect.importers.knowledge import characters, media, notes, prompts, transcripts
+from recollect.importers.knowledge import characters, media, notes, prompts, subtitles
 from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, CONVERSATION, KIND_TABLE, MEDIA, NOTE, PROMPT
 from recollect.model.receipts import Problem
@@ -38,7 +38,7 @@ class Format(Protocol):
 _FORMATS: dict[str, tuple[Format, ...]] = {
     CONVERSATION: (own, chatgpt, claude, claude_code, codex, gemini_cli, chatgpt_browser),
     NOTE: (notes,),
-    MEDIA: (transcripts, media),
+    MEDIA: (subtitles, media),
     CHARACTER: (characters,),
     PROMPT: (prompts,),
 }
@@ -49,7 +49,7 @@ FORMATS: tuple[Format, ...] = (
     *CONVERSATION_FORMATS,
     characters,
     prompts,
-    transcripts,
+    subtitles,
     media,
     notes,
 )

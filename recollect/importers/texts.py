@@ -1,4 +1,4 @@
-"""Text files of people: in which encoding they are, and how long they may be."""
+"""Text files: their encoding, and the limit on their size."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ from typing import NamedTuple
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import UNREADABLE
 
-_MARKS = (
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # begins like the mark of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_WINDOWS = "windows-1252"
-_NO_TEXT = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-_FEW = 0.01
+_FALLBACK_ENCODING = "windows-1252"
+_CONTROL_CHARACTER = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_MAX_CONTROL_CHARACTERS = 0.01
+"""The share of control characters above which a file counts as binary."""
 
 
 class Unreadable(ValueError):
-    """It is no text, or too much of it; the words are for the receipt."""
+    """A file that is not text, or is too long. The message goes into the receipt."""
 
 
 class Text(NamedTuple):
     text: str
     encoding: str | None
-    """Set where it had to be guessed."""
+    """Set if the encoding was guessed."""
 
 
 def read_text(entry: Entry, limit: int) -> Text:
-    """The file's text with its lines ended by \\n. Raises Unreadable."""
+    """The file's text with `\\n` line endings. Raises Unreadable."""
     if entry.size > limit:
         raise Unreadable(f"larger than {limit:,} bytes")
     try:
@@ -42,18 +43,25 @@ def read_text(entry: Entry, limit: int) -> Text:
         raise Unreadable(f"file cannot be read ({error})") from error
     if len(data) > limit:
         raise Unreadable(f"larger than {limit:,} bytes")
-    return decoded(data)
+    return decode_text(data)
 
 
-def decoded(data: bytes) -> Text:
-    """UTF-8 or, where a mark says so, UTF-16; what is neither is taken for the old encoding of Windows."""
-    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), None)
-    guessed = None
+def decode_text(data: bytes) -> Text:
+    """Decode UTF-8, or what the byte-order mark names; anything else as Windows-1252."""
+    encoding = _marked_encoding(data)
+    guess = None
     try:
         text = data.decode(encoding or "utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError:
-        guessed = encoding or _WINDOWS
-        text = data.decode(guessed, "replace").removeprefix("\ufeff")
-    if len(_NO_TEXT.findall(text)) > _FEW * len(text):
-        raise Unreadable("not a text")
-    return Text(text.replace("\r\n", "\n").replace("\r", "\n"), guessed)
+        guess = encoding or _FALLBACK_ENCODING
+        text = data.decode(guess, "replace").removeprefix("\ufeff")
+    if len(_CONTROL_CHARACTER.findall(text)) > _MAX_CONTROL_CHARACTERS * len(text):
+        raise Unreadable("not a text file")
+    return Text(text.replace("\r\n", "\n").replace("\r", "\n"), guess)
+
+
+def _marked_encoding(data: bytes) -> str | None:
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            return encoding
+    return None

@@ -332,7 +332,7 @@ def _note_as_markdown(document: Document) -> str:
     values |= {"tags": tags_of(about)} if tags_of(about) else {}
     values |= {"aliases": about["aliases"]} if about.get("aliases") else {}
     values |= _times(document)
-    return frontmatter.written(values, text_of(document.passages))
+    return frontmatter.join(values, text_of(document.passages))
 
 
 def _media_as_markdown(document: Document) -> str:
@@ -344,7 +344,7 @@ def _media_as_markdown(document: Document) -> str:
     values |= {"tags": tags_of(about)} if tags_of(about) else {}
     cues = list(cues_of(document.passages))
     body = transcript.write(cues, "text", timestamps=True) if cues else text_of(document.passages)
-    return frontmatter.written(values | _times(document), str(body))
+    return frontmatter.join(values | _times(document), str(body))
 
 
 def _times(document: Document) -> dict[str, Json]:
@@ -383,7 +383,7 @@ def _prompt_as_markdown(document: Document) -> str:
         **{name: fields[name] for name in FIELDS[PROMPT] if fields.get(name)},
     }
     values |= {"keywords": tags_of(document.metadata)} if tags_of(document.metadata) else {}
-    return frontmatter.written(values | _times(document), body)
+    return frontmatter.join(values | _times(document), body)
 
 
 def _as_plain_text(document: Document) -> str:

@@ -136,7 +136,7 @@ class _Run:
             read = min(read + count, entry.size)
             self._progress(entry.name, done + read, total)
 
-        items = format_.read(entry.watched(report))
+        items = format_.read(entry.with_progress(report))
         while True:
             try:
                 item = next(items, None)

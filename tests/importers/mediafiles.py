@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recollect.importers.entries import Entry, entries
 from recollect.importers.items import text_of
-from recollect.importers.knowledge import media, transcripts
+from recollect.importers.knowledge import media, subtitles
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 
@@ -19,7 +19,7 @@ def read(path: Path) -> list[Document | Problem]:
     found: list[Document | Problem] = []
     for entry in entries(path):
         if isinstance(entry, Entry):
-            format_ = next((f for f in (transcripts, media) if f.claims(entry)), None)
+            format_ = next((f for f in (subtitles, media) if f.claims(entry)), None)
             found += format_.read(entry) if format_ else [Problem("nobody's", entry.name)]
         else:
             found.append(entry)

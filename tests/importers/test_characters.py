@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from recollect.importers.entries import Entry, entries
 from recollect.importers.items import fields_of
-from recollect.importers.knowledge import characters, pictures
+from recollect.importers.knowledge import card_images, characters
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 from recollect.settings import LIMITS
@@ -95,7 +95,7 @@ def chunk(kind: bytes, data: bytes, crc: int | None = None) -> bytes:
 def png(*texts: bytes) -> bytes:
     pixel = chunk(b"IDAT", zlib.compress(b"\0\0"))
     return (
-        pictures.PNG
+        card_images.PNG
         + chunk(b"IHDR", b"\0\0\0\1\0\0\0\1\x08\0\0\0\0")
         + pixel
         + b"".join(texts)
@@ -224,7 +224,7 @@ def test_a_character_without_a_name_is_called_like_its_file() -> None:
 
 
 def test_a_file_without_a_character_says_so() -> None:
-    assert reasons([{"name": "x"}], "a.json") == ["no character in it"]
+    assert reasons([{"name": "x"}], "a.json") == ["contains no character"]
 
 
 # -- pictures --------------------------------------------------------------
@@ -300,7 +300,9 @@ def test_a_card_by_another_name_is_read_if_somebody_says_that_it_is_one() -> Non
 
 def test_a_picture_without_a_card_says_where_it_went() -> None:
     assert not characters.claims(entry(png(), "a.png"))
-    assert reasons(png(), "a.png") == ["no character in it; many sites take it out of pictures"]
+    assert reasons(png(), "a.png") == [
+        "contains no character; many web sites remove it from images"
+    ]
 
 
 def test_a_picture_that_is_cut_off_is_no_harm() -> None:
@@ -313,12 +315,12 @@ def test_a_picture_that_is_cut_off_is_no_harm() -> None:
 def test_what_unpacks_to_too_much_is_refused() -> None:
     bomb = zlib.compress(b" " * (LIMITS.card_bytes + 1))
     assert reasons(png(chunk(b"zTXt", b"chara\0\0" + bomb)), "a.png") == [
-        "no character in it; many sites take it out of pictures"
+        "contains no character; many web sites remove it from images"
     ]
 
 
 def test_a_chunk_that_claims_to_be_huge_is_passed_over() -> None:
-    data = pictures.PNG + struct.pack(">I4s", 2**31, b"tEXt") + b"chara\0"
+    data = card_images.PNG + struct.pack(">I4s", 2**31, b"tEXt") + b"chara\0"
     assert not characters.claims(entry(data, "a.png"))
 
 
@@ -364,9 +366,9 @@ def test_a_charx_that_is_none_says_so() -> None:
     empty = io.BytesIO()
     with zipfile.ZipFile(empty, "w"):
         pass
-    assert reasons(empty.getvalue(), "a.charx") == ["no card.json in it"]
+    assert reasons(empty.getvalue(), "a.charx") == ["contains no card.json"]
     assert reasons(charx([]), "a.charx") == ["card of an unknown shape"]
-    assert "archive that cannot be read" in reasons(b"PK\3\4 not really", "a.charx")[0]
+    assert "archive cannot be read" in reasons(b"PK\3\4 not really", "a.charx")[0]
 
 
 # -- anything at all -------------------------------------------------------
@@ -385,7 +387,7 @@ def test_no_json_makes_it_raise(value: Any, path: list[int]) -> None:
 def test_no_file_makes_it_raise(data: bytes, name: str) -> None:
     for content in (
         data,
-        pictures.PNG + data,
+        card_images.PNG + data,
         b"RIFF\0\0\0\0WEBP" + data,
         b"PK\3\4" + data,
         png(chunk(b"zTXt", data)),

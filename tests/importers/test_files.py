@@ -159,7 +159,7 @@ def test_reading_is_reported_byte_by_byte(tmp_path: Path) -> None:
     (entry,) = entries(tmp_path / "a.json")
     assert isinstance(entry, Entry)
     seen: list[int] = []
-    with entry.watched(seen.append).open() as file:
+    with entry.with_progress(seen.append).open() as file:
         file.read()
     assert sum(seen) == 100_000
 
@@ -218,7 +218,7 @@ def test_places_may_be_relative_to_a_folder(tmp_path: Path) -> None:
 
 def test_an_entry_made_by_hand_lies_where_its_name_says() -> None:
     entry = Entry("a.md", 0, lambda: pytest.fail("opened"))
-    assert (entry.place, dict(entry.neighbours), entry.written) == ("a.md", {}, None)
+    assert (entry.place, dict(entry.neighbours), entry.modified_at) == ("a.md", {}, None)
 
 
 def test_neighbours_are_the_files_of_the_same_folder(tmp_path: Path) -> None:
@@ -269,4 +269,4 @@ def test_folders_of_programs_are_passed_over(tmp_path: Path) -> None:
 def test_a_file_says_when_it_was_written(tmp_path: Path) -> None:
     made(tmp_path, "a.md")
     os.utime(tmp_path / "a.md", (1_700_000_000, 1_700_000_000))
-    assert found(tmp_path)["a.md"].written == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    assert found(tmp_path)["a.md"].modified_at == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)

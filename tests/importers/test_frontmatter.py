@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.importers.knowledge.frontmatter import FrontMatter, split, written
+from recollect.importers.knowledge.frontmatter import FrontMatter, join, split
 
 WORDS = st.text(
     st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=20
@@ -85,11 +85,11 @@ def test_what_is_no_yaml_is_text_and_says_so(bad: str) -> None:
     text = f"---\n{bad}\n---\nText"
     said = split(text)
     assert (said.values, said.body) == ({}, text)
-    assert said.problem == "front matter that is not valid YAML"
+    assert said.problem == "front matter is not valid YAML"
 
 
 def test_what_is_no_toml_is_text_and_says_so() -> None:
-    assert split("+++\na = \n+++\nText").problem == "front matter that is not valid TOML"
+    assert split("+++\na = \n+++\nText").problem == "front matter is not valid TOML"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_bombs_are_refused(bomb: str) -> None:
 
 @given(st.dictionaries(WORDS, VALUES, max_size=5), st.text())
 def test_what_is_written_is_read_again(values: dict[str, object], body: str) -> None:
-    assert split(written(values, body)) == FrontMatter(values, body)
+    assert split(join(values, body)) == FrontMatter(values, body)
 
 
 @given(st.text("-+.:[]{}&*!|>'\"#ab1 \n\t?%@`,"))

@@ -21,9 +21,9 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from recollect.importers.documents import pdf as pdf_importer
-from recollect.importers.documents.extract import day
+from recollect.importers.documents.extract import parse_date
 from recollect.importers.entries import Entry
-from recollect.importers.knowledge import media, transcripts
+from recollect.importers.knowledge import media, subtitles
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 from recollect.settings import Limits
@@ -97,12 +97,12 @@ def test_of_a_pdf_with_too_many_pages_the_first_are_taken(
     assert isinstance(item, Document)
     assert text(item) == "One.\n\nTwo."
     assert isinstance(lack, Problem)
-    assert (lack.reason, lack.failed) == ("too much of it: only the first 2 pages were taken", True)
+    assert (lack.reason, lack.failed) == ("too long: only the first 2 pages were imported", True)
 
 
 def test_what_is_no_pdf_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(b"<html>Not found</html>")
-    assert problem(tmp_path / "a.pdf") == "not a PDF that can be read"
+    assert problem(tmp_path / "a.pdf") == "damaged, or not a PDF"
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def small_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(pdf_importer, "_READER", reader)
     monkeypatch.setattr(pdf_importer, "LIMITS", Limits(document_memory_bytes=250_000_000))
     yield
-    reader._end()
+    reader._stop()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not bound memory")
@@ -123,10 +123,7 @@ def test_a_pdf_that_breaks_its_reader_is_a_problem_and_the_next_one_is_read(tmp_
     data = pdf(tmp_path / "bomb.pdf", [["x"]]).read_bytes()
     start, end = data.index(b"<< /Length"), data.index(b"endstream") + len(b"endstream")
     (tmp_path / "bomb.pdf").write_bytes(data[:start] + stream + data[end:])
-    assert (
-        problem(tmp_path / "bomb.pdf")
-        == "not a PDF that can be read: it takes more time or memory than any should"
-    )
+    assert problem(tmp_path / "bomb.pdf") == "cannot be read: it needs too much time or memory"
     assert text(one(pdf(tmp_path / "next.pdf", [["Words."]]))) == "Words."
 
 
@@ -356,7 +353,7 @@ def test_a_page_in_another_encoding_is_read(tmp_path: Path) -> None:
 
 def test_a_page_without_text_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text("<html><script>app()</script><body></body></html>")
-    assert problem(tmp_path / "a.html") == "no text in it"
+    assert problem(tmp_path / "a.html") == "contains no text"
 
 
 # -- pictures ----------------------------------------------------------------
@@ -432,7 +429,7 @@ def test_a_picture_that_claims_to_be_huge_is_refused(tmp_path: Path) -> None:
         + struct.pack(">I", zlib.crc32(chunk))
         + b"\0\0\0\0IEND\xaeB`\x82"
     )
-    assert "larger than any picture" in problem(tmp_path / "a.png")
+    assert "too large for a picture" in problem(tmp_path / "a.png")
 
 
 # -- plain text as media -----------------------------------------------------
@@ -478,7 +475,7 @@ def test_an_item_is_as_old_as_it_says_or_its_file_is(tmp_path: Path) -> None:
     ],
 )
 def test_times_of_documents_are_read(given: str, found: datetime | None) -> None:
-    assert day(given) == found
+    assert parse_date(given) == found
 
 
 # -- whatever comes ----------------------------------------------------------
@@ -523,7 +520,7 @@ def entry_of(name: str, data: bytes) -> Entry:
 @given(st.sampled_from(ENDINGS), st.sampled_from(HEADS), st.binary(max_size=300))
 def test_no_bytes_are_an_error(ending: str, head: bytes, data: bytes) -> None:
     entry = entry_of("a" + ending, head + data)
-    format_: Any = transcripts if transcripts.claims(entry) else media
+    format_: Any = subtitles if subtitles.claims(entry) else media
     assert all(isinstance(item, Document | Problem) for item in format_.read(entry))
 
 

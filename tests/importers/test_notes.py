@@ -114,7 +114,7 @@ def test_front_matter_that_cannot_be_read_is_kept_as_text() -> None:
     text = "---\ntags: [a\n---\nText"
     found = list(notes.read(entry(text, "a.md")))
     assert [p.failed for p in problems(found)] == [False]
-    assert problems(found)[0].reason == "front matter that is not valid YAML; it is kept as text"
+    assert problems(found)[0].reason == "front matter is not valid YAML; it is imported as text"
     assert text_of(only(found).passages) == text
 
 
@@ -216,7 +216,7 @@ def test_an_encoding_that_was_guessed_is_said() -> None:
 def test_what_is_no_text_or_too_long_is_named_and_left() -> None:
     noise = bytes(range(256)) * 10
     assert list(notes.read(entry(noise, "a.md"))) == [
-        Problem("not a text", "a.md", True, "conversations")
+        Problem("not a text file", "a.md", True, "conversations")
     ]
     long = replace(entry("x", "a.md"), size=LIMITS.note_bytes + 1)
     assert [p.reason for p in problems(notes.read(long))] == ["larger than 16,000,000 bytes"]
@@ -248,4 +248,4 @@ def test_what_was_exported_is_the_same_note_again() -> None:
         "updated": str(first.updated_at),
         **first.metadata["front_matter"],
     }
-    assert read(frontmatter.written(said, text_of(first.passages))) == first
+    assert read(frontmatter.join(said, text_of(first.passages))) == first

@@ -58,7 +58,7 @@ def table(*rows: list[str], delimiter: str = ",") -> str:
     ],
 )
 def test_some_files_can_be_nothing_else(content: Any, name: str) -> None:
-    assert prompts.sure(entry(content, name))
+    assert prompts.is_certain(entry(content, name))
     assert prompts.claims(entry(content, name))
     assert not prompts.is_guess(entry(content, name))
 
@@ -73,7 +73,7 @@ def test_some_files_can_be_nothing_else(content: Any, name: str) -> None:
     ],
 )
 def test_others_are_guessed(content: Any, name: str) -> None:
-    assert not prompts.sure(entry(content, name))
+    assert not prompts.is_certain(entry(content, name))
     assert prompts.is_guess(entry(content, name))
 
 
@@ -205,13 +205,13 @@ def test_a_second_prompt_of_a_name_gets_a_number() -> None:
         ("A (2)", "A (2)"),
         ("A (3)", "A (3)"),
     ]
-    assert problems(found) == [Problem("the same prompt twice", "A", unit="conversations")]
+    assert problems(found) == [Problem("repeated prompt", "A", unit="conversations")]
 
 
 def test_what_is_no_prompt_is_named() -> None:
     found = prompts.read(entry([{"name": "A"}, 3, OWN], "prompts.json"))
     assert [p.reason for p in problems(found)] == [
-        "prompt without a text",
+        "prompt without text",
         "prompt of an unknown shape",
     ]
 
@@ -221,7 +221,7 @@ def test_what_is_no_prompt_is_named() -> None:
 
 def test_the_body_is_what_the_user_says() -> None:
     said = {key: value for key, value in OWN.items() if key != "user_prompt"}
-    assert fields(frontmatter.written(said, OWN["user_prompt"]), "a.md") == FIELDS
+    assert fields(frontmatter.join(said, OWN["user_prompt"]), "a.md") == FIELDS
 
 
 def test_the_body_is_a_description_where_the_prompt_is_said() -> None:
@@ -231,7 +231,7 @@ def test_the_body_is_a_description_where_the_prompt_is_said() -> None:
 
 def test_bad_front_matter_is_part_of_the_prompt() -> None:
     found = list(prompts.read(entry("---\na: [\n---\nText", "a.prompt.md")))
-    assert problems(found)[0].reason == "front matter that is not valid YAML; it is kept as text"
+    assert problems(found)[0].reason == "front matter is not valid YAML; it is imported as text"
     assert fields_of(only(found).passages)["user_prompt"] == "---\na: [\n---\nText"
 
 
@@ -270,7 +270,7 @@ def test_a_field_without_an_end_does_not_fill_the_memory() -> None:
     text = 'act,prompt\nA,B\nC,"' + "x" * 5_000_000
     found = list(prompts.read(entry(text, "a.csv")))
     assert [d.title for d in documents(found)] == ["A"]
-    assert [p.reason for p in problems(found)] == ["table that cannot be read on"]
+    assert [p.reason for p in problems(found)] == ["the rest of the table is damaged"]
 
 
 # -- anything at all -------------------------------------------------------

@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 from mediafiles import one, problem, read, text, zipped
 
-from recollect.importers.documents import transcriber
 from recollect.importers.entries import Entry, entries
 from recollect.importers.items import cues_of, seconds_at
-from recollect.importers.knowledge import media, transcripts
+from recollect.importers.knowledge import media, subtitles
 from recollect.language.transcript import write
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
-from recollect.settings import Limits
+from recollect.settings import TRANSCRIBER, Limits
 
 SRT = "1\n00:00:01,000 --> 00:00:02,000\nOwls fly.\n\n2\n00:01:03,500 --> 00:01:05,000\nAt night.\n"
 WHISPER = {
@@ -108,7 +107,7 @@ def test_other_json_is_nobodys(tmp_path: Path, record: object) -> None:
 @pytest.mark.parametrize("data", ["", "WEBVTT\n\n", "1\n00:00:01,000 --> 00:00:02,000\n\n"])
 def test_an_empty_transcript_is_a_problem(tmp_path: Path, data: str) -> None:
     (tmp_path / "a.vtt").write_text(data)
-    assert problem(tmp_path / "a.vtt") == "nothing is said in its transcript"
+    assert problem(tmp_path / "a.vtt") == "its transcript is empty"
 
 
 # -- recordings --------------------------------------------------------------
@@ -202,7 +201,7 @@ def test_a_recording_in_an_archive_finds_its_transcript(tmp_path: Path) -> None:
 
 def command(monkeypatch: pytest.MonkeyPatch, code: str, *arguments: str) -> None:
     words = [sys.executable, "-c", code, *(arguments or ("{file}",))]
-    monkeypatch.setenv(transcriber.SETTING, shlex.join(words))
+    monkeypatch.setenv(TRANSCRIBER.name, shlex.join(words))
 
 
 def test_a_transcriber_is_given_the_file_and_prints_the_transcript(
@@ -247,10 +246,10 @@ def test_a_transcriber_is_not_told_the_keys_of_the_library(
             "import sys; sys.exit('no such model\\n\\x1b[31mtiny')",
             "the transcriber failed: \ufffd[31mtiny",
         ),
-        ("import sys; sys.exit(3)", "the transcriber failed: it ended with 3"),
-        ("pass", "nothing is said in its transcript"),
+        ("import sys; sys.exit(3)", "the transcriber failed: it exited with status 3"),
+        ("pass", "its transcript is empty"),
         ("print('x' * 2000)", "the transcriber printed more than 1,000 bytes"),
-        ("import time; time.sleep(600)", "the transcriber took longer than 1 seconds"),
+        ("import time; time.sleep(600)", "the transcriber took longer than its limit of 1 s"),
     ],
 )
 def test_a_transcriber_that_fails_is_a_problem(
@@ -258,7 +257,8 @@ def test_a_transcriber_that_fails_is_a_problem(
 ) -> None:
     seconds = 1.0 if "sleep" in code else 60.0
     monkeypatch.setattr(
-        transcriber, "LIMITS", Limits(transcript_bytes=1000, transcriber_seconds=seconds)
+        "recollect.importers.documents.transcriber.LIMITS",
+        Limits(transcript_bytes=1000, transcriber_seconds=seconds),
     )
     command(monkeypatch, code)
     assert problem(silence(tmp_path / "a.wav")) == reason
@@ -267,15 +267,15 @@ def test_a_transcriber_that_fails_is_a_problem(
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("whisper", "put {file} there"),
-        ("'whisper {file}", "no command line"),
+        ("whisper", "has no {file}"),
+        ("'whisper {file}", "not a valid command line"),
         ("/no/such/program {file}", "cannot be started"),
     ],
 )
 def test_a_setting_that_cannot_work_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
 ) -> None:
-    monkeypatch.setenv(transcriber.SETTING, line)
+    monkeypatch.setenv(TRANSCRIBER.name, line)
     assert reason in problem(silence(tmp_path / "a.wav"))
 
 
@@ -297,6 +297,6 @@ def test_texts_and_json_are_claimed_only_beside_what_they_belong_to(tmp_path: Pa
     claimed = {
         e.name
         for e in entries(tmp_path)
-        if isinstance(e, Entry) and (media.claims(e) or transcripts.claims(e))
+        if isinstance(e, Entry) and (media.claims(e) or subtitles.claims(e))
     }
     assert claimed == {"talk.wav", "talk.txt"}

@@ -1,77 +1,79 @@
-"""EPUB: a zip with a list of chapters in XHTML."""
+"""EPUB: a zip archive with a list of chapters in XHTML."""
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
 
-from recollect.importers.documents.extract import Extract, day, paged
-from recollect.importers.documents.markup import parsed_html, text_of_html
-from recollect.importers.documents.zipped import Element, Zipped, every, first
+from recollect.importers.documents.extract import Extract, join_pages, parse_date
+from recollect.importers.documents.html_text import html_to_text, parse_html
+from recollect.importers.documents.package import Element, Package, all_texts, first_text
 from recollect.importers.entries import Entry
 from recollect.importers.texts import Unreadable
 
-_TEXTS = frozenset({"application/xhtml+xml", "text/html", "application/xml", "text/xml"})
+_TEXT_TYPES = frozenset({"application/xhtml+xml", "text/html", "application/xml", "text/xml"})
 
 
 def extract(entry: Entry) -> Extract:
-    zipped = Zipped(entry)
-    container = zipped.xml("META-INF/container.xml")
-    roots = (
-        []
-        if container is None
-        else [found.get("full-path", "") for found in container.iter("{*}rootfile")]
-    )
-    package = next(
-        (root for path in roots if path and (root := zipped.xml(path)) is not None), None
-    )
-    if package is None:
-        raise Unreadable("damaged, or not an EPUB")
-    chapters = list(_chapters(package, posixpath.dirname(roots[0])))
-    if _protected(zipped, chapters):
+    package = Package(entry)
+    manifest, folder = _manifest(package)
+    chapters = list(_chapters(manifest, folder))
+    if _is_protected(package, chapters):
         raise Unreadable("protected against copying (DRM); its text cannot be read")
-    text, _, lacks = paged(_texts(zipped, chapters))
+    text, _, omission = join_pages(_texts(package, chapters))
     if not text.strip():
-        raise Unreadable("no text in it")
-    about = next(package.iter("{*}metadata"), None)
+        raise Unreadable("contains no text")
+    metadata = next(manifest.iter("{*}metadata"), None)
     return Extract(
         text=text,
-        lacks=lacks,
-        title=first(about, "title"),
-        author=", ".join(dict.fromkeys(every(about, "creator"))),
-        language=first(about, "language"),
-        created_at=day(first(about, "date")),
-        tags=tuple(dict.fromkeys(every(about, "subject"))),
+        omission=omission,
+        title=first_text(metadata, "title"),
+        author=", ".join(dict.fromkeys(all_texts(metadata, "creator"))),
+        language=first_text(metadata, "language"),
+        created_at=parse_date(first_text(metadata, "date")),
+        tags=tuple(dict.fromkeys(all_texts(metadata, "subject"))),
     )
 
 
-def _chapters(package: Element, folder: str) -> Iterator[str]:
-    """The files of the chapters in the order in which they are read, without the table of contents."""
-    items = {
+def _manifest(package: Package) -> tuple[Element, str]:
+    """The list of the book's files, and the folder that their names are relative to."""
+    container = package.xml("META-INF/container.xml")
+    paths = []
+    if container is not None:
+        paths = [root.get("full-path", "") for root in container.iter("{*}rootfile")]
+    for path in paths:
+        manifest = package.xml(path) if path else None
+        if manifest is not None:
+            return manifest, posixpath.dirname(paths[0])
+    raise Unreadable("damaged, or not an EPUB")
+
+
+def _chapters(manifest: Element, folder: str) -> Iterator[str]:
+    """The files of the chapters in reading order, without the table of contents."""
+    files = {
         item.get("id"): posixpath.join(folder, item.get("href", "").partition("#")[0])
-        for item in package.iter("{*}item")
-        if item.get("media-type", "").lower() in _TEXTS
+        for item in manifest.iter("{*}item")
+        if item.get("media-type", "").lower() in _TEXT_TYPES
         and "nav" not in item.get("properties", "").split()
     }
-    for place in package.iter("{*}itemref"):
-        if found := items.pop(place.get("idref"), None):
-            yield found
+    for reference in manifest.iter("{*}itemref"):
+        file = files.pop(reference.get("idref"), None)
+        if file:
+            yield file
 
 
-def _texts(zipped: Zipped, chapters: list[str]) -> Iterator[str]:
+def _texts(package: Package, chapters: list[str]) -> Iterator[str]:
     for name in chapters:
-        data = zipped.part(name)
-        root = parsed_html(data) if data else None
+        data = package.part(name)
+        root = parse_html(data) if data else None
         if root is not None:
-            yield text_of_html(root)
+            yield html_to_text(root)
 
 
-def _protected(zipped: Zipped, chapters: list[str]) -> bool:
-    """Whether chapters are encrypted; that fonts are is common and does no harm."""
-    root = zipped.xml("META-INF/encryption.xml")
-    hidden = (
-        set()
-        if root is None
-        else {found.get("URI", "") for found in root.iter("{*}CipherReference")}
-    )
-    return not hidden.isdisjoint(chapters)
+def _is_protected(package: Package, chapters: list[str]) -> bool:
+    """Whether chapters are encrypted. Encrypted fonts are common and harmless."""
+    root = package.xml("META-INF/encryption.xml")
+    if root is None:
+        return False
+    encrypted = {reference.get("URI", "") for reference in root.iter("{*}CipherReference")}
+    return not encrypted.isdisjoint(chapters)

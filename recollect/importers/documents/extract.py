@@ -1,4 +1,4 @@
-"""What is taken out of one file: its text, and what it says of itself."""
+"""What is extracted from one file: its text and its metadata."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from recollect.language.text import moment
 from recollect.language.transcript import Cue
 from recollect.settings import LIMITS
 
-_SPACE = re.compile(r"[^\S\n]+")
-_TIME = re.compile(
-    r"(?:D:)?(\d{4})(?:[-/]?(\d\d)(?:[-/]?(\d\d)(?:[T ]?(\d\d):?(\d\d)(?::?(\d\d))?(?:([-+])(\d\d)[':]?(\d\d)?)?)?)?)?"
+_SPACES = re.compile(r"[^\S\n]+")
+_DATE = re.compile(
+    r"(?:D:)?(\d{4})(?:[-/]?(\d\d)(?:[-/]?(\d\d)"
+    r"(?:[T ]?(\d\d):?(\d\d)(?::?(\d\d))?(?:([-+])(\d\d)[':]?(\d\d)?)?)?)?)?"
 )
 
 
@@ -25,7 +26,7 @@ class Extract(NamedTuple):
     pages: tuple[int, ...] = ()
     """Where in the text each page or slide begins."""
     cues: tuple[Cue, ...] = ()
-    """Of a recording: what is said instead of a text."""
+    """The transcript of a recording, instead of a text."""
     title: str = ""
     author: str = ""
     language: str = ""
@@ -34,84 +35,93 @@ class Extract(NamedTuple):
     created_at: datetime | None = None
     tags: tuple[str, ...] = ()
     media_type: str = ""
-    """Where the file knows better than its name."""
+    """Set if the file's contents say more than its name."""
     encoding: str | None = None
-    """Where it had to be guessed."""
-    lacks: str = ""
-    """What could not be taken out of it; for the receipt."""
+    """Set if the encoding was guessed."""
+    omission: str = ""
+    """What is missing from the extract, for the receipt."""
 
 
-def contents(entry: Entry, most: int | None = None) -> bytes:
-    """The whole file, if it is not too large."""
-    most = LIMITS.document_bytes if most is None else most
-    if entry.size <= most:
+def read_bytes(entry: Entry, limit: int | None = None) -> bytes:
+    """The whole file. Raises Unreadable if it is larger than `limit`."""
+    if limit is None:
+        limit = LIMITS.document_bytes
+    if entry.size <= limit:
         with entry.open() as file:
-            data = file.read(most + 1)
-        if len(data) <= most:
+            data = file.read(limit + 1)
+        if len(data) <= limit:
             return data
-    raise Unreadable(f"larger than {most:,} bytes")
+    raise Unreadable(f"larger than {limit:,} bytes")
 
 
-def paged(pages: Iterable[str]) -> tuple[str, tuple[int, ...], str]:
-    """Pages put together: the text, where each begins, and what is missing where there is too much of them."""
-    ends = time.monotonic() + LIMITS.document_seconds
+def join_pages(pages: Iterable[str]) -> tuple[str, tuple[int, ...], str]:
+    """The text of all pages, where each page begins, and what was omitted if there is too much."""
+    deadline = time.monotonic() + LIMITS.document_seconds
     parts: list[str] = []
     starts: list[int] = []
-    at = 0
+    length = 0
     for page in pages:
         if (
             len(starts) == LIMITS.document_pages
-            or at > LIMITS.document_characters
-            or time.monotonic() > ends
+            or length > LIMITS.document_characters
+            or time.monotonic() > deadline
         ):
-            return (
-                "".join(parts),
-                tuple(starts),
-                f"too much of it: only the first {len(starts):,} pages were taken",
-            )
-        starts.append(at)
+            return "".join(parts), tuple(starts), omitted_pages(len(starts))
+        starts.append(length)
         if page:
             parts.append(page + "\n\n")
-            at += len(parts[-1])
+            length += len(parts[-1])
     return "".join(parts).removesuffix("\n\n"), tuple(starts), ""
 
 
-def joined(blocks: Iterable[str]) -> str:
-    """Paragraphs with an empty line between them."""
-    return "\n\n".join(block for block in blocks if block)
+def omitted_pages(count: int) -> str:
+    if count == 1:
+        return "too long: only the first page was imported"
+    return f"too long: only the first {count:,} pages were imported"
 
 
-def tidy(text: str) -> str:
-    """One space where there are several, and no empty lines."""
-    lines = (_SPACE.sub(" ", line).strip() for line in text.split("\n"))
+def join_paragraphs(paragraphs: Iterable[str]) -> str:
+    """The non-empty paragraphs, separated by empty lines."""
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
+
+
+def collapse_spaces(text: str) -> str:
+    """The text with single spaces and no empty lines."""
+    lines = (_SPACES.sub(" ", line).strip() for line in text.split("\n"))
     return "\n".join(line for line in lines if line)
 
 
-def listed(text: str | None) -> tuple[str, ...]:
-    """Keywords that stand in one text, between commas or semicolons."""
-    return tuple(word for word in (part.strip() for part in re.split(r"[,;]", text or "")) if word)
+def split_keywords(text: str | None) -> tuple[str, ...]:
+    """Keywords separated by commas or semicolons."""
+    keywords = (part.strip() for part in re.split(r"[,;]", text or ""))
+    return tuple(keyword for keyword in keywords if keyword)
 
 
-def day(text: str | None) -> datetime | None:
-    """A time as documents write it: ISO 8601, a year alone, 20240131, or PDF's D:20240131120000+01'00'."""
+def parse_date(text: str | None) -> datetime | None:
+    """A date as documents write it.
+
+    ISO 8601, a year alone, 20240131, or D:20240131120000+01'00' as in PDF.
+    """
     text = (text or "").strip()
-    if not text.isdigit() and (found := moment(text)):
-        return found
-    match = _TIME.match(text)
+    date = None if text.isdigit() else moment(text)
+    if date is not None:
+        return date
+    match = _DATE.match(text)
     if match is None:
         return None
-    year, month, date, hour, minute, second, sign, hours, minutes = match.groups()
-    away = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+    year, month, day, hour, minute, second, sign, hours, minutes = match.groups()
+    offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+    if sign == "-":
+        offset = -offset
     try:
-        zone = timezone(-away if sign == "-" else away)
-        whole = datetime(
+        local = datetime(
             int(year),
             int(month or 1),
-            int(date or 1),
+            int(day or 1),
             int(hour or 0),
             int(minute or 0),
             int(second or 0),
         )
-        return whole.replace(tzinfo=zone).astimezone(UTC)
+        return local.replace(tzinfo=timezone(offset)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None

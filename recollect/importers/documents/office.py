@@ -1,7 +1,7 @@
 """Word, PowerPoint, OpenDocument and RTF.
 
-Read from their XML: the usual libraries leave out text boxes, content controls
-and what was inserted with changes tracked, and refuse documents with macros.
+The XML is read directly: the usual libraries miss text boxes, content controls and tracked
+insertions, and reject documents with macros.
 """
 
 from __future__ import annotations
@@ -11,14 +11,20 @@ from collections.abc import Callable, Iterator
 
 from recollect.importers.documents.extract import (
     Extract,
-    contents,
-    day,
-    joined,
-    listed,
-    paged,
-    tidy,
+    collapse_spaces,
+    join_pages,
+    join_paragraphs,
+    parse_date,
+    read_bytes,
+    split_keywords,
 )
-from recollect.importers.documents.zipped import Element, Zipped, every, first, named
+from recollect.importers.documents.package import (
+    Element,
+    Package,
+    all_texts,
+    first_text,
+    local_name,
+)
 from recollect.importers.entries import Entry
 from recollect.importers.texts import Unreadable
 
@@ -29,122 +35,110 @@ _ROWS = frozenset({"tr", "table-row"})
 _PARAGRAPHS = frozenset({"p", "h"})
 _BREAKS = frozenset({"br", "cr", "line-break"})
 _HEADING = re.compile(r"heading (\d)$", re.IGNORECASE)
-_NO_TITLE = frozenset({"powerpoint presentation", "word document", "presentation", "untitled"})
-_NUMBERS = frozenset({"slidenum", "datetime"})
+_DEFAULT_TITLES = frozenset(
+    {"powerpoint presentation", "word document", "presentation", "untitled"}
+)
+_WRONG_FORMAT = "damaged, or not the format that its name says"
+
+Prefix = Callable[[Element], str]
+"""What to put before a paragraph: `# ` for a heading, `- ` for a list item."""
 
 
-# -- kinds -------------------------------------------------------------------
+# -- formats -----------------------------------------------------------------
 
 
 def docx(entry: Entry) -> Extract:
-    zipped = Zipped(entry)
-    main = _main(zipped)
-    parts = {kind: name for kind, name in zipped.relations(main).values()}
-    headings = _headings(zipped.xml(parts["styles"])) if "styles" in parts else {}
-    blocks = [
-        text
-        for name in (main, parts.get("footnotes"), parts.get("endnotes"))
-        if name and (root := zipped.xml(name)) is not None
-        for text in _blocks(root, lambda element: _heading(element, headings))
-    ]
-    return _about(zipped, "docProps/core.xml")._replace(text=_enough(joined(blocks)))
+    package = Package(entry)
+    main = _main_part(package)
+    parts = {type_: name for type_, name in package.relations(main).values()}
+    headings = {}
+    if "styles" in parts:
+        headings = _heading_styles(package.xml(parts["styles"]))
+    blocks: list[str] = []
+    for name in (main, parts.get("footnotes"), parts.get("endnotes")):
+        root = package.xml(name) if name else None
+        if root is not None:
+            blocks += _blocks(root, lambda element: _docx_prefix(element, headings))
+    return _metadata(package, "docProps/core.xml")._replace(
+        text=_require_text(join_paragraphs(blocks))
+    )
 
 
 def pptx(entry: Entry) -> Extract:
-    """Each slide is a page: what stands on it, then what its notes say."""
-    zipped = Zipped(entry)
-    main = _main(zipped)
-    root, parts = zipped.xml(main), zipped.relations(main)
-    ids = [] if root is None else [_relation(slide) for slide in root.iter("{*}sldId")]
-    slides = [parts[id_][1] for id_ in ids if id_ in parts]
-    text, pages, lacks = paged(_slide(zipped, name) for name in slides)
-    about = _about(zipped, "docProps/core.xml")
-    title = about.title or next((_title(zipped.xml(name)) for name in slides[:1]), "")
-    return about._replace(text=_enough(text), pages=pages, lacks=lacks, title=title)
+    """Each slide is a page: the text on it, then its notes."""
+    package = Package(entry)
+    main = _main_part(package)
+    root, parts = package.xml(main), package.relations(main)
+    slides = []
+    if root is not None:
+        ids = [_relation_id(slide) for slide in root.iter("{*}sldId")]
+        slides = [parts[id_][1] for id_ in ids if id_ in parts]
+    text, pages, omission = join_pages(_slide_text(package, name) for name in slides)
+    extract = _metadata(package, "docProps/core.xml")
+    title = extract.title
+    if not title and slides:
+        title = _slide_title(package.xml(slides[0]))
+    return extract._replace(text=_require_text(text), pages=pages, omission=omission, title=title)
 
 
 def odt(entry: Entry) -> Extract:
-    zipped = Zipped(entry)
-    root = zipped.xml("content.xml")
+    package = Package(entry)
+    root = package.xml("content.xml")
     if root is None:
-        raise Unreadable("damaged, or not what its name says")
+        raise Unreadable(_WRONG_FORMAT)
     body = next(root.iter("{*}body"), root)
-    return _about(zipped, "meta.xml")._replace(
-        text=_enough(joined(_blocks(body, _odt_heading, _mixed)))
-    )
+    text = join_paragraphs(_blocks(body, _odt_prefix, _odt_text))
+    return _metadata(package, "meta.xml")._replace(text=_require_text(text))
 
 
 def rtf(entry: Entry) -> Extract:
     from striprtf.striprtf import rtf_to_text
 
-    data = contents(entry)
+    data = read_bytes(entry)
     if not data.lstrip().startswith(b"{\\rtf"):
-        raise Unreadable("not what its name says")
+        raise Unreadable(_WRONG_FORMAT)
     text: str = rtf_to_text(data.decode("latin-1"), errors="replace")  # type: ignore[no-untyped-call]
-    return Extract(text=_enough(text.strip()))
+    return Extract(text=_require_text(text.strip()))
 
 
-# -- what they share ---------------------------------------------------------
+# -- shared parts ------------------------------------------------------------
 
 
-def _main(zipped: Zipped) -> str:
-    found = next(
-        (name for kind, name in zipped.relations("").values() if kind == "officeDocument"), None
-    )
-    if found is None or zipped.part(found) is None:
-        raise Unreadable("damaged, or not what its name says")
-    return found
+def _main_part(package: Package) -> str:
+    for type_, name in package.relations("").values():
+        if type_ == "officeDocument" and package.part(name) is not None:
+            return name
+    raise Unreadable(_WRONG_FORMAT)
 
 
-def _enough(text: str) -> str:
+def _require_text(text: str) -> str:
     if not text.strip():
-        raise Unreadable("no text in it")
+        raise Unreadable("contains no text")
     return text
 
 
-def _about(zipped: Zipped, name: str) -> Extract:
-    root = zipped.xml(name)
-    title = first(root, "title")
+def _metadata(package: Package, name: str) -> Extract:
+    root = package.xml(name)
+    title = first_text(root, "title")
+    if title.lower() in _DEFAULT_TITLES:
+        title = ""
+    tags: list[str] = []
+    for text in all_texts(root, "keywords", "keyword"):
+        tags += split_keywords(text)
     return Extract(
-        title="" if title.lower() in _NO_TITLE else title,
-        author=first(root, "initial-creator", "creator"),
-        language=first(root, "language"),
-        created_at=day(first(root, "created", "creation-date")),
-        tags=tuple(word for text in every(root, "keywords", "keyword") for word in listed(text)),
+        title=title,
+        author=first_text(root, "initial-creator", "creator"),
+        language=first_text(root, "language"),
+        created_at=parse_date(first_text(root, "created", "creation-date")),
+        tags=tuple(tags),
     )
 
 
-def _blocks(
-    element: Element,
-    heading: Callable[[Element], str],
-    inline: Callable[[Element], str] | None = None,
-) -> Iterator[str]:
-    """The paragraphs below an element, and the rows of tables as one line each."""
-    name = named(element)
-    if name in _SKIPPED:
-        return
-    if name in _PARAGRAPHS:
-        text = tidy((inline or _runs)(element))
-        if text:
-            yield heading(element) + text
-        for box in element.iter("{*}txbxContent"):
-            if not any(named(above) in _SKIPPED for above in box.iterancestors()):
-                for child in box:
-                    yield from _blocks(child, heading, inline)
-    elif name in _ROWS:
-        cells = (" ".join(_blocks(child, lambda _: "", inline)) for child in element)
-        if row := " | ".join(cell.replace("\n", " ") for cell in cells if cell):
-            yield row
-    else:
-        for child in element:
-            yield from _blocks(child, heading, inline)
-
-
-def _runs(element: Element) -> str:
-    """The text of a paragraph of Word or PowerPoint, without that of boxes that hang on it."""
+def _runs_text(paragraph: Element) -> str:
+    """The text of a paragraph of Word or PowerPoint, without its text boxes."""
     parts: list[str] = []
-    for child in element:
-        name = named(child)
+    for child in paragraph:
+        name = local_name(child)
         if name == "t":
             parts.append(child.text or "")
         elif name == "tab":
@@ -153,103 +147,150 @@ def _runs(element: Element) -> str:
             parts.append("\n")
         elif name == "noBreakHyphen":
             parts.append("-")
-        elif name not in _SKIPPED and name not in ("txbxContent", "tabs") and not _is_number(child):
-            parts.append(_runs(child))
+        elif name in _SKIPPED or name in ("txbxContent", "tabs") or _is_page_field(child):
+            continue
+        else:
+            parts.append(_runs_text(child))
     return "".join(parts)
 
 
-def _is_number(element: Element) -> bool:
-    """Whether it is a field that counts slides or tells the day."""
-    return named(element) == "fld" and any(
-        element.get("type", "").startswith(kind) for kind in _NUMBERS
-    )
+def _is_page_field(element: Element) -> bool:
+    """Whether an element is a field for the slide number or the date."""
+    type_ = element.get("type", "")
+    return local_name(element) == "fld" and type_.startswith(("slidenum", "datetime"))
+
+
+def _blocks(
+    element: Element, prefix: Prefix, paragraph_text: Callable[[Element], str] = _runs_text
+) -> Iterator[str]:
+    """The paragraphs below an element. Each row of a table is one line."""
+    name = local_name(element)
+    if name in _SKIPPED:
+        return
+    if name in _PARAGRAPHS:
+        text = collapse_spaces(paragraph_text(element))
+        if text:
+            yield prefix(element) + text
+        for box in element.iter("{*}txbxContent"):
+            if not any(local_name(above) in _SKIPPED for above in box.iterancestors()):
+                for child in box:
+                    yield from _blocks(child, prefix, paragraph_text)
+    elif name in _ROWS:
+        cells = (" ".join(_blocks(child, _no_prefix, paragraph_text)) for child in element)
+        row = " | ".join(cell.replace("\n", " ") for cell in cells if cell)
+        if row:
+            yield row
+    else:
+        for child in element:
+            yield from _blocks(child, prefix, paragraph_text)
+
+
+def _no_prefix(element: Element) -> str:
+    return ""
+
+
+def _attribute(element: Element, name: str) -> str:
+    for key, value in element.attrib.items():
+        if key.rpartition("}")[2] == name:
+            return str(value)
+    return ""
 
 
 # -- Word --------------------------------------------------------------------
 
 
-def _attribute(element: Element, name: str) -> str:
-    return next(
-        (str(value) for key, value in element.attrib.items() if key.rpartition("}")[2] == name), ""
-    )
+def _heading_styles(styles: Element | None) -> dict[str, int]:
+    """The level of each style that is a heading, by the style's id.
 
-
-def _headings(styles: Element | None) -> dict[str, int]:
-    """How deep the headings of each style are. Styles have names in English whatever their ids are."""
-    found: dict[str, int] = {}
-    for style in [] if styles is None else styles.iter("{*}style"):
-        name = next((_attribute(child, "val") for child in style if named(child) == "name"), "")
-        if match := _HEADING.match(name):
-            found[_attribute(style, "styleId")] = int(match[1])
+    The ids are translated; the names are always in English.
+    """
+    levels: dict[str, int] = {}
+    if styles is None:
+        return levels
+    for style in styles.iter("{*}style"):
+        names = [_attribute(child, "val") for child in style if local_name(child) == "name"]
+        name = names[0] if names else ""
+        heading = _HEADING.match(name)
+        if heading:
+            levels[_attribute(style, "styleId")] = int(heading[1])
         elif name.lower() == "title":
-            found[_attribute(style, "styleId")] = 1
-    return found
+            levels[_attribute(style, "styleId")] = 1
+    return levels
 
 
-def _heading(paragraph: Element, headings: dict[str, int]) -> str:
+def _docx_prefix(paragraph: Element, headings: dict[str, int]) -> str:
     for properties in paragraph:
-        if named(properties) == "pPr":
-            inside = {named(child): child for child in properties}
-            if "pStyle" in inside and (depth := headings.get(_attribute(inside["pStyle"], "val"))):
-                return "#" * min(depth, 6) + " "
-            return "- " if "numPr" in inside else ""
+        if local_name(properties) != "pPr":
+            continue
+        by_name = {local_name(child): child for child in properties}
+        if "pStyle" in by_name:
+            level = headings.get(_attribute(by_name["pStyle"], "val"))
+            if level:
+                return "#" * min(level, 6) + " "
+        return "- " if "numPr" in by_name else ""
     return ""
 
 
 # -- PowerPoint --------------------------------------------------------------
 
 
-def _relation(slide: Element) -> str:
-    return next((str(value) for key, value in slide.attrib.items() if key.endswith("}id")), "")
+def _relation_id(slide: Element) -> str:
+    for key, value in slide.attrib.items():
+        if key.endswith("}id"):
+            return str(value)
+    return ""
 
 
-def _slide(zipped: Zipped, name: str) -> str:
-    blocks = _of_slide(zipped.xml(name))
-    for kind, notes in zipped.relations(name).values():
-        if kind == "notesSlide" and (root := zipped.xml(notes)) is not None:
-            for shape in root.iter("{*}sp"):
+def _slide_text(package: Package, name: str) -> str:
+    blocks = _slide_blocks(package.xml(name))
+    for type_, target in package.relations(name).values():
+        notes = package.xml(target) if type_ == "notesSlide" else None
+        if notes is not None:
+            for shape in notes.iter("{*}sp"):
                 if _placeholder(shape) == "body":
-                    blocks += _blocks(shape, lambda _: "")
-    return joined(blocks)
+                    blocks += _blocks(shape, _no_prefix)
+    return join_paragraphs(blocks)
 
 
-def _of_slide(root: Element | None) -> list[str]:
-    return [] if root is None else list(_blocks(root, lambda _: ""))
+def _slide_blocks(root: Element | None) -> list[str]:
+    if root is None:
+        return []
+    return list(_blocks(root, _no_prefix))
 
 
 def _placeholder(shape: Element) -> str:
-    return next((str(found.get("type", "")) for found in shape.iter("{*}ph")), "")
+    for placeholder in shape.iter("{*}ph"):
+        return str(placeholder.get("type", ""))
+    return ""
 
 
-def _title(root: Element | None) -> str:
-    shapes = [] if root is None else root.iter("{*}sp")
-    return next(
-        (
-            " ".join(_of_slide(shape))
-            for shape in shapes
-            if _placeholder(shape) in ("title", "ctrTitle")
-        ),
-        "",
-    )
+def _slide_title(root: Element | None) -> str:
+    if root is None:
+        return ""
+    for shape in root.iter("{*}sp"):
+        if _placeholder(shape) in ("title", "ctrTitle"):
+            return " ".join(_slide_blocks(shape))
+    return ""
 
 
 # -- OpenDocument ------------------------------------------------------------
 
 
-def _odt_heading(paragraph: Element) -> str:
-    if named(paragraph) != "h":
-        return (
-            "- " if any(named(above) == "list-item" for above in paragraph.iterancestors()) else ""
-        )
-    depth = _attribute(paragraph, "outline-level")
-    return "#" * (min(int(depth), 6) if depth.isdigit() and int(depth) else 1) + " "
+def _odt_prefix(paragraph: Element) -> str:
+    if local_name(paragraph) == "h":
+        level = _attribute(paragraph, "outline-level")
+        depth = int(level) if level.isdigit() else 1
+        return "#" * min(max(depth, 1), 6) + " "
+    if any(local_name(above) == "list-item" for above in paragraph.iterancestors()):
+        return "- "
+    return ""
 
 
-def _mixed(element: Element) -> str:
-    """The text of a paragraph of an OpenDocument, where text stands between elements."""
-    parts = [element.text or ""]
-    for child in element:
-        name = named(child)
+def _odt_text(paragraph: Element) -> str:
+    """The text of a paragraph of OpenDocument, where text stands between elements."""
+    parts = [paragraph.text or ""]
+    for child in paragraph:
+        name = local_name(child)
         if name == "tab":
             parts.append("\t")
         elif name in _BREAKS:
@@ -257,6 +298,6 @@ def _mixed(element: Element) -> str:
         elif name == "s":
             parts.append(" ")
         elif name not in _SKIPPED:
-            parts.append(_mixed(child))
+            parts.append(_odt_text(child))
         parts.append(child.tail or "")
     return "".join(parts)

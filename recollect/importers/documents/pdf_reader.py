@@ -1,8 +1,8 @@
-"""The process that reads PDFs: one question a line, one answer a line, both JSON.
+"""The process that reads PDFs. Each line of its input is a request, each line of output a reply.
 
-A small file can unpack to more than any memory holds, and may be made to break the
-library that reads it. That ends this process then, and not the one that imports.
-Run as a script, it loads nothing else of Recollect and is there in no time.
+A small PDF can expand to more than the available memory, or crash the library that reads it. That
+ends this process, not the import. It runs as a script and imports nothing else of Recollect, so
+that it starts quickly.
 """
 
 from __future__ import annotations
@@ -13,32 +13,34 @@ import time
 from typing import Any
 
 
-def answer(question: dict[str, Any]) -> dict[str, Any]:
+def answer(request: dict[str, Any]) -> dict[str, Any]:
     from pypdfium2 import PdfDocument, PdfiumError
 
     try:
-        document = PdfDocument(question["path"])
+        document = PdfDocument(request["path"])
     except PdfiumError as error:
         return {"error": str(error)}
-    ends = time.monotonic() + question["seconds"]
+    deadline = time.monotonic() + request["seconds"]
     pages: list[str] = []
-    left = question["characters"]
+    remaining = request["characters"]
     try:
         count = len(document)
-        while len(pages) < min(count, question["pages"]) and left > 0 and time.monotonic() < ends:
-            pages.append(_text(document, len(pages)))
-            left -= len(pages[-1])
+        for number in range(min(count, request["pages"])):
+            if remaining <= 0 or time.monotonic() >= deadline:
+                break
+            pages.append(_page_text(document, number))
+            remaining -= len(pages[-1])
         return {
             "pages": pages,
-            "all": len(pages) == count,
-            "about": document.get_metadata_dict(skip_empty=True),
+            "complete": len(pages) == count,
+            "metadata": document.get_metadata_dict(skip_empty=True),
         }
     finally:
         document.close()
 
 
-def _text(document: Any, number: int) -> str:
-    """The text of a page; one that is damaged has none."""
+def _page_text(document: Any, number: int) -> str:
+    """The text of a page; empty if the page is damaged."""
     from pypdfium2 import PdfiumError
 
     try:
@@ -46,28 +48,28 @@ def _text(document: Any, number: int) -> str:
     except PdfiumError:
         return ""
     try:
-        words = page.get_textpage()
+        text_page = page.get_textpage()
         try:
-            text: str = words.get_text_bounded()
+            text: str = text_page.get_text_bounded()
             return text
         finally:
-            words.close()
+            text_page.close()
     except PdfiumError:
         return ""
     finally:
         page.close()
 
 
-def _bound_memory(size: int) -> None:
+def _limit_memory(size: int) -> None:
     try:
         import resource
-    except ImportError:  # Windows has no such bound
+    except ImportError:  # not available on Windows
         return
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
 def main() -> None:
-    _bound_memory(int(sys.argv[1]))
+    _limit_memory(int(sys.argv[1]))
     for line in sys.stdin.buffer:
         sys.stdout.buffer.write(json.dumps(answer(json.loads(line))).encode("ascii") + b"\n")
         sys.stdout.buffer.flush()

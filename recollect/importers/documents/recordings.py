@@ -1,4 +1,4 @@
-"""Audio and video: what is said in them, from a transcript beside them or made by a program."""
+"""Audio and video: their transcript, from a sidecar file or a transcription program."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from recollect.importers.beside import AUDIO, description_of, split, transcript_of, without_language
 from recollect.importers.documents import transcriber
-from recollect.importers.documents.extract import Extract, contents, day
+from recollect.importers.documents.extract import Extract, parse_date, read_bytes
 from recollect.importers.entries import Entry
 from recollect.importers.records import as_list, string_or_none
-from recollect.importers.texts import Text, Unreadable, decoded
+from recollect.importers.sidecars import (
+    AUDIO,
+    description_of,
+    split,
+    split_language,
+    transcript_of,
+)
+from recollect.importers.texts import Text, Unreadable, decode_text
 from recollect.language.text import moment
 from recollect.language.transcript import parse
-from recollect.settings import LIMITS
+from recollect.settings import LIMITS, TRANSCRIBER
 
-_OLD = (
+_OLD_ENCODINGS = [
     "cp1252",
     "gb18030",
     "big5",
@@ -28,128 +34,146 @@ _OLD = (
     "cp1253",
     "cp1255",
     "cp1256",
-)
-"""Encodings in which subtitles were written before UTF-8."""
-_SAMPLE = 65_536
+]
+"""Common encodings of subtitles before UTF-8."""
+_SAMPLE_BYTES = 65_536
 
 
 def extract(entry: Entry) -> Extract:
-    """A recording, with its transcript."""
-    beside = transcript_of(entry)
-    if beside is not None:
-        said = _said(contents(beside, LIMITS.transcript_bytes))
-        said = said._replace(
-            language=said.language or without_language(split(beside.basename)[0])[1]
-        )
-    elif transcriber.configured():
-        said = _said(transcriber.transcribe(entry))
+    """A recording with its transcript."""
+    transcript = transcript_of(entry)
+    if transcript is not None:
+        extract = _parse_transcript(read_bytes(transcript, LIMITS.transcript_bytes))
+        _, language = split_language(split(transcript.basename)[0])
+        extract = extract._replace(language=extract.language or language)
+    elif transcriber.is_configured():
+        extract = _parse_transcript(transcriber.transcribe(entry))
     else:
         raise Unreadable(
-            "no transcript: put a .srt, .vtt, .sbv, .json or .txt file of the same name beside it, "
-            f"or set {transcriber.SETTING} to a command that makes one"
+            "no transcript: add a .srt, .vtt, .sbv, .json or .txt file of the same name, "
+            f"or set {TRANSCRIBER.name} to a command that makes one"
         )
-    return _described(entry, _tagged(entry, said))
+    return _with_description(entry, _with_tags(entry, extract))
 
 
-def alone(entry: Entry) -> Extract:
+def extract_transcript(entry: Entry) -> Extract:
     """A transcript without its recording."""
-    name, language = without_language(split(entry.basename)[0])
-    said = _said(contents(entry, LIMITS.transcript_bytes))
-    return _described(
-        entry, said._replace(media_type=_kind(name, "video"), language=said.language or language)
+    name, language = split_language(split(entry.basename)[0])
+    extract = _parse_transcript(read_bytes(entry, LIMITS.transcript_bytes))
+    extract = extract._replace(
+        media_type=_media_type(name, "video"), language=extract.language or language
     )
+    return _with_description(entry, extract)
 
 
-def decoded_text(data: bytes) -> Text:
-    """Text in an encoding that must be guessed where it is not UTF-8 or marked."""
-    found = decoded(data)
-    if found.encoding is None:
-        return found
+def guess_text(data: bytes) -> Text:
+    """Decode text. Its encoding is guessed if it is not UTF-8 and has no byte-order mark."""
+    text = decode_text(data)
+    if text.encoding is None:
+        return text
     from charset_normalizer import from_bytes
 
-    best = from_bytes(data[:_SAMPLE], cp_isolation=list(_OLD)).best()
+    best = from_bytes(data[:_SAMPLE_BYTES], cp_isolation=_OLD_ENCODINGS).best()
     if best is None:
-        return found
-    return Text(
-        data.decode(best.encoding, "replace").replace("\r\n", "\n").replace("\r", "\n"),
-        best.encoding,
+        return text
+    decoded = data.decode(best.encoding, "replace")
+    return Text(decoded.replace("\r\n", "\n").replace("\r", "\n"), best.encoding)
+
+
+def _parse_transcript(data: bytes) -> Extract:
+    text, encoding = guess_text(data)
+    transcript = parse(text)
+    if not transcript.cues and not transcript.text.strip():
+        raise Unreadable("its transcript is empty")
+    return Extract(
+        transcript.text,
+        cues=transcript.cues,
+        language=transcript.language or "",
+        encoding=encoding,
     )
 
 
-def _said(data: bytes) -> Extract:
-    text, encoding = decoded_text(data)
-    found = parse(text)
-    if not found.cues and not found.text.strip():
-        raise Unreadable("nothing is said in its transcript")
-    return Extract(found.text, cues=found.cues, language=found.language or "", encoding=encoding)
+# -- metadata ----------------------------------------------------------------
 
 
-# -- what is said of it ------------------------------------------------------
-
-
-def _tagged(entry: Entry, said: Extract) -> Extract:
-    """With what the recording itself says: its title, who made it, how long it is."""
+def _with_tags(entry: Entry, extract: Extract) -> Extract:
+    """Add what the recording says about itself: title, author, duration."""
     from tinytag import TinyTag
 
-    kind = "audio" if split(entry.basename)[1] in AUDIO else "video"
     try:
         if entry.path is not None:
             tags: Any = TinyTag.get(entry.path)
         else:
-            data = io.BytesIO(contents(entry))
-            tags = TinyTag.get(entry.basename, file_obj=data)
-    except (
-        Exception
-    ):  # it has tags for players, and whatever is wrong with them does no harm to the transcript
+            tags = TinyTag.get(entry.basename, file_obj=io.BytesIO(read_bytes(entry)))
+    except Exception:  # damaged tags do not affect the transcript
         tags = None
-    return said._replace(
-        media_type=_kind(f"{entry.basename} {getattr(tags, 'genre', '') or ''}", kind),
+    genre = getattr(tags, "genre", "") or ""
+    duration = getattr(tags, "duration", None)
+    if split(entry.basename)[1] in AUDIO:
+        default = "audio"
+    else:
+        default = "video"
+    return extract._replace(
+        media_type=_media_type(f"{entry.basename} {genre}", default),
         title=getattr(tags, "title", "") or "",
         author=getattr(tags, "artist", "") or "",
-        duration=round(tags.duration, 3) if tags is not None and tags.duration else None,
-        created_at=day(getattr(tags, "year", "")),
+        duration=round(duration, 3) if duration else None,
+        created_at=parse_date(getattr(tags, "year", "")),
     )
 
 
-def _kind(text: str, otherwise: str) -> str:
-    """What the name of a recording says that it is."""
+def _media_type(text: str, default: str) -> str:
+    """The media type that the name of a recording suggests."""
     text = text.lower()
-    return "podcast" if "podcast" in text else "audio" if "audio" in text else otherwise
+    for media_type in ("podcast", "audio"):
+        if media_type in text:
+            return media_type
+    return default
 
 
-def _described(entry: Entry, said: Extract) -> Extract:
-    """With what a downloader wrote down of the page from which it is."""
-    beside = description_of(entry)
-    about = _record(beside) if beside is not None else {}
-    if not about:
-        return said
-    seconds = about.get("duration")
-    silent = about.get("vcodec") == "none" and said.media_type == "video"
-    return said._replace(
-        title=string_or_none(about.get("title")) or said.title,
-        author=string_or_none(about.get("uploader"))
-        or string_or_none(about.get("channel"))
-        or said.author,
-        url=string_or_none(about.get("webpage_url"))
-        or string_or_none(about.get("original_url"))
-        or said.url,
-        language=string_or_none(about.get("language")) or said.language,
-        duration=float(seconds)
-        if isinstance(seconds, int | float) and 0 < seconds < 1e9
-        else said.duration,
-        created_at=moment(about.get("timestamp"))
-        or day(string_or_none(about.get("upload_date")))
-        or said.created_at,
-        tags=tuple(
-            dict.fromkeys(tag for tag in as_list(about.get("tags")) if isinstance(tag, str) and tag)
-        ),
-        media_type="audio" if silent else said.media_type,
+def _with_description(entry: Entry, extract: Extract) -> Extract:
+    """Add what a downloader wrote about the page of a recording."""
+    sidecar = description_of(entry)
+    if sidecar is None:
+        return extract
+    record = _read_record(sidecar)
+    if not record:
+        return extract
+    duration = record.get("duration")
+    if not isinstance(duration, int | float) or not 0 < duration < 1e9:
+        duration = extract.duration
+    media_type = extract.media_type
+    if media_type == "video" and record.get("vcodec") == "none":
+        media_type = "audio"
+    created_at = moment(record.get("timestamp"))
+    if created_at is None:
+        created_at = parse_date(string_or_none(record.get("upload_date")))
+    tags = [tag for tag in as_list(record.get("tags")) if isinstance(tag, str) and tag]
+    return extract._replace(
+        title=_first_string(record, "title") or extract.title,
+        author=_first_string(record, "uploader", "channel") or extract.author,
+        url=_first_string(record, "webpage_url", "original_url") or extract.url,
+        language=_first_string(record, "language") or extract.language,
+        duration=None if duration is None else float(duration),
+        created_at=created_at or extract.created_at,
+        tags=tuple(dict.fromkeys(tags)),
+        media_type=media_type,
     )
 
 
-def _record(entry: Entry) -> Mapping[str, Any]:
+def _first_string(record: Mapping[str, Any], *names: str) -> str:
+    for name in names:
+        value = string_or_none(record.get(name))
+        if value:
+            return value
+    return ""
+
+
+def _read_record(entry: Entry) -> Mapping[str, Any]:
     try:
-        found = json.loads(contents(entry, LIMITS.transcript_bytes))
-    except (ValueError, RecursionError):  # Unreadable is one
+        record = json.loads(read_bytes(entry, LIMITS.transcript_bytes))
+    except (ValueError, RecursionError):  # includes Unreadable
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(record, dict):
+        return {}
+    return record

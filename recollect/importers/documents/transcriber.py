@@ -1,7 +1,7 @@
-"""A program of the person's own that makes a transcript of a recording.
+"""The user's own program that transcribes recordings.
 
-It is the command in RECOLLECT_TRANSCRIBER, run without a shell, with {file} in the
-place of the recording's name. What it prints is the transcript.
+RECOLLECT_TRANSCRIBER is its command line. It runs without a shell; `{file}` is replaced by the
+path of the recording. The program prints the transcript.
 """
 
 from __future__ import annotations
@@ -23,24 +23,22 @@ from recollect.importers.texts import Unreadable
 from recollect.language.text import printable, truncate
 from recollect.settings import LIMITS, TRANSCRIBER
 
-SETTING = "RECOLLECT_TRANSCRIBER"
 _FILE = "{file}"
+_ERROR_BYTES = 4_096  # of the end of the program's error output
 
 
-def configured() -> bool:
+def is_configured() -> bool:
     return bool(TRANSCRIBER.get())
 
 
 def transcribe(entry: Entry) -> bytes:
-    """What the command prints. Raises Unreadable with what it says where it fails."""
+    """What the program prints. Raises Unreadable with its error message if it fails."""
     try:
         words = shlex.split(TRANSCRIBER.get())
     except ValueError as error:
-        raise Unreadable(f"{SETTING} is no command line ({error})") from error
+        raise Unreadable(f"{TRANSCRIBER.name} is not a valid command line ({error})") from error
     if not any(_FILE in word for word in words):
-        raise Unreadable(
-            f"{SETTING} does not say where the recording's name goes: put {_FILE} there"
-        )
+        raise Unreadable(f"{TRANSCRIBER.name} has no {_FILE}: put it where the file name goes")
     with (
         _on_disk(entry) as path,
         tempfile.TemporaryFile() as errors,
@@ -50,32 +48,15 @@ def transcribe(entry: Entry) -> bytes:
 
 
 def _run(command: list[str], errors: IO[bytes], folder: str) -> bytes:
-    """Run it in a folder of its own, since some programs also write files to where they are."""
-    # The keys of the library and of its models are none of the command's business.
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")
-    }
-    try:
-        process = subprocess.Popen(  # noqa: S603 - the command is the person's own setting, and no shell reads it
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=environment,
-            cwd=folder,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise Unreadable(
-            f"the transcriber {command[0]!r} cannot be started ({error.strerror})"
-        ) from error
-    late = Event()
+    """Run the command in a temporary folder, because some programs also write files there."""
+    process = _start(command, errors, folder)
+    is_late = Event()
 
-    def end() -> None:
-        late.set()
+    def stop() -> None:
+        is_late.set()
         _kill(process)
 
-    timer = Timer(LIMITS.transcriber_seconds, end)
+    timer = Timer(LIMITS.transcriber_seconds, stop)
     timer.start()
     try:
         assert process.stdout is not None
@@ -88,19 +69,39 @@ def _run(command: list[str], errors: IO[bytes], folder: str) -> bytes:
         timer.cancel()
         _kill(process)
         process.wait()
-    if late.is_set():
+    if is_late.is_set():
         raise Unreadable(
-            f"the transcriber took longer than {LIMITS.transcriber_seconds:,.0f} seconds"
+            f"the transcriber took longer than its limit of {LIMITS.transcriber_seconds:,.0f} s"
         )
     if status:
-        raise Unreadable(
-            f"the transcriber failed: {_last_words(errors) or f'it ended with {status}'}"
-        )
+        reason = _last_line(errors) or f"it exited with status {status}"
+        raise Unreadable(f"the transcriber failed: {reason}")
     return data
 
 
+def _start(command: list[str], errors: IO[bytes], folder: str) -> subprocess.Popen[bytes]:
+    # The program must not see the keys of the library and of its models.
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")
+    }
+    try:
+        return subprocess.Popen(  # noqa: S603 - the user's own setting, run without a shell
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+            cwd=folder,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise Unreadable(
+            f"the transcriber {command[0]!r} cannot be started ({error.strerror})"
+        ) from error
+
+
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """It and what it started."""
+    """Kill the program and the processes that it started."""
     try:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -110,19 +111,18 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         pass
 
 
-def _last_words(errors: IO[bytes]) -> str:
-    errors.seek(max(0, errors.seek(0, os.SEEK_END) - 4096))
-    lines = [
-        line.strip()
-        for line in errors.read().decode("utf-8", "replace").splitlines()
-        if line.strip()
-    ]
-    return truncate(printable(lines[-1]), 300) if lines else ""
+def _last_line(errors: IO[bytes]) -> str:
+    size = errors.seek(0, os.SEEK_END)
+    errors.seek(max(0, size - _ERROR_BYTES))
+    text = errors.read().decode("utf-8", "replace").strip()
+    if not text:
+        return ""
+    return truncate(printable(text.splitlines()[-1].strip()), 300)
 
 
 @contextmanager
 def _on_disk(entry: Entry) -> Iterator[Path]:
-    """The recording as a file of its own: one in an archive is unpacked for a while."""
+    """The recording as a file; a member of an archive is unpacked temporarily."""
     if entry.path is not None:
         yield entry.path.resolve()
         return

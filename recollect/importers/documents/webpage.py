@@ -1,4 +1,4 @@
-"""Web pages: what is written on them, without what stands around it."""
+"""Web pages: their main text, without navigation and advertising."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
-from recollect.importers.documents.extract import Extract, contents, day, listed
-from recollect.importers.documents.markup import Element, parsed_html, text_of_html
+from recollect.importers.documents.extract import (
+    Extract,
+    parse_date,
+    read_bytes,
+    split_keywords,
+)
+from recollect.importers.documents.html_text import Element, html_to_text, parse_html
 from recollect.importers.entries import Entry
 from recollect.importers.texts import Unreadable
 from recollect.settings import LIMITS
 
-_LITTLE = 0.1  # of a page: then most of it was taken for what stands around
+_SHORT = 0.1  # of the page; if the main text is shorter, the whole page is imported
 _SAVED_FROM = re.compile(rb"<!--\s*saved from url=\(\d+\)(\S+)")
 _TITLES = ("og:title", "twitter:title", "dc.title", "citation_title")
 _AUTHORS = ("author", "article:author", "dc.creator", "citation_author", "parsely-author")
@@ -27,130 +33,166 @@ _DATES = (
     "pubdate",
 )
 _ARTICLES = ("Article", "BlogPosting", "Report")
-_SCRIPTS = 20
-_MOST = 30_000  # elements of a page in which the article is looked for; a larger one is taken whole
+_MAX_SCRIPTS = 20
+_MAX_ELEMENTS = 30_000  # the main text of a larger page is not looked for
+
+Records = list[Mapping[str, Any]]
 
 
 def extract(entry: Entry) -> Extract:
-    from trafilatura import extract as main_text
-
-    data = contents(entry, LIMITS.document_part_bytes)
-    root = parsed_html(data)
+    data = read_bytes(entry, LIMITS.document_part_bytes)
+    root = parse_html(data)
     if root is None:
-        raise Unreadable("no text in it")
-    whole = text_of_html(root)
-    found = ""
-    if sum(1 for _ in root.iter()) <= _MOST:
-        found = (
-            main_text(data, output_format="markdown", include_comments=False, favor_recall=True)
-            or ""
-        )
-    text = found if len(found) >= _LITTLE * len(whole) else whole
+        raise Unreadable("contains no text")
+    text = _main_text(data, root)
     if not text.strip():
-        raise Unreadable("no text in it")
-    said = _said(root)
-    linked = list(_linked_data(root))
-    kinds = {kind for record in linked for kind in _words(record.get("@type"))}
-    article = said.get("og:type") == "article" or any(kind.endswith(_ARTICLES) for kind in kinds)
+        raise Unreadable("contains no text")
+    meta = _meta_tags(root)
+    records = list(_json_ld(root))
+    media_type = ""
+    if _is_article(meta, records):
+        media_type = "article"
     return Extract(
         text=text,
-        title=_first(said, _TITLES)
-        or next(_of(linked, "headline"), "")
-        or _text(root, "title")
-        or _text(root, "h1"),
-        author=_author(said, linked),
-        language=root.get("lang") or _first(said, ("og:locale", "dc.language")),
-        url=_url(root, said, data),
-        created_at=_published(root, said, linked),
-        tags=tuple(dict.fromkeys(listed(said.get("keywords") or said.get("news_keywords")))),
-        media_type="article" if article else "",
+        title=_title(root, meta, records),
+        author=_author(meta, records),
+        language=root.get("lang") or _first_of(meta, ("og:locale", "dc.language")),
+        url=_url(root, meta, data),
+        created_at=_published_at(root, meta, records),
+        tags=tuple(
+            dict.fromkeys(split_keywords(meta.get("keywords") or meta.get("news_keywords")))
+        ),
+        media_type=media_type,
     )
 
 
-def _said(root: Element) -> dict[str, str]:
-    """What the page says of itself in its head, by name in lower case; the first of a name."""
-    found: dict[str, str] = {}
-    for meta in root.iter("meta"):
-        name = meta.get("property") or meta.get("name") or meta.get("itemprop") or ""
-        content = (meta.get("content") or "").strip()
+def _main_text(data: bytes, root: Element) -> str:
+    from trafilatura import extract as extract_main_text
+
+    page = html_to_text(root)
+    if sum(1 for _ in root.iter()) > _MAX_ELEMENTS:
+        return page
+    text = extract_main_text(
+        data, output_format="markdown", include_comments=False, favor_recall=True
+    )
+    if text is None or len(text) < _SHORT * len(page):
+        return page
+    return text
+
+
+# -- metadata ----------------------------------------------------------------
+
+
+def _meta_tags(root: Element) -> dict[str, str]:
+    """The contents of the page's meta tags, by lower-case name; the first of each name."""
+    meta: dict[str, str] = {}
+    for tag in root.iter("meta"):
+        name = tag.get("property") or tag.get("name") or tag.get("itemprop") or ""
+        content = (tag.get("content") or "").strip()
         if name and content:
-            found.setdefault(name.lower(), content)
-    return found
+            meta.setdefault(name.lower(), content)
+    return meta
 
 
-def _linked_data(root: Element) -> Iterator[Mapping[str, Any]]:
-    """The records of JSON-LD, which search engines read."""
+def _json_ld(root: Element) -> Iterator[Mapping[str, Any]]:
+    """The JSON-LD records that a page has for search engines."""
     scripts = (
-        s for s in root.iter("script") if (s.get("type") or "").lower() == "application/ld+json"
+        script
+        for script in root.iter("script")
+        if (script.get("type") or "").lower() == "application/ld+json"
     )
-    for _, script in zip(range(_SCRIPTS), scripts, strict=False):
+    for script in islice(scripts, _MAX_SCRIPTS):
         try:
-            record = json.loads(script.text or "")
+            value = json.loads(script.text or "")
         except (ValueError, RecursionError):
             continue
-        graph = record.get("@graph") if isinstance(record, dict) else None
-        records = (
-            graph if isinstance(graph, list) else record if isinstance(record, list) else [record]
-        )
-        yield from (item for item in records if isinstance(item, dict))
+        if isinstance(value, dict) and isinstance(value.get("@graph"), list):
+            value = value["@graph"]
+        yield from (record for record in _as_list(value) if isinstance(record, dict))
 
 
-def _words(value: Any) -> list[str]:
-    return [
-        item for item in (value if isinstance(value, list) else [value]) if isinstance(item, str)
-    ]
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
-def _of(linked: list[Mapping[str, Any]], key: str) -> Iterator[str]:
+def _values(records: Records, key: str) -> Iterator[str]:
+    """The non-empty strings that the records have under a key."""
+    for record in records:
+        for value in _as_list(record.get(key)):
+            if isinstance(value, str) and value.strip():
+                yield value.strip()
+
+
+def _is_article(meta: Mapping[str, str], records: Records) -> bool:
+    if meta.get("og:type") == "article":
+        return True
+    return any(type_.endswith(_ARTICLES) for type_ in _values(records, "@type"))
+
+
+def _title(root: Element, meta: Mapping[str, str], records: Records) -> str:
     return (
-        value.strip() for record in linked for value in _words(record.get(key)) if value.strip()
+        _first_of(meta, _TITLES)
+        or next(_values(records, "headline"), "")
+        or _element_text(root, "title")
+        or _element_text(root, "h1")
     )
 
 
-def _author(said: Mapping[str, str], linked: list[Mapping[str, Any]]) -> str:
-    found = _first(said, _AUTHORS)
-    if found and not found.startswith(("http://", "https://")):
-        return found
-    for record in linked:
-        authors = record.get("author")
-        people = authors if isinstance(authors, list) else [authors]
-        named = [person.get("name") if isinstance(person, dict) else person for person in people]
-        if names := [name.strip() for name in named if isinstance(name, str) and name.strip()]:
+def _author(meta: Mapping[str, str], records: Records) -> str:
+    author = _first_of(meta, _AUTHORS)
+    if author and not _is_url(author):
+        return author
+    for record in records:
+        names = []
+        for person in _as_list(record.get("author")):
+            name = person.get("name") if isinstance(person, dict) else person
+            if isinstance(name, str) and name.strip():
+                names.append(name.strip())
+        if names:
             return ", ".join(names)
     return ""
 
 
-def _published(
-    root: Element, said: Mapping[str, str], linked: list[Mapping[str, Any]]
-) -> datetime | None:
-    times = (time.get("datetime") for time in root.iter("time") if time.get("pubdate") is not None)
-    texts = [
-        *(said[name] for name in _DATES if name in said),
-        *_of(linked, "datePublished"),
-        *times,
-    ]
-    return next((found for text in texts if (found := day(text))), None)
+def _published_at(root: Element, meta: Mapping[str, str], records: Records) -> datetime | None:
+    texts = [meta[name] for name in _DATES if name in meta]
+    texts += _values(records, "datePublished")
+    texts += [time.get("datetime") for time in root.iter("time") if time.get("pubdate") is not None]
+    for text in texts:
+        date = parse_date(text)
+        if date is not None:
+            return date
+    return None
 
 
-def _url(root: Element, said: Mapping[str, str], data: bytes) -> str:
-    links = (
-        str(link.get("href") or "")
-        for link in root.iter("link")
-        if (link.get("rel") or "").lower() == "canonical"
-    )
-    saved = _SAVED_FROM.search(data[:4096])
-    found = [
-        next(links, ""),
-        said.get("og:url", ""),
-        saved[1].decode("utf-8", "replace") if saved else "",
-    ]
-    return next((url for url in found if url.startswith(("http://", "https://"))), "")
+def _url(root: Element, meta: Mapping[str, str], data: bytes) -> str:
+    candidates = []
+    for link in root.iter("link"):
+        if (link.get("rel") or "").lower() == "canonical":
+            candidates.append(str(link.get("href") or ""))
+            break
+    candidates.append(meta.get("og:url", ""))
+    saved_from = _SAVED_FROM.search(data[:4096])
+    if saved_from:
+        candidates.append(saved_from[1].decode("utf-8", "replace"))
+    for url in candidates:
+        if _is_url(url):
+            return url
+    return ""
 
 
-def _text(root: Element, tag: str) -> str:
+def _is_url(text: str) -> bool:
+    return text.startswith(("http://", "https://"))
+
+
+def _element_text(root: Element, tag: str) -> str:
     element = next(root.iter(tag), None)
-    return "" if element is None else " ".join("".join(element.itertext()).split())
+    if element is None:
+        return ""
+    return " ".join("".join(element.itertext()).split())
 
 
-def _first(said: Mapping[str, str], names: tuple[str, ...]) -> str:
-    return next((said[name] for name in names if name in said), "")
+def _first_of(meta: Mapping[str, str], names: tuple[str, ...]) -> str:
+    for name in names:
+        if name in meta:
+            return meta[name]
+    return ""

@@ -1,7 +1,7 @@
-"""Front matter: what a Markdown file says of itself before its text, in YAML (---) or TOML (+++).
+"""Front matter: the metadata at the start of a Markdown file, in YAML (---) or TOML (+++).
 
-Dates stay as they were written. A text in which few characters stand for many
-values (aliases of aliases) is refused, and so is a very long one.
+Dates stay as they are written. Front matter that is very long, or expands to very many values
+through aliases of aliases, is rejected.
 """
 
 from __future__ import annotations
@@ -21,94 +21,103 @@ _CLOSING = {
     "---": re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE),
     "+++": re.compile(r"^\+\+\+[ \t]*$", re.MULTILINE),
 }
-_VALUES = 10_000
-_DEPTH = 50
+_MAX_VALUES = 10_000
+_MAX_DEPTH = 50
 
 
 class FrontMatter(NamedTuple):
     values: dict[str, Json]
     body: str
     problem: str = ""
-    """What is wrong with it. The body then is the whole text."""
+    """Why the front matter is invalid. `body` is then the whole text."""
     where: str = ""
 
 
 def split(text: str) -> FrontMatter:
-    """What a text says of itself, and the rest of it, without the empty line between the two."""
+    """The front matter of a text, and the text after it without the empty line between them."""
     opening = _OPENING.match(text)
     closing = opening and _CLOSING[opening[1]].search(text, opening.end())
     if not opening or not closing:
         return FrontMatter({}, text)
-    written = text[opening.end() : closing.start()]
+    block = text[opening.end() : closing.start()]
     try:
-        values = _toml(written) if opening[1] == "+++" else _yaml(written)
-    except _RefusedError as error:
+        values = _parse_toml(block) if opening[1] == "+++" else _parse_yaml(block)
+    except _InvalidError as error:
         return FrontMatter({}, text, *error.args)
-    if values is None:  # a line across the page, not front matter
+    if values is None:  # a horizontal rule, not front matter
         return FrontMatter({}, text)
     return FrontMatter(values, text[closing.end() :].removeprefix("\n").removeprefix("\n"))
 
 
-def written(values: Mapping[str, Json], body: str) -> str:
-    """A text that `split` takes apart into these values and this body."""
+def join(values: Mapping[str, Json], body: str) -> str:
+    """The text that `split` splits into these values and this body."""
     from recollect.importers.knowledge import yaml12
 
-    return f"---\n{yaml12.dumped(values) if values else ''}---\n\n{body}"
+    block = yaml12.dump(values) if values else ""
+    return f"---\n{block}---\n\n{body}"
 
 
-class _RefusedError(ValueError):
+class _InvalidError(ValueError):
     pass
 
 
-def _yaml(text: str) -> dict[str, Json] | None:
+def _parse_yaml(text: str) -> dict[str, Json] | None:
     from recollect.importers.knowledge import yaml12
 
-    _refuse_long(text)
+    _check_length(text)
     try:
-        value = yaml12.loaded(text)
+        value = yaml12.load(text)
     except ValueError as error:
-        raise _RefusedError(
-            "front matter that is not valid YAML", f"{error} of it" if str(error) else ""
-        ) from None
-    return {} if value is None and not text.strip() else _mapping(value)
+        line = str(error)
+        where = f"{line} of the front matter" if line else ""
+        raise _InvalidError("front matter is not valid YAML", where) from None
+    if value is None and not text.strip():
+        return {}
+    return _as_mapping(value)
 
 
-def _toml(text: str) -> dict[str, Json] | None:
-    _refuse_long(text)
+def _parse_toml(text: str) -> dict[str, Json] | None:
+    _check_length(text)
     try:
-        return _mapping(tomllib.loads(text))
+        return _as_mapping(tomllib.loads(text))
     except (tomllib.TOMLDecodeError, RecursionError):
-        raise _RefusedError("front matter that is not valid TOML") from None
+        raise _InvalidError("front matter is not valid TOML") from None
 
 
-def _refuse_long(text: str) -> None:
-    if len(text) > LIMITS.front_matter_characters:
-        raise _RefusedError(
-            f"front matter of more than {LIMITS.front_matter_characters:,} characters"
-        )
+def _check_length(text: str) -> None:
+    limit = LIMITS.front_matter_characters
+    if len(text) > limit:
+        raise _InvalidError(f"front matter has more than {limit:,} characters")
 
 
-def _mapping(value: Any) -> dict[str, Json] | None:
-    plain = _Plain().of(value, _DEPTH)
-    return plain if isinstance(plain, dict) else None
+def _as_mapping(value: Any) -> dict[str, Json] | None:
+    plain = _JsonConverter().convert(value, _MAX_DEPTH)
+    if not isinstance(plain, dict):
+        return None
+    return plain
 
 
-class _Plain:
-    """Values as JSON has them, and not too many of them."""
+class _JsonConverter:
+    """Converts values to JSON, up to a limit on their number."""
 
     def __init__(self) -> None:
-        self._left = _VALUES
+        self._remaining = _MAX_VALUES
 
-    def of(self, value: Any, depth: int) -> Json:
-        self._left -= 1
-        if self._left < 0 or depth < 0:
-            raise _RefusedError("front matter of too many values")
+    def convert(self, value: Any, depth: int) -> Json:
+        self._remaining -= 1
+        if self._remaining < 0 or depth < 0:
+            raise _InvalidError("front matter has too many values")
         if isinstance(value, dict):
-            return {str(self.of(key, 0)): self.of(inner, depth - 1) for key, inner in value.items()}
+            return {
+                str(self.convert(key, 0)): self.convert(item, depth - 1)
+                for key, item in value.items()
+            }
         if isinstance(value, (list, tuple, set)):
-            return [self.of(inner, depth - 1) for inner in value]
+            return [self.convert(item, depth - 1) for item in value]
         if isinstance(value, (datetime, date, time)):
             return value.isoformat()
         if value is None or isinstance(value, (str, bool, int)):
             return value
-        return value if isinstance(value, float) and math.isfinite(value) else str(value)
+        if isinstance(value, float) and math.isfinite(value):
+            return value
+        return str(value)

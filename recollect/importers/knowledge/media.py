@@ -1,20 +1,20 @@
-"""Media: documents, web pages, pictures, audio and video, each with the text that is in it.
+"""Media: documents, web pages, pictures, audio and video, each with its text.
 
-A file is an item, known by where it lies. A recording and its transcript are one
-item, and so are a picture and the text beside it (see `beside`).
+Each file is an item, identified by its location. A recording and its transcript are one item, and
+so are a picture and its text; see `sidecars`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from recollect.importers import beside
-from recollect.importers.beside import split
+from recollect.importers import sidecars
 from recollect.importers.documents import images, recordings
-from recollect.importers.documents.extract import Extract, contents
+from recollect.importers.documents.extract import Extract, read_bytes
 from recollect.importers.entries import Entry
-from recollect.importers.items import with_cues, with_text
-from recollect.importers.knowledge.notes import distinct, readable_name
+from recollect.importers.items import item_id, with_cues, with_text
+from recollect.importers.knowledge.tags import unique
+from recollect.importers.sidecars import split
 from recollect.importers.texts import Unreadable
 from recollect.model import sources
 from recollect.model.documents import Document, Json
@@ -31,146 +31,153 @@ Extractor = Callable[[Entry], Extract]
 
 
 def claims(entry: Entry) -> bool:
-    ending = split(entry.basename)[1]
-    return (
-        ending in _KINDS
-        or ending == beside.DESCRIPTION
-        or (ending in _SIDECARS and beside.owner(entry) is not None)
-    )
+    suffix = split(entry.basename)[1]
+    if suffix in _EXTRACTORS or suffix == sidecars.DESCRIPTION:
+        return True
+    return suffix in _SIDECARS and sidecars.owner(entry) is not None
 
 
 def accepts(entry: Entry) -> bool:
-    """Also a text that would be a note, if nobody said otherwise."""
-    return claims(entry) or split(entry.basename)[1] in _PLAIN
+    """Also text files, which are notes unless the user says otherwise."""
+    return claims(entry) or split(entry.basename)[1] in _TEXT_EXTRACTORS
 
 
 def read(entry: Entry) -> Iterator[Document | Problem]:
-    ending = split(entry.basename)[1]
-    owner = beside.owner(entry) if ending in _SIDECARS or ending == beside.DESCRIPTION else None
-    if ending == beside.DESCRIPTION:
-        yield Problem(
-            "it describes a recording, and is read with that", entry.name, unit="conversations"
-        )
-    elif owner is not None:
-        yield from _of_owner(entry, owner)
+    suffix = split(entry.basename)[1]
+    if suffix == sidecars.DESCRIPTION:
+        yield Problem("imported with the recording it describes", entry.name, unit="conversations")
+        return
+    owner = sidecars.owner(entry) if suffix in _SIDECARS else None
+    if owner is not None:
+        yield from _read_owner(entry, owner)
+        return
+    media_type, extract = _EXTRACTORS.get(suffix) or _TEXT_EXTRACTORS[suffix]
+    yield from read_item(entry, media_type, extract)
+
+
+def _read_owner(entry: Entry, owner: Entry) -> Iterator[Document | Problem]:
+    """Read the file that a sidecar belongs to, so that either of the two can be imported."""
+    if split(owner.basename)[1] in images.SUFFIXES:
+        sidecar = sidecars.text_of(owner)
     else:
-        yield from items(entry, *(_KINDS.get(ending) or _PLAIN[ending]))
+        sidecar = sidecars.transcript_of(owner)
+    if sidecar is not None and sidecar.place == entry.place:
+        yield from read(owner)
+    else:
+        yield Problem("imported with the file it belongs to", entry.name, unit="conversations")
 
 
-def items(entry: Entry, media_type: str, extract: Extractor) -> Iterator[Document | Problem]:
-    """The one item that a file is, or why it is none. Nothing that is wrong with a file ends an import."""
+def read_item(entry: Entry, media_type: str, extract: Extractor) -> Iterator[Document | Problem]:
+    """The item that a file is, or why it cannot be read. No file can stop an import."""
     try:
-        found = _bounded(extract(entry))
-        item = document(entry, media_type, found)
+        content = _limit_text(extract(entry))
+        item = _document(entry, media_type, content)
     except (Unreadable, OSError) as error:
         yield Problem(str(error), entry.name, failed=True, unit="conversations")
         return
-    except Exception as error:  # whatever a library makes of a file that was made to break it
+    except Exception as error:  # a malicious file can make a library raise anything
         reason = f"cannot be read as {media_type} ({type(error).__name__})"
         yield Problem(reason, entry.name, failed=True, unit="conversations")
         return
     yield item
-    if found.lacks:
-        yield Problem(found.lacks, entry.name, failed=True)
+    if content.omission:
+        yield Problem(content.omission, entry.name, failed=True)
 
 
-def document(entry: Entry, media_type: str, found: Extract) -> Document:
+def _limit_text(content: Extract) -> Extract:
+    limit = LIMITS.document_characters
+    if len(content.text) <= limit:
+        return content
+    omission = f"too long: only the first {limit:,} characters were imported"
+    return content._replace(text=content.text[:limit], omission=content.omission or omission)
+
+
+def _document(entry: Entry, media_type: str, content: Extract) -> Document:
+    duration = content.duration
+    if not duration and content.cues:
+        duration = content.cues[-1].end
     metadata: dict[str, Json] = {
-        "media_type": found.media_type or media_type,
-        "tags": distinct(found.tags),
-        "url": found.url,
-        "author": found.author,
-        "language": found.language,
-        "duration": found.duration or (found.cues[-1].end if found.cues else None),
-        "pages": len(found.pages),
+        "media_type": content.media_type or media_type,
+        "tags": unique(content.tags),
+        "url": content.url,
+        "author": content.author,
+        "language": content.language,
+        "duration": duration,
+        "pages": len(content.pages),
         "file": entry.basename,
-        "encoding": found.encoding,
+        "encoding": content.encoding,
     }
-    written = entry.written
+    modified_at = entry.modified_at
     item = Document(
         source=SOURCE.name,
         source_id=entry.place,
-        title=" ".join(found.title.split()) or _stem(entry),
+        title=" ".join(content.title.split()) or _stem(entry),
         kind=MEDIA,
-        created_at=found.created_at or written,
-        updated_at=written or found.created_at,
+        created_at=content.created_at or modified_at,
+        updated_at=modified_at or content.created_at,
         metadata={key: value for key, value in metadata.items() if value},
-        id=readable_name(entry),
+        id=item_id(entry),
     )
-    return with_cues(item, found.cues) if found.cues else with_text(item, found.text, found.pages)
-
-
-def _bounded(found: Extract) -> Extract:
-    if len(found.text) <= LIMITS.document_characters:
-        return found
-    lacks = f"too much of it: only the first {LIMITS.document_characters:,} characters were taken"
-    return found._replace(text=found.text[: LIMITS.document_characters], lacks=found.lacks or lacks)
+    if content.cues:
+        return with_cues(item, content.cues)
+    return with_text(item, content.text, content.pages)
 
 
 def _stem(entry: Entry) -> str:
-    stem, ending = split(entry.basename)
-    return beside.without_language(stem)[0] if ending in beside.TRANSCRIPTS else stem
+    stem, suffix = split(entry.basename)
+    if suffix in sidecars.TRANSCRIPTS:
+        return sidecars.split_language(stem)[0]
+    return stem
 
 
-def _of_owner(entry: Entry, owner: Entry) -> Iterator[Document | Problem]:
-    """What belongs to another file brings that one, so that it does not matter which of them is given."""
-    picture = split(owner.basename)[1] in images.ENDINGS
-    chosen = beside.text_of(owner) if picture else beside.transcript_of(owner)
-    if chosen is not None and chosen.place == entry.place:
-        yield from read(owner)
-    else:
-        yield Problem(
-            "it belongs to another file, and is read with that", entry.name, unit="conversations"
-        )
+# -- extractors --------------------------------------------------------------
 
 
-# -- kinds -------------------------------------------------------------------
-
-
-def _text(entry: Entry) -> Extract:
-    text, encoding = recordings.decoded_text(contents(entry))
-    first = text.lstrip().split("\n", 1)[0]
-    title = first.lstrip("#").strip() if first.startswith("# ") else ""
+def _extract_text(entry: Entry) -> Extract:
+    text, encoding = recordings.guess_text(read_bytes(entry))
+    first_line = text.lstrip().split("\n", 1)[0]
+    title = ""
+    if first_line.startswith("# "):
+        title = first_line.lstrip("#").strip()
     return Extract(text, title=title, encoding=encoding)
 
 
-def _picture(entry: Entry) -> Extract:
-    found = images.extract(entry)
-    sidecar = beside.text_of(entry)
+def _extract_picture(entry: Entry) -> Extract:
+    content = images.extract(entry)
+    sidecar = sidecars.text_of(entry)
     if sidecar is None:
-        return found
-    text, encoding = recordings.decoded_text(contents(sidecar))
-    return found._replace(text=text.strip() or found.text, encoding=encoding)
+        return content
+    text, encoding = recordings.guess_text(read_bytes(sidecar))
+    return content._replace(text=text.strip() or content.text, encoding=encoding)
 
 
-def _late(module: str, name: str = "extract") -> Extractor:
-    """What reads one kind. Libraries are loaded when the first such file comes."""
+def _lazy(module: str, function: str = "extract") -> Extractor:
+    """An extractor whose module and libraries are loaded when the first file needs them."""
 
     def extract(entry: Entry) -> Extract:
         from importlib import import_module
 
-        found: Extract = getattr(import_module(f"recollect.importers.documents.{module}"), name)(
-            entry
-        )
-        return found
+        loaded = import_module(f"recollect.importers.documents.{module}")
+        content: Extract = getattr(loaded, function)(entry)
+        return content
 
     return extract
 
 
-_PLAIN: Mapping[str, tuple[str, Extractor]] = {
-    **dict.fromkeys((".md", ".markdown", ".mdx"), ("markdown", _text)),
-    **dict.fromkeys((".txt", ".text", ".org", ".rst"), ("txt", _text)),
+_TEXT_EXTRACTORS: Mapping[str, tuple[str, Extractor]] = {
+    **dict.fromkeys((".md", ".markdown", ".mdx"), ("markdown", _extract_text)),
+    **dict.fromkeys((".txt", ".text", ".org", ".rst"), ("txt", _extract_text)),
 }
 _SIDECARS = frozenset({".txt", ".md", ".json"})
-_KINDS: Mapping[str, tuple[str, Extractor]] = {
-    ".pdf": ("pdf", _late("pdf")),
-    ".epub": ("epub", _late("epub")),
-    **dict.fromkeys((".docx", ".docm", ".dotx"), ("docx", _late("office", "docx"))),
-    **dict.fromkeys((".pptx", ".pptm", ".ppsx"), ("pptx", _late("office", "pptx"))),
-    ".odt": ("odt", _late("office", "odt")),
-    ".rtf": ("rtf", _late("office", "rtf")),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), ("html", _late("webpage"))),
-    **dict.fromkeys(images.ENDINGS, ("image", _picture)),
-    **dict.fromkeys(beside.VIDEO, ("video", recordings.extract)),
-    **dict.fromkeys(beside.AUDIO, ("audio", recordings.extract)),
+_EXTRACTORS: Mapping[str, tuple[str, Extractor]] = {
+    ".pdf": ("pdf", _lazy("pdf")),
+    ".epub": ("epub", _lazy("epub")),
+    **dict.fromkeys((".docx", ".docm", ".dotx"), ("docx", _lazy("office", "docx"))),
+    **dict.fromkeys((".pptx", ".pptm", ".ppsx"), ("pptx", _lazy("office", "pptx"))),
+    ".odt": ("odt", _lazy("office", "odt")),
+    ".rtf": ("rtf", _lazy("office", "rtf")),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), ("html", _lazy("webpage"))),
+    **dict.fromkeys(images.SUFFIXES, ("image", _extract_picture)),
+    **dict.fromkeys(sidecars.VIDEO, ("video", recordings.extract)),
+    **dict.fromkeys(sidecars.AUDIO, ("audio", recordings.extract)),
 }

@@ -1,8 +1,7 @@
-"""Notes: Markdown and plain text, alone, in folders, in Obsidian vaults.
+"""Notes: Markdown and plain text, as single files, in folders or in Obsidian vaults.
 
-A file is a note, known by where it lies. Its text is kept as it is; front matter,
-#tags and [[links]] are read for what they say of it. Templates are notes like
-others; what lies in hidden folders is not read.
+Each file is a note, identified by its location. The text is stored as it is. Front matter, #tags
+and [[links]] become metadata. Hidden folders are skipped.
 """
 
 from __future__ import annotations
@@ -12,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from recollect.importers.entries import Entry
-from recollect.importers.items import with_text
+from recollect.importers.items import item_id, with_text
 from recollect.importers.jsonstream import UNREADABLE
 from recollect.importers.knowledge import frontmatter
-from recollect.importers.texts import Text, Unreadable, decoded, read_text
-from recollect.language.text import fold, moment
+from recollect.importers.knowledge.tags import as_texts, parse_tags, unique
+from recollect.importers.texts import Text, Unreadable, decode_text, read_text
+from recollect.language.text import moment
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import NOTE
 from recollect.model.receipts import Problem
@@ -27,9 +27,9 @@ SOURCE = NOTES
 DESCRIPTION = "Notes (Markdown or plain text: a file, a folder, an Obsidian vault)"
 
 _MARKDOWN = frozenset({".md", ".markdown", ".mdx"})
-_PLAIN = frozenset({".txt", ".text", ".org", ".rst"})
-_ALSO = frozenset({"", ".adoc", ".asciidoc", ".log", ".tex", ".textile", ".wiki"})
-"""What is a note if somebody says so."""
+_PLAIN_TEXT = frozenset({".txt", ".text", ".org", ".rst"})
+_ON_REQUEST = frozenset({"", ".adoc", ".asciidoc", ".log", ".tex", ".textile", ".wiki"})
+"""Suffixes of files that are notes only if the user says so."""
 
 _TITLE = ("title",)
 _TAGS = ("tags", "tag", "keywords", "keyword", "filetags")
@@ -41,21 +41,22 @@ _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
 _CODE = re.compile(r"``[^\n]*?``|`[^`\n]*`")
 _TAG = re.compile(r"#(?<![^\s(\[{,;*_\"'“]#)(?<!\]\(#)(?<!\[\[#)(?=[\d_/-]*[^\W\d_])([\w/-]+)")
 _LINK = re.compile(r"\[\[([^\[\]\n]{1,500})\]\]")
-_H1 = re.compile(r"\s*#[ \t]+([^\n]*?)[ \t]*#*[ \t]*(?:\n|\Z)")
-_UNDERLINED = re.compile(r"\s*(?:={3,}\n)?[ ]?(\S[^\n]*)\n={3,}[ \t]*(?:\n|\Z)")
-_ORG = re.compile(r"^#\+(title|filetags|date):[ \t]*([^\n]*)$", re.IGNORECASE | re.MULTILINE)
+_HEADING = re.compile(r"\s*#[ \t]+([^\n]*?)[ \t]*#*[ \t]*(?:\n|\Z)")
+_UNDERLINED_HEADING = re.compile(r"\s*(?:={3,}\n)?[ ]?(\S[^\n]*)\n={3,}[ \t]*(?:\n|\Z)")
+_ORG_SETTING = re.compile(
+    r"^#\+(title|filetags|date):[ \t]*([^\n]*)$", re.IGNORECASE | re.MULTILINE
+)
 
 
 def claims(entry: Entry) -> bool:
-    return _ending(entry) in _MARKDOWN | _PLAIN and not _hidden(entry)
+    return _suffix(entry) in _MARKDOWN | _PLAIN_TEXT and not _is_hidden(entry)
 
 
 def accepts(entry: Entry) -> bool:
-    """Any text of a kind that people write in."""
-    if _hidden(entry) or _ending(entry) not in _ALSO:
+    if _is_hidden(entry) or _suffix(entry) not in _ON_REQUEST:
         return claims(entry)
     try:
-        decoded(entry.head()[:-8])  # a character may be cut at the end
+        decode_text(entry.head()[:-8])  # the last character may be incomplete
     except (Unreadable, *UNREADABLE):
         return False
     return True
@@ -67,25 +68,27 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
     except Unreadable as error:
         yield Problem(str(error), entry.name, failed=True, unit="conversations")
         return
-    said = frontmatter.split(text.text)
-    if said.problem:
-        yield Problem(f"{said.problem}; it is kept as text", said.where or entry.name)
-    yield note(entry, text, said.values, said.body)
+    parts = frontmatter.split(text.text)
+    if parts.problem:
+        yield Problem(f"{parts.problem}; it is imported as text", parts.where or entry.name)
+    yield _note(entry, text, parts.values, parts.body)
 
 
-def note(entry: Entry, text: Text, values: Mapping[str, Json], body: str) -> Document:
-    """The note that a file is, of which `values` is said and whose text is `body`."""
-    ending = _ending(entry)
-    about = _Said({**_said_by_org(body), **values} if ending == ".org" else dict(values))
-    title = about.text(_TITLE) or _heading(body, ending) or _stem(entry)
-    tags, aliases = about.words(_TAGS), about.names(_ALIASES)
-    created_at, updated_at = about.time(_CREATED), about.time(_UPDATED) or entry.written
-    prose = _prose(body) if ending != ".rst" else ""
+def _note(entry: Entry, text: Text, values: Mapping[str, Json], body: str) -> Document:
+    suffix = _suffix(entry)
+    settings = _org_settings(body) if suffix == ".org" else {}
+    front_matter = _FrontMatterValues({**settings, **values})
+    title = front_matter.take_text(_TITLE) or _heading(body, suffix) or _stem(entry)
+    tags = front_matter.take_tags(_TAGS)
+    aliases = front_matter.take_names(_ALIASES)
+    created_at = front_matter.take_time(_CREATED)
+    updated_at = front_matter.take_time(_UPDATED) or entry.modified_at
+    prose = "" if suffix == ".rst" else _without_code(body)
     metadata: dict[str, Json] = {
-        "tags": distinct([*tags, *_TAG.findall(prose)]),
-        "links": distinct(_targets(prose)),
+        "tags": unique([*tags, *_TAG.findall(prose)]),
+        "links": unique(_link_targets(prose)),
         "aliases": aliases,
-        "front_matter": about.left,
+        "front_matter": front_matter.remaining,
         "file": entry.basename,
         "encoding": text.encoding,
     }
@@ -97,107 +100,86 @@ def note(entry: Entry, text: Text, values: Mapping[str, Json], body: str) -> Doc
         created_at=created_at or updated_at,
         updated_at=updated_at or created_at,
         metadata={key: value for key, value in metadata.items() if value},
-        id=readable_name(entry),
+        id=item_id(entry),
     )
     return with_text(document, body)
 
 
-def readable_name(entry: Entry) -> str:
-    """The name of a file without its ending, and the folders in which it lies."""
-    name = entry.name.replace("\\", "/").replace(".zip/", "/")
-    folder, slash, last = name.rpartition("/")
-    return f"{folder}{slash}{last.removesuffix(_suffix(last))}"
+# -- front matter ------------------------------------------------------------
 
 
-def words(value: Json) -> list[str]:
-    """Tags as a list, or as a text with commas or spaces between them; with # or without."""
-    if isinstance(value, str):
-        value = value.split(",") if "," in value else value.split()
-    found = (str(word).strip().lstrip("#").strip() for word in _listed(value))
-    return distinct(word for word in found if word)
+class _FrontMatterValues:
+    """The values of front matter, whose keys differ from program to program.
 
-
-def distinct(values: Iterable[str]) -> list[str]:
-    """Each of them once, as it was first written."""
-    found: dict[str, str] = {}
-    for value in values:
-        found.setdefault(fold(value), value)
-    return list(found.values())
-
-
-# -- what a note says of itself ---
-
-
-class _Said:
-    """The values of front matter, by names that programs give them; what nobody asks for is left."""
+    Values that nothing takes stay in `remaining`.
+    """
 
     def __init__(self, values: dict[str, Json]) -> None:
-        self.left = values
-        self._names = {name.lower(): name for name in reversed(values)}
+        self.remaining = values
+        self._keys = {key.lower(): key for key in reversed(values)}
 
     def _take(self, names: Iterable[str]) -> Iterator[Json]:
         for name in names:
-            if name in self._names:
-                yield self.left.pop(self._names.pop(name))
+            if name in self._keys:
+                yield self.remaining.pop(self._keys.pop(name))
 
-    def text(self, names: Iterable[str]) -> str:
-        return next(
-            (
-                str(value).strip()
-                for value in self._take(names)
-                if isinstance(value, (str, int, float))
-            ),
-            "",
-        )
+    def take_text(self, names: Iterable[str]) -> str:
+        for value in self._take(names):
+            if isinstance(value, (str, int, float)):
+                return str(value).strip()
+        return ""
 
-    def words(self, names: Iterable[str]) -> list[str]:
-        return distinct(word for value in self._take(names) for word in words(value))
+    def take_tags(self, names: Iterable[str]) -> list[str]:
+        return unique(tag for value in self._take(names) for tag in parse_tags(value))
 
-    def names(self, names: Iterable[str]) -> list[str]:
-        found = (v.split(",") if isinstance(v, str) else _listed(v) for v in self._take(names))
-        return distinct(name for value in found for each in value if (name := str(each).strip()))
+    def take_names(self, names: Iterable[str]) -> list[str]:
+        taken: list[str] = []
+        for value in self._take(names):
+            parts = value.split(",") if isinstance(value, str) else as_texts(value)
+            taken += [str(part).strip() for part in parts]
+        return unique(name for name in taken if name)
 
-    def time(self, names: Iterable[str]) -> datetime | None:
-        """The first of them that is a time. The others are left as they were written."""
+    def take_time(self, names: Iterable[str]) -> datetime | None:
+        """The first value that is a time. Values that are not remain."""
         for name in names:
-            own = self._names.get(name)
-            value = self.left.get(own) if own is not None else None
-            at = moment(value.replace("/", "-") if isinstance(value, str) else None)
-            if own is not None and at is not None:
-                del self.left[own], self._names[name]
-                return at
+            key = self._keys.get(name)
+            value = None if key is None else self.remaining.get(key)
+            if key is None or not isinstance(value, str):
+                continue
+            time = moment(value.replace("/", "-"))
+            if time is not None:
+                del self.remaining[key], self._keys[name]
+                return time
         return None
 
 
-def _listed(value: Json) -> list[Json]:
-    if isinstance(value, list):
-        return [inner for inner in value if isinstance(inner, (str, int, float))]
-    return [value] if isinstance(value, (str, int, float)) and not isinstance(value, bool) else []
+def _org_settings(body: str) -> dict[str, Json]:
+    """The settings in an Org file, under the names of front matter."""
+    settings: dict[str, Json] = {
+        match[1].lower(): match[2].strip() for match in _ORG_SETTING.finditer(body)
+    }
+    if "filetags" in settings:
+        settings["filetags"] = settings["filetags"].replace(":", " ")
+    if "date" in settings:
+        settings["date"] = settings["date"].strip("<>[]")[:10]
+    return settings
 
 
-def _said_by_org(body: str) -> dict[str, Json]:
-    said: dict[str, Json] = {match[1].lower(): match[2].strip() for match in _ORG.finditer(body)}
-    if "filetags" in said:
-        said["filetags"] = said["filetags"].replace(":", " ")
-    if "date" in said:
-        said["date"] = said["date"].strip("<>[]")[:10]
-    return said
+# -- text --------------------------------------------------------------------
 
 
-# -- what its text says ---
+def _heading(body: str, suffix: str) -> str:
+    """The heading that a text begins with."""
+    heading = None
+    if suffix in _MARKDOWN:
+        heading = _HEADING.match(body)
+    if heading is None and suffix in {*_MARKDOWN, ".rst"}:
+        heading = _UNDERLINED_HEADING.match(body)
+    return heading[1] if heading else ""
 
 
-def _heading(body: str, ending: str) -> str:
-    """The title that a text begins with."""
-    found = _H1.match(body) if ending in _MARKDOWN else None
-    if found is None and ending in {*_MARKDOWN, ".rst"}:
-        found = _UNDERLINED.match(body)
-    return found[1] if found else ""
-
-
-def _prose(body: str) -> str:
-    """The text without its code."""
-    kept: list[str] = []
+def _without_code(body: str) -> str:
+    lines: list[str] = []
     fence = ""
     for line in body.split("\n"):
         mark = _FENCE.match(line)
@@ -207,37 +189,35 @@ def _prose(body: str) -> str:
         elif mark and "`" not in line[mark.end() :]:
             fence = mark[1]
         else:
-            kept.append(_CODE.sub(" ", line) if "`" in line else line)
-    return "\n".join(kept)
+            lines.append(_CODE.sub(" ", line))
+    return "\n".join(lines)
 
 
 def links(body: str) -> list[str]:
-    """The notes that a text links to, as it names them."""
-    return distinct(_targets(_prose(body)))
+    """The names of the notes that a text links to."""
+    return unique(_link_targets(_without_code(body)))
 
 
-def _targets(prose: str) -> Iterator[str]:
+def _link_targets(prose: str) -> Iterator[str]:
     for link in _LINK.findall(prose):
         target = re.split(r"\\?\||#|\^", link, maxsplit=1)[0].strip()
         if target:
             yield target
 
 
-# -- files ---
+# -- files -------------------------------------------------------------------
 
 
-def _suffix(name: str) -> str:
-    dot = name.rfind(".")
-    return name[dot:] if dot > 0 else ""
-
-
-def _ending(entry: Entry) -> str:
-    return _suffix(entry.basename).lower()
+def _suffix(entry: Entry) -> str:
+    dot = entry.basename.rfind(".")
+    if dot <= 0:
+        return ""
+    return entry.basename[dot:].lower()
 
 
 def _stem(entry: Entry) -> str:
-    return entry.basename.removesuffix(_suffix(entry.basename))
+    return entry.basename[: len(entry.basename) - len(_suffix(entry))]
 
 
-def _hidden(entry: Entry) -> bool:
+def _is_hidden(entry: Entry) -> bool:
     return any(part.startswith(".") for part in entry.name.replace("\\", "/").split("/"))

@@ -1,10 +1,9 @@
-"""Prompts: JSON, Markdown with front matter, CSV.
+"""Prompts: JSON and CSV of many programs, and Markdown with front matter.
 
-Programs that keep prompts agree on little more than that one has a name and a
-text, so records are read by the names that are in use for each part. Of some files
-the names of their fields say what they are (`system_prompt`, `act` and `prompt`);
-others (`title` and `text`) are taken for prompts where their path says so, or a
-person does.
+Programs name the same fields differently; the first name that has a value is used. Some names are
+unambiguous (`system_prompt`, or `act` with `prompt`). Files with other names (`title` and `text`)
+count as prompts if their path or the user says so. Prompts are identified by their name; a second
+prompt of the same name in a file gets a number.
 """
 
 from __future__ import annotations
@@ -14,15 +13,16 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from recollect.importers.entries import Entry
 from recollect.importers.items import with_fields
 from recollect.importers.jsonstream import UNREADABLE, lines, peek, records
 from recollect.importers.knowledge import frontmatter
-from recollect.importers.knowledge.notes import words
+from recollect.importers.knowledge.tags import parse_tags
 from recollect.importers.records import UNEXPECTED, is_blank, join_texts
-from recollect.importers.texts import Unreadable, decoded, read_text
+from recollect.importers.texts import Unreadable, decode_text, read_text
 from recollect.language.text import moment, truncate
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import PROMPT
@@ -52,8 +52,8 @@ _KEYWORDS = ("keywords", "tags", "labels", "keyword", "tag", "category", "catego
 _CREATED = ("created", "created_at", "createdAt", "date")
 _UPDATED = ("updated", "updated_at", "updatedAt", "modified", "timestamp")
 _LISTS = ("prompts", "templates", "qrList", "presets", "items", "data")
-"""Under which names a list of prompts is kept."""
-_SURE = frozenset({"user_prompt", "userPrompt", "system_prompt", "systemPrompt"})
+"""The names of a list of prompts."""
+_UNAMBIGUOUS = frozenset({"user_prompt", "userPrompt", "system_prompt", "systemPrompt"})
 _TEXTS = frozenset({*_USER, *_SYSTEM, "messages"})
 _SYSTEM_ROLES = ("system", "developer")
 
@@ -61,177 +61,190 @@ _MARKDOWN = (".md", ".markdown", ".mdx")
 _PROMPT_FILES = (".prompt.md", ".prompt")
 _TABLES = (".csv", ".tsv")
 _JSON = (".json", ".jsonl", ".ndjson")
-_SAYS_SO = re.compile(
+_PROMPT_FRONT_MATTER = re.compile(
     rb"^(?:(?:type|kind)\s*[:=]\s*[\"']?prompt[\"']?\s*$|(?:(?:system|user)_)?prompt\s*[:=])",
     re.IGNORECASE | re.MULTILINE,
 )
-_LONGEST_FIELD = 4_000_000
-_FIRST_WORDS = 60
+_FRONT_MATTER_END = re.compile(rb"^(?:---|\.\.\.|\+\+\+)\s*$", re.MULTILINE)
+_HEAD_BYTES = 4_096
+_CSV_FIELD_CHARACTERS = 4_000_000
+_NAME_CHARACTERS = 60
+
+Records = Iterator[tuple[str, Any] | Problem]
+"""Records, each with its place in the file."""
 
 
-# -- recognising -------------------------------------------------------------
+# -- detection ---------------------------------------------------------------
 
 
 def claims(entry: Entry) -> bool:
-    return sure(entry) or is_guess(entry)
+    return is_certain(entry) or is_guess(entry)
 
 
-def sure(entry: Entry) -> bool:
-    """Whether it can be nothing else."""
+def accepts(entry: Entry) -> bool:
+    return entry.basename.lower().endswith((*_MARKDOWN, *_PROMPT_FILES, *_TABLES, *_JSON, ".txt"))
+
+
+def is_guess(entry: Entry) -> bool:
+    """Whether a file probably has prompts, judged by its path and the keys of its records."""
+    if is_certain(entry):
+        return False
+    keys = _keys(entry)
+    is_named_prompt = "prompt" in entry.name.lower()
+    if keys.isdisjoint(_NAMES):
+        return is_named_prompt and not keys.isdisjoint(_LISTS)
+    return "prompt" in keys or (is_named_prompt and not keys.isdisjoint(_TEXTS))
+
+
+def is_certain(entry: Entry) -> bool:
     name = entry.basename.lower()
     if name.endswith(_PROMPT_FILES):
         return True
     if name.endswith(_MARKDOWN):
-        return _front_matter_says_so(entry)
+        return _has_prompt_front_matter(entry)
     keys = _keys(entry)
-    return (not keys.isdisjoint(_SURE) and not keys.isdisjoint(_NAMES)) or {"act", "prompt"} <= keys
-
-
-def is_guess(entry: Entry) -> bool:
-    """Whether it is likely, by what its records have, or by that and its path."""
-    if sure(entry):
-        return False
-    keys = _keys(entry)
-    if keys.isdisjoint(_NAMES):
-        return "prompt" in entry.name.lower() and not keys.isdisjoint(_LISTS)
-    return "prompt" in keys or ("prompt" in entry.name.lower() and not keys.isdisjoint(_TEXTS))
-
-
-def accepts(entry: Entry) -> bool:
-    """Any file of these kinds, if somebody says that it holds prompts."""
-    return entry.basename.lower().endswith((*_MARKDOWN, *_PROMPT_FILES, *_TABLES, *_JSON, ".txt"))
+    if {"act", "prompt"} <= keys:
+        return True
+    return not keys.isdisjoint(_UNAMBIGUOUS) and not keys.isdisjoint(_NAMES)
 
 
 def _keys(entry: Entry) -> frozenset[str]:
-    """The names of the fields of the first record."""
+    """The keys of the first record, or the columns of a table."""
     name = entry.basename.lower()
     if name.endswith(_JSON):
         return peek(entry)
     if name.endswith(_TABLES):
         try:
-            header = decoded(entry.head(4_096).partition(b"\n")[0]).text
-            return frozenset(column.lower() for column in _header(header))
+            header = decode_text(entry.head(_HEAD_BYTES).partition(b"\n")[0]).text
+            return frozenset(column.lower() for column in _columns(header))
         except (Unreadable, csv.Error, *UNREADABLE):
             pass
     return frozenset()
 
 
-def _front_matter_says_so(entry: Entry) -> bool:
+def _has_prompt_front_matter(entry: Entry) -> bool:
     try:
-        head = entry.head(4_096)
+        head = entry.head(_HEAD_BYTES)
     except UNREADABLE:
         return False
-    end = re.search(rb"^(?:---|\.\.\.|\+\+\+)\s*$", head[3:], re.MULTILINE)
-    return bool(
-        head.startswith((b"---", b"+++"))
-        and _SAYS_SO.search(head[: end.start() + 3 if end else None])
-    )
+    if not head.startswith((b"---", b"+++")):
+        return False
+    end = _FRONT_MATTER_END.search(head, 3)
+    if end:
+        head = head[: end.start()]
+    return bool(_PROMPT_FRONT_MATTER.search(head))
 
 
-# -- reading -----------------------------------------------------------------
+# -- files -------------------------------------------------------------------
 
 
 def read(entry: Entry) -> Iterator[Document | Problem]:
-    name = entry.basename.lower()
+    if entry.basename.lower().endswith(_JSON):
+        items = _read_json(entry)
+    else:
+        items = _read_text(entry)
     prompts = _Prompts(entry)
-    found = (
-        _from_json(entry)
-        if name.endswith(_JSON)
-        else _from_text(entry, table=name.endswith(_TABLES))
-    )
-    for item in found:
+    for item in items:
         if isinstance(item, Problem):
             yield item
         else:
             yield from prompts.add(*item)
 
 
-Found = Iterator[tuple[str, Any] | Problem]
-"""Where a record stands, and the record."""
-
-
-def _from_json(entry: Entry) -> Found:
-    said: list[dict[str, Any]] = []
-    """Messages that are the file's own records: it is one prompt then."""
-    by_lines = not entry.basename.lower().endswith(".json")
-    for item in lines(entry) if by_lines else records(entry, {*_USER, *_SYSTEM}):
+def _read_json(entry: Entry) -> Records:
+    messages: list[dict[str, Any]] = []  # if the file is a list of messages, it is one prompt
+    if entry.basename.lower().endswith(".json"):
+        items, unit = records(entry, {*_USER, *_SYSTEM}), "record"
+    else:
+        items, unit = lines(entry), "line"
+    for item in items:
         if isinstance(item, Problem):
             yield item
-        elif isinstance(item[1], dict) and "role" in item[1] and set(item[1]).isdisjoint(_NAMES):
-            said.append(item[1])
+            continue
+        number, record = item
+        if isinstance(record, dict) and "role" in record and set(record).isdisjoint(_NAMES):
+            messages.append(record)
         else:
-            where = f"{'line' if by_lines else 'record'} {item[0]}"
-            yield from ((where, record) for record in _unfolded(item[1]))
-    if said:
-        yield "record 0", {"name": _stem(entry), "messages": said}
+            for prompt in _unnest(record):
+                yield f"{unit} {number}", prompt
+    if messages:
+        yield "record 0", {"name": _stem(entry), "messages": messages}
 
 
-def _unfolded(record: Any) -> Iterator[Any]:
-    """The prompts in a record: itself, those that it lists, or those that it names."""
-    inner = (
-        next((record[key] for key in _LISTS if key in record), None)
-        if isinstance(record, dict)
-        else None
-    )
-    if isinstance(inner, list):
-        yield from inner
-    elif isinstance(inner, dict):
-        yield from (
-            {"name": name, **(one if isinstance(one, dict) else {"prompt": one})}
-            for name, one in inner.items()
-        )
+def _unnest(record: Any) -> Iterator[Any]:
+    """The prompts in a record: a list, a mapping by name, or the record itself."""
+    nested = None
+    if isinstance(record, dict):
+        nested = next((record[key] for key in _LISTS if key in record), None)
+    if isinstance(nested, list):
+        yield from nested
+    elif isinstance(nested, dict):
+        for name, prompt in nested.items():
+            if not isinstance(prompt, dict):
+                prompt = {"prompt": prompt}
+            yield {"name": name, **prompt}
     else:
         yield record
 
 
-def _from_text(entry: Entry, *, table: bool) -> Found:
+def _read_text(entry: Entry) -> Records:
+    is_table = entry.basename.lower().endswith(_TABLES)
+    limit = LIMITS.card_bytes if is_table else LIMITS.note_bytes
     try:
-        text = read_text(entry, LIMITS.card_bytes if table else LIMITS.note_bytes).text
+        text = read_text(entry, limit).text
     except Unreadable as error:
         yield Problem(str(error), entry.name, failed=True, unit="conversations")
         return
-    yield from _from_table(text) if table else _from_markdown(entry, text)
+    if is_table:
+        yield from _read_table(text)
+    else:
+        yield from _read_markdown(entry, text)
 
 
-def _from_markdown(entry: Entry, text: str) -> Found:
-    said = frontmatter.split(text)
-    if said.problem:
-        yield Problem(f"{said.problem}; it is kept as text", said.where or entry.name)
-    record = {name.lower(): value for name, value in said.values.items()}
-    if not record.keys() & set(_NAMES):
+def _read_markdown(entry: Entry, text: str) -> Records:
+    parts = frontmatter.split(text)
+    if parts.problem:
+        yield Problem(f"{parts.problem}; it is imported as text", parts.where or entry.name)
+    record = {name.lower(): value for name, value in parts.values.items()}
+    if record.keys().isdisjoint(_NAMES):
         record["name"] = _stem(entry)
-    given = next((key for key in ("user_prompt", "prompt") if record.get(key)), None)
-    if given is None:
-        record["user_prompt"] = said.body
-    elif not is_blank(said.body) and record.keys().isdisjoint(_DETAILS):
-        record["details"] = said.body
+    if not record.get("user_prompt") and not record.get("prompt"):
+        record["user_prompt"] = parts.body
+    elif not is_blank(parts.body) and record.keys().isdisjoint(_DETAILS):
+        record["details"] = parts.body
     yield entry.name, record
 
 
-def _from_table(text: str) -> Found:
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
-    header, _, rest = text.partition("\n")
-    columns = [column.lower() for column in _header(header)]
-    rows = csv.reader(io.StringIO(rest, newline=""), delimiter=_delimiter(header))
+def _read_table(text: str) -> Records:
+    csv.field_size_limit(max(csv.field_size_limit(), _CSV_FIELD_CHARACTERS))
+    header, _, body = text.partition("\n")
+    columns = [column.lower() for column in _columns(header)]
+    rows = csv.reader(io.StringIO(body, newline=""), delimiter=_delimiter(header))
     try:
         for row in rows:
             if any(row):
                 yield f"row {rows.line_num + 1}", dict(zip(columns, row, strict=False))
     except csv.Error as error:
-        yield Problem(
-            "table that cannot be read on",
-            f"row {rows.line_num + 1}: {error}",
-            True,
-            "conversations",
-        )
+        where = f"row {rows.line_num + 1}: {error}"
+        yield Problem("the rest of the table is damaged", where, True, "conversations")
 
 
-def _header(line: str) -> list[str]:
-    return [column.strip() for column in next(csv.reader([line], delimiter=_delimiter(line)), [])]
+def _columns(header: str) -> list[str]:
+    for row in csv.reader([header], delimiter=_delimiter(header)):
+        return [column.strip() for column in row]
+    return []
 
 
 def _delimiter(header: str) -> str:
     return max(",;\t|", key=header.count)
+
+
+def _stem(entry: Entry) -> str:
+    name = entry.basename
+    for suffix in (*_PROMPT_FILES, *_MARKDOWN, *_TABLES, *_JSON, ".txt"):
+        if name.lower().endswith(suffix) and len(name) > len(suffix):
+            return name[: -len(suffix)]
+    return name
 
 
 # -- records -----------------------------------------------------------------
@@ -239,10 +252,10 @@ def _delimiter(header: str) -> str:
 
 @dataclass(slots=True)
 class _Prompts:
-    """The prompts of one file; two of them never have the same name."""
+    """The prompts of one file, with unique names."""
 
     entry: Entry
-    taken: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    by_name: dict[str, list[dict[str, str]]] = field(default_factory=dict)
 
     def add(self, where: str, record: Any) -> Iterator[Document | Problem]:
         try:
@@ -252,21 +265,22 @@ class _Prompts:
             return
         name = fields["name"]
         if not fields["user_prompt"] and not fields["system_prompt"]:
-            yield Problem("prompt without a text", name or where, unit="conversations")
+            yield Problem("prompt without text", name or where, unit="conversations")
             return
-        same = self.taken.setdefault(name, [])
-        if fields in same:
-            yield Problem("the same prompt twice", name, unit="conversations")
+        namesakes = self.by_name.setdefault(name, [])
+        if fields in namesakes:
+            yield Problem("repeated prompt", name, unit="conversations")
             return
-        same.append(fields)
-        if len(same) > 1:
-            name = f"{name} ({len(same)})"
-            self.taken.setdefault(name, []).append(fields)
+        namesakes.append(fields)
+        if len(namesakes) > 1:
+            name = f"{name} ({len(namesakes)})"
+            self.by_name.setdefault(name, []).append(fields)
         yield self._document({**fields, "name": name}, record)
 
-    def _document(self, fields: Mapping[str, str], record: Mapping[str, Any]) -> Document:
+    def _document(self, fields: Mapping[str, str], record: Json) -> Document:
+        modified_at = self.entry.modified_at
         updated_at = _time(record, _UPDATED)
-        created_at = _time(record, _CREATED) or updated_at or self.entry.written
+        created_at = _time(record, _CREATED) or updated_at or modified_at
         metadata = {
             "tags": _keywords(record),
             "author": fields["author"],
@@ -278,7 +292,7 @@ class _Prompts:
             title=fields["name"],
             kind=PROMPT,
             created_at=created_at,
-            updated_at=updated_at or self.entry.written or created_at,
+            updated_at=updated_at or modified_at or created_at,
             metadata={key: value for key, value in metadata.items() if value},
             id=fields["name"],
         )
@@ -288,61 +302,73 @@ class _Prompts:
 def _fields(record: Any) -> dict[str, str]:
     if isinstance(record, str):
         record = {"prompt": record}
-    system, user = _said(record)
-    name = _first(record, _NAMES).strip() or truncate(
-        next(iter((user or system).split("\n")), ""), _FIRST_WORDS
-    )
+    system, user = _prompts(record)
+    name = _first_text(record, _NAMES).strip()
+    if not name:
+        first_line = (user or system).split("\n", 1)[0]
+        name = truncate(first_line, _NAME_CHARACTERS)
     return {
         "name": name,
-        "details": _first(record, _DETAILS),
+        "details": _first_text(record, _DETAILS),
         "system_prompt": system,
         "user_prompt": user,
-        "author": _first(record, _AUTHOR).strip(),
+        "author": _first_text(record, _AUTHOR).strip(),
         "keywords": ", ".join(_keywords(record)),
     }
 
 
-def _said(record: Mapping[str, Any]) -> tuple[str, str]:
-    """What the system is told, and what the user says."""
-    system, user = _first(record, _SYSTEM), _first(record, _USER)
+def _prompts(record: Mapping[str, Any]) -> tuple[str, str]:
+    """The system prompt and the user prompt."""
+    system, user = _first_text(record, _SYSTEM), _first_text(record, _USER)
     if record.get("role") in _SYSTEM_ROLES and not system:
         system, user = user, ""
-    messages = next(
-        (m for m in (record.get("messages"), record.get("prompt")) if isinstance(m, list)), None
-    )
-    if messages and isinstance(messages[0], dict) and "role" in messages[0]:
-        told, rest = _spoken(messages)
-        return join_texts((system, told)), user if user and "prompt" not in record else rest
+    messages = _messages(record)
+    if messages:
+        system_message, conversation = _split_messages(messages)
+        if not user or "prompt" in record:
+            user = conversation
+        return join_texts((system, system_message)), user
     if isinstance(record.get("prompt"), dict):
-        return _said(record["prompt"])
+        return _prompts(record["prompt"])
     return system, user
 
 
-def _spoken(messages: list[Any]) -> tuple[str, str]:
-    """A list of messages as OpenAI writes it. Where not only the user speaks, it is said who does."""
-    told = "\n\n".join(_text(m.get("content")) for m in messages if m.get("role") in _SYSTEM_ROLES)
-    rest = [m for m in messages if m.get("role") not in _SYSTEM_ROLES]
-    alone = all(m.get("role") == "user" for m in rest)
-    return told, "\n\n".join(
-        _text(m.get("content")) if alone else f"{m.get('role')}: {_text(m.get('content'))}"
-        for m in rest
-    )
+def _messages(record: Mapping[str, Any]) -> list[Any]:
+    """The messages of a prompt that is written as a conversation."""
+    for value in (record.get("messages"), record.get("prompt")):
+        if isinstance(value, list):
+            if value and isinstance(value[0], dict) and "role" in value[0]:
+                return value
+            return []
+    return []
+
+
+def _split_messages(messages: list[Any]) -> tuple[str, str]:
+    """The system messages, and the others. If not only the user speaks, roles are included."""
+    system = [_text(m.get("content")) for m in messages if m.get("role") in _SYSTEM_ROLES]
+    others = [m for m in messages if m.get("role") not in _SYSTEM_ROLES]
+    texts = [_text(m.get("content")) for m in others]
+    if not all(m.get("role") == "user" for m in others):
+        texts = [f"{m.get('role')}: {text}" for m, text in zip(others, texts, strict=True)]
+    return "\n\n".join(system), "\n\n".join(texts)
 
 
 def _text(value: Any) -> str:
-    """A text, or a list of parts of which some are texts."""
+    """A text, or the texts in a list of parts."""
     if isinstance(value, str):
         return value
     parts = value if isinstance(value, list) else [value]
     return join_texts(part.get("text") if isinstance(part, dict) else part for part in parts)
 
 
-def _first(record: Mapping[str, Any], names: Iterable[str]) -> str:
-    """The first of these that says something; a list only where it is one of texts."""
+def _first_text(record: Mapping[str, Any], names: Iterable[str]) -> str:
+    """The first of these fields that has a text."""
     for name in names:
         value = record.get(name)
-        text = value if isinstance(value, str) else _text(value) if isinstance(value, list) else ""
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        text = ""
+        if isinstance(value, (str, list)):
+            text = _text(value)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
             text = str(value)
         if not is_blank(text):
             return text
@@ -350,20 +376,18 @@ def _first(record: Mapping[str, Any], names: Iterable[str]) -> str:
 
 
 def _keywords(record: Json) -> list[str]:
-    if not isinstance(record, Mapping):
-        return []
-    return next((found for name in _KEYWORDS if (found := words(record.get(name)))), [])
+    if isinstance(record, Mapping):
+        for name in _KEYWORDS:
+            keywords = parse_tags(record.get(name))
+            if keywords:
+                return keywords
+    return []
 
 
-def _time(record: Json, names: Iterable[str]) -> Any:
-    if not isinstance(record, Mapping):
-        return None
-    return next((at for name in names if (at := moment(record.get(name)))), None)
-
-
-def _stem(entry: Entry) -> str:
-    name = entry.basename
-    for ending in (*_PROMPT_FILES, *_MARKDOWN, *_TABLES, *_JSON, ".txt"):
-        if name.lower().endswith(ending) and len(name) > len(ending):
-            return name[: -len(ending)]
-    return name
+def _time(record: Json, names: Iterable[str]) -> datetime | None:
+    if isinstance(record, Mapping):
+        for name in names:
+            time = moment(record.get(name))
+            if time is not None:
+                return time
+    return None

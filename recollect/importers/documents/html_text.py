@@ -1,4 +1,4 @@
-"""The text of HTML, as plain Markdown: headings, paragraphs, lists, tables."""
+"""The text of HTML as plain Markdown: headings, paragraphs, lists and tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from recollect.importers.documents.extract import joined, tidy
+from recollect.importers.documents.extract import collapse_spaces, join_paragraphs
 
 Element = Any
 
@@ -73,11 +73,11 @@ _BLOCKS = frozenset(
     }
 )
 _HEADING = re.compile(r"h([1-6])$")
-_SPACE = re.compile(r"\s+")
-_DEEPEST = 250
+_SPACES = re.compile(r"\s+")
+_MAX_DEPTH = 250
 
 
-def parsed_html(data: bytes | str) -> Element | None:
+def parse_html(data: bytes | str) -> Element | None:
     from lxml import etree, html
 
     try:
@@ -87,57 +87,63 @@ def parsed_html(data: bytes | str) -> Element | None:
         return None
 
 
-def text_of_html(root: Element) -> str:
-    return joined(_blocks(root, 0))
+def html_to_text(root: Element) -> str:
+    return join_paragraphs(_blocks(root, 0))
 
 
 def _encoding(data: bytes | str) -> dict[str, str]:
-    """XHTML is UTF-8 unless it says otherwise; the parser would take it for Latin-1."""
+    """UTF-8 unless the document names another encoding; lxml would assume Latin-1."""
     if isinstance(data, str):
         return {}
     head = data[:1024].lower()
-    return (
-        {}
-        if b"charset=" in head or b"encoding=" in head or data[:2] in (b"\xff\xfe", b"\xfe\xff")
-        else {"encoding": "utf-8"}
-    )
+    if b"charset=" in head or b"encoding=" in head or data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return {}
+    return {"encoding": "utf-8"}
 
 
 def _blocks(element: Element, depth: int) -> Iterator[str]:
-    """The blocks below an element; text that stands beside blocks is one as well."""
+    """The blocks below an element. Text between blocks is a block as well."""
     tag = element.tag if isinstance(element.tag, str) else ""
-    if tag in _SKIPPED or depth > _DEEPEST:
+    if tag in _SKIPPED or depth > _MAX_DEPTH:
         return
     if tag == "pre":
         yield "".join(element.itertext()).strip("\n")
         return
     if tag == "tr":
-        cells = (" ".join(_blocks(cell, depth + 1)).replace("\n", " ") for cell in element)
-        if row := " | ".join(cell for cell in cells if cell):
-            yield row
+        yield from _table_row(element, depth)
         return
-    loose = [_flat(element.text)]
+    inline = [_one_line(element.text)]
     prefix = _prefix(tag)
     for child in element:
         if _is_block(child):
-            if text := tidy("".join(loose)):
-                yield prefix + text
-                prefix = ""
-            loose = []
-            for block in _blocks(child, depth + 1):
-                yield prefix + block
-                prefix = ""
+            text = collapse_spaces("".join(inline))
+            inline = []
+            for block in (text, *_blocks(child, depth + 1)):
+                if block:
+                    yield prefix + block
+                    prefix = ""
         else:
-            loose.append(_inline(child, depth + 1))
-        loose.append(_flat(child.tail))
-    if text := tidy("".join(loose)):
+            inline.append(_inline(child, depth + 1))
+        inline.append(_one_line(child.tail))
+    text = collapse_spaces("".join(inline))
+    if text:
         yield prefix + text
 
 
+def _table_row(row: Element, depth: int) -> Iterator[str]:
+    cells = (" ".join(_blocks(cell, depth + 1)).replace("\n", " ") for cell in row)
+    text = " | ".join(cell for cell in cells if cell)
+    if text:
+        yield text
+
+
 def _prefix(tag: str) -> str:
-    if found := _HEADING.match(tag):
-        return "#" * int(found[1]) + " "
-    return "- " if tag == "li" else ""
+    heading = _HEADING.match(tag)
+    if heading:
+        return "#" * int(heading[1]) + " "
+    if tag == "li":
+        return "- "
+    return ""
 
 
 def _is_block(element: Element) -> bool:
@@ -145,18 +151,24 @@ def _is_block(element: Element) -> bool:
 
 
 def _inline(element: Element, depth: int) -> str:
-    if not isinstance(element.tag, str) or element.tag in _SKIPPED or depth > _DEEPEST:
+    if not isinstance(element.tag, str) or element.tag in _SKIPPED or depth > _MAX_DEPTH:
         return ""
     if element.tag == "br":
         return "\n"
     if element.tag == "img":
         return str(element.get("alt") or "")
-    text = _flat(element.text) + "".join(
-        _inline(child, depth + 1) + _flat(child.tail) for child in element
-    )
-    return f"\n{text}\n" if element.tag in _BLOCKS else text
+    parts = [_one_line(element.text)]
+    for child in element:
+        parts.append(_inline(child, depth + 1))
+        parts.append(_one_line(child.tail))
+    text = "".join(parts)
+    if element.tag in _BLOCKS:
+        return f"\n{text}\n"
+    return text
 
 
-def _flat(text: str | None) -> str:
-    """Lines end where a tag says so, not where they end in the file."""
-    return _SPACE.sub(" ", text) if text else ""
+def _one_line(text: str | None) -> str:
+    """The text without line breaks: in HTML, lines end where a tag says so."""
+    if not text:
+        return ""
+    return _SPACES.sub(" ", text)

@@ -1,0 +1,132 @@
+"""Text embedded in images: the text chunks of PNG, and the comment of WEBP.
+
+Checksums are ignored, because many programs write wrong ones. The size of decompressed text is
+limited.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+from recollect.settings import LIMITS
+
+PNG = b"\x89PNG\r\n\x1a\n"
+_TEXT_CHUNKS = (b"tEXt", b"zTXt", b"iTXt")
+_KEYWORD_BYTES = 80
+_CHUNK_TYPE = re.compile(rb"[A-Za-z]{4}")
+_ASCII_COMMENT = b"ASCII\0\0\0"
+_NUMBERS = re.compile(rb"[0-9]{1,3}(?:,[0-9]{1,3})*+")
+_SKIP_BYTES = 1 << 16
+
+
+class Chunk(NamedTuple):
+    type: bytes
+    data: bytes
+    """Empty unless it is a text chunk."""
+    start: int
+    end: int
+
+
+def png_texts(file: IO[bytes], limit: int | None = None) -> Iterator[tuple[str, bytes, Chunk]]:
+    """The texts in a PNG with their keywords in lower case.
+
+    With `limit`, texts are truncated and not decompressed.
+    """
+    for chunk in _chunks(file, limit):
+        keyword, separator, value = chunk.data.partition(b"\0")
+        if separator and len(keyword) < _KEYWORD_BYTES:
+            if limit is None:
+                value = _decompress(chunk.type, value)
+            yield keyword.decode("latin-1").strip().lower(), value, chunk
+
+
+def remove_chunks(data: bytes, chunks: list[Chunk]) -> bytes:
+    """A PNG without some of its chunks."""
+    parts = []
+    position = 0
+    for chunk in chunks:
+        parts.append(data[position : chunk.start])
+        position = chunk.end
+    parts.append(data[position:])
+    return b"".join(parts)
+
+
+def webp_comment(data: bytes) -> str:
+    """The user comment in the EXIF data of a WEBP image."""
+    position = 12
+    while position + 8 <= len(data):
+        type_, size = struct.unpack_from("<4sI", data, position)
+        if type_ == b"EXIF":
+            return _exif_comment(data[position + 8 : position + 8 + size])
+        position += 8 + size + (size & 1)
+    return ""
+
+
+def _exif_comment(exif: bytes) -> str:
+    _, _, comment = exif.partition(_ASCII_COMMENT)
+    text = comment.rstrip(b"\0").strip()
+    if _NUMBERS.fullmatch(text):  # old programs wrote the bytes as a list of numbers
+        numbers = [int(number) for number in text.split(b",")]
+        text = bytes(number for number in numbers if number < 256)
+    return text.decode("utf-8", "replace")
+
+
+def _chunks(file: IO[bytes], limit: int | None) -> Iterator[Chunk]:
+    if file.read(8) != PNG:
+        return
+    start = 8
+    while True:
+        header = file.read(8)
+        if len(header) < 8:
+            return
+        size, type_ = struct.unpack(">I4s", header)
+        if not _CHUNK_TYPE.fullmatch(type_) or type_ == b"IEND":
+            return
+        data = b""
+        if type_ in _TEXT_CHUNKS and size <= LIMITS.card_bytes:
+            length = size if limit is None else min(size, limit)
+            data = file.read(length)
+        checksum_bytes = 4
+        if not _skip(file, size - len(data) + checksum_bytes) and not data:
+            return
+        end = start + size + 12
+        yield Chunk(type_, data, start, end)
+        start = end
+
+
+def _skip(file: IO[bytes], size: int) -> bool:
+    if file.seekable():
+        file.seek(size, 1)
+        return True
+    while size > 0:
+        skipped = len(file.read(min(size, _SKIP_BYTES)))
+        if not skipped:
+            return False
+        size -= skipped
+    return True
+
+
+def _decompress(type_: bytes, value: bytes) -> bytes:
+    if type_ == b"zTXt":
+        return _inflate(value[1:])
+    if type_ == b"iTXt":
+        is_compressed = value[:1] == b"\1"
+        text = value[2:].split(b"\0", 2)[-1]
+        return _inflate(text) if is_compressed else text
+    return value
+
+
+def _inflate(data: bytes) -> bytes:
+    """The text; empty if it is damaged or too long."""
+    decompressor = zlib.decompressobj()
+    try:
+        text = decompressor.decompress(data, LIMITS.card_bytes)
+    except zlib.error:
+        return b""
+    if decompressor.unconsumed_tail:
+        return b""
+    return text

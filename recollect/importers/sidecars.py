@@ -1,0 +1,151 @@
+"""Sidecar files: files that belong to another file in the same folder, by their names.
+
+A recording has its transcript (talk.srt, talk.en.vtt, talk.mp4.json, talk.txt) and a description
+that a downloader wrote (talk.info.json). A picture has its text (photo.txt, photo.jpg.md).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from recollect.importers.documents import images
+from recollect.importers.entries import Entry
+from recollect.importers.jsonstream import UNREADABLE, peek
+
+VIDEO = frozenset(
+    {".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".mpeg", ".ogv", ".wmv"}
+)
+AUDIO = frozenset(
+    {
+        ".mp3",
+        ".m4a",
+        ".wav",
+        ".flac",
+        ".ogg",
+        ".opus",
+        ".oga",
+        ".aac",
+        ".m4b",
+        ".wma",
+        ".aiff",
+        ".aif",
+    }
+)
+RECORDINGS = VIDEO | AUDIO
+SUBTITLES = (".srt", ".vtt", ".sbv")
+TRANSCRIPTS = (*SUBTITLES, ".json", ".txt")
+"""In order of preference."""
+DESCRIPTION = ".info.json"
+_LANGUAGE = re.compile(r"\.([a-z]{2,3}(?:-[a-z0-9]{2,8})*)$", re.IGNORECASE)
+_TIME_KEYS = (b'"start', b'"offsets"', b'"timestamps"', b'"tStartMs"')
+
+
+# -- names -------------------------------------------------------------------
+
+
+def split(name: str) -> tuple[str, str]:
+    """A file's name without its suffix, and the suffix in lower case. `.info.json` is one suffix."""
+    if name.lower().endswith(DESCRIPTION):
+        return name[: -len(DESCRIPTION)], DESCRIPTION
+    stem, _, suffix = name.rpartition(".")
+    if not stem:
+        return name, ""
+    return stem, f".{suffix.lower()}"
+
+
+def split_language(stem: str) -> tuple[str, str]:
+    """`talk.en` becomes `talk` and `en`."""
+    match = _LANGUAGE.search(stem)
+    if match is None or not match.start():
+        return stem, ""
+    return stem[: match.start()], match[1]
+
+
+def is_transcript(entry: Entry) -> bool:
+    """Whether a JSON file is a transcript, judged by its first keys."""
+    keys = peek(entry)
+    if {"text", "start"} <= keys or {"body", "startTime"} <= keys:
+        return not keys.isdisjoint({"end", "duration", "endTime"})
+    try:
+        head = entry.head()
+    except UNREADABLE:
+        return False
+    if keys == {"text"} and entry.size > len(head):  # Whisper writes the whole text first
+        return head.lstrip().startswith(b"{")
+    has_segments = not keys.isdisjoint({"segments", "transcription", "events"})
+    return has_segments and any(key in head for key in _TIME_KEYS)
+
+
+# -- from a sidecar to its file ----------------------------------------------
+
+
+def owner(entry: Entry) -> Entry | None:
+    """The recording or picture that this file belongs to."""
+    stem, suffix = split(entry.basename.lower())
+    if suffix in TRANSCRIPTS or suffix == DESCRIPTION:
+        for name in dict.fromkeys((stem, split_language(stem)[0])):
+            recording = _neighbour_with_suffix(entry, name, RECORDINGS)
+            if recording is not None:
+                return recording
+    if suffix == ".txt" or (suffix == ".md" and split(stem)[1] in images.SUFFIXES):
+        return _neighbour_with_suffix(entry, stem, images.SUFFIXES)
+    return None
+
+
+def _neighbour_with_suffix(entry: Entry, name: str, suffixes: Iterable[str]) -> Entry | None:
+    """The file of this name that has one of the suffixes, in the name or added to it."""
+    candidates = [name + suffix for suffix in suffixes]
+    if split(name)[1] in suffixes:
+        candidates.insert(0, name)
+    return _first_neighbour(entry, candidates)
+
+
+def _first_neighbour(entry: Entry, names: Iterable[str]) -> Entry | None:
+    neighbours = entry.neighbours
+    for name in names:
+        if name in neighbours:
+            return neighbours[name]
+    return None
+
+
+# -- from a file to its sidecars ---------------------------------------------
+
+
+def transcript_of(recording: Entry) -> Entry | None:
+    """The best transcript of a recording: without a language in its name, then English, then any."""
+    ranked = sorted(_ranked_transcripts(recording), key=lambda candidate: candidate[0])
+    if not ranked:
+        return None
+    return ranked[0][1]
+
+
+def _ranked_transcripts(recording: Entry) -> Iterator[tuple[tuple[bool, bool, int, str], Entry]]:
+    full_name = recording.basename.lower()
+    full_stem = split(full_name)[0]
+    names = (full_stem, full_name)
+    for name, entry in recording.neighbours.items():
+        if name == full_name or not name.startswith(full_stem):
+            continue
+        stem, suffix = split(name)
+        bare_stem, language = split_language(stem)
+        if suffix not in TRANSCRIPTS or (stem not in names and bare_stem not in names):
+            continue
+        if suffix == ".json" and not is_transcript(entry):
+            continue
+        is_translation = stem not in names
+        is_english = language == "en" or language.startswith("en-")
+        yield (is_translation, not is_english, TRANSCRIPTS.index(suffix), name), entry
+
+
+def text_of(picture: Entry) -> Entry | None:
+    full_name = picture.basename.lower()
+    stem = split(full_name)[0]
+    return _first_neighbour(picture, (f"{stem}.txt", f"{full_name}.txt", f"{full_name}.md"))
+
+
+def description_of(entry: Entry) -> Entry | None:
+    """What a downloader wrote about a recording, or about a transcript without one."""
+    stem = split(entry.basename.lower())[0]
+    names = (stem + DESCRIPTION, split_language(stem)[0] + DESCRIPTION)
+    return _first_neighbour(entry, names)
