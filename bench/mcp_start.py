@@ -23,7 +23,7 @@ OFFICIAL = """
 import anyio, mcp_types as types
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
-from recollect.serve.mcp.catalog import CONVERSATION_SEARCH as tool
+from recollect.serve.mcp.tools.conversations.definitions import CONVERSATION_SEARCH as tool
 
 async def list_tools(context, params):
     listed = types.Tool(name=tool.name, description=tool.description, input_schema=tool.input_schema)

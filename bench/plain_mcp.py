@@ -25,8 +25,9 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError as Refusal
 from mcp.server.stdio import stdio_server
 
-from recollect.serve.mcp.catalog import CONVERSATION_SEARCH, Catalog, ToolError
-from recollect.serve.mcp.context import LocalLibrary
+from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.context import LocalLibrary, ToolError
+from recollect.serve.mcp.tools.conversations.definitions import CONVERSATION_SEARCH
 
 TOOL = CONVERSATION_SEARCH
 

@@ -1,27 +1,47 @@
-"""`recollect`: the command line. The stdio server and the hooks take the short way, since agents wait for them."""
+"""`recollect`: the command line.
+
+Agents wait for the stdio server and for hooks, so these two commands start without the command
+line's argument parser. See "MCP" in bench/README.md for what that saves.
+"""
 
 from __future__ import annotations
 
 import sys
 
+GLOBAL_OPTIONS = ("--home", "--user")
+
 
 def main() -> int:
     arguments = sys.argv[1:]
-    at = 0
-    while at < len(arguments) and arguments[at].partition("=")[0] in ("--home", "--user"):
-        at += 1 if "=" in arguments[at] else 2
-    if arguments[at : at + 1] == ["mcp"]:
+    position = _command_position(arguments)
+    options = arguments[:position] + arguments[position + 1 :]
+    command = arguments[position : position + 1]
+    if command == ["mcp"]:
         from recollect.serve.mcp.transports.stdio import main as serve
 
-        return serve(arguments[:at] + arguments[at + 1 :])
-    if arguments[at : at + 1] == ["hook"]:
-        from recollect.capture.transcripts.hooks import main as hook
+        return serve(options)
+    if command == ["hook"]:
+        from recollect.capture.transcripts.hooks import main as run_hook
 
-        if (ended := hook(arguments[:at] + arguments[at + 1 :])) is not None:
-            return ended
-    from recollect.cli import main as command
+        status = run_hook(options)
+        if status is not None:
+            return status
+    from recollect.cli import main as run_command
 
-    return command(arguments)
+    return run_command(arguments)
+
+
+def _command_position(arguments: list[str]) -> int:
+    """The index of the command: the first word that is not a global option or its value."""
+    position = 0
+    while position < len(arguments):
+        option, equals, _ = arguments[position].partition("=")
+        if option not in GLOBAL_OPTIONS:
+            break
+        position += 1
+        if not equals:
+            position += 1
+    return position
 
 
 if __name__ == "__main__":

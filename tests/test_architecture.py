@@ -86,7 +86,6 @@ KNOWN_CYCLES = [
         "recollect.store.postgres.pool",
         "recollect.store.postgres.server",
     },
-    {"recollect.serve.mcp.protocol", "recollect.serve.mcp.tools.conformance"},
 ]
 
 

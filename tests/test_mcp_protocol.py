@@ -15,18 +15,16 @@ from mcp_types import methods
 
 from recollect import __version__
 from recollect.serve.mcp import protocol
-from recollect.serve.mcp.catalog import Catalog, ToolError
-from recollect.serve.mcp.context import Answer, Context, LocalLibrary, TooManyCalls
-from recollect.serve.mcp.definitions import CONVERSATION_SEARCH
+from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.context import Answer, Context, LocalLibrary, ToolError, TooManyCalls
+from recollect.serve.mcp.jsonrpc import RpcError, decode, encode
 from recollect.serve.mcp.protocol import (
     BUS_INSTRUCTIONS,
     INSTRUCTIONS,
     KNOWLEDGE_INSTRUCTIONS,
     Dispatcher,
-    RpcError,
-    decode,
-    encode,
 )
+from recollect.serve.mcp.tools.conversations.definitions import CONVERSATION_SEARCH
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
@@ -273,7 +271,7 @@ def test_a_cursor_that_was_never_given_out_is_refused(dispatcher: Dispatcher) ->
 def test_what_a_model_reads_is_constant_and_short(dispatcher: Dispatcher) -> None:
     assert len(INSTRUCTIONS + BUS_INSTRUCTIONS + KNOWLEDGE_INSTRUCTIONS) < 512
     shown = result(dispatcher, "tools/list")["tools"]
-    assert shown[0] == CONVERSATION_SEARCH.listed("conversation_search")
+    assert shown[0] == CONVERSATION_SEARCH.describe("conversation_search")
     assert shown == result(dispatcher, "tools/list")["tools"]
 
 
@@ -355,10 +353,10 @@ def test_whoever_cancelled_is_told_nothing_more(dispatcher: Dispatcher) -> None:
 
 def test_cancelling_reaches_the_tool_through_the_context_of_its_request() -> None:
     context = Context()
-    of_request = context.of_request(1)
-    assert not of_request.cancelled()
+    of_request = context.for_request(1)
+    assert not of_request.is_cancelled()
     context.cancel()
-    assert of_request.cancelled()
+    assert of_request.is_cancelled()
 
 
 # -- pages -----------------------------------------------------------------
@@ -369,7 +367,7 @@ def test_a_long_list_comes_in_pages(
 ) -> None:
     whole = result(dispatcher, "tools/list")
     assert "nextCursor" not in whole
-    monkeypatch.setattr(protocol, "TOOLS_ON_A_PAGE", 3)
+    monkeypatch.setattr(protocol, "TOOLS_PER_PAGE", 3)
     for era in ({}, modern()):
         listed, cursor = [], None
         while page := result(dispatcher, "tools/list", {**era, "cursor": cursor}):
@@ -387,8 +385,8 @@ def test_a_long_list_comes_in_pages(
 def test_a_cursor_of_nobodys_is_refused(
     dispatcher: Dispatcher, cursor: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "TOOLS_ON_A_PAGE", 3)
-    monkeypatch.setattr(protocol, "RESOURCES_ON_A_PAGE", 5)
+    monkeypatch.setattr(protocol, "TOOLS_PER_PAGE", 3)
+    monkeypatch.setattr(protocol, "RESOURCES_PER_PAGE", 5)
     for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list"):
         if (method, cursor) != ("resources/list", "9999999"):  # that one might have been given out
             assert code(ask(dispatcher, method, {"cursor": cursor})) == -32602
@@ -455,7 +453,7 @@ def test_a_long_conversation_comes_in_parts(local: LocalLibrary) -> None:
 
 
 def test_resources_come_in_pages(local: LocalLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "RESOURCES_ON_A_PAGE", 2)
+    monkeypatch.setattr(protocol, "RESOURCES_PER_PAGE", 2)
     for n in range(5):
         add(
             local,

@@ -22,7 +22,7 @@ from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Context
 from recollect.serve.mcp.protocol import Dispatcher
 from recollect.serve.mcp.transports import stdio
-from recollect.serve.mcp.transports.stdio import Connection, lines, main
+from recollect.serve.mcp.transports.stdio import Connection, main, read_lines
 from recollect.settings import LIMITS
 
 # A server whose every tool call waits for ever, and whose stray output must not reach the client.
@@ -150,7 +150,7 @@ def test_the_log_goes_to_standard_error() -> None:
         assert server.receive()["result"]["isError"] is True
         assert server.process.stderr
         said = server.process.stderr.readline()
-        assert said == b"ERROR recollect.serve.mcp.protocol: The tool conversation_search failed\n"
+        assert said == b"ERROR recollect.serve.mcp.protocol: Tool conversation_search failed\n"
 
 
 def test_a_wrong_option_is_said_before_anything_is_served(
@@ -229,20 +229,6 @@ def test_an_abbreviated_option_before_the_command_is_understood() -> None:
     with running("--ho", "x", "--us=ann", "mcp", start=COMMAND) as server:
         server.send(request(1, "ping"))
         assert server.receive()["id"] == 1
-
-
-def test_the_fixtures_of_the_conformance_suite_are_a_toolset_where_they_are_a_profile(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["--toolsets", "conformance"]) == 2
-    assert "there is no toolset 'conformance'; toolsets: conversations," in capsys.readouterr().err
-    monkeypatch.setenv("RECOLLECT_CONFORMANCE", "1")
-    with running("--toolsets", "conformance,conversations") as server:
-        server.send(request(1, "tools/list"))
-        names = [tool["name"] for tool in server.receive()["result"]["tools"]]
-        assert {"conversation_search", "test_simple_text"} <= set(
-            names
-        ) and "msg_search" not in names
 
 
 @pytest.mark.both_stores
@@ -335,7 +321,7 @@ LINES = st.lists(PIECES, max_size=5).map(
 @example(["--rename", "a=b", "--rename=c=d=e", "--rename", "f"])
 @example(["--read-only="])
 def test_options_are_read_as_argparse_reads_them(argv: list[str]) -> None:
-    read = stdio.quickly_read(argv)
+    read = stdio.parse_quickly(argv)
     assert read is None or read == by_argparse(argv)
 
 
@@ -358,7 +344,7 @@ USUAL = st.lists(
 
 @given(USUAL)
 def test_usual_options_need_no_argparse(argv: list[str]) -> None:
-    read = stdio.quickly_read(argv)
+    read = stdio.parse_quickly(argv)
     assert read is not None
     assert read == by_argparse(argv)
 
@@ -453,9 +439,9 @@ def test_a_cancelled_call_learns_of_it(
 ) -> None:
     send(connection, call(1, n="first"))
     context = stage.contexts.get()
-    assert not context.cancelled()
+    assert not context.is_cancelled()
     send(connection, cancel(1))
-    assert context.cancelled()
+    assert context.is_cancelled()
     stage.cue.put("too late")
     send(connection, call(2, quick=True))
     assert answers.get()["id"] == 2
@@ -515,10 +501,10 @@ def test_an_id_that_is_in_use_is_refused(
 def test_too_many_calls_at_once_are_refused(
     connection: Connection, stage: Stage, answers: SimpleQueue[Any]
 ) -> None:
-    send(connection, *(call(n, n="x") for n in range(stdio.MOST_CALLS + 1)))
+    send(connection, *(call(n, n="x") for n in range(stdio.MAX_CALLS + 1)))
     refused = answers.get()
-    assert (refused["id"], refused["error"]["code"]) == (stdio.MOST_CALLS, -32000)
-    for _ in range(stdio.MOST_CALLS):
+    assert (refused["id"], refused["error"]["code"]) == (stdio.MAX_CALLS, -32000)
+    for _ in range(stdio.MAX_CALLS):
         stage.cue.put("done")
     assert connection.drain(60)
 
@@ -553,12 +539,12 @@ def test_calls_that_are_not_requests_start_nothing(
 
 def chunks(*parts: bytes) -> Iterator[bytes | None]:
     waiting = [*parts, b""]
-    return lines(lambda size: waiting.pop(0))
+    return read_lines(lambda size: waiting.pop(0))
 
 
 def test_lines_are_put_together_from_any_pieces() -> None:
     assert [*chunks(b"a", b"b\nc", b"\n\n \nd\r\n", b"e")] == [b"ab", b"c", b"d\r", b"e"]
-    assert [*lines(io.BytesIO(b"x" * 200_000 + b"\ny").read)] == [b"x" * 200_000, b"y"]
+    assert [*read_lines(io.BytesIO(b"x" * 200_000 + b"\ny").read)] == [b"x" * 200_000, b"y"]
 
 
 def test_a_long_line_is_given_up_and_the_next_one_kept() -> None:

@@ -22,7 +22,6 @@ class Caller:
         self.dispatcher = Dispatcher(self.catalog)
 
     def close(self) -> None:
-        self.catalog.close()
         self._local.close()
 
     def context(self, **more: Any) -> Context:

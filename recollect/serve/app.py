@@ -16,7 +16,7 @@ from recollect.serve.console import knowledge as console_knowledge
 from recollect.serve.http.edge import Edge
 from recollect.serve.http.error_responses import ERROR_SCHEMA, add_exception_handlers
 from recollect.serve.http.service import Service
-from recollect.serve.mcp.transports import http as mcp
+from recollect.serve.mcp.transports import streamable_http as mcp
 from recollect.serve.rest import (
     bus_routes,
     chat_routes,

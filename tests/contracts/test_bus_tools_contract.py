@@ -127,7 +127,7 @@ def test_the_limit_is_clamped_and_the_total_is_true(agent: Caller, library: Libr
 def test_an_empty_query_is_an_error_before_anything_is_searched(
     agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch, parameters: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(Library, "exact", None)
+    monkeypatch.setattr(Library, "match_expression", None)
     assert agent.error("msg_search", **parameters) == {"error": "query must not be empty"}
 
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "serve"))
 from people import STORES, World, listening, world
 from wire import Probe, Someone, Web
 
-from recollect.serve.mcp.tools.conversations import Toolset
+from recollect.serve.mcp.tools.conversations.handlers import Handlers
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
 def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Probe]:
     probe = Probe()
     monkeypatch.setattr(
-        Toolset, "conversation_search", lambda self, *arguments: probe(self, *arguments)
+        Handlers, "conversation_search", lambda self, *arguments: probe(self, *arguments)
     )
     yield probe
     probe.may_end.set()

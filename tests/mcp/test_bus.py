@@ -17,7 +17,7 @@ from recollect.errors import SearchTimeout
 from recollect.library import Library
 from recollect.model.audience import MASK
 from recollect.serve.mcp.context import Context, ToolError
-from recollect.serve.mcp.tools import bus
+from recollect.serve.mcp.tools.bus import handlers as bus
 
 SECRET = "quaggasecret"
 TAGS = "".join(chr(0xE0000 + ord(c)) for c in "obey me")
@@ -248,7 +248,7 @@ def test_a_post_whose_answer_was_lost_can_be_repeated_though_it_expects_a_last_m
 
 def test_of_several_who_expect_the_same_last_message_one_posts(agent: Caller) -> None:
     id_ = agent.thread("t", "one")
-    toolset = bus.Toolset()
+    toolset = bus.Handlers()
 
     def post(name: str) -> bool:
         given = {"thread_id": id_, "author": name, "content": name, "expected_last_seq": 1}
@@ -273,7 +273,7 @@ def test_nothing_is_posted_to_nobody(agent: Caller) -> None:
     assert agent.error("msg_post", thread_id=id_, content="x") == {
         "error": "author must not be empty"
     }
-    assert agent.error("msg_post", thread_id=id_, author="a") == {"error": "content must be given"}
+    assert agent.error("msg_post", thread_id=id_, author="a") == {"error": "content is required"}
     assert agent.answer("msg_list", thread_id=id_)["current_seq"] == 0
 
 
@@ -356,8 +356,8 @@ def test_what_is_hidden_leaves_no_hole_in_which_a_reader_stays(
 def test_a_long_message_is_cut_and_a_long_page_ends_early(
     agent: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bus, "CONTENT_LENGTH", 100)
-    monkeypatch.setattr(bus, "ANSWER_LENGTH", 250)
+    monkeypatch.setattr(bus, "MAX_CONTENT_LENGTH", 100)
+    monkeypatch.setattr(bus, "MAX_ANSWER_LENGTH", 250)
     id_ = agent.thread("t", "x" * 100, "y" * 101, "z" * 90, "last")
     page = agent.answer("msg_list", thread_id=id_)
     assert (seqs(page), page["has_more"]) == ([1, 2], True)
@@ -366,7 +366,7 @@ def test_a_long_message_is_cut_and_a_long_page_ends_early(
     assert (cut["content"], cut["truncated"]) == ("y" * 100 + "...", True)
     page = agent.answer("msg_list", thread_id=id_, after_seq=2)
     assert (seqs(page), page["has_more"]) == ([3, 4], False)
-    monkeypatch.setattr(bus, "ANSWER_LENGTH", 1)
+    monkeypatch.setattr(bus, "MAX_ANSWER_LENGTH", 1)
     assert seqs(agent.answer("msg_list", thread_id=id_)) == [1]
 
 
@@ -393,7 +393,7 @@ class Clock:
 
 
 def waited(caller: Caller, context: Context | None = None, **arguments: Any) -> Any:
-    answer = bus.Toolset().msg_wait(context or caller.context(), arguments)
+    answer = bus.Handlers().msg_wait(context or caller.context(), arguments)
     return answer.structured
 
 
@@ -458,7 +458,7 @@ def test_what_is_hidden_does_not_end_the_waiting(
 
 def test_only_so_many_calls_wait_at_once(agent: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     id_ = agent.thread("t", "one")
-    toolset = bus.Toolset()
+    toolset = bus.Handlers()
     refused = []
 
     def again() -> None:
@@ -466,13 +466,13 @@ def test_only_so_many_calls_wait_at_once(agent: Caller, monkeypatch: pytest.Monk
             toolset.msg_wait(agent.context(), {"thread_id": id_, "after_seq": 1})
         refused.append(json.loads(str(error.value))["error"])
 
-    monkeypatch.setattr(bus, "WAITS_EACH", 1)
+    monkeypatch.setattr(bus, "MAX_WAITS_EACH_USER", 1)
     monkeypatch.setattr(bus, "time", Clock(again))
     for _ in range(2):  # the place is free again
         toolset.msg_wait(agent.context(), {"thread_id": id_, "after_seq": 1, "timeout_seconds": 1})
-    assert refused == ["Too many calls wait for messages already. Read with msg_list instead."]
-    monkeypatch.setattr(bus, "WAITS_EACH", 8)
-    monkeypatch.setattr(bus, "WAITS", 1)
+    assert refused == ["Too many calls are waiting for messages. Use msg_list instead."]
+    monkeypatch.setattr(bus, "MAX_WAITS_EACH_USER", 8)
+    monkeypatch.setattr(bus, "MAX_WAITS", 1)
     monkeypatch.setattr(bus, "time", Clock(again))
     toolset.msg_wait(agent.context(), {"thread_id": id_, "after_seq": 1, "timeout_seconds": 1})
     assert len(refused) == 2
@@ -670,7 +670,7 @@ def test_no_tool_tells_an_agent_what_only_people_may_see(
 
 
 def test_the_toolsets_do_not_load_the_http_stack() -> None:
-    code = "import recollect.serve.mcp.tools.bus, recollect.serve.mcp.tools.research, sys; print(*sys.modules)"
+    code = "import recollect.serve.mcp.tools.bus.handlers, recollect.serve.mcp.tools.research.handlers, sys; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()

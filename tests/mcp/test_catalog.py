@@ -6,32 +6,33 @@ import json
 import re
 import subprocess
 import sys
-from types import ModuleType
+from importlib import import_module
 from typing import Any
 
 import pytest
 
 from recollect.errors import SearchTimeout
 from recollect.serve.mcp import catalog as module
-from recollect.serve.mcp.catalog import Catalog, ToolError
-from recollect.serve.mcp.context import Answer, Context, TooManyCalls
-from recollect.serve.mcp.definitions import PROFILES, TOOLS, TOOLSETS
-from recollect.serve.mcp.tool import ADDS, READS_ONLY, Tool
+from recollect.serve.mcp import toolsets
+from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.context import Answer, Context, ToolError, TooManyCalls
+from recollect.serve.mcp.tool import ADDITIVE, READ_ONLY, Tool, Toolset
+from recollect.serve.mcp.toolsets import PROFILES, TOOLSETS, all_tools
 
 EMPTY = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
-def tool(name: str, annotations: dict[str, bool] = READS_ONLY, dotted: str | None = None) -> Tool:
-    return Tool(name, "stand_in", "What it does.", EMPTY, annotations, None, dotted)
+def tool(name: str, annotations: dict[str, bool] = READ_ONLY, dotted: str | None = None) -> Tool:
+    return Tool(name, "What it does.", EMPTY, annotations, None, dotted)
 
 
-class StandIn:
-    """A toolset that says what it was asked."""
+class Handlers:
+    """Stand-in handlers that echo their arguments."""
 
-    closed = 0
+    count = 0
 
-    def close(self) -> None:
-        StandIn.closed += 1
+    def __init__(self) -> None:
+        Handlers.count += 1
 
     def notes_search(self, context: Context, arguments: dict[str, Any]) -> str:
         return f"searched {arguments}"
@@ -44,21 +45,18 @@ class StandIn:
 
 
 @pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[StandIn]:
-    """A catalogue of three tools, in place of the real one."""
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[Handlers]:
+    """One toolset with three tools instead of the real toolsets."""
     tools = (
         tool("notes_search", dotted="notes.search"),
-        tool("notes_add", ADDS),
+        tool("notes_add", ADDITIVE),
         tool("notes_late"),
     )
-    monkeypatch.setattr(module, "TOOLS", tools)
-    monkeypatch.setattr(module, "TOOLSETS", ("stand_in",))
-    monkeypatch.setattr(module, "PROFILES", {"default": ("stand_in",), "research": ()})
-    held = ModuleType("recollect.serve.mcp.tools.stand_in")
-    held.Toolset = StandIn  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, held.__name__, held)
-    monkeypatch.setattr(StandIn, "closed", 0)
-    return StandIn
+    toolset = Toolset("stand_in", __name__, tools)
+    monkeypatch.setattr(toolsets, "TOOLSETS", {"stand_in": toolset})
+    monkeypatch.setattr(toolsets, "PROFILES", {"default": ("stand_in",), "research": ()})
+    monkeypatch.setattr(Handlers, "count", 0)
+    return Handlers
 
 
 def names(catalog: Catalog) -> list[str]:
@@ -68,7 +66,7 @@ def names(catalog: Catalog) -> list[str]:
 # -- what every tool has ---------------------------------------------------
 
 
-@pytest.mark.parametrize("defined", TOOLS, ids=lambda tool: f"{tool.toolset}.{tool.name}")
+@pytest.mark.parametrize("defined", all_tools(), ids=lambda tool: f"{tool.toolset}.{tool.name}")
 def test_every_tool_can_be_offered_to_every_client(defined: Tool) -> None:
     assert re.fullmatch(
         r"[a-z][a-z_]{1,39}", defined.name
@@ -85,18 +83,18 @@ def test_every_tool_can_be_offered_to_every_client(defined: Tool) -> None:
         assert schema["type"] == "object"
         assert set(schema.get("required", [])) <= set(schema["properties"])
     assert defined.input_schema["additionalProperties"] is False
-    assert json.loads(json.dumps(defined.listed(defined.name)))
+    assert json.loads(json.dumps(defined.describe(defined.name)))
 
 
-@pytest.mark.parametrize("defined", TOOLS, ids=lambda tool: f"{tool.toolset}.{tool.name}")
+@pytest.mark.parametrize("defined", all_tools(), ids=lambda tool: f"{tool.toolset}.{tool.name}")
 def test_every_tool_has_somebody_who_answers_it(defined: Tool) -> None:
-    toolset = pytest.importorskip(f"recollect.serve.mcp.tools.{defined.toolset}").Toolset
-    assert callable(getattr(toolset, defined.name))
+    module = import_module(TOOLSETS[defined.toolset].handlers)
+    assert callable(getattr(module.Handlers, defined.name))
 
 
 def test_no_toolset_needs_the_web_service() -> None:
     """The stdio server answers every tool, and never loads what only the service needs."""
-    modules = ", ".join(f"recollect.serve.mcp.tools.{name}" for name in TOOLSETS)
+    modules = ", ".join(toolset.handlers for toolset in TOOLSETS.values())
     script = f"import {modules}, sys; print(*(m for m in sys.modules))"
     loaded = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
@@ -105,7 +103,7 @@ def test_no_toolset_needs_the_web_service() -> None:
 
 
 def test_no_tool_takes_a_user() -> None:
-    for defined in TOOLS:
+    for defined in all_tools():
         assert not {"user", "user_id", "owner", "home", "library", "db_path"} & set(
             defined.input_schema["properties"]
         )
@@ -113,7 +111,7 @@ def test_no_tool_takes_a_user() -> None:
 
 def test_the_order_is_that_of_the_definitions() -> None:
     assert names(Catalog(toolsets=["all"])) == list(
-        dict.fromkeys(defined.name for defined in TOOLS)
+        dict.fromkeys(defined.name for defined in all_tools())
     )
     assert names(Catalog(tools=["msg_list", "conversation_search"])) == [
         "conversation_search",
@@ -166,8 +164,8 @@ def test_a_prefix_and_a_new_name_take_the_old_ones_place() -> None:
         ({"tools": ["nothing"]}, "no tool 'nothing'; tools: conversation_search"),
         ({"names": "spaced"}, "no 'spaced' names"),
         ({"rename": {"nothing": "x"}}, "no tool 'nothing' to rename"),
-        ({"rename": {"conversation_search": "with.dot"}}, "cannot name a tool"),
-        ({"rename": {"conversation_search": ""}}, "cannot name a tool"),
+        ({"rename": {"conversation_search": "with.dot"}}, "is not a valid tool name"),
+        ({"rename": {"conversation_search": ""}}, "is not a valid tool name"),
         (
             {"rename": {"conversation_search": "msg_search"}},
             "two tools would be called 'msg_search'",
@@ -176,8 +174,8 @@ def test_a_prefix_and_a_new_name_take_the_old_ones_place() -> None:
             {"rename": {"conversation_search": "msg.search"}, "names": "dotted"},
             "two tools would be called 'msg_search'",
         ),
-        ({"prefix": "a b"}, "cannot name a tool"),
-        ({"prefix": "x" * 60}, "cannot name a tool"),
+        ({"prefix": "a b"}, "is not a valid tool name"),
+        ({"prefix": "x" * 60}, "is not a valid tool name"),
     ],
 )
 def test_a_choice_that_cannot_be_is_refused_in_a_sentence(
@@ -207,7 +205,7 @@ def test_a_call_needs_the_scope_that_its_tool_uses() -> None:
     reader, writer = Context(scopes=frozenset(["read"])), Context(scopes=frozenset(["write"]))
     catalog = Catalog()
     assert catalog.call("notes_search", reader, {}) and catalog.call("notes_add", writer, {})
-    with pytest.raises(ToolError, match="may not write: it has the scopes read"):
+    with pytest.raises(ToolError, match=r"may not write\. Its scopes: read"):
         catalog.call("notes_add", reader, {})
     with pytest.raises(ToolError, match="may not read"):
         catalog.call("notes_search", writer, {})
@@ -231,13 +229,12 @@ def test_every_call_is_counted_before_it_is_answered() -> None:
     assert counted == [("notes_search", False), ("notes_add", True), ("notes_search", False)]
 
 
-def test_toolsets_are_made_once_for_all_variants_and_closed_once(stand_in: type[StandIn]) -> None:
+def test_variants_share_their_handlers(stand_in: type[Handlers]) -> None:
     catalog = Catalog()
     restricted = catalog.variant(read_only=True)
     catalog.call("notes_search", Context(), {})
     restricted.call("notes_search", Context(), {})
-    catalog.close()
-    assert stand_in.closed == 1
+    assert stand_in.count == 1
 
 
 # -- variants --------------------------------------------------------------
@@ -261,6 +258,6 @@ def test_a_variant_is_made_once_and_never_offers_more() -> None:
 @pytest.mark.usefixtures("stand_in")
 def test_any_number_of_variants_takes_bounded_room() -> None:
     catalog = Catalog()
-    for number in range(3 * module.MOST_VARIANTS):
+    for number in range(3 * module.MAX_VARIANTS):
         catalog.variant(allowed=[f"toolset {number}"])
-    assert len(catalog._shared._variants) <= module.MOST_VARIANTS
+    assert len(catalog._shared._variants) <= module.MAX_VARIANTS

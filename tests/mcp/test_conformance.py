@@ -1,17 +1,25 @@
-"""The fixtures of the conformance suite are there for whoever asks by name, and for nobody else."""
+"""The fixtures of the conformance suite: offered by the test server only, through the product's
+extension points."""
 
 from __future__ import annotations
 
-import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_server import command, request, running
+from mcp_server import request, running
 
-from recollect.serve.mcp.definitions import PROFILES, TOOLS
+from recollect.serve.mcp.toolsets import PROFILES, TOOLSETS
 
-ASKED = [
+SERVER = Path(__file__).parents[1] / "clients" / "conformance_server.py"
+START = f"""
+import runpy, sys
+sys.path.insert(0, {str(SERVER.parent)!r})
+sys.argv.insert(1, "mcp")
+runpy.run_path({str(SERVER)!r}, run_name="__main__")
+"""
+REQUESTS = [
     request(1, "tools/list"),
     request(2, "tools/call", name="test_multiple_content_types"),
     request(3, "tools/call", name="test_error_handling"),
@@ -29,40 +37,35 @@ ASKED = [
 ]
 
 
-def test_nobody_is_offered_them_unasked() -> None:
-    assert "conformance" not in PROFILES
-    assert not [tool.name for tool in TOOLS if tool.toolset == "conformance"]
+def test_the_product_has_no_fixtures() -> None:
+    assert "conformance" not in TOOLSETS
+    assert not any("conformance" in toolsets for toolsets in PROFILES.values())
+    assert not [name for name in sys.modules if name.startswith("recollect.") and "conform" in name]
 
 
-def test_they_go_the_way_of_all_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECOLLECT_CONFORMANCE", "1")
-    with running("--home", str(tmp_path), "--profile", "conformance") as server:
-        server.send(*ASKED)
+@pytest.mark.parametrize("options", [(), ("--toolsets", "all")])
+def test_fixtures_take_the_same_path_as_every_tool(tmp_path: Path, options: tuple[str]) -> None:
+    with running("--home", str(tmp_path), *options, start=START) as server:
+        server.send(*REQUESTS)
         answers: dict[int, Any] = {answer["id"]: answer for answer in server.finish()}
-    listed = [tool["name"] for tool in answers[1]["result"]["tools"]]
-    assert {"conversation_search", "test_simple_text", "json_schema_2020_12_tool"} <= set(listed)
-    assert [block["type"] for block in answers[2]["result"]["content"]] == [
-        "text",
-        "image",
-        "resource",
-    ]
-    assert "structuredContent" not in answers[2]["result"]
-    assert answers[3]["result"]["isError"] is True
-    assert '"id": "123"' in answers[4]["result"]["contents"][0]["text"]
-    assert "arg1='hello', arg2='world'" in answers[5]["result"]["messages"][0]["content"]["text"]
+    results = {request_id: answer.get("result") for request_id, answer in answers.items()}
+    tools = [tool["name"] for tool in results[1]["tools"]]
+    assert {"conversation_search", "test_simple_text", "json_schema_2020_12_tool"} <= set(tools)
+    assert [block["type"] for block in results[2]["content"]] == ["text", "image", "resource"]
+    assert "structuredContent" not in results[2]
+    assert results[3]["isError"] is True
+    assert '"id": "123"' in results[4]["contents"][0]["text"]
+    assert "arg1='hello', arg2='world'" in results[5]["messages"][0]["content"]["text"]
     assert answers[6]["error"]["code"] == -32602
-    assert "test://static-binary" in [
-        resource["uri"] for resource in answers[7]["result"]["resources"]
-    ]
-    assert {"recall", "test_simple_prompt"} <= {
-        prompt["name"] for prompt in answers[8]["result"]["prompts"]
-    }
-    assert len(answers[9]["result"]["resourceTemplates"]) == 6
+    assert "test://static-binary" in [resource["uri"] for resource in results[7]["resources"]]
+    prompts = {prompt["name"] for prompt in results[8]["prompts"]}
+    assert {"recall", "test_simple_prompt"} <= prompts
+    assert len(results[9]["resourceTemplates"]) == 6
 
 
-def test_without_the_variable_there_is_no_such_profile() -> None:
-    done = subprocess.run(
-        command("--profile", "conformance"), capture_output=True, text=True, timeout=60, input=""
-    )
-    assert done.returncode == 2
-    assert "conformance" in done.stderr
+def test_one_toolset_may_be_selected_without_the_others(tmp_path: Path) -> None:
+    with running("--toolsets", "conformance,conversations", start=START) as server:
+        server.send(request(1, "tools/list"))
+        tools = {tool["name"] for tool in server.receive()["result"]["tools"]}
+    assert {"conversation_search", "test_simple_text"} <= tools
+    assert "msg_search" not in tools

@@ -11,9 +11,9 @@ import pytest
 
 from recollect import Library
 from recollect.places import open_existing
-from recollect.serve.mcp.catalog import Catalog, ToolError
-from recollect.serve.mcp.context import Context, LocalLibrary
-from recollect.serve.mcp.tools.conversations import NOTHING_FOUND
+from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.context import Context, LocalLibrary, ToolError
+from recollect.serve.mcp.tools.conversations.handlers import NO_MATCHES
 
 MASKED = "[human-only content hidden]"
 
@@ -73,7 +73,7 @@ def test_what_is_hidden_altogether_cannot_be_probed(
 ) -> None:
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
     said(library, {"content": "said to all"}, *SECRETS)
-    assert search(library, query="secret") == NOTHING_FOUND
+    assert search(library, query="secret") == NO_MATCHES
     assert search(library) == "[2026-01-01 00:00] user (conv: T)\nsaid to all"
     assert "secret" in search(library, agent=False)
 

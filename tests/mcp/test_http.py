@@ -43,13 +43,12 @@ from wire import (
 from recollect.serve.accounts import new_key
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.mcp.definitions import LEFT_OUT, PROFILES, TOOLS
 from recollect.serve.mcp.tool import Tool
-from recollect.serve.mcp.tools.conversations import Toolset
-from recollect.serve.mcp.transports import calls
-from recollect.serve.mcp.transports import http as module
-from recollect.serve.mcp.transports.http import accepted
-from recollect.serve.mcp.transports.streams import KeptStreams, Stream
+from recollect.serve.mcp.tools.conversations.handlers import Handlers
+from recollect.serve.mcp.toolsets import OMITTED, PROFILES, all_tools
+from recollect.serve.mcp.transports import calls, http_answer, streamable_http
+from recollect.serve.mcp.transports.http_answer import AcceptedTypes
+from recollect.serve.mcp.transports.streams import Stream, StreamStore
 from recollect.settings import LIMITS
 
 
@@ -232,9 +231,13 @@ def test_answers_come_as_the_client_reads_them(
 
 
 def test_what_a_client_accepts_is_read_from_its_header() -> None:
-    assert accepted(None) == (True, False)
-    assert accepted("text/html") == (False, False)
-    assert accepted("text/*") == (False, True)
+    for header, accepts_json, accepts_events in (
+        (None, True, False),
+        ("text/html", False, False),
+        ("text/*", False, True),
+    ):
+        accepts = AcceptedTypes(header)
+        assert (accepts.json, accepts.events) == (accepts_json, accepts_events)
 
 
 def test_who_reads_neither_is_refused(ann: Someone) -> None:
@@ -455,13 +458,13 @@ def test_who_reads_no_streams_gets_the_answer_alone(ann: Someone, probe: Probe) 
 def test_what_takes_long_becomes_a_stream(
     ann: Someone, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "PATIENCE", 0.0)
-    monkeypatch.setattr(module, "TICK", 0.01)
-    monkeypatch.setattr(module, "ALIVE_SECONDS", 0.0)
+    monkeypatch.setattr(http_answer, "JSON_SECONDS", 0.0)
+    monkeypatch.setattr(http_answer, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(http_answer, "KEEP_ALIVE_SECONDS", 0.0)
     probe.hold()
     with ann.stream(ann.request("POST", content=json.dumps(call()).encode())) as (answer, lines):
         assert answer.headers["content-type"].startswith("text/event-stream")
-        assert next(line for line in lines if line) == ": still here"
+        assert next(line for line in lines if line) == ": keep-alive"
         probe.may_end.set()
         assert (
             text_of(json.loads(next(line for line in lines if line.startswith("data: "))[6:]))
@@ -474,7 +477,7 @@ def test_what_takes_long_becomes_a_stream(
 def test_an_answer_is_the_same_whether_it_is_there_in_a_moment_or_not(
     ann: Someone, probe: Probe, monkeypatch: pytest.MonkeyPatch, moment: float, accept: str
 ) -> None:
-    monkeypatch.setattr(module, "MOMENT", moment)
+    monkeypatch.setattr(http_answer, "QUICK_SECONDS", moment)
     for answer in (ann.post(call(), accept=accept), ann.ask(call(), accept=accept)):
         assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
         assert text_of(answer.json()) == f"for {ann.user}"
@@ -484,13 +487,13 @@ def test_an_answer_is_the_same_whether_it_is_there_in_a_moment_or_not(
 def test_a_client_may_listen_until_its_session_ends(
     ann: Someone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "TICK", 0.01)
+    monkeypatch.setattr(streamable_http, "TICK_SECONDS", 0.01)
     ann.begin()
     other = Someone(ann.address, ann.key, ann.user)
     other.session = ann.session
     with ann.stream(ann.request("GET")) as (answer, lines):
         assert answer.headers["content-type"].startswith("text/event-stream")
-        assert [next(lines), next(lines), next(lines)] == ["retry: 1000", "", ": still here"]
+        assert [next(lines), next(lines), next(lines)] == ["retry: 1000", "", ": keep-alive"]
         assert other.send("DELETE").status_code == 200
         assert [line for line in lines if line and not line.startswith(":")] == []
 
@@ -536,7 +539,7 @@ def broken_off(ann: Someone, probe: Probe) -> tuple[str, Any]:
 def test_a_stream_that_broke_off_is_taken_up_again(ann: Someone, probe: Probe) -> None:
     ann.begin()
     last, context = broken_off(ann, probe)
-    assert not context.cancelled(), "losing a connection is no wish to cancel"
+    assert not context.is_cancelled(), "losing a connection is no wish to cancel"
     probe.may_end.set()
     answer = ann.send("GET", last_event_id=last)
     assert [one.get("method", "answer") for one in answers(answer.text)] == [
@@ -551,7 +554,7 @@ def test_a_stream_that_broke_off_is_taken_up_again(ann: Someone, probe: Probe) -
 def test_what_was_sent_to_others_is_not_taken_up(
     web: Web, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LIFE_SECONDS", 0.0)
+    monkeypatch.setattr(streamable_http, "MAX_LISTEN_SECONDS", 0.0)
     ann, mallory = web.someone(), web.someone()
     ann.begin()
     last, _ = broken_off(ann, probe)
@@ -578,14 +581,14 @@ def test_older_clients_get_no_event_without_data(ann: Someone, probe: Probe) -> 
 
 def test_streams_that_are_kept_are_bounded() -> None:
     async def work() -> None:
-        kept = KeptStreams(most=10, most_bytes=1_000)
+        kept = StreamStore(max_streams=10, max_bytes=1_000)
         streams = [Stream() for _ in range(100)]
         for stream in streams:
             kept.add("ann", "s", stream)
-            stream.put(b"x" * 10)
+            stream.add(b"x" * 10)
             stream.end(b"x" * 290)
-            kept.ended("ann", "s", stream)
-            stream.put(b"late")
+            kept.count_bytes("ann", "s", stream)
+            stream.add(b"late")
         assert len(kept) == 3
         assert kept.find("ann", "s", f"{streams[-1].id}-1") == (streams[-1], 1)
         assert kept.find("bob", "s", f"{streams[-1].id}-1") is None
@@ -593,13 +596,13 @@ def test_streams_that_are_kept_are_bounded() -> None:
         for stream in streams[:50]:
             kept.add("bob", "s", stream)  # it may have ended before it is kept
         assert len(kept) == 3
-        kept.ended("bob", "s", streams[49])
-        kept.forget("bob", "s")
-        kept.forget("ann", "s")
+        kept.count_bytes("bob", "s", streams[49])
+        kept.remove_session("bob", "s")
+        kept.remove_session("ann", "s")
         assert (len(kept), kept._bytes) == (0, 0)
         flood = Stream()
         for _ in range(10_000):
-            flood.put(b"x")
+            flood.add(b"x")
         assert len(flood.messages) < 1_000
 
     asyncio.run(work())
@@ -608,16 +611,16 @@ def test_streams_that_are_kept_are_bounded() -> None:
 def test_all_who_wait_for_a_stream_hear_of_news() -> None:
     async def work() -> list[bool]:
         stream = Stream()
-        waits = [asyncio.ensure_future(stream.changed(0, PATIENCE)) for _ in range(3)]
-        given_up = asyncio.ensure_future(stream.changed(0, PATIENCE))
+        waits = [asyncio.ensure_future(stream.wait(0, PATIENCE)) for _ in range(3)]
+        given_up = asyncio.ensure_future(stream.wait(0, PATIENCE))
         await asyncio.sleep(0)
         given_up.cancel()
-        stream.put(b"news")
+        stream.add(b"news")
         stream.end(b"answer")
         return [
             *await asyncio.gather(*waits),
-            await stream.changed(5, PATIENCE),
-            await Stream().changed(0, 0.0),
+            await stream.wait(5, PATIENCE),
+            await Stream().wait(0, 0.0),
         ]
 
     assert asyncio.run(work()) == [True, True, True, True, False]
@@ -635,7 +638,7 @@ def test_a_request_of_a_session_can_be_cancelled(ann: Someone, probe: Probe) -> 
         other = Someone(ann.address, ann.key, ann.user)
         other.begin()
         other.post(told("notifications/cancelled", requestId="long"))
-        assert not probe.contexts[-1].cancelled(), (
+        assert not probe.contexts[-1].is_cancelled(), (
             "another session's request of the same id goes on"
         )
         other.session = ann.session
@@ -738,7 +741,7 @@ def test_what_goes_wrong_there_is_told_in_the_one_shape(
     def fail(*_: object) -> None:
         raise ValueError("a secret")
 
-    monkeypatch.setattr(module, "Caller", fail)
+    monkeypatch.setattr(streamable_http, "Caller", fail)
     answer = asyncio.run(raw(alone, "POST", "/mcp"))
     assert (answer.status, answer.json["error"]["code"]) == (500, "INTERNAL_ERROR")
     assert b"secret" not in answer.body
@@ -877,7 +880,7 @@ def victim(served: Web) -> Victim:
     return Victim(victim.user, observation, ids)
 
 
-@pytest.mark.parametrize("offered", TOOLS, ids=lambda tool: f"{tool.toolset}.{tool.name}")
+@pytest.mark.parametrize("offered", all_tools(), ids=lambda tool: f"{tool.toolset}.{tool.name}")
 def test_no_tool_shows_what_another_user_has(served: Web, victim: Victim, offered: Tool) -> None:
     tool = offered.name
     mallory = served.someone()
@@ -949,9 +952,11 @@ def test_a_key_sees_the_tools_that_it_may_use(web: Web) -> None:
     everybody = web.someone()
     for profile, toolsets in PROFILES.items():
         path = "/mcp" if profile == "default" else f"/mcp/{profile}"
-        left_out = LEFT_OUT.get(profile, ())
+        left_out = OMITTED.get(profile, ())
         listed = [
-            tool.name for tool in TOOLS if tool.toolset in toolsets and tool.name not in left_out
+            tool.name
+            for tool in all_tools()
+            if tool.toolset in toolsets and tool.name not in left_out
         ]
         assert tools(everybody, path) == listed
     reader = web.someone(("read",))
@@ -1046,7 +1051,7 @@ def test_searches_take_turns_with_those_of_other_routes(
             now -= 1
         return "x"
 
-    monkeypatch.setattr(Toolset, "conversation_search", watched)
+    monkeypatch.setattr(Handlers, "conversation_search", watched)
     ann = web.someone()
     with ThreadPoolExecutor(12) as aside:
         assert {
@@ -1107,7 +1112,7 @@ def test_what_is_refused_or_left_leaves_nothing_behind(tmp_path: Path) -> None:
         await begun(200, end=False)
         assert len(app.state.mcp.sessions) == LIMITS.mcp_sessions_each_user
         assert (
-            len(app.state.mcp.kept),
+            len(app.state.mcp.streams),
             len(app.state.mcp._tasks),
             len(app.state.mcp._contexts),
         ) == (0, 0, 0)

@@ -9,8 +9,8 @@ import pytest
 
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Context
-from recollect.serve.mcp.definitions import PROFILES, TOOLS
 from recollect.serve.mcp.protocol import Dispatcher
+from recollect.serve.mcp.toolsets import PROFILES, all_tools
 
 BUS = ["bus_connect", "thread_list", "msg_post", "msg_list", "msg_wait", "msg_search"]
 KNOWLEDGE = ["knowledge_search", "knowledge_get"]
@@ -81,7 +81,7 @@ def listed(dispatcher: Dispatcher, **params: Any) -> list[str]:
 def test_which_tools_are_listed(options: dict[str, Any], expected: list[str]) -> None:
     catalog = Catalog(**options)
     assert names(catalog) == expected
-    for tool in TOOLS:
+    for tool in all_tools():
         assert (tool.name in catalog) == (tool.name in expected)
 
 

@@ -20,7 +20,7 @@ import recollect
 from recollect.serve.accounts import new_key
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.mcp.definitions import PROFILES
+from recollect.serve.mcp.toolsets import PROFILES
 from recollect.settings import place as placed
 
 START = "from recollect.serve.mcp.transports.stdio import main; import sys; sys.exit(main(sys.argv[1:]))"

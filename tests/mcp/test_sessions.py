@@ -20,9 +20,9 @@ from recollect.knowledge.preferences import (
     preference,
 )
 from recollect.serve.mcp.sessions import (
-    LONGEST_QUERY,
-    MOST_QUERIES,
-    MOST_SEEN,
+    MAX_QUERIES,
+    MAX_QUERY_LENGTH,
+    MAX_SEEN,
     Session,
     Sessions,
     is_key,
@@ -70,19 +70,19 @@ def test_it_can_start_over_with_some_of_it() -> None:
 def test_what_is_remembered_of_results_is_bounded() -> None:
     session = Session()
     for number in range(5):
-        session.returned(f"uri-{number}-{each}" for each in range(MOST_SEEN))
-    assert len(session._seen) == MOST_SEEN
+        session.returned(f"uri-{number}-{each}" for each in range(MAX_SEEN))
+    assert len(session._seen) == MAX_SEEN
     assert session.unseen(["uri-0-0", "uri-4-0"]) == ["uri-0-0"]
 
 
 def test_the_last_queries_are_kept_and_shortened() -> None:
     session = Session()
     for number in range(50):
-        session.asked(f"{number} " + "x" * 1_000)
+        session.add_query(f"{number} " + "x" * 1_000)
     assert [query.split()[0] for query in session.recent_queries] == [
-        str(n) for n in range(50 - MOST_QUERIES, 50)
+        str(n) for n in range(50 - MAX_QUERIES, 50)
     ]
-    assert {len(query) for query in session.recent_queries} == {LONGEST_QUERY}
+    assert {len(query) for query in session.recent_queries} == {MAX_QUERY_LENGTH}
 
 
 # -- preferences -------------------------------------------------------------
@@ -90,8 +90,8 @@ def test_the_last_queries_are_kept_and_shortened() -> None:
 
 def test_an_argument_wins_over_the_session_and_that_over_the_default() -> None:
     session = Session()
-    session.prefer(parse_preferences({"snippet_length": 100, "max_tokens": 1_000}))
-    wanted = session.config(parse_preferences({"max_tokens": 2_000}))
+    session.add_preferences(parse_preferences({"snippet_length": 100, "max_tokens": 1_000}))
+    wanted = session.merge_preferences(parse_preferences({"max_tokens": 2_000}))
     assert preference("snippet_length", 50, wanted) == 50
     assert preference("snippet_length", None, wanted) == 100
     assert preference("max_tokens", None, wanted) == 2_000, (
@@ -200,7 +200,7 @@ def test_whatever_is_preferred_stays_within_its_bounds(wild: dict[str, Any]) -> 
 
 def test_a_session_is_found_by_its_user_alone() -> None:
     sessions = Sessions()
-    mine = sessions.new("ann", client="x")
+    mine = sessions.create("ann", client="x")
     assert sessions.get("ann", mine.key) is mine
     assert sessions.get("mallory", mine.key) is None
     assert not sessions.end("mallory", mine.key)
@@ -212,13 +212,13 @@ def test_a_session_is_found_by_its_user_alone() -> None:
 
 def test_a_name_that_a_client_chose_is_of_its_user() -> None:
     sessions = Sessions()
-    assert sessions.named("ann", "k") is sessions.named("ann", "k")
-    assert sessions.named("ann", "k") is not sessions.named("bob", "k")
+    assert sessions.get_or_create("ann", "k") is sessions.get_or_create("ann", "k")
+    assert sessions.get_or_create("ann", "k") is not sessions.get_or_create("bob", "k")
 
 
 def test_keys_cannot_be_guessed() -> None:
     sessions = Sessions()
-    keys = {sessions.new("ann").key for _ in range(100)}
+    keys = {sessions.create("ann").key for _ in range(100)}
     assert len(keys) == 100
     assert all(len(key) == 32 and is_key(key) for key in keys)
 
@@ -226,49 +226,49 @@ def test_keys_cannot_be_guessed() -> None:
 def test_a_session_ends_some_time_after_its_last_use() -> None:
     clock = Clock()
     sessions = Sessions(seconds=100, clock=clock)
-    used, unused = sessions.new("ann"), sessions.new("ann")
+    used, unused = sessions.create("ann"), sessions.create("ann")
     clock.now = 99
     assert sessions.get("ann", used.key) is used
     clock.now = 150
     assert sessions.get("ann", unused.key) is None
     assert sessions.get("ann", used.key) is used
     clock.now = 251
-    assert sessions.named("ann", used.key) is not used
+    assert sessions.get_or_create("ann", used.key) is not used
     assert len(sessions) == 1
 
 
 def test_beyond_the_limit_the_one_unused_for_longest_is_forgotten() -> None:
-    sessions = Sessions(most=3)
-    first, second, third = (sessions.new(user) for user in ("ann", "bob", "cid"))
+    sessions = Sessions(limit=3)
+    first, second, third = (sessions.create(user) for user in ("ann", "bob", "cid"))
     sessions.get("ann", first.key)
-    sessions.new("dan")
+    sessions.create("dan")
     assert sessions.get("bob", second.key) is None
     assert sessions.get("ann", first.key) is first
     assert sessions.get("cid", third.key) is third
 
 
 def test_one_user_cannot_push_out_the_sessions_of_others() -> None:
-    sessions = Sessions(most=100, each_user=10)
-    mine = sessions.new("ann")
+    sessions = Sessions(limit=100, limit_each_user=10)
+    mine = sessions.create("ann")
     for _ in range(1_000):
-        sessions.new("mallory")
-        sessions.named("mallory", f"{_}")
+        sessions.create("mallory")
+        sessions.get_or_create("mallory", f"{_}")
     assert len(sessions) == 11
     assert sessions.get("ann", mine.key) is mine
-    assert len(sessions._of_user["mallory"]) == 10
+    assert len(sessions._keys_by_user["mallory"]) == 10
 
 
 def test_many_threads_may_use_the_same_sessions() -> None:
-    sessions = Sessions(most=20, each_user=10)
+    sessions = Sessions(limit=20, limit_each_user=10)
     failed: list[BaseException] = []
 
     def work(user: str) -> None:
         try:
             for number in range(300):
-                session = sessions.named(user, str(number % 15))
+                session = sessions.get_or_create(user, str(number % 15))
                 session.returned([str(number)])
                 session.unseen([str(number), "x"])
-                session.asked("q")
+                session.add_query("q")
                 sessions.end(user, str(number % 7))
         except BaseException as error:
             failed.append(error)
@@ -280,7 +280,7 @@ def test_many_threads_may_use_the_same_sessions() -> None:
         thread.join()
     assert not failed
     assert len(sessions) <= 20
-    assert sum(map(len, sessions._of_user.values())) == len(sessions)
+    assert sum(map(len, sessions._keys_by_user.values())) == len(sessions)
 
 
 @pytest.mark.parametrize("key", ["", "x" * 129, "a b", "a\n", "\u00e9", None, 1])

@@ -12,11 +12,11 @@ from tool_calls import Caller
 
 from recollect.library import Library
 from recollect.serve.mcp import resources
-from recollect.serve.mcp.addresses import Address, read_address
+from recollect.serve.mcp.addresses import Address, parse_address
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.protocol import Dispatcher
-from recollect.serve.mcp.tools import sources
-from recollect.serve.mcp.tools.source_tools import TOOLS
+from recollect.serve.mcp.tools.sources import handlers as sources
+from recollect.serve.mcp.tools.sources.definitions import SOURCES
 
 SRT = """1
 00:00:01,000 --> 00:00:04,000
@@ -69,7 +69,7 @@ def test_names_and_hints_are_those_of_the_contract(agent: Caller) -> None:
         "knowledge.search",
         "knowledge.get",
     }
-    writing = [tool.name for tool in TOOLS if not tool.reads_only]
+    writing = [tool.name for tool in SOURCES.tools if not tool.is_read_only]
     assert writing == ["notes_write"]
     for tool in agent.catalog.listing():
         assert tool["annotations"]["readOnlyHint"] is (tool["name"] != "notes_write")
@@ -196,8 +196,8 @@ def test_a_transcript_comes_in_every_format(
     assert [cue["start"] for cue in cues["segments"]] == [1.0, 5.5]
     timed = agent.answer("media_transcript", media_id=id_, include_timestamps=True)["content"]
     assert "0:05" in timed
-    monkeypatch.setattr(sources, "TRANSCRIPT_LENGTH", 10)
-    monkeypatch.setattr(sources, "MOST_CUES", 1)
+    monkeypatch.setattr(sources, "MAX_TRANSCRIPT_LENGTH", 10)
+    monkeypatch.setattr(sources, "MAX_CUES", 1)
     assert (
         len(agent.answer("media_transcript", media_id=id_, format="json")["content"]["segments"])
         == 1
@@ -314,7 +314,9 @@ def test_prompts_are_found_in_the_fields_that_are_named(agent: Caller, library: 
     }
 
 
-@pytest.mark.parametrize("tool", [tool.name for tool in TOOLS if tool.name.endswith("_search")])
+@pytest.mark.parametrize(
+    "tool", [tool.name for tool in SOURCES.tools if tool.name.endswith("_search")]
+)
 def test_every_search_has_the_same_pages(agent: Caller, library: Library, tool: str) -> None:
     source = tool.removesuffix("_search")
     for n in range(12):
@@ -465,11 +467,11 @@ def test_whoever_may_read_conversations_alone_reads_nothing_else(
 def test_an_address_names_what_it_was_made_of(id_: str, message: str) -> None:
     for start in (0, 7):
         address = Address("chats", id_, message, start)
-        assert read_address(address.uri) == address
+        assert parse_address(address.uri) == address
 
 
 @pytest.mark.parametrize(
     "text", ["", "notes", "notes:x", "notes://", "books://x", "notes://x?start=y", "notes://x?a=1"]
 )
 def test_what_is_no_address_is_none(text: str) -> None:
-    assert read_address(text) is None
+    assert parse_address(text) is None

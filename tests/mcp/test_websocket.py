@@ -176,7 +176,7 @@ def test_a_client_that_leaves_cancels_what_it_waits_for(ann: Someone, probe: Pro
 def test_too_many_calls_are_refused(
     ann: Someone, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_CALLS", 1)
+    monkeypatch.setattr(module, "MAX_CALLS", 1)
     probe.hold()
     with socket_of(ann) as client:
         client.send(call(request_id=1))

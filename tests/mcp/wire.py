@@ -13,7 +13,7 @@ import httpx
 from people import World
 
 from recollect.serve.mcp.context import Context
-from recollect.serve.mcp.tools.conversations import Toolset
+from recollect.serve.mcp.tools.conversations.handlers import Handlers
 
 PATIENCE = 60.0
 NEW = "2026-07-28"
@@ -179,14 +179,14 @@ class Probe:
         self.noticed = threading.Event()
         self.progress = 0
 
-    def __call__(self, _: Toolset, context: Context, arguments: dict[str, Any]) -> str:
+    def __call__(self, _: Handlers, context: Context, arguments: dict[str, Any]) -> str:
         self.contexts.append(context)
         self.arguments.append(arguments)
         self.begun.release()
         for number in range(self.progress):
             context.progress(number + 1, self.progress, f"step {number + 1}")
         while not self.may_end.wait(0.01):
-            if context.cancelled():
+            if context.is_cancelled():
                 self.noticed.set()
                 return "cancelled"
         return f"for {context.user}"

@@ -1,6 +1,6 @@
-"""The addresses of items, as results name them: `notes://id`, `chats://id#message`; read back, and in the console.
+"""URIs of items, as results show them: `notes://id`, `chats://id#message`. Also their console URLs.
 
-Of a long item a part may be meant: `?start=` says from where on.
+`?start=` selects a later part of a long item.
 """
 
 from __future__ import annotations
@@ -25,37 +25,42 @@ class Address(NamedTuple):
 
     @property
     def uri(self) -> str:
-        address = uri_of(KINDS[self.source], self.id, self.message)
-        return f"{address}?start={self.start}" if self.start else address
+        uri = uri_of(KINDS[self.source], self.id, self.message)
+        if self.start:
+            uri += f"?start={self.start}"
+        return uri
 
 
-def read_address(uri: str) -> Address | None:
-    """None where it is no address of an item. Whether there is such an item is not looked up."""
+def parse_address(uri: str) -> Address | None:
+    """Parse the URI of an item; None if it is not one. Does not check that the item exists."""
     source, separator, rest = uri.partition("://")
     rest, _, query = rest.partition("?")
     id_, _, message = rest.partition("#")
-    start = _start(query)
+    start = parse_start(query)
     if not separator or source not in KINDS or not id_ or start is None:
         return None
-    return Address(
-        source, identifier(unquote(id_)), identifier(unquote(message)) if message else "", start
-    )
+    if message:
+        message = identifier(unquote(message))
+    return Address(source, identifier(unquote(id_)), message, start)
 
 
-def _start(query: str) -> int | None:
+def parse_start(query: str) -> int | None:
+    """The value of `start` in the query of a URI, 0 without one; None if the query is invalid."""
     try:
-        given = parse_qs(query, strict_parsing=bool(query), max_num_fields=1)
+        parameters = parse_qs(query, strict_parsing=bool(query), max_num_fields=1)
     except ValueError:
         return None
-    (start,) = given.pop("start", ["0"])
-    return int(start) if not given and re.fullmatch(r"[0-9]{1,9}", start) else None
+    (start,) = parameters.pop("start", ["0"])
+    if parameters or not re.fullmatch(r"[0-9]{1,9}", start):
+        return None
+    return int(start)
 
 
-def page_of(context: Context, source: str, id_: str, message: str = "") -> str:
-    """The item's page in the console; empty where there is no console."""
+def console_url(context: Context, source: str, id_: str, message: str = "") -> str:
+    """The item's page in the console; empty if the server has no public address."""
     if not context.base_url:
         return ""
-    here = context.base_url.rstrip("/")
+    base_url = context.base_url.rstrip("/")
     if source == CHATS:
-        return here + conversation_url(id_, m=message)
-    return f"{here}/knowledge/{source}/{quote(storable(id_), safe='')}"
+        return base_url + conversation_url(id_, m=message)
+    return f"{base_url}/knowledge/{source}/{quote(storable(id_), safe='')}"

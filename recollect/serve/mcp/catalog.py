@@ -1,18 +1,12 @@
-"""The tools that one client sees, under the names they have for it, and the way from a call to who answers it.
-
-A tool belongs to a toolset, which is a module beside this one with a class
-`Toolset`; its methods are named like the tools, take a context and the
-arguments, and return a text or an Answer. The module is imported on the first
-call, so that listing tools costs nothing.
-"""
+"""The tools one client sees, their names, and how a call reaches its handler."""
 
 from __future__ import annotations
 
 import threading
 
 from recollect.errors import RecollectError
+from recollect.serve.mcp import toolsets as registry
 from recollect.serve.mcp.context import READ, WRITE, Answer, Context, ToolError
-from recollect.serve.mcp.definitions import CONVERSATION_SEARCH, LEFT_OUT, PROFILES, TOOLS, TOOLSETS
 from recollect.serve.mcp.tool import Tool
 
 TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
@@ -20,22 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
-    Narrowed = tuple[str, bool, frozenset[str] | None]
-    """The profile, whether only what reads is offered, and the toolsets that are allowed."""
-
-__all__ = ["CONVERSATION_SEARCH", "Catalog", "Tool", "ToolError"]
+    Restriction = tuple[str, bool, frozenset[str] | None]
+    """The profile, whether only read-only tools are offered, and the allowed toolsets."""
 
 NAMES = ("underscore", "dotted")
-MOST_VARIANTS = 256
-
-LONGEST_NAME = 64
+MAX_VARIANTS = 256
+MAX_NAME_LENGTH = 64
 _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
-# Claude's and OpenAI's interfaces refuse a dot, so only whoever asks for it gets one.
-_ALLOWED = {"underscore": _LETTERS, "dotted": _LETTERS | {"."}}
+# The APIs of Anthropic and OpenAI reject a dot, so dots are opt-in.
+_CHARACTERS = {"underscore": _LETTERS, "dotted": _LETTERS | {"."}}
 
 
 class Catalog:
-    """The tools that one kind of client is offered. It may be shared by any number of connections and threads."""
+    """The tools offered to one kind of client. Connections and threads may share a catalog."""
 
     def __init__(
         self,
@@ -48,34 +39,33 @@ class Catalog:
         rename: Mapping[str, str] | None = None,
         allowed: Collection[str] | None = None,
     ) -> None:
-        """`toolsets` and `tools` take the profile's place. `allowed` are the toolsets that a key is for.
+        """`toolsets` and `tools` replace the profile. `allowed` are the toolsets an API key is for.
 
-        Raises ValueError when a name is unknown, unusable or given twice.
+        Raises ValueError if a name is unknown, invalid or used twice.
         """
-        self.profile = profile if toolsets is None and tools is None else ""
-        """Which tools these are; empty where they were chosen one by one."""
-        self._chosen: dict[str, Any] = {
+        self.profile = profile
+        """Empty if the tools were selected one by one."""
+        if toolsets is not None or tools is not None:
+            self.profile = ""
+        if allowed is not None:
+            allowed = frozenset(allowed)
+        self._options: dict[str, Any] = {
             "toolsets": toolsets,
             "tools": tools,
             "names": names,
             "prefix": prefix,
             "rename": rename,
         }
-        self._narrowed: Narrowed = (
-            profile,
-            read_only,
-            None if allowed is None else frozenset(allowed),
-        )
-        chosen = [
-            tool
-            for tool in _chosen(profile, toolsets, tools)
-            if (allowed is None or tool.toolset in allowed) and (tool.reads_only or not read_only)
-        ]
-        if "all" in (toolsets or ()):  # of two that have one name, the first
-            firsts = {tool.name: tool for tool in reversed(chosen)}
-            chosen = [tool for tool in chosen if firsts[tool.name] is tool]
-        self._tools = _named(chosen, names, prefix, rename or {})
-        self._spellings = {_undotted(name): tool for name, tool in self._tools.items()}
+        self._restriction: Restriction = (profile, read_only, allowed)
+        selection = _select_tools(profile, toolsets, tools)
+        if allowed is not None:
+            selection = [tool for tool in selection if tool.toolset in allowed]
+        if read_only:
+            selection = [tool for tool in selection if tool.is_read_only]
+        if "all" in (toolsets or ()):
+            selection = _first_of_each_name(selection)
+        self._tools = _name_tools(selection, names, prefix, rename or {})
+        self._by_underscore = {_with_underscores(name): tool for name, tool in self._tools.items()}
         self._shared = _Shared(self)
 
     def __contains__(self, name: str) -> bool:
@@ -83,30 +73,30 @@ class Catalog:
 
     @property
     def toolsets(self) -> frozenset[str]:
-        """Those of which at least one tool is offered."""
+        """The toolsets of which at least one tool is offered."""
         return frozenset(tool.toolset for tool in self._tools.values())
 
     def listing(self) -> list[dict[str, Any]]:
-        return [tool.listed(name) for name, tool in self._tools.items()]
+        """The tools as `tools/list` shows them."""
+        return [tool.describe(name) for name, tool in self._tools.items()]
 
-    def name_of(self, tool: str) -> str | None:
-        """What a tool is called here, if it is offered."""
-        return next((name for name, offered in self._tools.items() if offered.name == tool), None)
+    def name_of(self, tool_name: str) -> str | None:
+        """The name this catalog lists a tool under, or None if it is not offered."""
+        for name, tool in self._tools.items():
+            if tool.name == tool_name:
+                return name
+        return None
 
     def call(self, name: str, context: Context, arguments: dict[str, Any]) -> str | Answer:
-        """What answers a call. Raises ToolError with the text of a failure, and TooManyCalls."""
+        """Call a tool. Raises ToolError with a message for the caller, or TooManyCalls."""
         tool = self._find(name)
         if tool is None:
             raise KeyError(name)
-        scope = READ if tool.reads_only else WRITE
-        if scope not in context.scopes:
-            may = ", ".join(sorted(context.scopes)) or "none"
-            raise ToolError(f"Error: This key may not {scope}: it has the scopes {may}.")
-        context.admit(tool.name, writes=not tool.reads_only)
+        _check_scope(tool, context)
+        context.admit(tool.name, writes=not tool.is_read_only)
+        handler = getattr(self._shared.handlers(tool.toolset), tool.name)
         try:
-            answer: str | Answer = getattr(self._shared.toolset(tool.toolset), tool.name)(
-                context, arguments
-            )
+            answer: str | Answer = handler(context, arguments)
         except RecollectError as error:
             import logging
 
@@ -121,145 +111,183 @@ class Catalog:
         read_only: bool | None = None,
         allowed: Collection[str] | None = None,
     ) -> Catalog:
-        """The same tools as another client sees them: those of another profile, or only some of them.
+        """This catalog with another profile, or restricted further. The handlers are shared.
 
-        What answers them is shared. Raises ValueError when there is no such profile.
+        Raises ValueError if there is no such profile.
         """
-        own_profile, own_read_only, own_allowed = self._narrowed
-        both = own_allowed
+        own_profile, own_read_only, own_allowed = self._restriction
+        if profile is None:
+            profile = own_profile
+        if allowed is None:
+            allowed = own_allowed
+        elif own_allowed is not None:
+            allowed = own_allowed.intersection(allowed)
         if allowed is not None:
-            both = frozenset(allowed) if own_allowed is None else own_allowed.intersection(allowed)
-        wanted = (
-            own_profile if profile is None else profile,
-            own_read_only or bool(read_only),
-            both,
-        )
-        return self if wanted == self._narrowed else self._shared.variant(wanted)
-
-    def close(self) -> None:
-        self._shared.close()
+            allowed = frozenset(allowed)
+        restriction = (profile, own_read_only or bool(read_only), allowed)
+        if restriction == self._restriction:
+            return self
+        return self._shared.variant(restriction)
 
     def _find(self, name: str) -> Tool | None:
-        """A tool by the name it is listed under, with dots or underscores."""
-        return self._tools.get(name) or self._spellings.get(_undotted(name))
+        """Find a tool by its listed name, spelled with dots or underscores."""
+        return self._tools.get(name) or self._by_underscore.get(_with_underscores(name))
 
-    def _made(self, narrowed: Narrowed) -> Catalog:
-        profile, read_only, allowed = narrowed
-        chosen = (
-            self._chosen
-            if profile == self._narrowed[0]
-            else {**self._chosen, "toolsets": None, "tools": None}
-        )
-        made = Catalog(profile, read_only=read_only, allowed=allowed, **chosen)
-        made._shared = self._shared
-        return made
+    def _build_variant(self, restriction: Restriction) -> Catalog:
+        profile, read_only, allowed = restriction
+        options = self._options
+        if profile != self._restriction[0]:
+            options = {**options, "toolsets": None, "tools": None}
+        variant = Catalog(profile, read_only=read_only, allowed=allowed, **options)
+        variant._shared = self._shared
+        return variant
 
 
 class _Shared:
-    """What all variants of a catalog have in common: the toolsets, each made on first need."""
+    """What all variants of a catalog share: the handlers, created on first use, and each other."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._toolsets: dict[str, Any] = {}
-        self._variants: dict[Narrowed, Catalog] = {}
+        self._handlers: dict[str, Any] = {}
+        self._variants: dict[Restriction, Catalog] = {}
         self._lock = threading.Lock()
 
-    def toolset(self, name: str) -> Any:
-        found = self._toolsets.get(name)
-        if found is None:
+    def handlers(self, toolset: str) -> Any:
+        handlers = self._handlers.get(toolset)
+        if handlers is None:
             with self._lock:
-                if name not in self._toolsets:
+                if toolset not in self._handlers:
                     from importlib import import_module
 
-                    self._toolsets[name] = import_module(
-                        f"recollect.serve.mcp.tools.{name}"
-                    ).Toolset()
-                found = self._toolsets[name]
-        return found
+                    module = import_module(registry.TOOLSETS[toolset].handlers)
+                    self._handlers[toolset] = module.Handlers()
+                handlers = self._handlers[toolset]
+        return handlers
 
-    def variant(self, wanted: Narrowed) -> Catalog:
+    def variant(self, restriction: Restriction) -> Catalog:
         with self._lock:
-            found = self._variants.get(wanted)
-            if found is None:
-                if len(self._variants) >= MOST_VARIANTS:
+            variant = self._variants.get(restriction)
+            if variant is None:
+                if len(self._variants) >= MAX_VARIANTS:
                     self._variants.clear()
-                found = self._variants[wanted] = self._catalog._made(wanted)
-            return found
-
-    def close(self) -> None:
-        with self._lock:
-            for toolset in self._toolsets.values():
-                toolset.close()
-            self._toolsets.clear()
+                variant = self._catalog._build_variant(restriction)
+                self._variants[restriction] = variant
+            return variant
 
 
-def _undotted(name: str) -> str:
-    return name.replace(".", "_")
+def _check_scope(tool: Tool, context: Context) -> None:
+    scope = WRITE
+    if tool.is_read_only:
+        scope = READ
+    if scope not in context.scopes:
+        scopes = ", ".join(sorted(context.scopes)) or "none"
+        raise ToolError(f"Error: This API key may not {scope}. Its scopes: {scopes}.")
 
 
-def _chosen(
+# -- selection ---
+
+
+def _select_tools(
     profile: str, toolsets: Sequence[str] | None, tools: Sequence[str] | None
 ) -> list[Tool]:
-    if profile not in PROFILES:
-        raise ValueError(f"there is no profile {profile!r}; profiles: {', '.join(PROFILES)}")
+    if profile not in registry.PROFILES:
+        profiles = ", ".join(registry.PROFILES)
+        raise ValueError(f"there is no profile {profile!r}; profiles: {profiles}")
     if toolsets is None and tools is None:
-        left_out = LEFT_OUT.get(profile, ())
-        return [
-            tool
-            for tool in TOOLS
-            if tool.toolset in PROFILES[profile] and tool.name not in left_out
-        ]
-    wanted: set[str] = set()
-    for name in toolsets or ():
-        if name not in ("all", "default", *TOOLSETS):
-            raise ValueError(
-                f"there is no toolset {name!r}; toolsets: {', '.join(TOOLSETS)}, default, all"
-            )
-        wanted.update(
-            TOOLSETS if name == "all" else PROFILES["default"] if name == "default" else (name,)
-        )
-    named = {_undotted(name) for name in tools or ()}
-    if unknown := sorted(named - {tool.name for tool in TOOLS}):
-        raise ValueError(f"there is no tool {unknown[0]!r}; tools: {_tool_names()}")
-    of_toolsets = [tool for tool in TOOLS if tool.toolset in wanted]
-    meant = [_meant(name, named) for name in named - {tool.name for tool in of_toolsets}]
-    return [tool for tool in TOOLS if tool in of_toolsets or tool in meant]
+        omitted = registry.OMITTED.get(profile, ())
+        selection = _tools_of(registry.PROFILES[profile])
+        return [tool for tool in selection if tool.name not in omitted]
+    selection = _tools_of(_expand_toolsets(toolsets or ()))
+    selection += _tools_by_name(tools or (), {tool.name for tool in selection})
+    return [tool for tool in registry.all_tools() if tool in selection]
 
 
-def _meant(name: str, named: set[str]) -> Tool:
-    """The tool of a name; where there are two, the one whose neighbours are named as well, else the first."""
-    neighbours = {
-        tool.toolset: sum(other.toolset == tool.toolset for other in TOOLS if other.name in named)
-        for tool in TOOLS
-    }
-    return max(
-        (tool for tool in TOOLS if tool.name == name), key=lambda tool: neighbours[tool.toolset]
-    )
+def _tools_of(toolsets: Collection[str]) -> list[Tool]:
+    return [tool for tool in registry.all_tools() if tool.toolset in toolsets]
 
 
-def _named(
+def _expand_toolsets(names: Sequence[str]) -> set[str]:
+    toolsets: set[str] = set()
+    for name in names:
+        if name == "all":
+            toolsets.update(registry.TOOLSETS)
+        elif name == "default":
+            toolsets.update(registry.PROFILES["default"])
+        elif name in registry.TOOLSETS:
+            toolsets.add(name)
+        else:
+            valid_names = ", ".join((*registry.TOOLSETS, "default", "all"))
+            raise ValueError(f"there is no toolset {name!r}; toolsets: {valid_names}")
+    return toolsets
+
+
+def _tools_by_name(names: Sequence[str], present: set[str]) -> list[Tool]:
+    """The named tools, without those that are present already."""
+    requested = {_with_underscores(name) for name in names}
+    _check_tool_names(requested)
+    return [_resolve(name, requested) for name in requested - present]
+
+
+def _resolve(name: str, requested: set[str]) -> Tool:
+    """The tool with this name. If two toolsets have one, prefer the toolset of which more tools are
+    requested: `search` with `fetch` is the one of `research`."""
+    best: Tool | None = None
+    most_neighbours = -1
+    for toolset in registry.TOOLSETS.values():
+        neighbours = sum(tool.name in requested for tool in toolset.tools)
+        for tool in toolset.tools:
+            if tool.name == name and neighbours > most_neighbours:
+                best, most_neighbours = tool, neighbours
+    assert best is not None
+    return best
+
+
+def _first_of_each_name(tools: list[Tool]) -> list[Tool]:
+    first: dict[str, Tool] = {}
+    for tool in tools:
+        first.setdefault(tool.name, tool)
+    return list(first.values())
+
+
+# -- names ---
+
+
+def _name_tools(
     tools: list[Tool], names: str, prefix: str, rename: Mapping[str, str]
 ) -> dict[str, Tool]:
     if names not in NAMES:
         raise ValueError(f"there are no {names!r} names; names: {', '.join(NAMES)}")
-    rename = {_undotted(tool): name for tool, name in rename.items()}
-    if unknown := sorted(rename.keys() - {tool.name for tool in TOOLS}):
-        raise ValueError(f"there is no tool {unknown[0]!r} to rename; tools: {_tool_names()}")
-    named: dict[str, Tool] = {}
-    spelled: set[str] = set()
+    rename = {_with_underscores(tool): name for tool, name in rename.items()}
+    _check_tool_names(rename, " to rename")
+    tools_by_name: dict[str, Tool] = {}
+    spellings: set[str] = set()
     for tool in tools:
-        own = tool.dotted if names == "dotted" and tool.dotted else tool.name
-        name = prefix + rename.get(tool.name, own)
-        if not 0 < len(name) <= LONGEST_NAME or not _ALLOWED[names].issuperset(name):
-            raise ValueError(
-                f"{name!r} cannot name a tool: use 1 to {LONGEST_NAME} letters, digits, '_' or '-'"
-            )
-        if _undotted(name) in spelled:
+        own_name = tool.name
+        if names == "dotted" and tool.dotted is not None:
+            own_name = tool.dotted
+        name = prefix + rename.get(tool.name, own_name)
+        _check_characters(name, names)
+        if _with_underscores(name) in spellings:
             raise ValueError(f"two tools would be called {name!r}")
-        spelled.add(_undotted(name))
-        named[name] = tool
-    return named
+        spellings.add(_with_underscores(name))
+        tools_by_name[name] = tool
+    return tools_by_name
 
 
-def _tool_names() -> str:
-    return ", ".join(dict.fromkeys(tool.name for tool in TOOLS))
+def _check_tool_names(names: Collection[str], purpose: str = "") -> None:
+    tool_names = dict.fromkeys(tool.name for tool in registry.all_tools())
+    for name in sorted(names):
+        if name not in tool_names:
+            raise ValueError(f"there is no tool {name!r}{purpose}; tools: {', '.join(tool_names)}")
+
+
+def _check_characters(name: str, names: str) -> None:
+    if not 0 < len(name) <= MAX_NAME_LENGTH or not _CHARACTERS[names].issuperset(name):
+        raise ValueError(
+            f"{name!r} is not a valid tool name: "
+            f"use 1 to {MAX_NAME_LENGTH} letters, digits, '_' or '-'"
+        )
+
+
+def _with_underscores(name: str) -> str:
+    return name.replace(".", "_")

@@ -1,8 +1,7 @@
-"""What a tool is given: whose library it may use, for whom, and the way back to the client while it works.
+"""The context of a tool call: who calls, which library they may use, and how to report progress.
 
-Who asks is settled by the transport before a tool is called: from the process
-over stdio, from the credential over HTTP and WebSocket. Nothing in a message's
-arguments can change it.
+The transport decides who calls before a tool runs: from the process over stdio, from the credential
+over HTTP and WebSocket. Nothing in a message can change it.
 """
 
 from __future__ import annotations
@@ -19,29 +18,32 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from recollect.library import Library
-    from recollect.model.audience import Audience
+    from recollect.model.audience import Audience, Labelled
     from recollect.serve.mcp.sessions import Session
 
 READ, WRITE = "read", "write"
 NO_CONFIG: Mapping[str, Any] = MappingProxyType({})
 Notify: TypeAlias = "Callable[[str, dict[str, Any]], None]"
-"""Sends a notification (method, params) to the client that waits for this call's answer; from any thread."""
+"""Sends a notification (method, params) to the waiting client, from any thread."""
 
 
 class ToolError(Exception):
-    """A call that failed for a reason which the caller may read: the whole text of the answer."""
+    """A tool call failed. The message is the whole answer to the caller."""
 
 
 class TooManyCalls(Exception):
-    """A call over the user's limit; the client is told to come again in so many seconds."""
+    """The user exceeded a rate limit."""
 
     def __init__(self, retry_after: int) -> None:
-        super().__init__(f"Too many calls. Try again in {retry_after} seconds.")
+        unit = "seconds"
+        if retry_after == 1:
+            unit = "second"
+        super().__init__(f"Too many calls. Try again in {retry_after} {unit}.")
         self.retry_after = retry_after
 
 
 class Answer:
-    """What a tool returns where a text alone does not do. `structured` is the same as JSON, for programs."""
+    """A tool's answer with structured content: the same data as text and as JSON."""
 
     __slots__ = ("structured", "text")
 
@@ -51,7 +53,7 @@ class Answer:
 
 
 class Context:
-    """One call. A transport makes one for each request, of a subclass that says where libraries come from."""
+    """One call. Each transport has a subclass that knows where libraries come from."""
 
     def __init__(
         self,
@@ -67,114 +69,127 @@ class Context:
     ) -> None:
         self.user = user
         self.client = client
-        """What the client calls itself: good for choosing a shape, never for granting anything."""
+        """What the client calls itself. Use it to shape answers, never to grant access."""
         self.agent = agent
-        """Whether contents that only people may see are masked."""
+        """Whether the caller is an agent; see `audience`."""
         self.scopes = scopes
         self.base_url = base_url
         self.session = session
-        """What is remembered between calls; None means that nothing is, and nothing is left out as seen before."""
+        """What is remembered between calls. Without a session, no result is skipped as seen."""
         self.config = config
         self._notify = notify
-        self._token: str | int | None = None
-        self._ended: list[bool] = []
-        """Holds something once nobody waits for the answer; the contexts of one message share it."""
+        self._progress_token: str | int | None = None
+        # Set once nobody waits for the answer. A list, so that copies for single requests share it.
+        self._cancellations: list[bool] = []
 
     def library(self, *, create: bool = False) -> AbstractContextManager[Library]:
-        """The user's library, for as long as the call needs it. Without one, and not told to make it: ToolError."""
+        """The user's library, for as long as the call needs it. Raises ToolError if there is none,
+        unless `create`."""
         raise LookupError("this context has no library")
 
     @property
     def place(self) -> Path | str | None:
-        """Where the libraries are, where a process serves its own user alone: that user's other databases, too, may
-        be searched."""
+        """Where the libraries are, if the process serves one local user: that user's other
+        databases may be searched, too."""
         return None
 
     def admit(self, tool: str, *, writes: bool) -> None:
-        """Count a call against the user's limits. Raises TooManyCalls."""
-
-    @property
-    def hides(self) -> bool:
-        """Whether contents that only people may see are left out, where otherwise they are masked."""
-        from recollect.settings import HUMAN_ONLY
-
-        return HUMAN_ONLY.get() == "hide"
+        """Count a call against the user's rate limits. Raises TooManyCalls."""
 
     @property
     def audience(self) -> Audience:
+        """Who reads the answer: a person, or an agent that may not see human-only messages."""
         from recollect.model.audience import Audience
+        from recollect.settings import HUMAN_ONLY
 
         if not self.agent:
             return Audience.PERSON
-        if self.hides:
+        if HUMAN_ONLY.get() == "hide":
             return Audience.AGENT_HIDDEN
         return Audience.AGENT_MASKED
 
-    # -- while it works ---
+    def can_find(self, message: Labelled) -> bool:
+        """Whether the caller may know that a message exists. It may still have to be masked."""
+        from recollect.model.audience import Audience, is_human_only
 
-    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Tell the client how far the call is, if it wants to know. `done` must grow."""
-        if self._token is None or self._notify is None or self._ended:
+        return self.audience is not Audience.AGENT_HIDDEN or not is_human_only(message)
+
+    # -- progress and cancellation ---
+
+    def progress(self, progress: float, total: float | None = None, message: str = "") -> None:
+        """Report progress if the client asked for it. `progress` must increase."""
+        if self._progress_token is None or self._notify is None or self._cancellations:
             return
-        params: dict[str, Any] = {"progressToken": self._token, "progress": done}
+        params: dict[str, Any] = {"progressToken": self._progress_token, "progress": progress}
         if total is not None:
             params["total"] = total
         if message:
             params["message"] = message
         self._notify("notifications/progress", params)
 
-    def cancelled(self) -> bool:
+    def is_cancelled(self) -> bool:
         """Whether nobody waits for the answer any more."""
-        return bool(self._ended)
+        return bool(self._cancellations)
 
     def cancel(self) -> None:
-        self._ended.append(True)
+        self._cancellations.append(True)
 
-    def of_request(self, token: str | int | None, client: str = "") -> Context:
-        """This context for one request: with its progress token. Cancelling either cancels both."""
-        mine = object.__new__(type(self))
-        mine.__dict__.update(self.__dict__, _token=token, client=client or self.client)
-        return mine
+    def for_request(self, progress_token: str | int | None, client: str = "") -> Context:
+        """A copy for one request, with its progress token. Cancelling either cancels both."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy._progress_token = progress_token
+        copy.client = client or self.client
+        return copy
 
 
 class LocalLibrary:
-    """The library of a process that serves one user: opened on first need, kept until the end."""
+    """The library of a process that serves one user: opened on first use, open until `close`."""
 
     def __init__(self, home: str | None = None, user: str | None = None) -> None:
         self.home = home
         self.user = user
         self._library: Library | None = None
+        # Such a process has one connection, and so one session.
         self._session: Session | None = None
-        """What is remembered between the calls of the connection, of which such a process has one."""
         self._lock = threading.Lock()
 
     def context(self, config: Any = None, *, notify: Notify | None = None) -> Context:
-        """The context of one call: of an agent, since who starts such a process is one. `config` is what the client
-        prefers, unchecked."""
+        """The context of one call. The caller is an agent, because agents start such processes.
+
+        `config` holds the client's preferences, not yet validated.
+        """
         from recollect.knowledge.preferences import parse_preferences
         from recollect.serve.mcp.sessions import Session
 
         with self._lock:
-            session = self._session = self._session or Session()
+            if self._session is None:
+                self._session = Session()
+            session = self._session
         return LocalContext(self, session=session, config=parse_preferences(config), notify=notify)
 
     def open(self, *, create: bool = False) -> Library:
         from recollect import places
-        from recollect.settings import place
 
         with self._lock:
+            if self._library is None and create:
+                self._library = places.open(self.home, self.user)
+            elif self._library is None:
+                self._library = places.open_existing(self.home, self.user)
             if self._library is None:
-                opened = places.open if create else places.open_existing
-                self._library = opened(self.home, self.user)
-            if self._library is None:
-                home = place(self.home)
-                where = (
-                    "that database" if isinstance(home, str) else home
-                )  # its address has a password
                 raise ToolError(
-                    f"Database not found: no library in {where}. Make one with: recollect import PATH"
+                    f"Database not found: no library in {self._describe_home()}. "
+                    "Create one with: recollect import PATH"
                 )
             return self._library
+
+    def _describe_home(self) -> str:
+        from recollect.settings import place
+
+        home = place(self.home)
+        if isinstance(home, str):  # a database address, which contains a password
+            return "that database"
+        return str(home)
 
     def close(self) -> None:
         with self._lock:
@@ -184,10 +199,10 @@ class LocalLibrary:
 
 
 class LocalContext(Context):
-    """A call of the process's own user."""
+    """A call by the process's own user."""
 
-    def __init__(self, local: LocalLibrary, **settled: Any) -> None:
-        super().__init__(local.user, **settled)
+    def __init__(self, local: LocalLibrary, **options: Any) -> None:
+        super().__init__(local.user, **options)
         self._local = local
 
     @contextmanager

@@ -1,9 +1,8 @@
-"""What a server remembers between the calls of one MCP client: what it was shown, what it asked, what it prefers.
+"""MCP sessions: the results a client has seen, its recent queries, and its preferences.
 
-A session belongs to a user and has a key: the protocol's own session id, the
-connection, or a name that the client chose. Whoever else knows the key finds
-nothing under it. Everything here is bounded and lost with the process: a
-session only spares repetition, nothing depends on it.
+A session belongs to a user and has a key: the protocol's session id, or a key the client chose.
+Another user who knows the key finds nothing. Everything here is bounded and lost when the process
+ends; sessions only avoid repetition, and nothing depends on them.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ from typing import Any, Protocol
 
 from recollect.settings import LIMITS
 
-MOST_SEEN = 1_000
-MOST_QUERIES = 10
-LONGEST_QUERY = 200
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+MAX_SEEN = 1_000
+MAX_QUERIES = 10
+MAX_QUERY_LENGTH = 200
+NO_PREFERENCES: Mapping[str, Any] = MappingProxyType({})
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")
 
 
-# -- one session -----------------------------------------------------------
+# -- one session ---
 
 
 class Call(Protocol):
-    """A request of a session that is not answered yet."""
+    """A request of a session that has not been answered yet."""
 
     def cancel(self) -> None: ...
 
 
 class Session:
-    """One client of one user. Safe to use from any thread."""
+    """One client of one user. Thread-safe."""
 
     __slots__ = (
         "_lock",
@@ -45,10 +44,10 @@ class Session:
         "_seen",
         "calls",
         "client",
-        "defaults",
         "key",
+        "last_use",
+        "preferences",
         "profile",
-        "used",
         "version",
     )
 
@@ -57,107 +56,114 @@ class Session:
     ) -> None:
         self.key = key
         self.client = client
-        """What the client called itself when the session began."""
+        """What the client called itself in `initialize`."""
         self.version = version
-        """The revision of the protocol that was agreed upon; empty where none was."""
+        """The negotiated protocol version; empty if none was negotiated."""
         self.profile = profile
-        self.defaults: Mapping[str, Any] = NOTHING
+        self.preferences: Mapping[str, Any] = NO_PREFERENCES
         self.calls: dict[Any, Call] = {}
-        """By their ids in the protocol; for the transport, which uses it from the event loop alone."""
-        self.used = 0.0
-        self._seen = array("q")  # hashes: a set of addresses would take twenty times the room
+        """By request id. Only the transport uses it, from the event loop."""
+        self.last_use = 0.0
+        self._seen = array("q")  # hashes: a set of URIs would take twenty times the memory
         self._queries: list[str] = []
         self._lock = threading.Lock()
 
-    def prefer(self, config: Mapping[str, Any]) -> None:
-        """Remember preferences; see `preferences`."""
-        self.defaults = MappingProxyType({**self.defaults, **config})
+    def add_preferences(self, config: Mapping[str, Any]) -> None:
+        """Remember preferences, validated by `recollect.knowledge.preferences`."""
+        self.preferences = MappingProxyType({**self.preferences, **config})
 
-    def config(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The preferences of one request: its own before the session's."""
-        return {**self.defaults, **given}
+    def merge_preferences(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The preferences for one request: its own take precedence over the session's."""
+        return {**self.preferences, **config}
 
     def unseen(self, uris: Iterable[str]) -> list[str]:
-        """Those that were not returned in this session yet, in their order."""
+        """The URIs this session has not returned yet, in order."""
         with self._lock:
             seen = set(self._seen)
         return [uri for uri in dict.fromkeys(uris) if hash(uri) not in seen]
 
     def forget(self, uris: Iterable[str]) -> None:
-        """Start over with these: they are new again."""
-        again = set(map(hash, uris))
+        """Treat these URIs as unseen again."""
+        hashes = set(map(hash, uris))
         with self._lock:
-            self._seen = array("q", [mark for mark in self._seen if mark not in again])
+            self._seen = array("q", [value for value in self._seen if value not in hashes])
 
     def returned(self, uris: Iterable[str]) -> None:
-        """Remember what an answer held: that alone, not what was found and left out."""
+        """Remember the URIs of an answer (not the results that were found but left out)."""
         with self._lock:
-            known = set(self._seen)
-            self._seen.extend(
-                mark for uri in dict.fromkeys(uris) if (mark := hash(uri)) not in known
-            )
-            if (over := len(self._seen) - MOST_SEEN) > 0:
-                del self._seen[:over]
+            seen = set(self._seen)
+            hashes = [hash(uri) for uri in dict.fromkeys(uris)]
+            self._seen.extend(value for value in hashes if value not in seen)
+            del self._seen[: max(0, len(self._seen) - MAX_SEEN)]
 
-    def asked(self, query: str) -> None:
+    def add_query(self, query: str) -> None:
         with self._lock:
-            self._queries = [*self._queries[1 - MOST_QUERIES :], query[:LONGEST_QUERY]]
+            self._queries = [*self._queries[1 - MAX_QUERIES :], query[:MAX_QUERY_LENGTH]]
 
     @property
     def recent_queries(self) -> list[str]:
-        """What was asked last, the oldest first."""
+        """The latest queries, oldest first."""
         with self._lock:
             return list(self._queries)
 
 
-# -- all of them -----------------------------------------------------------
+# -- all sessions ---
 
 
 def is_key(text: Any) -> bool:
-    """Whether a client may name its session so."""
+    """Whether a client may use this as a session key."""
     return isinstance(text, str) and _KEY.fullmatch(text) is not None
 
 
 class Sessions:
-    """The sessions of a server, by user and key. One that is not used for a while is forgotten; where there are too
-    many, of all users or of one, that which was not used for longest is. Safe to use from any thread."""
+    """The sessions of a server, by user and key. Thread-safe.
+
+    Idle sessions expire. If there are too many, overall or of one user, the least recently used one
+    is dropped.
+    """
 
     def __init__(
         self,
-        most: int | None = None,
-        each_user: int | None = None,
+        limit: int | None = None,
+        limit_each_user: int | None = None,
         seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._most = LIMITS.mcp_sessions if most is None else most
-        self._each_user = LIMITS.mcp_sessions_each_user if each_user is None else each_user
-        self._seconds = LIMITS.mcp_session_seconds if seconds is None else seconds
+        if limit is None:
+            limit = LIMITS.mcp_sessions
+        if limit_each_user is None:
+            limit_each_user = LIMITS.mcp_sessions_each_user
+        if seconds is None:
+            seconds = LIMITS.mcp_session_seconds
+        self._limit = limit
+        self._limit_each_user = limit_each_user
+        self._seconds = seconds
         self._clock = clock
-        self._by_use: OrderedDict[tuple[str, str], Session] = OrderedDict()
-        self._of_user: dict[str, OrderedDict[str, None]] = {}
+        self._sessions: OrderedDict[tuple[str, str], Session] = OrderedDict()
+        self._keys_by_user: dict[str, OrderedDict[str, None]] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        return len(self._by_use)
+        return len(self._sessions)
 
-    def new(self, user: str, key: str = "", **about: str) -> Session:
-        """Begin a session, under a key of ours unless one is given; what was there before is forgotten."""
-        session = Session(key or secrets.token_hex(16), **about)
+    def create(self, user: str, key: str = "", **attributes: str) -> Session:
+        """Start a session, replacing any session with that key. Without a key, generate one."""
+        session = Session(key or secrets.token_hex(16), **attributes)
         with self._lock:
             self._remove(user, session.key)
             self._add(user, session)
         return session
 
     def get(self, user: str, key: str) -> Session | None:
-        """The user's session of this key, if it goes on."""
+        """The user's session with this key, if it has not ended."""
         with self._lock:
-            self._forget_old()
+            self._remove_expired()
             return self._use(user, key)
 
-    def named(self, user: str, key: str) -> Session:
-        """The user's session of this key, begun if need be: for clients that choose the key."""
+    def get_or_create(self, user: str, key: str) -> Session:
+        """The user's session with this key, for clients that choose the key."""
         with self._lock:
-            self._forget_old()
+            self._remove_expired()
             session = self._use(user, key)
             if session is None:
                 session = Session(key)
@@ -165,43 +171,43 @@ class Sessions:
             return session
 
     def end(self, user: str, key: str) -> bool:
-        """Forget a session; whether there was one."""
+        """End a session; return whether there was one."""
         with self._lock:
-            self._forget_old()
+            self._remove_expired()
             return self._remove(user, key)
 
     def _use(self, user: str, key: str) -> Session | None:
-        session = self._by_use.get((user, key))
+        session = self._sessions.get((user, key))
         if session is not None:
-            session.used = self._clock()
-            self._by_use.move_to_end((user, key))
-            self._of_user[user].move_to_end(key)
+            session.last_use = self._clock()
+            self._sessions.move_to_end((user, key))
+            self._keys_by_user[user].move_to_end(key)
         return session
 
     def _add(self, user: str, session: Session) -> None:
-        self._forget_old()
-        session.used = self._clock()
-        self._by_use[user, session.key] = session
-        mine = self._of_user.setdefault(user, OrderedDict())
-        mine[session.key] = None
-        if len(mine) > self._each_user:
-            self._remove(user, next(iter(mine)))
-        if len(self._by_use) > self._most:
-            self._remove(*next(iter(self._by_use)))
+        self._remove_expired()
+        session.last_use = self._clock()
+        self._sessions[user, session.key] = session
+        keys = self._keys_by_user.setdefault(user, OrderedDict())
+        keys[session.key] = None
+        if len(keys) > self._limit_each_user:
+            self._remove(user, next(iter(keys)))
+        if len(self._sessions) > self._limit:
+            self._remove(*next(iter(self._sessions)))
 
     def _remove(self, user: str, key: str) -> bool:
-        if self._by_use.pop((user, key), None) is None:
+        if self._sessions.pop((user, key), None) is None:
             return False
-        mine = self._of_user[user]
-        del mine[key]
-        if not mine:
-            del self._of_user[user]
+        keys = self._keys_by_user[user]
+        del keys[key]
+        if not keys:
+            del self._keys_by_user[user]
         return True
 
-    def _forget_old(self) -> None:
-        until = self._clock() - self._seconds
-        while self._by_use:
-            (user, key), session = next(iter(self._by_use.items()))
-            if session.used > until:
+    def _remove_expired(self) -> None:
+        oldest = self._clock() - self._seconds
+        while self._sessions:
+            (user, key), session = next(iter(self._sessions.items()))
+            if session.last_use > oldest:
                 return
             self._remove(user, key)

@@ -1,13 +1,12 @@
-"""MCP over standard input and output: one JSON message a line.
+"""MCP over standard input and output: one JSON message per line.
 
-Every agent session starts this process, so it must cost little: nothing but
-the protocol is imported before the first tool call. One thread reads, and
-answers what is quick; tool calls run in a few worker threads, so that they can
-be cancelled and hold up nothing else. The main thread only waits for the end:
-no more input, a signal, or a client that stopped reading.
+Every agent session starts this process, so starting must be cheap: nothing but the protocol is
+imported before the first tool call. One thread reads and answers quick requests. Tool calls run in
+a few worker threads, so that they can be cancelled and block nothing else. The main thread waits
+for the end: end of input, a signal, or a client that stopped reading.
 
-Only answers are written to standard output. Whatever else prints goes to
-standard error, as the log does.
+Only answers are written to standard output. Everything else that prints, such as the log, goes to
+standard error.
 """
 
 from __future__ import annotations
@@ -20,31 +19,31 @@ from functools import cached_property
 
 from recollect.serve.mcp.catalog import NAMES, Catalog
 from recollect.serve.mcp.context import Context, LocalLibrary, Notify
-from recollect.serve.mcp.definitions import PROFILES, TOOLSETS
-from recollect.serve.mcp.protocol import (
+from recollect.serve.mcp.jsonrpc import (
     INVALID_REQUEST,
-    TAKE_LONG,
     TOO_BUSY,
-    Dispatcher,
     RpcError,
     decode,
     encode,
-    failure,
+    error_response,
     is_id,
     notification,
+    params_of,
 )
+from recollect.serve.mcp.protocol import Dispatcher, is_slow
+from recollect.serve.mcp.toolsets import PROFILES, TOOLSETS
 
 TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Callable, Iterator
     from queue import SimpleQueue
-    from typing import Any, NoReturn
+    from typing import Any
 
-WORKERS = 12  # more than the calls of one user that may wait for a message (see `bus`)
-MOST_CALLS = 64
+WORKERS = 12  # more than the msg_wait calls one user may have at once (see the bus handlers)
+MAX_CALLS = 64
 DRAIN_SECONDS = 3.0
-CHUNK = 65_536
+CHUNK_BYTES = 65_536
 
 EXAMPLES = """\
 examples:
@@ -55,11 +54,11 @@ examples:
   CONVERSATION_DB=~/canonical-export.db recollect mcp
 """
 
-# -- the command -----------------------------------------------------------
+# -- the command ---
 
 
-def _words(value: str) -> list[str]:
-    return [word for part in value.split(",") if (word := part.strip())]
+def _parse_list(value: str) -> list[str]:
+    return [word.strip() for word in value.split(",") if word.strip()]
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -68,43 +67,43 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--profile": {
         "choices": [*PROFILES],
         "default": "default",
-        "help": "which tools are offered (default: default)",
+        "help": "which tools to offer (default: default)",
     },
     "--toolsets": {
         "metavar": "A,B",
-        "type": _words,
-        "help": f"only these: {', '.join(TOOLSETS)}, default, all",
+        "type": _parse_list,
+        "help": f"only these toolsets: {', '.join(TOOLSETS)}, default, all",
     },
     "--tools": {
         "metavar": "A,B",
-        "type": _words,
-        "help": "only these tools, or these besides the toolsets",
+        "type": _parse_list,
+        "help": "only these tools, or these in addition to --toolsets",
     },
-    "--read-only": {"action": "store_true", "default": False, "help": "no tool that writes"},
+    "--read-only": {"action": "store_true", "default": False, "help": "no tools that write"},
     "--names": {
         "choices": NAMES,
         "default": NAMES[0],
-        "help": "how names are listed (default: underscore)",
+        "help": "how tool names are spelled (default: underscore)",
     },
     "--tool-prefix": {
         "dest": "prefix",
         "metavar": "PREFIX",
         "default": "",
-        "help": "put PREFIX before every tool's name",
+        "help": "put PREFIX before every tool name",
     },
     "--rename": {
         "metavar": "TOOL=NAME",
         "action": "append",
         "default": [],
-        "help": "list a tool by another name",
+        "help": "list a tool under another name; repeatable",
     },
 }
-"""What argparse is told of each option. `quickly_read` goes by the same table, and knows of it what is used here."""
+"""The options as argparse takes them. `parse_quickly` uses the same table."""
 
 
 def main(argv: list[str]) -> int:
     """`recollect mcp`: serve until the client leaves."""
-    options = quickly_read(argv)
+    options = parse_quickly(argv)
     if options is None:
         options = vars(_parser().parse_args(argv))
     if any("=" not in pair for pair in options["rename"]):
@@ -118,42 +117,53 @@ def main(argv: list[str]) -> int:
         return 2
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write(
-            "Waiting for an MCP client on standard input; `recollect mcp --help` shows how to add one.\n"
+            "Waiting for an MCP client on standard input. "
+            "`recollect mcp --help` shows how to add one.\n"
         )
     sys.stdout = sys.stderr
     if not serve(catalog, local):
-        os._exit(0)  # a search that nobody waits for must not keep the process
-    catalog.close()
+        os._exit(0)  # a search that nobody waits for must not keep the process alive
     local.close()
     return 0
 
 
-def quickly_read(argv: list[str]) -> dict[str, Any] | None:
-    """What argparse makes of a command line, without the time that it takes to load; None where it must judge itself:
-    where help is wanted, something is wrong, or a value looks like an option."""
-    names = {flag: how.get("dest") or flag[2:].replace("-", "_") for flag, how in OPTIONS.items()}
-    given: dict[str, Any] = {names[flag]: how.get("default") for flag, how in OPTIONS.items()}
+def parse_quickly(argv: list[str]) -> dict[str, Any] | None:
+    """Parse the options like argparse, without loading it (see "MCP" in bench/README.md).
+
+    Returns None if argparse must decide: for help, errors, and values that look like options.
+    """
+    names = {flag: _option_name(flag) for flag in OPTIONS}
+    values: dict[str, Any] = {}
+    for flag, option in OPTIONS.items():
+        values[names[flag]] = option.get("default")
     words = iter(argv)
     for word in words:
-        flag, equals, value = word.partition("=")
-        how = OPTIONS.get(flag)
-        if how is None:
+        flag, equals, text = word.partition("=")
+        if flag not in OPTIONS:
             return None
-        name, action = names[flag], how.get("action")
-        if action == "store_true":
+        option = OPTIONS[flag]
+        name = names[flag]
+        if option.get("action") == "store_true":
             if equals:
                 return None
-            given[name] = True
+            values[name] = True
             continue
         if not equals:
-            value = next(words, "-")
-        if value.startswith("-"):
+            text = next(words, "-")
+        if text.startswith("-"):
             return None
-        read = how["type"](value) if "type" in how else value
-        if "choices" in how and read not in how["choices"]:
+        value = option.get("type", str)(text)
+        if "choices" in option and value not in option["choices"]:
             return None
-        given[name] = [*given[name], read] if action == "append" else read
-    return given
+        if option.get("action") == "append":
+            value = [*values[name], value]
+        values[name] = value
+    return values
+
+
+def _option_name(flag: str) -> str:
+    name: str = OPTIONS[flag].get("dest") or flag[2:].replace("-", "_")
+    return name
 
 
 def _parser() -> ArgumentParser:
@@ -166,31 +176,31 @@ def _parser() -> ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    for flag, how in OPTIONS.items():
-        parser.add_argument(flag, **how)
+    for flag, option in OPTIONS.items():
+        parser.add_argument(flag, **option)
     return parser
 
 
 def serve(catalog: Catalog, local: LocalLibrary, source: int = 0, sink: int = 1) -> bool:
-    """Answer until the client leaves; whether no call was left running."""
+    """Answer until the client leaves. Returns whether no call is still running."""
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
 
     dispatcher = Dispatcher(catalog)
 
-    def context(notify: Notify) -> Context:
+    def make_context(notify: Notify) -> Context:
         _log_to_standard_error()
         return local.context(dispatcher.config, notify=notify)
 
-    connection = Connection(dispatcher, _sender(sink, ended), context)
+    connection = Connection(dispatcher, _sender(sink, ended), make_context)
     threading.Thread(target=_read, args=(connection, source, ended), daemon=True).start()
     ended.wait()
     return connection.drain(DRAIN_SECONDS)
 
 
 def _log_to_standard_error() -> None:
-    """Once there is a call: nothing is logged before, and a session may end without one."""
+    """Called for the first call: nothing is logged before, and many sessions make no call."""
     import logging
 
     logging.basicConfig(
@@ -198,114 +208,130 @@ def _log_to_standard_error() -> None:
     )
 
 
-# -- the connection --------------------------------------------------------
+# -- the connection ---
 
 
 class Connection:
-    """One client: its lines go into `receive`, its answers out through `send`. Each call has a context of its own."""
+    """One client: lines go into `receive`, answers out through `send`. Each call has its own
+    context."""
 
     def __init__(
         self,
         dispatcher: Dispatcher,
         send: Callable[[Any], None],
-        context: Callable[[Notify], Context],
+        make_context: Callable[[Notify], Context],
     ) -> None:
         self._dispatcher = dispatcher
         self._send = send
-        self._context = context
+        self._make_context = make_context
         self._calls: dict[Any, _Call] = {}  # accepted, and neither answered nor cancelled
         self._running = 0
-        self._taken = 0  # queued or running, cancelled or not
+        self._occupied = 0  # queued or running, cancelled or not
         self._workers = 0
         self._changed = threading.Condition()
 
     @cached_property
-    def _waiting(self) -> SimpleQueue[_Call]:
-        from queue import SimpleQueue  # not imported for a session without calls
+    def _queue(self) -> SimpleQueue[_Call]:
+        from queue import SimpleQueue  # not needed in sessions without calls
 
         return SimpleQueue()
 
     def receive(self, line: bytes | None) -> None:
-        """Take a line; None is one that was too long to keep."""
+        """Handle a line; None stands for one that was too long."""
         try:
-            message = _long_line() if line is None else decode(line)
-            if _takes_long(message):
-                self._start(_Call(message))
-            elif isinstance(message, dict) and message.get("method") == "notifications/cancelled":
-                self._cancel(message.get("params"))
-            elif (answer := self._dispatcher.handle(message)) is not None:
-                self._send(answer)
+            if line is None:
+                raise RpcError(
+                    INVALID_REQUEST,
+                    f"Invalid request: a message may have at most {_max_line_bytes():,} bytes",
+                )
+            self._handle(decode(line))
         except RpcError as error:
-            self._send(failure(error.request_id, error))
+            self._send(error_response(error.request_id, error))
+
+    def _handle(self, message: Any) -> None:
+        if is_slow(message):
+            self._start(_Call(message))
+        elif isinstance(message, dict) and message.get("method") == "notifications/cancelled":
+            self._cancel(params_of(message).get("requestId"))
+        else:
+            answer = self._dispatcher.handle(message)
+            if answer is not None:
+                self._send(answer)
 
     def drain(self, seconds: float) -> bool:
-        """Wait until every call is answered or cancelled; whether no worker is busy any more."""
+        """Wait until every call is answered or cancelled. Returns whether no worker is busy."""
         with self._changed:
             self._changed.wait_for(lambda: not self._calls, seconds)
             return not self._running
 
     def _start(self, call: _Call) -> None:
         with self._changed:
-            if len(self._calls) >= MOST_CALLS:
+            if len(self._calls) >= MAX_CALLS:
                 raise RpcError(
-                    TOO_BUSY, "Too many calls at once: wait for an answer first", request_id=call.id
+                    TOO_BUSY,
+                    "Too many concurrent calls: wait for an answer first",
+                    request_id=call.id,
                 )
             if call.key in self._calls:
                 raise RpcError(
                     INVALID_REQUEST, "Invalid request: this 'id' is in use", request_id=call.id
                 )
             self._calls[call.key] = call
-            self._taken += 1
-            lacking = self._workers < min(WORKERS, self._taken)
-            self._workers += lacking
-        self._waiting.put(call)
-        if lacking:
+            self._occupied += 1
+            needs_worker = self._workers < min(WORKERS, self._occupied)
+            if needs_worker:
+                self._workers += 1
+        self._queue.put(call)
+        if needs_worker:
             threading.Thread(target=self._work, daemon=True).start()
 
-    def _cancel(self, params: Any) -> None:
-        request_id = params.get("requestId") if isinstance(params, dict) else None
+    def _cancel(self, request_id: Any) -> None:
         if is_id(request_id):
             with self._changed:
-                if (call := self._calls.pop(request_id, None)) is not None:
+                call = self._calls.pop(request_id, None)
+                if call is not None:
                     call.cancel()
                 self._changed.notify_all()
 
     def _work(self) -> None:
         while True:
-            call = self._waiting.get()
-            context = call.context = self._context(
-                lambda *about, call=call: self._notify(call, *about)
-            )
+            call = self._queue.get()
+            call.context = self._make_context(self._notifier(call))
             with self._changed:
-                if not self._is_wanted(call):
-                    self._taken -= 1
+                if not self._is_pending(call):
+                    self._occupied -= 1
                     continue
                 self._running += 1
-            answer = self._dispatcher.handle(call.message, context)
-            if answer is not None and self._is_wanted(call):
+            answer = self._dispatcher.handle(call.message, call.context)
+            if answer is not None and self._is_pending(call):
                 self._send(answer)
             with self._changed:
                 self._running -= 1
-                self._taken -= 1
-                if self._is_wanted(call):
+                self._occupied -= 1
+                if self._is_pending(call):
                     del self._calls[call.key]
                 self._changed.notify_all()
 
-    def _notify(self, call: _Call, method: str, params: dict[str, Any]) -> None:
-        if self._is_wanted(call):
-            self._send(notification(method, params))
+    def _notifier(self, call: _Call) -> Notify:
+        def notify(method: str, params: dict[str, Any]) -> None:
+            if self._is_pending(call):
+                self._send(notification(method, params))
 
-    def _is_wanted(self, call: _Call) -> bool:
+        return notify
+
+    def _is_pending(self, call: _Call) -> bool:
         return self._calls.get(call.key) is call
 
 
 class _Call:
-    """A message for a worker. Its key is its id; a batch, which has none, is its own key."""
+    """A message for a worker. Its key is its id; a batch has none and is its own key."""
 
     def __init__(self, message: Any) -> None:
         self.message = message
-        self.id = message["id"] if isinstance(message, dict) else None
-        self.key = self if self.id is None else self.id
+        self.id = None
+        self.key: Any = self
+        if isinstance(message, dict):
+            self.id = self.key = message["id"]
         self.context: Context | None = None
 
     def cancel(self) -> None:
@@ -313,68 +339,61 @@ class _Call:
             self.context.cancel()
 
 
-def _takes_long(message: Any) -> bool:
-    if isinstance(message, dict):
-        return message.get("method") in TAKE_LONG and is_id(message.get("id"))
-    return isinstance(message, list)
+# -- the pipes ---
 
 
-# -- the pipes -------------------------------------------------------------
-
-
-def lines(read: Callable[[int], bytes]) -> Iterator[bytes | None]:
-    """The lines of a stream without their ends; None in place of one that is too long."""
-    kept = bytearray()
-    too_long = False
-    while chunk := read(CHUNK):
+def read_lines(read: Callable[[int], bytes]) -> Iterator[bytes | None]:
+    """The lines of a stream without line breaks; None in place of a line that is too long."""
+    line = bytearray()
+    is_too_long = False
+    while True:
+        chunk = read(CHUNK_BYTES)
+        if not chunk:
+            break
         *ends, rest = chunk.split(b"\n")
         for end in ends:
-            kept += end
-            if too_long or _over_limit(kept):
+            line += end
+            if is_too_long or _exceeds_limit(line):
                 yield None
-            elif kept.strip():
-                yield bytes(kept)
-            kept.clear()
-            too_long = False
-        kept += rest
-        if _over_limit(kept):
-            kept.clear()
-            too_long = True
-    if too_long:
+            elif line.strip():
+                yield bytes(line)
+            line.clear()
+            is_too_long = False
+        line += rest
+        if _exceeds_limit(line):
+            line.clear()
+            is_too_long = True
+    if is_too_long:
         yield None
-    elif kept.strip():
-        yield bytes(kept)
+    elif line.strip():
+        yield bytes(line)
 
 
-def _over_limit(kept: bytearray) -> bool:
-    return len(kept) > CHUNK and len(kept) > _longest()
+def _exceeds_limit(line: bytearray) -> bool:
+    return len(line) > CHUNK_BYTES and len(line) > _max_line_bytes()
 
 
-def _longest() -> int:
-    from recollect.settings import LIMITS  # not imported for the short lines of most sessions
+def _max_line_bytes() -> int:
+    from recollect.settings import LIMITS  # not needed for the short lines of most sessions
 
     return LIMITS.mcp_line_bytes
 
 
-def _long_line() -> NoReturn:
-    raise RpcError(INVALID_REQUEST, f"Invalid request: a message has at most {_longest():,} bytes")
-
-
 def _read(connection: Connection, source: int, ended: threading.Event) -> None:
     try:
-        for line in lines(lambda size: os.read(source, size)):
+        for line in read_lines(lambda size: os.read(source, size)):
             connection.receive(line)
     finally:
         ended.set()
 
 
 def _sender(sink: int, ended: threading.Event) -> Callable[[Any], None]:
-    writing = threading.Lock()
+    lock = threading.Lock()
 
-    def send(answer: Any) -> None:
-        data = memoryview(encode(answer))
+    def send(message: Any) -> None:
+        data = memoryview(encode(message))
         try:
-            with writing:
+            with lock:
                 while data:
                     data = data[os.write(sink, data) :]
         except OSError:  # the client stopped reading

@@ -1,8 +1,8 @@
-"""MCP over WebSocket, with the subprotocol `mcp`: one message a text frame, both eras.
+"""MCP over WebSocket, with the subprotocol `mcp`: one message per text frame, both eras.
 
-No revision of the protocol describes it, yet clients speak it. The connection
-is the session. The edge has checked who it is before it is accepted, and goes on
-to check that their credential is still good.
+No revision of the protocol describes this transport, but clients use it. The connection is the
+session. The edge authenticates the client before the connection is accepted, and keeps checking
+that the credential is valid.
 """
 
 from __future__ import annotations
@@ -15,48 +15,54 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from recollect.knowledge.preferences import parse_preferences
 from recollect.serve.http import limits
 from recollect.serve.http.json_response import encode_json
-from recollect.serve.mcp.context import Context
-from recollect.serve.mcp.protocol import (
+from recollect.serve.mcp.context import Context, TooManyCalls
+from recollect.serve.mcp.jsonrpc import (
     INVALID_REQUEST,
     TOO_BUSY,
-    Dispatcher,
     RpcError,
     decode,
-    failure,
+    error_response,
     is_id,
+    notification,
+    params_of,
+    request_id_of,
 )
+from recollect.serve.mcp.protocol import Dispatcher, is_slow
 from recollect.serve.mcp.sessions import Session
-from recollect.serve.mcp.transports.calls import Caller, takes_long
+from recollect.serve.mcp.transports.calls import Caller
 
 SUBPROTOCOL = "mcp"
-MOST_CALLS = 64
-MOST_WAITING = 256  # messages that wait to be sent; with more, no progress is told
+MAX_CALLS = 64
+MAX_OUTBOX = 256  # messages waiting to be sent; beyond that, progress is dropped
 UNSUPPORTED_DATA = 1003
 
 
 async def endpoint(socket: WebSocket) -> None:
     caller = Caller(socket.scope)
-    with caller.server.connection(caller.user):
-        await socket.accept(SUBPROTOCOL if SUBPROTOCOL in socket.scope["subprotocols"] else None)
+    subprotocol = None
+    if SUBPROTOCOL in socket.scope["subprotocols"]:
+        subprotocol = SUBPROTOCOL
+    with caller.server.count_connection(caller.user):
+        await socket.accept(subprotocol)
         connection = _Connection(socket, caller)
-        writing = asyncio.create_task(connection.write())
-        reading = asyncio.create_task(connection.read())
+        writer = asyncio.create_task(connection.write())
+        reader = asyncio.create_task(connection.read())
         try:
-            await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (reading, writing):
+            await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (reader, writer):
                 if task.done():
                     task.result()
         except WebSocketDisconnect:
             pass
         finally:
             connection.cancel_all()
-            reading.cancel()
-            writing.cancel()
-            await asyncio.gather(reading, writing, return_exceptions=True)
+            reader.cancel()
+            writer.cancel()
+            await asyncio.gather(reader, writer, return_exceptions=True)
 
 
 class _Connection:
-    """One client: what it sends is read here, and answered in any order."""
+    """One client. Its messages are answered in any order."""
 
     def __init__(self, socket: WebSocket, caller: Caller) -> None:
         self._socket = socket
@@ -65,10 +71,11 @@ class _Connection:
         self._loop = asyncio.get_running_loop()
         self._outbox: asyncio.Queue[str] = asyncio.Queue()
         self._calls: dict[Any, Context] = {}
-        key = caller.key
-        caller.session = (
-            Session() if key is None else caller.server.sessions.named(caller.user, key)
-        )
+        self._session = Session()
+        if caller.session_key is not None:
+            sessions = caller.server.sessions
+            self._session = sessions.get_or_create(caller.user, caller.session_key)
+        caller.session = self._session
 
     async def write(self) -> None:
         while True:
@@ -81,80 +88,84 @@ class _Connection:
             if frame["type"] == "websocket.disconnect":
                 return
             if frame.get("text") is None:
-                await self._socket.close(UNSUPPORTED_DATA, "Messages are text.")
+                await self._socket.close(UNSUPPORTED_DATA, "Send messages as text frames.")
                 return
             try:
-                self._take(decode(frame["text"].encode()))
+                self._handle(decode(frame["text"].encode()))
             except RpcError as error:
-                self._send(encode_json(failure(error.request_id, error)))
-            if self._outbox.qsize() > MOST_CALLS:
-                await self._outbox.join()  # a client that does not read is not listened to
+                self._send(encode_json(error_response(error.request_id, error)))
+            if self._outbox.qsize() > MAX_CALLS:
+                await self._outbox.join()  # the client must read before it may write more
 
     def cancel_all(self) -> None:
         for context in self._calls.values():
             context.cancel()
 
-    def _take(self, message: Any) -> None:
-        request_id = message.get("id") if isinstance(message, dict) else None
-        request_id = request_id if is_id(request_id) else None
-        if wait := self._caller.service.limiter.take(self._caller.user, limits.READ):
+    def _handle(self, message: Any) -> None:
+        request_id = request_id_of(message)
+        retry_after = self._caller.service.limiter.take(self._caller.user, limits.READ)
+        if retry_after:
             if request_id is None:
                 return
-            told = f"Too many messages. Try again in {wait} seconds."
-            raise RpcError(TOO_BUSY, told, data={"retryAfter": wait}, request_id=request_id)
-        if takes_long(message):
+            data = {"retryAfter": retry_after}
+            error = str(TooManyCalls(retry_after))
+            raise RpcError(TOO_BUSY, error, data=data, request_id=request_id)
+        method = None
+        if isinstance(message, dict):
+            method = message.get("method")
+        if is_slow(message):
             self._start(message, request_id)
-        elif isinstance(message, dict) and message.get("method") == "notifications/cancelled":
-            self._cancel(message.get("params"))
+        elif method == "notifications/cancelled":
+            self._cancel(params_of(message).get("requestId"))
         else:
             answer = self._dispatcher.handle(message, self._caller.context())
-            if isinstance(message, dict) and message.get("method") == "initialize":
-                self._remember(message.get("params"))
+            if method == "initialize":
+                config = parse_preferences(params_of(message).get("config"))
+                self._session.add_preferences(config)
             if answer is not None:
                 self._send(encode_json(answer))
 
-    def _remember(self, params: Any) -> None:
-        assert self._caller.session is not None
-        if isinstance(params, dict):
-            self._caller.session.prefer(parse_preferences(params.get("config")))
-
     def _start(self, message: Any, request_id: Any) -> None:
-        if len(self._calls) >= MOST_CALLS:
+        if len(self._calls) >= MAX_CALLS:
             raise RpcError(
-                TOO_BUSY, "Too many calls at once: wait for an answer first", request_id=request_id
+                TOO_BUSY,
+                "Too many concurrent calls: wait for an answer first",
+                request_id=request_id,
             )
         if request_id in self._calls:
             raise RpcError(
                 INVALID_REQUEST, "Invalid request: this 'id' is in use", request_id=request_id
             )
-        self._caller.take_key_argument(message)
+        self._caller.take_session_argument(message)
         context = self._caller.context(self._notify)
-        key = object() if request_id is None else request_id
+        key = request_id
+        if key is None:  # a batch
+            key = object()
         self._calls[key] = context
         self._caller.server.start(self._work(key, message, context))
 
     async def _work(self, key: Any, message: Any, context: Context) -> None:
         try:
-            done = await self._caller.server.work(self._caller, self._dispatcher, message, context)
+            reply = await self._caller.server.work(self._caller, self._dispatcher, message, context)
         finally:
             if self._calls.get(key) is context:
                 del self._calls[key]
-        if done.body is not None and not context.cancelled():
-            self._send(done.body)
+        if reply.body is not None and not context.is_cancelled():
+            self._send(reply.body)
 
-    def _cancel(self, params: Any) -> None:
-        request_id = params.get("requestId") if isinstance(params, dict) else None
-        context = self._calls.pop(request_id, None) if is_id(request_id) else None
-        if context is not None:
-            context.cancel()
+    def _cancel(self, request_id: Any) -> None:
+        if is_id(request_id):
+            context = self._calls.pop(request_id, None)
+            if context is not None:
+                context.cancel()
 
     def _notify(self, method: str, params: dict[str, Any]) -> None:
-        told = encode_json({"jsonrpc": "2.0", "method": method, "params": params})
-        self._loop.call_soon_threadsafe(self._tell, told)
+        message = encode_json(notification(method, params))
+        self._loop.call_soon_threadsafe(self._send_progress, message)
 
-    def _tell(self, told: bytes) -> None:
-        if self._outbox.qsize() < MOST_WAITING:
-            self._send(told)
+    def _send_progress(self, message: bytes) -> None:
+        if self._outbox.qsize() < MAX_OUTBOX:
+            self._send(message)
 
     def _send(self, message: bytes) -> None:
         self._outbox.put_nowait(message.decode())

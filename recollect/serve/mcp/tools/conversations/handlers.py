@@ -1,0 +1,255 @@
+"""Handler of `conversation_search`. The definition is in `definitions`.
+
+It searches the library. In a process that serves one local user, a ChatGPT Browser database is
+searched instead if CONVERSATION_DB or ORIGIN_CONVERSATION_DB names one, or if there is one in
+`<home>/db/`. Every call decides anew, so a database dropped into the folder is used by the next
+call.
+
+Where the contract leaves room, we accept what is nearly right: null and empty mean "not given", a
+single role needs no list, and a number may be a string. Everything else is an error that names the
+argument.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from recollect import settings
+from recollect.errors import RecollectError
+from recollect.language import text
+from recollect.language.query import check_size
+from recollect.model.audience import MASK, Audience, is_human_only
+from recollect.serve.mcp.arguments import quote, sanitize
+from recollect.serve.mcp.context import Context, ToolError
+
+if TYPE_CHECKING:
+    from recollect.library import Library
+    from recollect.store.values import Candidate
+
+ARGUMENTS = ("query", "roles", "start_date", "end_date", "limit")
+ROLES = ("user", "assistant", "tool")
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 200
+MAX_CANDIDATES = 10_000
+"""How many messages are examined when some of them must be left out."""
+CONTENT_LENGTH = 2_000
+TITLE_LENGTH = 200
+SEPARATOR = "\n\n---\n\n"
+NO_MATCHES = "No matching messages."
+
+
+class Match(Protocol):
+    @property
+    def created_at(self) -> datetime | None: ...
+    @property
+    def role(self) -> str | None: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def conversation_id(self) -> str: ...
+    @property
+    def content(self) -> str: ...
+
+
+class Query(NamedTuple):
+    """The validated arguments of a call."""
+
+    text: str | None
+    roles: tuple[str, ...]
+    after: datetime | None
+    before: datetime | None
+    limit: int
+
+
+class Handlers:
+    def conversation_search(self, context: Context, arguments: dict[str, Any]) -> str:
+        query = parse_arguments(arguments)
+        database = _foreign_database(context)
+        if database is not None:
+            matches = _search_foreign(database, query)
+        else:
+            with context.library() as library:
+                matches = _search_library(context, library, query)
+        return SEPARATOR.join(map(format_match, matches)) or NO_MATCHES
+
+
+# -- search ---
+
+
+def _search_library(context: Context, library: Library, query: Query) -> Sequence[Match]:
+    """The newest matching messages, without what only people may see.
+
+    If such messages are left out instead of masked, older ones take their place.
+    """
+    limit = query.limit
+    while True:
+        candidates = library.recent(
+            query.text, roles=query.roles, after=query.after, before=query.before, limit=limit
+        )
+        visible = _visible(context, library, candidates)
+        is_complete = len(candidates) < limit or limit >= MAX_CANDIDATES
+        if len(visible) >= query.limit or is_complete:
+            return visible[: query.limit]
+        limit *= 4
+
+
+def _visible(
+    context: Context, library: Library, candidates: Sequence[Candidate]
+) -> Sequence[Candidate]:
+    if context.audience is Audience.PERSON:
+        return candidates
+    passages = library.store.passages_by_key([candidate.key for candidate in candidates])
+    human_only = {key for key, (_, passage) in passages.items() if is_human_only(passage)}
+    if context.audience is Audience.AGENT_HIDDEN:
+        return [candidate for candidate in candidates if candidate.key not in human_only]
+    return [_mask(candidate, human_only) for candidate in candidates]
+
+
+def _mask(candidate: Candidate, human_only: set[int]) -> Candidate:
+    if candidate.key in human_only:
+        return candidate._replace(content=MASK)
+    return candidate
+
+
+# -- ChatGPT Browser databases ---
+
+
+def _foreign_database(context: Context) -> Path | None:
+    """The database to search instead of the library, if there is one."""
+    place = context.place
+    if place is None:
+        return None
+    configured = settings.CONVERSATION_DB.get() or settings.ORIGIN_CONVERSATION_DB.get()
+    if configured:
+        path = Path(configured).expanduser()
+        if not path.exists() or path.is_dir():
+            raise ToolError(f"Database not found: {configured}")
+        return path
+    if isinstance(place, Path):
+        return _newest_database(place / "db")
+    return None
+
+
+def _newest_database(folder: Path) -> Path | None:
+    """The newest regular `*.db` file; links, pipes and devices are ignored."""
+    databases: list[tuple[float, str, Path]] = []
+    for path in folder.glob("*.db"):
+        status = path.lstat()
+        if stat.S_ISREG(status.st_mode):
+            databases.append((status.st_mtime, path.name, path))
+    if not databases:
+        return None
+    return max(databases)[2]
+
+
+def _search_foreign(path: Path, query: Query) -> Sequence[Match]:
+    from recollect.search.foreign import ForeignDatabase  # not needed to search the library
+
+    return ForeignDatabase(path).recent(
+        query.text, roles=query.roles, after=query.after, before=query.before, limit=query.limit
+    )
+
+
+# -- arguments ---
+
+
+def parse_arguments(arguments: dict[str, Any]) -> Query:
+    """Validate the arguments of a call. Raises ToolError naming the invalid one."""
+    for name in arguments:
+        if name not in ARGUMENTS:
+            allowed = ", ".join(ARGUMENTS)
+            raise ToolError(f"Error: Unknown argument: {quote(name)}. Allowed: {allowed}.")
+    values = {name: value for name, value in arguments.items() if value not in (None, "")}
+    return Query(
+        text=_parse_query(values.get("query")),
+        roles=_parse_roles(values.get("roles", [])),
+        after=_parse_date(values, "start_date", end=False),
+        before=_parse_date(values, "end_date", end=True),
+        limit=_parse_limit(values.get("limit", DEFAULT_LIMIT)),
+    )
+
+
+def _parse_query(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ToolError("Error: Invalid query: expected a string.")
+    query = text.storable(value).strip()
+    try:
+        check_size(query)
+    except RecollectError as error:
+        raise ToolError(f"Error: Invalid query: {error}") from error
+    return query or None
+
+
+def _parse_roles(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list) or not all(isinstance(role, str) for role in value):
+        raise ToolError("Error: Invalid roles: expected a list of strings.")
+    roles = tuple(dict.fromkeys(value))
+    invalid = [quote(role) for role in roles if role not in ROLES]
+    if invalid:
+        allowed = ", ".join(ROLES)
+        raise ToolError(f"Invalid role(s): [{', '.join(invalid[:10])}]. Allowed: {allowed}.")
+    return roles
+
+
+def _parse_date(values: dict[str, Any], name: str, *, end: bool) -> datetime | None:
+    value = values.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ToolError(f"Error: Invalid {name}: expected a string in ISO 8601.")
+    if not value.strip():
+        return None
+    try:
+        return text.bound(value, end=end)
+    except ValueError as error:
+        example = "2024-01-15 or 2024-01-15T14:30:00"
+        raise ToolError(
+            f"Error: Invalid {name}: {quote(value)}. Expected ISO 8601, e.g. {example}."
+        ) from error
+
+
+def _parse_limit(value: Any) -> int:
+    if isinstance(value, str):
+        if not value.strip():
+            return DEFAULT_LIMIT
+        try:
+            value = float(value)
+        except ValueError:
+            value = None
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or value != value:  # NaN is not equal to itself
+        raise ToolError("Error: Invalid limit: expected an integer.")
+    return int(min(max(value, 1), MAX_LIMIT))
+
+
+# -- the answer ---
+
+
+def format_match(match: Match) -> str:
+    """A message in the contract's format, bounded and sanitized."""
+    time = "(no time)"
+    if match.created_at is not None:
+        time = match.created_at.astimezone(UTC).isoformat(" ")[:16]
+    role = _one_line(match.role or "unknown")
+    title = _one_line(match.title) or _one_line(match.conversation_id)[:8]
+    return f"[{time}] {role} (conv: {title})\n{_shorten(match.content)}"
+
+
+def _shorten(content: str) -> str:
+    content = content.strip()
+    head: str = sanitize(content[: settings.LIMITS.snippet_slice]).strip()
+    if len(head) > CONTENT_LENGTH or len(content) > settings.LIMITS.snippet_slice:
+        return head[:CONTENT_LENGTH] + "..."
+    return head
+
+
+def _one_line(value: str) -> str:
+    return text.truncate(" ".join(sanitize(value[: 4 * TITLE_LENGTH]).split()), TITLE_LENGTH)

@@ -1,0 +1,142 @@
+"""Handlers of the memory tools: search, details, reading, timeline and forgetting.
+
+Answers are Markdown and errors are plain text, as the Memory API defines them
+(docs/contracts/memory-api.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from recollect.errors import RecollectError, SearchTimeout
+from recollect.language.text import storable
+from recollect.memory import render
+from recollect.memory.api import AROUND, MOST_AROUND, MOST_RESULTS, RESULTS
+from recollect.serve.mcp.arguments import TIMEOUT, Arguments, json_answer, sanitize
+from recollect.serve.mcp.context import Answer, Context, ToolError
+from recollect.serve.mcp.tools.memory.definitions import (
+    FORGET,
+    GET_OBSERVATIONS,
+    READ,
+    SEARCH,
+    TIMELINE,
+)
+
+INVALID_QUERY = "Query must be string or array"
+MAX_LINE = 1e12
+
+
+class Handlers:
+    """One object serves every user."""
+
+    def search(self, context: Context, arguments: dict[str, Any]) -> str | Answer:
+        args = MemoryArguments(SEARCH, arguments)
+        query = args.query()
+        response_format = args.choice("response_format", "markdown")
+        with plain_errors(), context.library() as library:
+            answer = library.memory.search(
+                query,
+                mode=args.choice("mode", "both"),
+                limit=args.number("limit", 1, MOST_RESULTS, default=RESULTS),
+                after=args.text("after"),
+                before=args.text("before"),
+                projects=args.texts("projects"),
+                types=args.texts("types"),
+                concepts=args.texts("concepts"),
+                files=args.texts("files"),
+                audience=context.audience,
+            )
+        if response_format == "json":
+            return json_answer(sanitize(render.search_json(answer)))
+        return _sanitize_text(render.search_text(answer, query))
+
+    def get_observations(self, context: Context, arguments: dict[str, Any]) -> str:
+        ids = MemoryArguments(GET_OBSERVATIONS, arguments).texts("ids")
+        with plain_errors(), context.library() as library:
+            observations = library.memory.get(ids, audience=context.audience)
+            return _sanitize_text(render.details_text(observations))
+
+    def read(self, context: Context, arguments: dict[str, Any]) -> str:
+        args = MemoryArguments(READ, arguments)
+        path = args.text("path")
+        first = args.line("startLine")
+        last = args.line("endLine")
+        if first is None:
+            first = 1
+        with plain_errors(), context.library() as library:
+            text = library.memory.read(path, first, last, audience=context.audience)
+        return _sanitize_text(text)
+
+    def timeline(self, context: Context, arguments: dict[str, Any]) -> str:
+        args = MemoryArguments(TIMELINE, arguments)
+        anchor = args.required_text("anchor").strip()
+        before = args.number("before", 0, MOST_AROUND, default=AROUND)
+        after = args.number("after", 0, MOST_AROUND, default=AROUND)
+        projects = args.texts("projects")
+        with plain_errors(), context.library() as library:
+            observations, position = library.memory.timeline(
+                anchor, before=before, after=after, projects=projects
+            )
+        return _sanitize_text(render.timeline_text(observations, position))
+
+    def forget(self, context: Context, arguments: dict[str, Any]) -> str:
+        args = MemoryArguments(FORGET, arguments)
+        confirm = args.flag("confirm")
+        with plain_errors(), context.library() as library:
+            deletion = library.memory.forget(
+                args.texts("ids"),
+                path=args.text("path"),
+                project=args.text("project"),
+                after=args.text("after"),
+                before=args.text("before"),
+                conversations=args.choice("scope", "observation") == "conversation",
+                confirm=confirm,
+            )
+        return _sanitize_text(render.forgotten_text(deletion, confirm))
+
+
+class MemoryArguments(Arguments):
+    """The arguments of a Memory API tool. Its errors are plain text."""
+
+    def error(self, message: str) -> ToolError:
+        return ToolError(message)
+
+    def query(self) -> str | list[str]:
+        value = self._values.get("query")
+        if isinstance(value, str):
+            return storable(value)
+        if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
+            raise self.error(INVALID_QUERY)
+        return [storable(part) for part in value]
+
+    def line(self, name: str) -> int | None:
+        """A line number. Whether the line exists is checked later."""
+        if name not in self:
+            return None
+        value = self._values[name]
+        try:
+            if isinstance(value, str):
+                value = int(value)
+            if isinstance(value, bool) or value != int(value) or abs(value) > MAX_LINE:
+                raise ValueError(value)
+            return int(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise self.error(f"Invalid line range: {name} must be a whole number.") from error
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turn library errors into tool errors. A timeout never looks like an empty answer."""
+    try:
+        yield
+    except SearchTimeout as error:
+        raise ToolError(TIMEOUT) from error
+    except RecollectError as error:
+        raise ToolError(sanitize(str(error))) from error
+
+
+def _sanitize_text(text: str) -> str:
+    sanitized: str = sanitize(text)
+    return sanitized

@@ -1,0 +1,221 @@
+"""Handlers of `search` and `fetch`, as OpenAI's deep research and company knowledge call them.
+
+A result is a message, so that a citation leads to the exact place, or a whole note, media item,
+character or prompt. The id of a message is the conversation's id and its own, both percent-encoded,
+joined by `#`. `fetch` also accepts a conversation's id alone. The id of any other item is its URI
+(see `addresses`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, unquote
+
+from recollect.errors import NotFound
+from recollect.knowledge.retrieval import Retrieval
+from recollect.language.text import identifier, iso, moment, truncate
+from recollect.library import Library
+from recollect.model.documents import View
+from recollect.model.kinds import CONVERSATION
+from recollect.model.search import Filter
+from recollect.model.sources import source_label
+from recollect.serve.mcp.addresses import CHATS, Address, console_url, parse_address
+from recollect.serve.mcp.arguments import (
+    Arguments,
+    json_answer,
+    json_error,
+    json_errors,
+    sanitize,
+)
+from recollect.serve.mcp.context import Answer, Context
+from recollect.serve.mcp.tools.research.definitions import FETCH, SEARCH
+from recollect.serve.mcp.tools.research.excerpt import (
+    TEXT_LENGTH,
+    Line,
+    excerpt_text,
+    format_time,
+    has_id,
+    join_labels,
+    make_excerpt,
+    one_line,
+    speaker,
+)
+
+RESULTS = 20
+TITLE_LENGTH = 120
+PREVIEW_LENGTH = 160
+"""Characters of the message in a result's title, by which a model decides what to fetch."""
+CHARS_PER_TOKEN = 4
+DEFAULT_WINDOW = 5
+"""Messages before and after the requested one."""
+MAX_MESSAGES = 200
+MORE = "fetch the id in `last` to continue"
+
+
+class Handlers:
+    """One object serves every user."""
+
+    def search(self, context: Context, arguments: dict[str, Any]) -> Answer:
+        query = Arguments(SEARCH, arguments).required_text("query").strip()
+        with json_errors(), context.library() as library:
+            results = library.knowledge.search(
+                query, limit=RESULTS, snippet_length=PREVIEW_LENGTH, audience=context.audience
+            )["results"]
+            labels = _source_labels(library, results)
+        return json_answer({"results": [_result(context, result, labels) for result in results]})
+
+    def fetch(self, context: Context, arguments: dict[str, Any]) -> Answer:
+        id_ = Arguments(FETCH, arguments).required_text("id").strip()
+        address = parse_address(id_)
+        with json_errors(), context.library() as library:
+            try:
+                if address is None:
+                    return json_answer(_fetch_conversation(context, library, id_, id_))
+                if address.source == CHATS:
+                    name = message_id(address.id, address.message)
+                    return json_answer(_fetch_conversation(context, library, id_, name))
+                return json_answer(_fetch_item(context, library, id_, address))
+            except NotFound:
+                raise json_error(
+                    f"Nothing in the library has the id {sanitize(truncate(id_, 200))!r}."
+                ) from None
+
+
+# -- search results ---
+
+
+def _source_labels(library: Library, results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Where the conversations among the results came from, by conversation id."""
+    ids = {identifier(result["id"]) for result in results if result["source"] == CHATS}
+    if not ids:
+        return {}
+    summaries, _ = library.store.summaries(
+        Filter(conversations=tuple(ids), hidden=True), "", len(ids), 0
+    )
+    return {summary.id: source_label(summary.source) for summary in summaries}
+
+
+def _result(
+    context: Context, result: Mapping[str, Any], labels: Mapping[str, str]
+) -> dict[str, Any]:
+    source, id_, message = result["source"], result["id"], result["message_id"] or ""
+    if source == CHATS:
+        result_id = message_id(id_, message)
+        label = labels.get(id_, "")
+    else:
+        result_id = result["uri"]
+        label = result["media_type"] or source
+    name = one_line(result["title"] or "", TITLE_LENGTH) or "Untitled"
+    preview = one_line(result["snippet"] or "", PREVIEW_LENGTH)
+    sender = one_line(result["sender"] or "", TITLE_LENGTH)
+    time = format_time(moment(result["created_at"]))
+    return {
+        "id": result_id,
+        "title": sanitize(f"{name} ({join_labels(sender, time, label)}): {preview}"),
+        "url": console_url(context, source, id_, message) or sanitize(result["url"] or ""),
+    }
+
+
+def message_id(conversation: str, message: str = "") -> str:
+    """The id `search` returns for a message, or for a whole conversation."""
+    id_ = quote(identifier(conversation), safe="")
+    if message:
+        id_ += "#" + quote(identifier(message), safe="")
+    return id_
+
+
+# -- conversations ---
+
+
+def _fetch_conversation(
+    context: Context, library: Library, requested_id: str, id_: str
+) -> dict[str, Any]:
+    """The part of a conversation that an id names. Raises NotFound."""
+    encoded_conversation, _, encoded_message = id_.partition("#")
+    conversation = identifier(unquote(encoded_conversation))
+    message = identifier(unquote(encoded_message))
+    if message:
+        view = _view_around(context, library, conversation, message)
+    else:
+        view = library.view(conversation, limit=MAX_MESSAGES)
+        if view.document.kind != CONVERSATION:
+            raise NotFound(conversation)
+    lines = make_excerpt(context, view, message)
+    title = one_line(view.document.title, TITLE_LENGTH) or "Untitled"
+    return {
+        "id": requested_id,
+        "title": sanitize(title),
+        "text": excerpt_text(lines, view.total),
+        "url": console_url(context, CHATS, view.document.id, message),
+        "metadata": sanitize(_conversation_metadata(view, lines, message)),
+    }
+
+
+def _view_around(context: Context, library: Library, conversation: str, message: str) -> View:
+    window = int(context.config.get("sibling_window", DEFAULT_WINDOW))
+    window = min(max(window, 0), MAX_MESSAGES // 2)
+    view = library.view(conversation, around=message, limit=2 * window + 1)
+    for candidate in view.messages:
+        if has_id(candidate.passage, message) and context.can_find(candidate.passage):
+            return view
+    raise NotFound(message)
+
+
+def _conversation_metadata(view: View, lines: Sequence[Line], message: str) -> dict[str, str]:
+    """OpenAI's clients expect strings as values."""
+    document = view.document
+    metadata = {
+        "conversation_id": document.id,
+        "source": source_label(document.source),
+        "project": document.project,
+        "created_at": iso(document.created_at) or "",
+        "updated_at": iso(document.updated_at) or "",
+    }
+    for line in lines:
+        if has_id(line.passage, message):
+            metadata["created_at"] = iso(line.passage.created_at) or ""
+            metadata["message_id"] = line.passage.id
+            metadata["role"] = line.passage.role or ""
+            metadata["author"] = speaker(line.passage)
+            break
+    if lines:
+        first, last = lines[0], lines[-1]
+        metadata["messages"] = f"{first.number}-{last.number} of {view.total}"
+        if last.number < view.total:
+            metadata["last"] = message_id(document.id, last.passage.id)
+            metadata["more"] = MORE
+    return metadata
+
+
+# -- other items ---
+
+
+def _fetch_item(
+    context: Context, library: Library, requested_id: str, address: Address
+) -> dict[str, Any]:
+    """A note, media item, character or prompt, from the position in its address on."""
+    retrieval = Retrieval(
+        mode="full", max_tokens=TEXT_LENGTH // CHARS_PER_TOKEN, offset=address.start
+    )
+    item = library.knowledge.get(address.source, address.id, retrieval, audience=context.audience)
+    meta, page = item["meta"], item["page"]
+    metadata = {
+        "source": address.source,
+        "created_at": meta["created_at"],
+        "updated_at": meta["last_modified"],
+        "tags": ", ".join(meta["tags"] or ()),
+        "media_type": meta["media_type"],
+        "original_url": meta["url"],
+    }
+    if page["next_offset"] is not None:
+        metadata["characters"] = f"{address.start + 1}-{page['next_offset']} of {page['total']}"
+        metadata["last"] = address._replace(start=page["next_offset"]).uri
+        metadata["more"] = MORE
+    return {
+        "id": requested_id,
+        "title": sanitize(one_line(meta["title"] or "", TITLE_LENGTH) or "Untitled"),
+        "text": sanitize(item["content"]),
+        "url": console_url(context, address.source, meta["id"]) or sanitize(meta["url"] or ""),
+        "metadata": sanitize({name: value for name, value in metadata.items() if value}),
+    }

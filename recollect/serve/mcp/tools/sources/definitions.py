@@ -1,0 +1,127 @@
+"""The `sources` toolset: search and read one source at a time (docs/contracts/knowledge-api.md)."""
+
+from __future__ import annotations
+
+from recollect.serve.mcp.tool import (
+    DESTRUCTIVE,
+    READ_ONLY,
+    Tool,
+    Toolset,
+    array,
+    enum,
+    integer,
+    object_schema,
+    string,
+)
+from recollect.serve.mcp.tools.knowledge.definitions import ORDERS, PAGE
+
+TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
+if TYPE_CHECKING:
+    from typing import Any
+
+PROMPT_FIELDS = ("name", "details", "system_prompt", "user_prompt", "author", "keywords")
+RETRIEVAL = {"type": "object", "description": "See knowledge_get."}
+
+
+def _search_tool(source: str, description: str, **filters: dict[str, Any]) -> Tool:
+    return Tool(
+        name=f"{source}_search",
+        dotted=f"{source}.search",
+        description=description,
+        input_schema=object_schema(("query",), query=string(), **filters, **PAGE),
+        annotations=READ_ONLY,
+    )
+
+
+def _get_tool(source: str, description: str, id_name: str, **options: dict[str, Any]) -> Tool:
+    return Tool(
+        name=f"{source}_get",
+        dotted=f"{source}.get",
+        description=description,
+        input_schema=object_schema((id_name,), **{id_name: string()}, **options),
+        annotations=READ_ONLY,
+    )
+
+
+NOTES_SEARCH = _search_tool("notes", "Search the user's notes.", keywords=array(string()))
+NOTES_GET = _get_tool("notes", "A note, or part of it.", "note_id", retrieval=RETRIEVAL)
+NOTES_WRITE = Tool(
+    name="notes_write",
+    dotted="notes.write",
+    description=(
+        "Create a note, or change the given fields of note_id. With version it fails if the note "
+        "has changed since."
+    ),
+    input_schema=object_schema(
+        (),
+        title=string(),
+        content=string(),
+        keywords=array(string()),
+        note_id=string(),
+        version=integer(),
+    ),
+    annotations=DESTRUCTIVE,
+)
+MEDIA_SEARCH = _search_tool(
+    "media",
+    "Search the text of documents, pages, recordings and images.",
+    media_types=array(string()),
+    date_from=string(),
+    date_to=string(),
+    order_by=enum(*ORDERS),
+)
+MEDIA_GET = _get_tool(
+    "media", "The text of a media item, or part of it.", "media_id", retrieval=RETRIEVAL
+)
+MEDIA_TRANSCRIPT = Tool(
+    name="media_transcript",
+    dotted="media.transcript",
+    description="The transcript of a recording.",
+    input_schema=object_schema(
+        ("media_id",),
+        media_id=string(),
+        format=enum("text", "srt", "vtt", "json"),
+        include_timestamps={"type": "boolean"},
+    ),
+    annotations=READ_ONLY,
+)
+CHATS_SEARCH = _search_tool(
+    "chats",
+    "Search messages and titles of chats.",
+    by=enum("both", "title", "message"),
+    character_id=string(),
+    sender=string(),
+)
+CHATS_GET = _get_tool(
+    "chats",
+    "The messages of a chat, page by page.",
+    "conversation_id",
+    page=integer(),
+    page_size=integer(),
+    retrieval=RETRIEVAL,
+)
+CHARACTERS_SEARCH = _search_tool("characters", "Search character cards by text or tags.")
+CHARACTERS_GET = _get_tool("characters", "The fields of a character card.", "character_id")
+PROMPTS_SEARCH = _search_tool(
+    "prompts", "Search the user's saved prompts.", fields=array(enum(*PROMPT_FIELDS))
+)
+PROMPTS_GET = _get_tool("prompts", "The fields of a prompt.", "prompt_id_or_name")
+
+SOURCES = Toolset(
+    "sources",
+    "recollect.serve.mcp.tools.sources.handlers",
+    (
+        NOTES_SEARCH,
+        NOTES_GET,
+        NOTES_WRITE,
+        MEDIA_SEARCH,
+        MEDIA_GET,
+        MEDIA_TRANSCRIPT,
+        CHATS_SEARCH,
+        CHATS_GET,
+        CHARACTERS_SEARCH,
+        CHARACTERS_GET,
+        PROMPTS_SEARCH,
+        PROMPTS_GET,
+    ),
+)
