@@ -1,7 +1,7 @@
-"""API keys as people see them: made once, shown once, checked, revoked.
+"""API keys: create, verify and revoke.
 
-A key is `rk_`, its public part, `_`, and 256 random bits. Only the hash of
-those is kept; they are random, so a plain hash is enough.
+A key is `rk_`, its public id, `_` and a secret of 256 random bits. Only a hash of the secret is
+stored. The secret is random, so a plain SHA-256 hash is enough.
 """
 
 from __future__ import annotations
@@ -15,66 +15,92 @@ from hashlib import sha256
 
 from recollect.errors import InvalidInput
 from recollect.language.text import storable
+from recollect.serve.http.principal import READ, SCOPES, WRITE
 from recollect.store.api_keys import ApiKey, ApiKeys
 
-SCOPES = ("read", "write", "admin")
 _KEY = re.compile(r"rk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _TOOLSET = re.compile(r"[a-z][a-z0-9_-]{0,39}")
-_NOBODY = bytes(32)
+_NO_HASH = bytes(32)
 
 
 def new_key(
     keys: ApiKeys,
     user: str,
     name: str = "",
-    scopes: Sequence[str] = ("read", "write"),
+    scopes: Sequence[str] = (READ, WRITE),
     toolsets: Sequence[str] | None = None,
     agent: bool = False,
     expires_at: datetime | None = None,
 ) -> tuple[str, ApiKey]:
-    """Make a key for a user. The text returned is the only copy of its secret."""
-    if not user or len(user) > 500 or storable(user) != user:
-        raise InvalidInput("A user's name must have 1 to 500 characters, without NUL.")
-    if unknown := set(scopes) - set(SCOPES):
-        raise InvalidInput(f"{sorted(unknown)[0]!r} is no scope; use {', '.join(SCOPES)}.")
-    if not scopes:
-        raise InvalidInput(f"A key needs at least one scope of {', '.join(SCOPES)}.")
-    if wrong := [t for t in toolsets or () if not _TOOLSET.fullmatch(t)]:
-        raise InvalidInput(f"{wrong[0]!r} is no name of a toolset.")
-    if len(name) > 200 or storable(name) != name:
-        raise InvalidInput("The name of a key must have at most 200 characters, without NUL.")
+    """Create a key for a user. The returned text is the only copy of its secret."""
+    _validate_names(user, name)
+    _validate_permissions(scopes, toolsets)
     now = datetime.now(UTC)
     if expires_at is not None and expires_at <= now:
-        raise InvalidInput("The key would have expired already.")
-    public, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+        raise InvalidInput("The expiry date is in the past.")
+    if toolsets is not None:
+        toolsets = tuple(dict.fromkeys(toolsets))
+    id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     key = ApiKey(
-        id=public,
-        hash=sha256(secret.encode()).digest(),
+        id=id,
+        hash=_hash(secret),
         user=user,
         name=name,
-        scopes=tuple(s for s in SCOPES if s in scopes),
-        toolsets=None if toolsets is None else tuple(dict.fromkeys(toolsets)),
+        scopes=tuple(scope for scope in SCOPES if scope in scopes),
+        toolsets=toolsets,
         agent=agent,
         created_at=now,
         expires_at=expires_at,
     )
     keys.add(key)
-    return f"rk_{public}_{secret}", key
+    return f"rk_{id}_{secret}", key
 
 
 def check(keys: ApiKeys, text: str) -> ApiKey | None:
-    """The key that a text is; None where it is none, was revoked or has expired."""
-    found = _KEY.fullmatch(text)
-    if found is None:
+    """The key with this text, or None if it is unknown, revoked or expired."""
+    match = _KEY.fullmatch(text)
+    if match is None:
         return None
-    key = keys.find(found[1])
-    right = hmac.compare_digest(sha256(found[2].encode()).digest(), key.hash if key else _NOBODY)
-    if key is None or not right or key.revoked_at is not None:
+    id, secret = match.groups()
+    key = keys.find(id)
+    expected_hash = _NO_HASH  # compare in any case, so that timing does not reveal known ids
+    if key is not None:
+        expected_hash = key.hash
+    is_correct = hmac.compare_digest(_hash(secret), expected_hash)
+    if key is None or not is_correct or key.revoked_at is not None:
         return None
-    return key if key.expires_at is None or key.expires_at > datetime.now(UTC) else None
+    if key.expires_at is not None and key.expires_at <= datetime.now(UTC):
+        return None
+    return key
 
 
 def revoke(keys: ApiKeys, id: str) -> None:
-    """Take a key back, by its public part or by the whole of it. Raises NotFound."""
-    found = _KEY.fullmatch(id)
-    keys.revoke(found[1] if found else id.removeprefix("rk_"), datetime.now(UTC))
+    """Revoke a key, given its id or its whole text. Raises NotFound."""
+    match = _KEY.fullmatch(id)
+    if match is not None:
+        id = match[1]
+    keys.revoke(id.removeprefix("rk_"), datetime.now(UTC))
+
+
+def _hash(secret: str) -> bytes:
+    return sha256(secret.encode()).digest()
+
+
+def _validate_names(user: str, name: str) -> None:
+    if not user or len(user) > 500 or storable(user) != user:
+        raise InvalidInput("A user name must have 1 to 500 characters and no NUL.")
+    if len(name) > 200 or storable(name) != name:
+        raise InvalidInput("A key's name must have at most 200 characters and no NUL.")
+
+
+def _validate_permissions(scopes: Sequence[str], toolsets: Sequence[str] | None) -> None:
+    if not scopes:
+        raise InvalidInput(f"A key needs at least one scope. Scopes: {', '.join(SCOPES)}.")
+    for scope in scopes:
+        if scope not in SCOPES:
+            raise InvalidInput(f"{scope!r} is not a scope. Scopes: {', '.join(SCOPES)}.")
+    for toolset in toolsets or ():
+        if not _TOOLSET.fullmatch(toolset):
+            raise InvalidInput(
+                f"{toolset!r} is not the name of a toolset. Use lower-case letters, digits, - and _."
+            )

@@ -1,4 +1,4 @@
-"""Addresses: of what the console shows, and where it can be opened in the program it came from."""
+"""URLs: pages of the console, and the pages or programs a document came from."""
 
 from __future__ import annotations
 
@@ -7,28 +7,31 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from recollect.language.text import storable
 from recollect.model.sources import find_source
 
-# An id goes into an address or a command only if it looks like an id of the source.
+NOTE_LINK = "/knowledge/notes?link="
+"""How the URLs begin that `note_link` returns."""
+
+# An id goes into a URL or a command only if it looks like an id of the source.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{3,127}")
-_YOUTUBE = re.compile(r"(?:www\.|m\.|music\.)?youtube(?:-nocookie)?\.com")
+_WEB_URL = re.compile(r"https?://[^\s/]", re.IGNORECASE)
+_LOCAL_PATH = re.compile(r"/(?![/\\])[^\x00-\x20\\\x7f]*")
+_YOUTUBE = re.compile(r"youtu\.be|(?:www\.|m\.|music\.)?youtube(?:-nocookie)?\.com")
 _VIMEO = re.compile(r"(?:www\.|player\.)?vimeo\.com")
 _TWITCH = re.compile(r"(?:www\.|m\.)?twitch\.tv")
-_PLAYED = re.compile(
-    r"\.(?:mp3|m4a|m4b|ogg|oga|opus|wav|flac|aac|mp4|m4v|webm|ogv|mov)", re.IGNORECASE
+_PLAYABLE_FILE = re.compile(
+    r".*\.(?:mp3|m4a|m4b|ogg|oga|opus|wav|flac|aac|mp4|m4v|webm|ogv|mov)",
+    re.IGNORECASE | re.DOTALL,
 )
-
-
-LINKED = "/knowledge/notes?link="
-"""How the address of a note that another one names begins."""
+_RELATIVE_NAMES = ("", ".", "..")  # browsers resolve these in a path, so they go into the query
 
 
 @dataclass(frozen=True, slots=True)
 class OpenIn:
-    """One way to go on with a conversation: an address, or a command to copy."""
+    """How to continue a conversation: a URL, or a command to copy."""
 
     label: str
     url: str = ""
@@ -36,7 +39,7 @@ class OpenIn:
 
 
 def open_in(source_name: str, source_id: str, conversation_id: str) -> OpenIn:
-    """Where a conversation can be opened: in its own program if possible, otherwise in the console."""
+    """Where to continue a conversation: in its own program if possible, else in the console."""
     source = find_source(source_name)
     if source is not None and _ID.fullmatch(source_id):
         if source.open_url:
@@ -48,87 +51,96 @@ def open_in(source_name: str, source_id: str, conversation_id: str) -> OpenIn:
 
 
 def conversation_url(conversation_id: str, **parameters: str | None) -> str:
-    """The console's address of a conversation, whatever characters its id holds."""
-    given = {name: value for name, value in parameters.items() if value}
-    if conversation_id in ("", ".", ".."):  # a browser would take these for a folder
-        return "/c/?" + query({"id": conversation_id, **given})
-    return "/c/" + quoted(conversation_id) + ("?" + query(given) if given else "")
+    """The console's URL of a conversation. The id may contain any character."""
+    return _page_url("/c/", conversation_id, parameters)
 
 
 def item_url(source: str, id: str, **parameters: str | None) -> str:
-    """The console's address of a note, a media item, a character or a prompt."""
-    given = {name: value for name, value in parameters.items() if value}
-    if id in ("", ".", ".."):
-        return f"/knowledge/{source}/?" + query({"id": id, **given})
-    return f"/knowledge/{source}/{quoted(id)}" + ("?" + query(given) if given else "")
+    """The console's URL of a note, media item, character or prompt."""
+    return _page_url(f"/knowledge/{source}/", id, parameters)
 
 
-def linked(target: str, of: str) -> str:
-    """The address of the note that is called so in a link of the note `of`, whether there is one or not."""
-    return LINKED + quoted(target) + (f"&of={quoted(of)}" if of else "")
+def _page_url(folder: str, id: str, parameters: Mapping[str, str | None]) -> str:
+    used = {name: value for name, value in parameters.items() if value}
+    if id in _RELATIVE_NAMES:
+        return f"{folder}?" + query({"id": id, **used})
+    url = folder + quote_segment(id)
+    if used:
+        url += "?" + query(used)
+    return url
 
 
-def web(address: object) -> str:
-    """The address if a browser may go there, else nothing."""
-    return (
-        address
-        if isinstance(address, str) and re.match(r"https?://[^\s/]", address, re.IGNORECASE)
-        else ""
-    )
+def note_link(target: str, of: str) -> str:
+    """The URL for a link in the note `of` to the note called `target`, whether it exists or not."""
+    url = NOTE_LINK + quote_segment(target)
+    if of:
+        url += f"&of={quote_segment(of)}"
+    return url
 
 
-def host(address: str) -> str:
-    """Where an address leads to, in few letters."""
+def web(url: object) -> str:
+    """The URL if it is an http or https URL, else an empty string."""
+    if isinstance(url, str) and _WEB_URL.match(url):
+        return url
+    return ""
+
+
+def host(url: str) -> str:
+    """The host of a URL, without "www."."""
     try:
-        return (urlsplit(address).hostname or address).removeprefix("www.")
+        name = urlsplit(url).hostname
     except ValueError:
-        return address
+        name = None
+    return (name or url).removeprefix("www.")
 
 
-def at_second(address: str, seconds: float) -> str:
-    """Where a recording is played from this second on; empty where nobody knows how to say that to its player."""
+def at_second(url: str, seconds: float) -> str:
+    """The URL that plays a recording from this second. Empty if the player is not supported."""
     second = int(seconds)
     try:
-        parts = urlsplit(web(address))
-        host = (parts.hostname or "").lower()
+        parts = urlsplit(web(url))
+        host_name = (parts.hostname or "").lower()
     except ValueError:
         return ""
-    if host == "youtu.be" or _YOUTUBE.fullmatch(host):
-        kept = [
-            (name, value)
-            for name, value in parse_qsl(parts.query)
-            if name not in ("t", "start", "time_continue")
-        ]
-        return urlunsplit(
-            parts._replace(query=urlencode([*kept, ("t", f"{second}s")]), fragment="")
-        )
-    if _TWITCH.fullmatch(host) and parts.path.startswith("/videos/"):
-        said = f"{second // 3600}h{second // 60 % 60}m{second % 60}s"
-        return urlunsplit(parts._replace(query=urlencode({"t": said}), fragment=""))
-    if _VIMEO.fullmatch(host):
+    if _YOUTUBE.fullmatch(host_name):
+        return _youtube_url(parts, second)
+    if _TWITCH.fullmatch(host_name) and parts.path.startswith("/videos/"):
+        time = f"{second // 3600}h{second // 60 % 60}m{second % 60}s"
+        return urlunsplit(parts._replace(query=urlencode({"t": time}), fragment=""))
+    if _VIMEO.fullmatch(host_name):
         return urlunsplit(parts._replace(fragment=f"t={second}s"))
-    if _PLAYED.fullmatch(parts.path[parts.path.rfind(".") :] if "." in parts.path else ""):
+    if _PLAYABLE_FILE.fullmatch(parts.path):
         return urlunsplit(parts._replace(fragment=f"t={second}"))
     return ""
 
 
+def _youtube_url(parts: SplitResult, second: int) -> str:
+    parameters = []
+    for name, value in parse_qsl(parts.query):
+        if name not in ("t", "start", "time_continue"):
+            parameters.append((name, value))
+    parameters.append(("t", f"{second}s"))
+    return urlunsplit(parts._replace(query=urlencode(parameters), fragment=""))
+
+
 def query(parameters: Mapping[str, Any]) -> str:
-    """The part of an address after the question mark; lists are repeated."""
-    given = {
-        n: [storable(x) for x in v] if isinstance(v, (list, tuple)) else storable(str(v))
-        for n, v in parameters.items()
-    }
-    return urlencode(given, doseq=True, quote_via=quote, safe="")
+    """A query string without the question mark. Lists become repeated parameters."""
+    values: dict[str, Any] = {}
+    for name, value in parameters.items():
+        if isinstance(value, (list, tuple)):
+            values[name] = [storable(item) for item in value]
+        else:
+            values[name] = storable(str(value))
+    return urlencode(values, doseq=True, quote_via=quote, safe="")
 
 
-def local(address: str | None) -> str:
-    """The address if it is one of this console, else the start page."""
-    given = address or "/"
-    if re.fullmatch(r"/(?![/\\])[^\x00-\x20\\\x7f]*", given):
-        return given
+def local(path: str | None) -> str:
+    """The path if it is one of this server, else the start page."""
+    if path and _LOCAL_PATH.fullmatch(path):
+        return path
     return "/"
 
 
-def quoted(text: str) -> str:
-    """A text as one part of an address."""
+def quote_segment(text: str) -> str:
+    """Percent-encode a text as one segment of a URL."""
     return quote(storable(text), safe="")

@@ -1,8 +1,7 @@
-"""The server's process: it listens, answers, and ends in good order.
+"""The server process: listen, serve, shut down gracefully.
 
-On a signal it stops accepting, lets streams end, answers what it has begun and
-finishes what it promised; a second signal ends it at once. What was saved is
-safe either way.
+On a signal the server stops accepting connections, ends streams, answers the requests in progress
+and finishes the imports that run. A second signal ends it at once. Saved data is safe either way.
 """
 
 from __future__ import annotations
@@ -35,9 +34,13 @@ from recollect.settings import LIMITS
 from recollect.store.api_keys import ApiKeys
 
 KEEP_ALIVE_SECONDS = 15
-MOST_FRAGMENTS = 10_000  # frames of one message of a WebSocket
+MAX_FRAGMENTS = 10_000  # frames of one WebSocket message
+BACKLOG = 1024
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_CREATE_KEY = "Create a key first: recollect keys add NAME --user USER"
+# Addresses to listen on, and the address to show for them.
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - shown, not bound
 
 
 def serve(
@@ -47,17 +50,17 @@ def serve(
     log_format: str = "json",
     announce: Callable[[str], None],
 ) -> int:
-    """Serve until a signal comes. `announce` is told the address once it can be used."""
-    with closing(keys(place)) as kept:
-        demand_keys(config, kept)
+    """Serve until a signal arrives. `announce` gets the URL once the server accepts requests."""
+    with closing(keys(place)) as api_keys:
+        require_keys(config, api_keys)
     listener = _listen(config.host, config.port)
     try:
         config = replace(config, port=listener.getsockname()[1])
         service = Service(place, config)
         try:
             logs.start_logging(log_format)
-            service.upstream  # noqa: B018 - a setting that cannot be used is told now, not to the first who chats
-            _Server(service, lambda: announce(address(config))).run([listener])
+            service.upstream  # noqa: B018 - report bad settings now, not with the first chat
+            _Server(service, lambda: announce(server_url(config))).run([listener])
         finally:
             service.close()
     finally:
@@ -65,61 +68,67 @@ def serve(
     return 0
 
 
-def demand_keys(config: ServiceConfig, kept: ApiKeys) -> None:
-    """Refuse to serve others than this computer's user while everybody would be let in."""
-    if config.jwt or kept.has_any():
+def require_keys(config: ServiceConfig, api_keys: ApiKeys) -> None:
+    """Refuse to serve other computers without authentication."""
+    if config.jwt or api_keys.has_any():
         return
-    make_one = "Make a key first: recollect keys add NAME --user USER"
     if not is_loopback(config.host):
         raise RecollectError(
-            f"Everybody who can reach {config.host} could read everything: there is no key yet. {make_one}\n"
-            "Or listen for this computer alone: --host 127.0.0.1"
+            f"There is no API key, so everyone who can reach {config.host} could read everything. "
+            f"{_CREATE_KEY}\nOr listen on this computer only: --host 127.0.0.1"
         )
-    if others := [name for name in config.public_hosts if not is_loopback(name.partition(":")[0])]:
-        raise RecollectError(
-            f"Everybody who asks for {others[0]} could read everything: there is no key yet. {make_one}"
-        )
+    for name in config.public_hosts:
+        if not is_loopback(name.partition(":")[0]):
+            raise RecollectError(
+                f"There is no API key, so everyone who can reach {name} could read everything. "
+                f"{_CREATE_KEY}"
+            )
 
 
-def address(config: ServiceConfig) -> str:
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)  # noqa: S104 - it is shown, not bound
-    return config.base_url or f"http://{f'[{host}]' if ':' in host else host}:{config.port}"
+def server_url(config: ServiceConfig) -> str:
+    if config.base_url:
+        return config.base_url
+    host = _WILDCARDS.get(config.host, config.host)
+    if ":" in host:
+        host = f"[{host}]"
+    return f"http://{host}:{config.port}"
 
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[
-            0
-        ]
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise RecollectError(
-            f"{host!r} is no address of this computer ({error.strerror})."
+            f"{host!r} is not an address of this computer ({error.strerror}). "
+            "Use --host with an address it has, for example 127.0.0.1."
         ) from error
+    family, kind, protocol, _, address = addresses[0]
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(where)
-        listener.listen(1024)
+        listener.bind(address)
+        listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         raise RecollectError(
-            f"Port {port} of {host} cannot be used ({error.strerror}). Another server may be there; say --port."
+            f"Cannot listen on port {port} of {host} ({error.strerror}). Another program may use "
+            "it. Choose another one with --port."
         ) from error
     listener.set_inheritable(False)
     return listener
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, service: Service, listening: Callable[[], None]) -> None:
+    def __init__(self, service: Service, on_started: Callable[[], None]) -> None:
         self._service = service
-        self._listening = listening
+        self._on_started = on_started
         super().__init__(
             uvicorn.Config(
                 make_app(service),
-                http=_Protocol,
-                ws=_Socket,
+                http=_HttpProtocol,
+                ws=_WebSocketProtocol,
                 ws_max_size=LIMITS.mcp_line_bytes,
-                ws_per_message_deflate=False,  # a small frame must not unfold to a large one
+                ws_per_message_deflate=False,  # a small frame must not expand to a large one
                 lifespan="on",
                 log_config=None,
                 access_log=False,
@@ -133,7 +142,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         logs.event("started", version=__version__, engine=self._service.engine, pid=os.getpid())
-        self._listening()
+        self._on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.draining.set()
@@ -143,15 +152,15 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Unlike uvicorn, do not die of the signal afterwards: ending as asked is success."""
+        """Handle signals. Unlike uvicorn, exit normally afterwards instead of with the signal."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
+        previous = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in previous.items():
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -161,45 +170,44 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-class _Socket(WebSocketsSansIOProtocol):
-    """A WebSocket that cannot be held open without a handshake, or filled with what is never read."""
+class _WebSocketProtocol(WebSocketsSansIOProtocol):
+    """A WebSocket that clients cannot keep open without a handshake or use to exhaust memory."""
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if (
-            not self.handshake_initiated
-        ):  # what uvicorn passes on first is the whole head: it cannot be used
+        # uvicorn passes on the whole head first. If that starts no handshake, nothing will.
+        if not self.handshake_initiated:
             self.transport.write(b"".join(self.conn.data_to_send()))
             self.transport.close()
 
     def handle_cont(self, event: Frame) -> None:
         super().handle_cont(event)
-        if len(self.frames) > MOST_FRAGMENTS:
+        if len(self.frames) > MAX_FRAGMENTS:
             self.frames = []
             self.transport.abort()
 
     async def send(self, message: ASGISendEvent) -> None:
         await super().send(message)
         if message["type"] == "websocket.http.response.body":
-            self.handshake_complete = True  # else uvicorn takes every refusal for a fault of ours
+            self.handshake_complete = True  # otherwise uvicorn reports a refusal as our failure
 
     def handle_ping(self) -> None:
         if self.writable.is_set():
             super().handle_ping()
         else:
-            self.conn.data_to_send()  # whoever does not read gets no answers to pings
+            self.conn.data_to_send()  # a client that reads nothing gets no pongs
 
 
-class _Protocol(HttpToolsProtocol):
-    """A connection that cannot be held open by saying nothing, or filled with headers."""
+class _HttpProtocol(HttpToolsProtocol):
+    """A connection that clients cannot keep open by sending nothing or endless headers."""
 
-    _in_head = False
+    _is_in_head = False
     _head_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._await_head()
+        self._begin_head()
         if len(self.connections) > LIMITS.connections:
             self._refuse(503, "Retry-After: 1")
 
@@ -208,41 +216,39 @@ class _Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        before = self._in_head
+        was_in_head = self._is_in_head
         super().data_received(data)
-        if before and self._in_head:
+        if was_in_head and self._is_in_head:
             self._head_bytes += len(data)
             if self._head_bytes > LIMITS.header_bytes:
                 self._refuse(431)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if not self._in_head:
-            self._await_head()
+        if not self._is_in_head:
+            self._begin_head()
 
     def on_url(self, url: bytes) -> None:
-        """`GET http://elsewhere/` names the server twice; the header Host is the one that is checked."""
+        """Reject proxy requests such as `GET http://elsewhere/`: we check the Host header only."""
         super().on_url(url)
         if not self.url.startswith((b"/", b"*")):
-            raise ValueError("a proxy's request")
+            raise ValueError("a proxy request")
 
     def on_headers_complete(self) -> None:
-        self._in_head = False
+        self._is_in_head = False
         self._stop_timer()
-        if (
-            sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
-            > LIMITS.header_bytes
-        ):
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if size > LIMITS.header_bytes:
             self._refuse(431)
-            raise ValueError("too long a head")
+            raise ValueError("the head is too long")
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
         if not self.transport.is_closing():
             super().send_400_response(msg)
 
-    def _await_head(self) -> None:
-        self._in_head, self._head_bytes = True, 0
+    def _begin_head(self) -> None:
+        self._is_in_head, self._head_bytes = True, 0
         self._stop_timer()
         self._head_timer = self.loop.call_later(LIMITS.header_seconds, self.transport.close)
 
@@ -252,16 +258,15 @@ class _Protocol(HttpToolsProtocol):
             self._head_timer = None
 
     def _refuse(self, status: int, *headers: str) -> None:
-        if not self.transport.is_closing():
-            head = "".join(
-                f"{line}\r\n"
-                for line in (
-                    f"HTTP/1.1 {status} Refused",
-                    *headers,
-                    "Content-Length: 0",
-                    "Connection: close",
-                    "",
-                )
-            )
-            self.transport.write(head.encode("ascii"))
-            self.transport.close()
+        if self.transport.is_closing():
+            return
+        lines = [
+            f"HTTP/1.1 {status} Refused",
+            *headers,
+            "Content-Length: 0",
+            "Connection: close",
+            "",
+            "",
+        ]
+        self.transport.write("\r\n".join(lines).encode("ascii"))
+        self.transport.close()

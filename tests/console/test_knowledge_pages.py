@@ -195,7 +195,7 @@ def test_a_link_leads_to_the_note_that_it_means(
     client: TestClient, library: recollect.Library, target: str, of: str, found: str
 ) -> None:
     notes(library)
-    html = client.get(links.linked(target, of)).text
+    html = client.get(links.note_link(target, of)).text
     assert f"text of {found}" in shown(html)
     assert f'data-address="{links.item_url("notes", found)}"' in html
 
@@ -204,7 +204,7 @@ def test_a_link_to_a_note_that_is_not_there_offers_to_write_it(
     client: TestClient, library: recollect.Library
 ) -> None:
     notes(library)
-    html = client.get(links.linked("Snow & ice", "vault/Rain")).text
+    html = client.get(links.note_link("Snow & ice", "vault/Rain")).text
     assert "There is no note called Snow & ice" in shown(html)
     new = re.search(r'href="(/knowledge/notes\?new[^"]*name=[^"]*)"', html)
     assert new
@@ -813,7 +813,7 @@ def test_nothing_stored_becomes_markup(
         "/?q=pear",
         f"/?q=pear&in={source}",
         f"/knowledge/{source}?tag={quote(NASTY)}&title={quote(NASTY)}",
-        links.linked(f"x{NASTY}", NASTY),
+        links.note_link(f"x{NASTY}", NASTY),
         f"/console/sidebar?source={source}",
     ]
     for page in pages:

@@ -211,7 +211,7 @@ SEARCHES: list[tuple[str, dict[str, Any]]] = [
     ("/api/v1/search", {"q": "{}", "score": "fts", "hidden": True}),
     ("/api/v1/search", {"q": "{}*", "offset": 1}),
     ("/api/v1/search", {"q": ["{}", "word"]}),
-    ("/api/v1/search", {"q": "word", "namespace": "{}-space"}),
+    ("/api/v1/search", {"q": "word", "project": "{}-space"}),
     ("/api/v1/search", {"q": "word", "tag": "{}-tag"}),
     ("/api/v1/search", {"q": "word in:{}-space"}),
     ("/api/v1/search", {"q": "title:{}"}),

@@ -80,8 +80,8 @@ def test_programs_get_json(run: Any, user: str) -> None:
     ("arguments", "complaint"),
     [
         (["--expires", "soon"], "not a date"),
-        (["--expires", "2001-01-01"], "expired already"),
-        (["--toolset", "../x"], "no name of a toolset"),
+        (["--expires", "2001-01-01"], "in the past"),
+        (["--toolset", "../x"], "not the name of a toolset"),
         (["--user", ""], "1 to 500"),
     ],
 )

@@ -53,7 +53,7 @@ def test_readiness_depends_on_the_store_and_on_the_end(
     with monkeypatch.context() as patched:
         patched.setattr(
             service.keys,
-            "any",
+            "has_any",
             lambda: (_ for _ in ()).throw(StoreUnavailable(f"{CANARY} is down")),
         )
         answer = client.get("/readyz")
@@ -70,7 +70,9 @@ def test_nobody_comes_in_while_it_is_not_known_whether_there_are_keys(
     client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        service.keys, "any", lambda: (_ for _ in ()).throw(StoreUnavailable(f"{CANARY} is down"))
+        service.keys,
+        "has_any",
+        lambda: (_ for _ in ()).throw(StoreUnavailable(f"{CANARY} is down")),
     )
     answer = client.get("/openapi.json")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")

@@ -28,7 +28,7 @@ from recollect.serve import server as module
 from recollect.serve.accounts import new_key, revoke
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.http.tokens import JwtSettings
-from recollect.serve.server import address, demand_keys
+from recollect.serve.server import require_keys, server_url
 from recollect.settings import LIMITS
 
 PATIENCE = 60.0
@@ -251,17 +251,17 @@ def test_others_are_let_in_with_a_key_and_no_longer_than_it_is_good(
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_settings_for_tokens_are_as_good_as_a_key(place: str) -> None:
     with closing(keys(place)) as kept:
-        demand_keys(ServiceConfig(host="0.0.0.0", jwt=JwtSettings(secret="x" * 32)), kept)
+        require_keys(ServiceConfig(host="0.0.0.0", jwt=JwtSettings(secret="x" * 32)), kept)
         for host in ("127.0.0.1", "::1", "localhost", "127.0.0.5"):
-            demand_keys(ServiceConfig(host=host), kept)
-        demand_keys(ServiceConfig(public_hosts=("localhost:9000", "127.0.0.1")), kept)
+            require_keys(ServiceConfig(host=host), kept)
+        require_keys(ServiceConfig(public_hosts=("localhost:9000", "127.0.0.1")), kept)
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     ("arguments", "settings", "complaint"),
     [
-        (["--host", "192.0.2.1"], {"RECOLLECT_JWT_SECRET": "x" * 32}, "cannot be used"),
+        (["--host", "192.0.2.1"], {"RECOLLECT_JWT_SECRET": "x" * 32}, "Cannot listen"),
         (["--port", "70000"], {}, "not a port"),
         ([], {"RECOLLECT_PORT": "http"}, "is not a whole number"),
         (["--cors-origin", "*"], {}, "not an origin"),
@@ -292,7 +292,7 @@ def test_a_port_that_is_taken_is_said_to_be(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["serve", "--home", place, "--port", str(taken.getsockname()[1])]) == 1
-    assert "say --port" in capsys.readouterr().err
+    assert "--port" in capsys.readouterr().err
 
 
 def test_settings_come_from_the_environment_and_flags_win(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,9 +323,9 @@ def test_settings_come_from_the_environment_and_flags_win(monkeypatch: pytest.Mo
 
 
 def test_the_address_that_is_shown_can_be_opened() -> None:
-    assert address(ServiceConfig(host="0.0.0.0", port=80)) == "http://127.0.0.1:80"
-    assert address(ServiceConfig(host="::1", port=80)) == "http://[::1]:80"
-    assert address(ServiceConfig(base_url="https://notes.example")) == "https://notes.example"
+    assert server_url(ServiceConfig(host="0.0.0.0", port=80)) == "http://127.0.0.1:80"
+    assert server_url(ServiceConfig(host="::1", port=80)) == "http://[::1]:80"
+    assert server_url(ServiceConfig(base_url="https://notes.example")) == "https://notes.example"
 
 
 # -- what comes over the wire ---

@@ -109,7 +109,7 @@ _OF_NOTES = nh3.Cleaner(
 
 
 def _ours(address: str) -> bool:
-    return address.startswith(links.LINKED)
+    return address.startswith(links.NOTE_LINK)
 
 
 class _Renderer(RendererHTML):
@@ -165,7 +165,7 @@ def _show_wiki_link(
     self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any
 ) -> str:
     token = tokens[idx]
-    address = links.linked(token.meta["target"], env.get("of", ""))
+    address = links.note_link(token.meta["target"], env.get("of", ""))
     return f'<a class="wiki" href="{escape(address)}">{escape(token.content)}</a>'
 
 
@@ -175,7 +175,10 @@ def _show_link(self: Any, tokens: Sequence[Token], idx: int, options: OptionsDic
     if _LINK.match(address):
         token.attrSet("target", "_blank")
     else:
-        token.attrs = {"class": "wiki", "href": links.linked(unquote(address), env.get("of", ""))}
+        token.attrs = {
+            "class": "wiki",
+            "href": links.note_link(unquote(address), env.get("of", "")),
+        }
     return str(self.renderToken(tokens, idx, options, env))
 
 

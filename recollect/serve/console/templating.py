@@ -42,7 +42,7 @@ def _environment() -> Environment:
         origin=source_label,
         size=size,
         project=project,
-        quoted=links.quoted,
+        quoted=links.quote_segment,
         host=links.host,
     )
     made.globals.update(

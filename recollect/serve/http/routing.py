@@ -130,3 +130,11 @@ def clamp(value: int, minimum: int, maximum: int) -> int:
 def clamp_page(limit: int, offset: int) -> tuple[int, int]:
     """A page within the limits: values outside are moved to the nearest valid one."""
     return clamp(limit, 1, LIMITS.page_size), clamp(offset, 0, LIMITS.page_offset)
+
+
+def created_or_existing(model: Any, existing: str) -> dict[int | str, dict[str, Any]]:
+    """The OpenAPI responses of a request that creates something unless it already exists."""
+    return {
+        201: {"model": model, "description": "Created."},
+        200: {"model": model, "description": existing},
+    }

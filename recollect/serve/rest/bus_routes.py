@@ -1,7 +1,7 @@
-"""Contract 2: messages of agents on a bus, in threads; and the search over them.
+"""Routes of the Bus: threads in which agents and people exchange messages, and their search.
 
-A thread is a conversation: what was imported or saved elsewhere is found and
-read here too, and a thread is read in the console like anything else.
+See docs/contracts/bus.md. A thread is a conversation. So these routes also find and read imported
+conversations, and the console shows threads like any other conversation.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ from recollect.errors import InvalidInput, SearchTimeout
 from recollect.language.query import MalformedQuery
 from recollect.language.text import iso
 from recollect.library import BUS
-from recollect.model.audience import is_marked_human_only
+from recollect.model.audience import Audience, is_marked_human_only
 from recollect.model.documents import Summary
 from recollect.model.search import Hit
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
-from recollect.serve.http.principal import Principal
 from recollect.serve.http.route_policy import route_policy
-from recollect.serve.http.routing import JsonRoute, clamp, not_found_as
+from recollect.serve.http.routing import (
+    JsonRoute,
+    clamp,
+    clamp_page,
+    created_or_existing,
+    not_found_as,
+)
 from recollect.serve.masking import mask_hit
 from recollect.serve.rest import schemas
 from recollect.serve.threads import NO_THREAD, message_json, result_json, thread_json
@@ -31,46 +36,60 @@ from recollect.settings import LIMITS
 
 router = APIRouter(tags=["bus"], route_class=JsonRoute)
 
-ThreadId = Annotated[str, Path(description="The thread's id, percent-encoded.", min_length=1)]
-Limit = Annotated[int, Query(description="How many at most; values outside 1 to 200 are clamped.")]
+_MAX_SEQ = 1 << 53
+
+ThreadId = Annotated[str, Path(description="The id of the thread, percent-encoded.", min_length=1)]
+Limit = Annotated[
+    int, Query(description="Page size, from 1 to 200. Values outside are moved into the range.")
+]
+Offset = Annotated[int, Query(description="Number of threads to skip.")]
 
 
 # -- searching -----------------------------------------------------------------
 
 
-@router.get("/api/search", responses={200: {"model": schemas.SearchResults}})
+@router.get(
+    "/api/search",
+    summary="Search threads",
+    responses={200: {"model": schemas.SearchResults}},
+)
 @route_policy(rate_limit=SEARCH)
 def search(
     access: AccessTo,
-    q: Annotated[str, Query(description="An FTS5 MATCH expression; it must not be empty.")] = "",
-    thread_id: Annotated[str, Query(description="Look only in this thread.")] = "",
+    q: Annotated[str, Query(description="An FTS5 MATCH expression. It must not be empty.")] = "",
+    thread_id: Annotated[str, Query(description="Only messages of this thread.")] = "",
     limit: Limit = 50,
 ) -> Response:
-    """Messages whose content matches, best first. A malformed expression matches nothing."""
+    """Returns messages whose content matches an FTS5 expression, best first.
+
+    A malformed expression matches nothing. The `warning` says what is wrong with it.
+    """
     query = q.strip()
     if not query:
         raise InvalidInput("Query parameter 'q' must not be empty")
-    found: dict[str, Any] = {"results": [], "total": 0, "query": query}
+    conversations = []
+    if thread_id:
+        conversations.append(thread_id)
+    body: dict[str, Any] = {"results": [], "total": 0, "query": query}
     with access.read(BUS) as library:
         try:
             page = library.match_expression(
-                query,
-                conversations=(thread_id,) if thread_id else (),
-                limit=clamp(limit, 1, LIMITS.page_size),
+                query, conversations=conversations, limit=clamp(limit, 1, LIMITS.page_size)
             )
         except MalformedQuery as error:
-            return json_response(found | {"warning": str(error)})
+            return json_response(body | {"warning": str(error)})
         except SearchTimeout:
             raise SearchTimeout("Database operation timeout") from None
-    results = [_result(access.principal, hit) for hit in page.hits]
-    return json_response(found | {"results": results, "total": page.total})
+    body["results"] = [_result(hit, access.principal.audience) for hit in page.hits]
+    body["total"] = page.total
+    return json_response(body)
 
 
-def _result(principal: Principal, hit: Hit) -> dict[str, Any]:
-    metadata = dict(mask_hit(hit, principal.audience).metadata) or None
-    return result_json(hit, principal.audience) | {
-        "metadata": metadata if hit.source == BUS else None
-    }
+def _result(hit: Hit, audience: Audience) -> dict[str, Any]:
+    metadata = None
+    if hit.source == BUS:
+        metadata = dict(mask_hit(hit, audience).metadata) or None
+    return result_json(hit, audience) | {"metadata": metadata}
 
 
 # -- threads -------------------------------------------------------------------
@@ -78,82 +97,89 @@ def _result(principal: Principal, hit: Hit) -> dict[str, Any]:
 
 @router.post(
     "/api/threads",
+    summary="Open a thread",
     status_code=201,
-    responses={
-        201: {"model": schemas.Thread},
-        200: {
-            "model": schemas.Thread,
-            "description": "The thread of that topic was there already.",
-        },
-    },
+    responses=created_or_existing(schemas.Thread, "The thread of this topic already existed."),
 )
 def open_thread(access: AccessTo, thread: schemas.NewThread) -> Response:
-    """The thread of a topic, made on first use."""
+    """Returns the thread of a topic. The thread is created on first use."""
     if not thread.topic.strip():
-        raise InvalidInput("A thread needs a topic.")
+        raise InvalidInput("topic: a thread needs a topic.")
+    status = 200
     with access.write(BUS) as library:
-        there = library.store.find_id(BUS, thread.topic)
-        opened = library.store.summary(there or library.thread(thread.topic, thread.metadata).id)
-    return json_response(_thread(opened), 200 if there else 201)
+        thread_id = library.store.find_id(BUS, thread.topic)
+        if thread_id is None:
+            thread_id, status = library.thread(thread.topic, thread.metadata).id, 201
+        summary = library.store.summary(thread_id)
+    return json_response(_thread(summary), status)
 
 
-@router.get("/api/threads", responses={200: {"model": schemas.ThreadList}})
+@router.get("/api/threads", summary="List threads", responses={200: {"model": schemas.ThreadList}})
 def list_threads(
     access: AccessTo,
     limit: Limit = 50,
-    offset: Annotated[int, Query(description="How many to skip.")] = 0,
+    offset: Offset = 0,
     scope: Annotated[
         Literal["bus", "all"],
-        Query(description="Threads of the bus only, or every conversation of the library."),
+        Query(description="`bus` lists threads of the bus, `all` lists every conversation."),
     ] = "bus",
 ) -> Response:
-    """Threads, last changed first."""
-    limit, offset = clamp(limit, 1, LIMITS.page_size), clamp(offset, 0, LIMITS.page_offset)
+    """Returns threads, most recently updated first."""
+    limit, offset = clamp_page(limit, offset)
+    sources = []
+    if scope == "bus":
+        sources.append(BUS)
     with access.read(BUS) as library:
-        found, total = library.conversations(
-            limit=limit, offset=offset, sources=(BUS,) if scope == BUS else ()
-        )
-    return json_response(
-        {"threads": [_thread(t) for t in found], "total": total, "limit": limit, "offset": offset}
-    )
+        summaries, total = library.conversations(limit=limit, offset=offset, sources=sources)
+    threads = [_thread(summary) for summary in summaries]
+    return json_response({"threads": threads, "total": total, "limit": limit, "offset": offset})
 
 
-@router.get("/api/threads/{thread_id:id}/messages", responses={200: {"model": schemas.BusMessages}})
+@router.get(
+    "/api/threads/{thread_id:id}/messages",
+    summary="List messages",
+    responses={200: {"model": schemas.BusMessages}},
+)
 def list_messages(
     access: AccessTo,
     thread_id: ThreadId,
-    after_seq: Annotated[int, Query(description="Only messages after this one.")] = 0,
+    after_seq: Annotated[int, Query(description="Only messages after this `seq`.")] = 0,
     limit: Limit = 100,
 ) -> Response:
-    """The messages of a thread in order, after one that is known."""
+    """Returns messages of a thread in order.
+
+    To follow a thread, pass the last `seq` you have seen as `after_seq`.
+    """
+    after_seq, limit = clamp(after_seq, 0, _MAX_SEQ), clamp(limit, 1, LIMITS.page_size)
     with access.read(BUS) as library, not_found_as(NO_THREAD):
-        found, last = library.messages(
-            thread_id, clamp(after_seq, 0, 1 << 53), clamp(limit, 1, LIMITS.page_size)
-        )
-    shown = [
-        {**message_json(passage, access.principal.audience), "thread_id": thread_id}
-        for passage in found
-    ]
-    return json_response(
-        {
-            "messages": shown,
-            "current_seq": last,
-            "has_more": bool(shown) and shown[-1]["seq"] < last,
-        }
-    )
+        passages, current_seq = library.messages(thread_id, after_seq, limit)
+    messages = []
+    for passage in passages:
+        message = message_json(passage, access.principal.audience)
+        messages.append({**message, "thread_id": thread_id})
+    has_more = bool(messages) and messages[-1]["seq"] < current_seq
+    return json_response({"messages": messages, "current_seq": current_seq, "has_more": has_more})
 
 
-@router.get("/api/threads/{thread_id:id}", responses={200: {"model": schemas.Thread}})
+@router.get(
+    "/api/threads/{thread_id:id}",
+    summary="Retrieve a thread",
+    responses={200: {"model": schemas.Thread}},
+)
 def get_thread(access: AccessTo, thread_id: ThreadId) -> Response:
-    """One thread, without its messages."""
+    """Returns a thread without its messages."""
     with access.read(BUS) as library, not_found_as(NO_THREAD):
-        thread = library.store.summary(thread_id)
-    return json_response(_thread(thread))
+        summary = library.store.summary(thread_id)
+    return json_response(_thread(summary))
 
 
-@router.delete("/api/threads/{thread_id:id}", responses={200: {"model": schemas.DeletedThread}})
+@router.delete(
+    "/api/threads/{thread_id:id}",
+    summary="Delete a thread",
+    responses={200: {"model": schemas.DeletedThread}},
+)
 def delete_thread(access: AccessTo, thread_id: ThreadId) -> Response:
-    """Delete a thread for good, with its messages and everything that was made of them."""
+    """Deletes a thread permanently, with its messages, index entries and vectors."""
     with access.write(BUS) as library, not_found_as(NO_THREAD):
         library.delete_conversation(thread_id)
     return json_response({"success": True, "thread_id": thread_id})
@@ -161,19 +187,20 @@ def delete_thread(access: AccessTo, thread_id: ThreadId) -> Response:
 
 @router.post(
     "/api/threads/{thread_id:id}/messages",
+    summary="Post a message",
     status_code=201,
-    responses={
-        201: {"model": schemas.Posted},
-        200: {"model": schemas.Posted, "description": "It was there already."},
-    },
+    responses=created_or_existing(schemas.PostedMessage, "The message already existed."),
 )
 def post_message(access: AccessTo, thread_id: ThreadId, message: schemas.NewBusMessage) -> Response:
-    """Say something in a thread. With an id this may be repeated: the same message is stored once."""
+    """Posts a message to a thread.
+
+    The request is idempotent if the message has an `id`: a message sent twice is stored once.
+    """
     metadata = dict(message.metadata or {})
     if message.reply_to is not None:
         metadata["reply_to"] = message.reply_to
     with access.write(BUS) as library, not_found_as(NO_THREAD):
-        posted, new = library.post(
+        passage, is_new = library.post(
             thread_id,
             message.author,
             message.content,
@@ -182,9 +209,17 @@ def post_message(access: AccessTo, thread_id: ThreadId, message: schemas.NewBusM
             metadata=metadata,
             human_only=message.human_only or is_marked_human_only(metadata),
         )
-    said = {"msg_id": posted.id, "thread_id": thread_id, "seq": posted.position + 1}
-    return json_response(said | {"created_at": iso(posted.created_at)}, 201 if new else 200)
+    status = 200
+    if is_new:
+        status = 201
+    body = {
+        "msg_id": passage.id,
+        "thread_id": thread_id,
+        "seq": passage.position + 1,
+        "created_at": iso(passage.created_at),
+    }
+    return json_response(body, status)
 
 
-def _thread(thread: Summary) -> dict[str, Any]:
-    return {"id": thread.id, **thread_json(thread), "metadata": dict(thread.metadata)}
+def _thread(summary: Summary) -> dict[str, Any]:
+    return {"id": summary.id, **thread_json(summary), "metadata": dict(summary.metadata)}

@@ -30,7 +30,7 @@ from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import JsonRoute, clamp
 from recollect.serve.masking import is_masked
 from recollect.serve.rest import knowledge_schemas as schemas
-from recollect.serve.rest.conversation_routes import exported
+from recollect.serve.rest.exports import parse_export
 from recollect.settings import LIMITS
 from recollect.transfer.export import as_json
 
@@ -503,7 +503,7 @@ def _demand_whole(principal: Principal, document: Document) -> None:
 )
 def restore_item(access: AccessTo, document: schemas.RestoredDocument) -> Response:
     """Put a deleted document back, as it was given out."""
-    given = exported(document.model_dump(exclude_unset=True), document.kind)
+    given = parse_export(document.model_dump(exclude_unset=True), document.kind)
     with access.write(KNOWLEDGE) as library:
         there = library.store.find_id(given.source, given.source_id)
         if there is not None and as_json(library.store.document(there)) != as_json(given):

@@ -1,8 +1,8 @@
-"""The shapes of bodies and answers, for checking what comes in and describing what goes out.
+"""Schemas of request and response bodies for the Persistence API, the Bus and the search API.
 
-Answers are not validated again at run time; the tests compare them with these
-shapes. Bodies are: what a shape does not name is refused, so that nobody
-believes that `user_id` does anything.
+Request bodies are validated. Unknown fields are rejected, so that nobody believes that, say,
+`user_id` has an effect. Responses are not validated at run time; the tests compare them with these
+schemas.
 """
 
 from __future__ import annotations
@@ -16,296 +16,347 @@ Name = Annotated[str, Field(min_length=1, max_length=500)]
 Visibility = Literal["all", "hidden", "human_only"]
 
 
-class _Given(BaseModel):
+class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class _Answer(BaseModel):
+class ResponseBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-# -- contract 1 ------------------------------------------------------------------
+# -- Persistence API -------------------------------------------------------------
 
 
-class Conversation(_Answer):
-    id: str
-    session_id: str
+class Conversation(ResponseBody):
+    """A conversation without its messages."""
+
+    id: str = Field(description="Unique identifier.")
+    session_id: str = Field(description="The session the conversation belongs to.")
     title: str
-    namespace: str
-    created_at: str | None
-    updated_at: str | None
+    namespace: str = Field(description="The project the conversation belongs to.")
+    created_at: str | None = Field(description="ISO 8601.")
+    updated_at: str | None = Field(description="ISO 8601.")
     message_count: int
     metadata: Metadata
 
 
-class Message(_Answer):
-    id: str
+class Message(ResponseBody):
+    """One message of a conversation."""
+
+    id: str = Field(description="Unique within the conversation.")
     conversation_id: str
-    role: str | None
+    role: str | None = Field(description="`user`, `assistant`, `system` or `tool`.")
     content: str
-    model: str | None
-    tool_used: str | None
+    model: str | None = Field(description="The model that wrote the message.")
+    tool_used: str | None = Field(description="The tool whose output the message is.")
     attachments: list[Any]
     citations: list[Any]
-    timestamp: str | None
+    timestamp: str | None = Field(description="When the message was sent, in ISO 8601.")
 
 
 class ConversationDetail(Conversation):
+    """A conversation with its messages in order."""
+
     messages: list[Message]
 
 
-class ConversationList(_Answer):
+class ConversationList(ResponseBody):
+    """A page of conversations."""
+
     conversations: list[Conversation]
-    total: int = Field(description="How many match in all, not only on this page.")
+    total: int = Field(description="Number of matching conversations on all pages.")
     limit: int
     offset: int
 
 
-class MessageList(_Answer):
+class MessageList(ResponseBody):
+    """A page of messages."""
+
     messages: list[Message]
-    total: int = Field(description="How many match in all, not only those returned.")
+    total: int = Field(description="Number of matching messages on all pages.")
 
 
-class Changed(_Answer):
+class ConversationResult(ResponseBody):
+    """The result of an operation on a conversation."""
+
     success: Literal[True]
     conversation_id: str
 
 
 class ExportedConversation(Conversation):
-    """A whole conversation: contract 1's shape and, beside it, all that Recollect needs to take it back unchanged."""
+    """A complete conversation. Recollect can restore it unchanged from this."""
 
     model_config = ConfigDict(extra="allow")
     messages: list[dict[str, Any]]
 
 
-class ExportedText(_Answer):
+class ExportedText(ResponseBody):
+    """A conversation as text."""
+
     content: str
     format: Literal["txt", "md"]
 
 
-class Deleted(Changed):
+class DeletedConversation(ConversationResult):
     conversation: ExportedConversation | None = Field(
         None,
-        description="With undo=true: what was deleted, as POST /conversations/restore takes it.",
+        description="With `undo=true`, the deleted conversation. "
+        "Send it to `POST /conversations/restore` to restore it.",
     )
 
 
-class Saved(Changed):
+class SavedMessage(ConversationResult):
     message_id: str
-    created: bool = Field(description="False where the same message was there already.")
+    created: bool = Field(description="False if the same message already existed.")
 
 
-class SavedInteraction(Changed):
+class SavedInteraction(ConversationResult):
     session_id: str
     created: bool = Field(description="Whether the conversation is new.")
-    message_ids: list[str]
-    added: int = Field(description="How many of the messages are new.")
+    message_ids: list[str] = Field(description="The ids of all messages in the request.")
+    added: int = Field(description="Number of messages that did not exist before.")
 
 
-class NewMessage(_Given):
+class NewMessage(RequestBody):
+    """A message to save."""
+
     id: Name | None = Field(
-        None, description="With an id a message may be sent again: it is stored once."
+        None,
+        description="An id makes the request idempotent: a message sent twice is stored once.",
     )
-    message_id: Name | None = Field(None, description="The same as id.")
-    role: Name = Field(description="user, assistant, system or tool.")
+    message_id: Name | None = Field(None, description="Alias of `id`.")
+    role: Name = Field(description="`user`, `assistant`, `system` or `tool`.")
     content: str
-    model: str | None = None
-    tool_used: str | None = None
+    model: str | None = Field(None, description="The model that wrote the message.")
+    tool_used: str | None = Field(None, description="The tool whose output the message is.")
     attachments: list[Any] | None = None
     citations: list[Any] | None = None
     timestamp: str | None = Field(
-        None, description="When it was said, in ISO 8601; now unless given."
+        None, description="When the message was sent, in ISO 8601. Defaults to now."
     )
-    author: str | None = None
+    author: str | None = Field(None, description="The name of the person or agent.")
     parent_id: Name | None = Field(
-        None, description="The message that it answers; the last one unless given."
+        None, description="The message this one replies to. Defaults to the last message."
     )
     metadata: Metadata | None = None
-    visibility: Visibility = "all"
+    visibility: Visibility = Field(
+        "all",
+        description="`hidden` messages are not shown by default. "
+        "`human_only` messages are masked for agents.",
+    )
 
 
-class NewConversation(_Given):
-    id: Name | None = Field(None, description="A new one is made unless given.")
-    conversation_id: Name | None = Field(None, description="The same as id.")
-    session_id: Name | None = None
+class NewConversation(RequestBody):
+    """A conversation to create."""
+
+    id: Name | None = Field(None, description="Defaults to a new unique id.")
+    conversation_id: Name | None = Field(None, description="Alias of `id`.")
+    session_id: Name | None = Field(None, description="Defaults to `id`.")
     title: str = ""
-    namespace: Name = "default"
+    namespace: Name = Field("default", description="The project the conversation belongs to.")
     metadata: Metadata | None = None
     messages: list[NewMessage] = Field(default_factory=list)
 
 
-class Interaction(_Given):
-    """One exchange of a session: what was asked, and what was answered."""
+class Interaction(RequestBody):
+    """One exchange of a session: usually a question and its answer."""
 
     session_id: Name
     namespace: Name = Field(
-        "default", description="Of a conversation that is new; one that exists stays where it is."
+        "default", description="The project of a new conversation. Existing ones keep theirs."
     )
     title: str | None = Field(
         None,
-        description="Of a conversation that is new; otherwise the beginning of the first message of the user.",
+        description="The title of a new conversation. "
+        "Defaults to the beginning of the first user message.",
     )
     messages: Annotated[list[NewMessage], Field(min_length=1)]
 
 
 class RestoredConversation(BaseModel):
-    """An export in JSON, as it was given out."""
+    """A JSON export of a conversation, unchanged."""
 
     model_config = ConfigDict(extra="allow", strict=True)
     id: str = Field(min_length=1)
-    source: str | None = Field(None, max_length=100)
-    origin: str | None = Field(None, max_length=100, description="The source, in version 0.1.")
+    source: str | None = Field(None, max_length=100, description="Where it came from.")
+    origin: str | None = Field(
+        None, max_length=100, description="The name of `source` in exports of version 0.1."
+    )
     messages: list[Any]
 
 
-# -- contract 2 ------------------------------------------------------------------
+# -- Bus -------------------------------------------------------------------------
 
 
-class SearchResult(_Answer):
+class SearchResult(ResponseBody):
+    """A message that matches a search."""
+
     message_id: str
     thread_id: str
     thread_topic: str
-    author: str | None = Field(description="The author's name, else the role.")
-    seq: int
+    author: str | None = Field(description="The author's name, or the role if there is none.")
+    seq: int = Field(description="The position of the message in its thread, starting at 1.")
     created_at: str | None
     snippet: str = Field(
-        description="At most 20 words as HTML: escaped text, with <mark> around what matched."
+        description="Up to 20 words around the match, as HTML with `<mark>` around the matches. "
+        "Everything else is escaped."
     )
     metadata: Metadata | None
 
 
-class SearchResults(_Answer):
+class SearchResults(ResponseBody):
+    """The messages that match a search, best first."""
+
     results: list[SearchResult]
-    total: int = Field(description="How many messages match in all.")
-    query: str
+    total: int = Field(description="Number of matching messages.")
+    query: str = Field(description="The query that was searched for.")
     warning: str | None = Field(
-        None, description="Why nothing can match: the expression is malformed."
+        None, description="Why the query is malformed. Malformed queries match nothing."
     )
 
 
-class Thread(_Answer):
+class Thread(ResponseBody):
+    """A thread without its messages."""
+
     id: str
-    thread_id: str = Field(description="The same as id.")
+    thread_id: str = Field(description="Same as `id`.")
     topic: str
     status: str
     created_at: str | None
     updated_at: str | None
     message_count: int
-    last_seq: int
+    last_seq: int = Field(description="The `seq` of the last message.")
     metadata: Metadata
 
 
-class ThreadList(_Answer):
+class ThreadList(ResponseBody):
+    """A page of threads."""
+
     threads: list[Thread]
-    total: int
+    total: int = Field(description="Number of threads on all pages.")
     limit: int
     offset: int
 
 
-class DeletedThread(_Answer):
+class DeletedThread(ResponseBody):
     success: Literal[True]
     thread_id: str
 
 
-class BusMessage(_Answer):
+class BusMessage(ResponseBody):
+    """One message of a thread."""
+
     id: str
     thread_id: str
     author: str | None
     role: str | None
-    content: str
-    seq: int
+    content: str = Field(description="Masked for agents if the message is human-only.")
+    seq: int = Field(description="The position of the message in its thread, starting at 1.")
     created_at: str | None
     metadata: Metadata | None
     human_only: bool
 
 
-class BusMessages(_Answer):
+class BusMessages(ResponseBody):
+    """A page of messages."""
+
     messages: list[BusMessage]
-    current_seq: int = Field(description="The seq of the thread's last message.")
-    has_more: bool
+    current_seq: int = Field(description="The `seq` of the thread's last message.")
+    has_more: bool = Field(description="Whether there are messages after these.")
 
 
-class Posted(_Answer):
+class PostedMessage(ResponseBody):
     msg_id: str
     thread_id: str
     seq: int
     created_at: str | None
 
 
-class NewThread(_Given):
-    topic: Name = Field(
-        description="Threads are known by their topic: the same topic is the same thread."
-    )
+class NewThread(RequestBody):
+    """A thread to open."""
+
+    topic: Name = Field(description="Identifies the thread: the same topic is the same thread.")
     metadata: Metadata | None = None
 
 
-class NewBusMessage(_Given):
-    author: Name = Field(description="The name of the agent or person who speaks.")
+class NewBusMessage(RequestBody):
+    """A message to post to a thread."""
+
+    author: Name = Field(description="The name of the agent or person who posts.")
     content: str
     role: Name = "user"
     id: Name | None = Field(
-        None, description="With an id a message may be sent again: it is stored once."
+        None,
+        description="An id makes the request idempotent: a message sent twice is stored once.",
     )
     metadata: Metadata | None = None
-    human_only: bool = Field(
-        False, description="Only people see what it says; agents see that it is there."
-    )
-    reply_to: Name | None = Field(None, description="The id of the message that it answers.")
+    human_only: bool = Field(False, description="Whether agents see a mask instead of the content.")
+    reply_to: Name | None = Field(None, description="The id of the message this one replies to.")
 
 
-# -- the library's own search -------------------------------------------------------
+# -- search API --------------------------------------------------------------------
 
 
-class FoundMessage(_Answer):
+class SearchHit(ResponseBody):
+    """A message that matches a search."""
+
     conversation_id: str
     message_id: str
-    title: str
+    title: str = Field(description="The title of the conversation.")
     role: str | None
     author: str | None
-    kind: str
-    created_at: str | None
-    origin: str
-    source: str
-    namespace: str
-    position: int = Field(description="Its place in the conversation, counted from 0.")
+    kind: str = Field(
+        description="The kind of document: `conversation`, `note`, `media` and so on."
+    )
+    source: str = Field(description="Where the document came from, such as `chatgpt`.")
+    project: str
+    type: str = Field(description="The type of message, such as `message` or `tool_call`.")
+    created_at: str | None = Field(description="ISO 8601.")
+    position: int = Field(description="The position in the conversation, starting at 0.")
     canonical: bool = Field(
-        description="Whether it is on the path that was last seen, or on another branch."
+        description="Whether the message is on the current branch of the conversation."
     )
     visibility: Visibility
-    score: float
-    snippet: str = Field(description="Plain text.")
+    score: float = Field(description="Relevance from 0 to 1.")
+    snippet: str = Field(description="Plain text around the match.")
     marks: list[list[int]] = Field(
-        description="Where in the snippet the words are that matched: start and end, in characters."
+        description="The matches in the snippet as pairs of start and end, in characters."
     )
-    arms: list[str] = Field(description="What found it: text, vector, or both.")
-    terms: list[str]
-    parts: dict[str, float] = Field(description="The parts of its score.")
-    copies: int = Field(description="Messages with the same text that this one stands for.")
-    also: list[FoundMessage] = Field(description="Of conversations: the next best messages.")
+    arms: list[str] = Field(description="What found the message: `text`, `vector` or both.")
+    terms: list[str] = Field(description="The words of the query that the message contains.")
+    parts: dict[str, float] = Field(description="The components of the score.")
+    copies: int = Field(description="Number of messages with the same text, which are left out.")
+    also: list[SearchHit] = Field(
+        description="With `group=conversation`, the next best messages of the conversation."
+    )
     open_url: str | None = Field(
-        description="Where the console shows it, if the service knows its own address."
+        description="The message in the console. Null unless the server knows its base URL."
     )
 
 
-class FoundMessages(_Answer):
-    hits: list[FoundMessage]
-    total: int
-    exact: bool = Field(description="Whether total is all of them, or only at least so many.")
+class SearchPage(ResponseBody):
+    """A page of search hits, best first."""
+
+    hits: list[SearchHit]
+    total: int = Field(description="Number of matches on all pages.")
+    exact: bool = Field(description="Whether `total` is exact. Otherwise there may be more.")
     limit: int
     offset: int
-    mode: str = Field(description="What answered: text, vector or both.")
-    matched: str = Field(description="all, any or literal: how the query was taken.")
+    mode: str = Field(description="The mode that was used: `text`, `vector` or `both`.")
+    matched: str = Field(description="How the words of the query were matched: `all`, `any`, …")
     score_type: str
-    embedded: float = Field(description="The share of the library that can be searched by meaning.")
-    note: str
+    embedded: float = Field(
+        description="The share of the library that has vectors and can be searched by meaning."
+    )
+    note: str = Field(description="Remarks on how the search was carried out.")
 
 
 Counts = list[list[str | int]]
-"""Names, each with its number."""
+"""Pairs of a name and a count."""
 
 
-class LibraryStats(_Answer):
-    """How much a library holds. What else is told depends on the store."""
+class LibraryStats(ResponseBody):
+    """The size of the library. Stores may add fields of their own."""
 
     model_config = ConfigDict(extra="allow")
     conversations: int
@@ -313,7 +364,7 @@ class LibraryStats(_Answer):
     notes: int
 
 
-class LibraryActivity(_Answer):
+class LibraryActivity(ResponseBody):
     """Numbers of messages."""
 
     months: Counts
@@ -321,11 +372,11 @@ class LibraryActivity(_Answer):
     models: Counts
     tools: Counts
     projects: Counts
-    weekdays: list[int] = Field(description="Monday first.")
-    hours: list[int] = Field(description="Of the day, in UTC.")
+    weekdays: list[int] = Field(description="Starting with Monday.")
+    hours: list[int] = Field(description="Hours of the day in UTC.")
 
 
-class LibraryFacets(_Answer):
+class LibraryFacets(ResponseBody):
     """Numbers of conversations."""
 
     projects: Counts

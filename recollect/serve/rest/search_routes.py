@@ -1,10 +1,11 @@
-"""The library's own search for other programs: everything it can do, and what it found with all it knows of it."""
+"""Routes of Recollect's own search API, with everything the library can do."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from recollect.language.text import iso
@@ -15,147 +16,161 @@ from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.principal import Forbidden
 from recollect.serve.http.route_policy import route_policy
-from recollect.serve.http.routing import clamp
+from recollect.serve.http.routing import clamp_page
 from recollect.serve.links import conversation_url
 from recollect.serve.masking import is_masked, mask_hit
 from recollect.serve.rest import schemas
 from recollect.serve.rest.stored_messages import stored_message
-from recollect.settings import LIMITS
 
 router = APIRouter(tags=["search"], prefix="/api/v1")
 
-Mode = Annotated[
-    Literal["both", "text", "vector"], Query(description="By words, by meaning, or both.")
-]
-Group = Annotated[
-    Literal["message", "conversation"],
-    Query(description="Each message, or each conversation once with its best."),
-]
-Limit = Annotated[int, Query(description="How many at most; values outside 1 to 200 are clamped.")]
-Offset = Annotated[int, Query(description="How many to skip.")]
+DocumentKind = Literal["conversation", "note", "media", "character", "prompt"]
+
+_QUERY = """\
+A question, words, "phrases", prefix*, AND, OR, NOT, NEAR, parentheses, and the fields `role:`,
+`from:`, `in:`, `tag:`, `title:`, `before:` and `after:`. Repeat the parameter two to five times to
+find conversations that contain all of several concepts."""
 
 
-def _any_of(what: str) -> Any:
-    return Query(description=f"Only {what}; may be given several times, and any one is enough.")
+def _any_of(what: str) -> str:
+    return f"Only {what}. Repeat the parameter to allow several."
 
 
-@router.get("/search", responses={200: {"model": schemas.FoundMessages}})
+class PageParameters(BaseModel):
+    """How to search, and which page to return."""
+
+    mode: Literal["both", "text", "vector"] = Field(
+        "both", description="Search by words (`text`), by meaning (`vector`) or by `both`."
+    )
+    group: Literal["message", "conversation"] = Field(
+        "message",
+        description="Return each message, or each conversation once with its best messages.",
+    )
+    limit: int = Field(
+        20, description="Page size, from 1 to 200. Values outside are moved into the range."
+    )
+    offset: int = Field(0, description="Number of hits to skip.")
+
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments of the library's search."""
+        limit, offset = clamp_page(self.limit, self.offset)
+        return {"mode": self.mode, "group": self.group, "limit": limit, "offset": offset}
+
+
+class SearchParameters(PageParameters):
+    q: list[str] = Field(description=_QUERY)
+    role: list[str] = Field([], description=_any_of("messages of this role"))
+    author: list[str] = Field([], description=_any_of("messages of this author"))
+    after: str | None = Field(
+        None, max_length=64, description="Only messages since this date or time (ISO 8601)."
+    )
+    before: str | None = Field(
+        None,
+        max_length=64,
+        description="Only messages until this date or time (ISO 8601). A date includes its day.",
+    )
+    project: list[str] = Field([], description=_any_of("conversations of this project"))
+    source: list[str] = Field(
+        [], description=_any_of("conversations from this source, such as `chatgpt`")
+    )
+    kind: list[DocumentKind] = Field([], description=_any_of("documents of this kind"))
+    tag: list[str] = Field([], description=_any_of("conversations with this tag"))
+    conversation: list[str] = Field([], description=_any_of("messages of this conversation"))
+    hidden: bool = Field(
+        False, description="Include messages the source hides, such as system prompts."
+    )
+    score: Literal["rank", "fts"] = Field(
+        "rank", description="Use Recollect's ranking, or that of the full-text engine."
+    )
+
+
+class RelatedParameters(PageParameters):
+    conversation: str = Field(description="The id of the conversation.")
+    message: str = Field(description="The id of the message in that conversation.")
+
+
+@router.get("/search", summary="Search", responses={200: {"model": schemas.SearchPage}})
 @route_policy(rate_limit=SEARCH)
-def search(
-    access: AccessTo,
-    q: Annotated[
-        list[str],
-        Query(
-            description='A question, words, "phrases", prefix*, AND, OR, NOT, NEAR, parentheses, and the fields role: '
-            "from: in: tag: title: before: after:. Given two to five times: concepts that a conversation must all have."
-        ),
-    ],
-    mode: Mode = "both",
-    group: Group = "message",
-    limit: Limit = 20,
-    offset: Offset = 0,
-    role: Annotated[list[str], _any_of("messages of this role")] = [],  # noqa: B006 - FastAPI copies it
-    author: Annotated[list[str], _any_of("messages of this author")] = [],  # noqa: B006
-    after: Annotated[
-        str | None, Query(description="Not before this date or time (ISO 8601).", max_length=64)
-    ] = None,
-    before: Annotated[
-        str | None, Query(description="Not after this date or time (ISO 8601).", max_length=64)
-    ] = None,
-    namespace: Annotated[list[str], _any_of("conversations of this namespace")] = [],  # noqa: B006
-    origin: Annotated[list[str], _any_of("conversations of this origin")] = [],  # noqa: B006
-    tag: Annotated[list[str], _any_of("conversations with this tag")] = [],  # noqa: B006
-    conversation: Annotated[list[str], _any_of("this conversation")] = [],  # noqa: B006
-    hidden: Annotated[
-        bool, Query(description="Also what the origin hides, such as system prompts.")
-    ] = False,
-    score: Annotated[
-        Literal["rank", "fts"],
-        Query(description="Recollect's own score, or that of the text engine."),
-    ] = "rank",
-) -> Response:
-    """Messages that match, best first."""
+def search(access: AccessTo, parameters: Annotated[SearchParameters, Query()]) -> Response:
+    """Returns messages that match a query, best first."""
+    query: str | list[str] = parameters.q
+    if len(parameters.q) == 1:
+        query = parameters.q[0]
     with access.read() as library:
         page = library.search(
-            q[0] if len(q) == 1 else q,
-            mode=mode,
-            group=group,
-            limit=clamp(limit, 1, LIMITS.page_size),
-            offset=clamp(offset, 0, LIMITS.page_offset),
-            roles=role,
-            authors=author,
-            after=after or None,
-            before=before or None,
-            projects=namespace,
-            sources=origin,
-            tags=tag,
-            conversations=conversation,
-            hidden=hidden,
-            score=score,
+            query,
+            **parameters.options(),
+            roles=parameters.role,
+            authors=parameters.author,
+            after=parameters.after or None,
+            before=parameters.before or None,
+            projects=parameters.project,
+            sources=parameters.source,
+            kinds=parameters.kind,
+            tags=parameters.tag,
+            conversations=parameters.conversation,
+            hidden=parameters.hidden,
+            score=parameters.score,
         )
     return json_response(_page(access, page))
 
 
-@router.get("/related", responses={200: {"model": schemas.FoundMessages}})
+@router.get(
+    "/related", summary="Find related messages", responses={200: {"model": schemas.SearchPage}}
+)
 @route_policy(rate_limit=SEARCH)
-def related(
-    access: AccessTo,
-    conversation: Annotated[str, Query(description="The id of the conversation.")],
-    message: Annotated[str, Query(description="The id of the message.")],
-    mode: Mode = "both",
-    group: Group = "message",
-    limit: Limit = 20,
-    offset: Offset = 0,
-) -> Response:
-    """Messages like a given one, in words and in meaning."""
+def related(access: AccessTo, parameters: Annotated[RelatedParameters, Query()]) -> Response:
+    """Returns messages that are similar to a given one, in words or in meaning."""
     with access.read() as library:
-        if access.principal.agent:
-            _demand_seen(access, library, conversation, message)
-        page = library.related(
-            conversation,
-            message,
-            mode=mode,
-            group=group,
-            limit=clamp(limit, 1, LIMITS.page_size),
-            offset=clamp(offset, 0, LIMITS.page_offset),
-        )
+        _require_readable(access, library, parameters)
+        page = library.related(parameters.conversation, parameters.message, **parameters.options())
     return json_response(_page(access, page))
 
 
-@router.get("/stats", responses={200: {"model": schemas.LibraryStats}})
+def _require_readable(access: Access, library: Library, parameters: RelatedParameters) -> None:
+    """Similar messages reveal what a message says, so agents cannot ask for those of a masked one."""
+    if not access.principal.agent:
+        return
+    message = stored_message(library, parameters.conversation, parameters.message)
+    if is_masked(message, access.principal.audience):
+        raise Forbidden(
+            "This message is human-only, so an agent's key cannot search for related messages."
+        )
+
+
+@router.get(
+    "/stats", summary="Retrieve statistics", responses={200: {"model": schemas.LibraryStats}}
+)
 def stats(access: AccessTo) -> Response:
-    """How much the library holds."""
+    """Returns the size of the library."""
     with access.read() as library:
-        told = library.stats()
-    return json_response({name: value for name, value in told.items() if name != "path"})
+        statistics = library.stats()
+    statistics.pop("path", None)
+    return json_response(statistics)
 
 
-@router.get("/activity", responses={200: {"model": schemas.LibraryActivity}})
+@router.get(
+    "/activity", summary="Retrieve activity", responses={200: {"model": schemas.LibraryActivity}}
+)
 def activity(access: AccessTo) -> Response:
-    """Numbers of messages: by month, weekday and hour, by origin, model, tool and namespace."""
+    """Returns numbers of messages by month, weekday, hour, source, model, tool and project."""
     with access.read() as library:
-        told = library.activity()
-    return json_response(told)
+        counts = library.activity()
+    return json_response(counts)
 
 
-@router.get("/facets", responses={200: {"model": schemas.LibraryFacets}})
+@router.get("/facets", summary="List facets", responses={200: {"model": schemas.LibraryFacets}})
 def facets(access: AccessTo) -> Response:
-    """The namespaces, origins and tags there are, with the number of their conversations."""
+    """Returns all projects, sources and tags with their numbers of conversations."""
     with access.read() as library:
-        told = library.facets()
-    return json_response(told)
-
-
-def _demand_seen(access: Access, library: Library, conversation: str, message: str) -> None:
-    """What is like a message tells what it says; so an agent may ask only for those that it may see."""
-    if is_masked(stored_message(library, conversation, message), access.principal.audience):
-        raise Forbidden("Only people may see this message, and so what is like it.")
+        counts = library.facets()
+    return json_response(counts)
 
 
 def _page(access: Access, page: Page) -> dict[str, Any]:
-    base = access.service.config.base_url
+    base_url, audience = access.service.config.base_url, access.principal.audience
     return {
-        "hits": [_hit(mask_hit(hit, access.principal.audience), base) for hit in page.hits],
+        "hits": [_hit(mask_hit(hit, audience), base_url) for hit in page.hits],
         "total": page.total,
         "exact": page.exact,
         "limit": page.limit,
@@ -168,18 +183,21 @@ def _page(access: Access, page: Page) -> dict[str, Any]:
     }
 
 
-def _hit(hit: Hit, base: str) -> dict[str, Any]:
+def _hit(hit: Hit, base_url: str) -> dict[str, Any]:
+    open_url = None
+    if base_url:
+        open_url = base_url + conversation_url(hit.conversation_id, m=hit.message_id)
     return {
         "conversation_id": hit.conversation_id,
         "message_id": hit.message_id,
         "title": hit.title,
         "role": hit.role,
         "author": hit.author,
-        "kind": hit.type,
+        "kind": hit.kind,
+        "source": hit.source,
+        "project": hit.project,
+        "type": hit.type,
         "created_at": iso(hit.created_at),
-        "origin": hit.source,
-        "source": hit.kind,
-        "namespace": hit.project,
         "position": hit.position,
         "canonical": hit.canonical,
         "visibility": hit.visibility,
@@ -190,8 +208,6 @@ def _hit(hit: Hit, base: str) -> dict[str, Any]:
         "terms": list(hit.terms),
         "parts": dict(hit.parts),
         "copies": hit.copies,
-        "also": [_hit(other, base) for other in hit.also],
-        "open_url": base + conversation_url(hit.conversation_id, m=hit.message_id)
-        if base
-        else None,
+        "also": [_hit(other, base_url) for other in hit.also],
+        "open_url": open_url,
     }
