@@ -122,9 +122,9 @@ class Library:
 
     def exclusion(self) -> Exclusion:
         """What must not be taken in, as the settings say now."""
-        from recollect.transfer.exclusion import configured
+        from recollect.transfer.exclusion import configured_exclusion
 
-        return configured(self._archive.parent.parent)
+        return configured_exclusion(self._archive.parent.parent)
 
     @cached_property
     def memory(self) -> Memory:
@@ -179,9 +179,9 @@ class Library:
 
     def import_file(self, entry: Entry, format: Format, admitted: Admission) -> FileReceipt:
         """Save what a file holds, without a receipt: of one that is followed while it grows."""
-        from recollect.transfer.importing import take_in
+        from recollect.transfer.importing import import_file
 
-        taken = take_in(self.store, entry, format, admitted)
+        taken = import_file(self.store, entry, format, admitted)
         self.wake_indexer()
         return taken
 

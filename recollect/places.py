@@ -22,7 +22,7 @@ from recollect.store.base import Store
 if TYPE_CHECKING:
     from recollect.store.api_keys import ApiKeys
     from recollect.store.postgres import PostgresStore
-    from recollect.transfer.moving import Moved
+    from recollect.transfer.moving import MoveResult
 
 MoveProgress = Callable[[str, int, int], None]
 """Called during a move with "Copying" or "Verifying", the messages processed, and their total."""
@@ -81,7 +81,7 @@ def move(
     *,
     remove: bool = False,
     progress: MoveProgress | None = None,
-) -> Moved:
+) -> MoveResult:
     """Copy a user's library to another place, or resume an interrupted copy.
 
     Both places are as for `open`. The target must be empty, or the result of an interrupted move.

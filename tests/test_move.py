@@ -73,7 +73,7 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
     return new
 
 
-def move(source: Place, target: Place, **options: Any) -> moving.Moved:
+def move(source: Place, target: Place, **options: Any) -> moving.MoveResult:
     return recollect.places.move(source.where, target.where, source.user, target.user, **options)
 
 
@@ -516,7 +516,7 @@ def test_a_move_that_removes_the_source_resumes_from_any_point(
         with pytest.raises(Killed):
             move(source, target, remove=True)
     assert source.exists() is not after
-    with pytest.raises(InvalidInput, match="only copy"):
+    with pytest.raises(InvalidInput, match="may be the only one"):
         recollect.places.abort_move(target.where, target.user)
     assert move(source, target, remove=True).removed
     assert not source.exists()
@@ -716,7 +716,7 @@ def test_a_target_with_conversations_is_refused(places: Places, kind: str) -> No
         move(source, target)
     with target.library() as untouched:
         assert [c.id for c in untouched.conversations()[0]] == ["c2"]
-    with pytest.raises(InvalidInput, match="is whole"):
+    with pytest.raises(InvalidInput, match="is complete"):
         recollect.places.abort_move(target.where, target.user)
 
 
@@ -791,7 +791,7 @@ def test_an_unfinished_target_cannot_be_opened_or_moved(places: Places) -> None:
     ):
         with pytest.raises(RecollectError, match="recollect move"):
             open_()
-    with pytest.raises(InvalidInput, match="not whole"):
+    with pytest.raises(InvalidInput, match="is incomplete"):
         move(target, third)
 
 
@@ -849,7 +849,7 @@ def test_the_command_moves_there_and_back(
     )
     export = run("export", "--home", here, "--user", user)
     output = run("move", here, database, "--user", user)
-    assert "identical" in output and "1 imports" in output and "--remove" in output
+    assert "identical" in output and "1 import:" in output and "--remove" in output
     assert run("export", "--home", database, "--user", user) == export
     moved = json.loads(
         run("move", database, back, "--user", user, "--to-user", "ann", "--remove", "--json")
@@ -870,7 +870,7 @@ def test_a_move_indexes_the_target_unless_disabled(
     run: Any, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_INDEXING", "background")
-    assert "embedded 1 passages" in run("move", home, str(tmp_path / "one"))
+    assert "embedded 1 passage " in run("move", home, str(tmp_path / "one"))
     assert "embedded" not in run("move", home, str(tmp_path / "two"), "--no-index")
     page = json.loads(
         run("search", "valve", "--mode", "vector", "--json", "--home", str(tmp_path / "one"))
@@ -890,7 +890,7 @@ def test_a_move_indexes_the_target_unless_disabled(
         (["move", "{home}", "{new}", "--user", "ann"], "There is no library of 'ann'"),
         (["move", "{home}", "{new}", "--home", "{home}"], "FROM and TO"),
         (["move", "{home}", "{new}", "--abort"], "There is no library"),
-        (["move", "{home}", "{full}", "--abort"], "is whole"),
+        (["move", "{home}", "{full}", "--abort"], "is complete"),
     ],
 )
 def test_a_mistake_is_reported_and_nothing_is_created(
@@ -921,7 +921,7 @@ def test_every_command_reports_an_unfinished_move_which_can_be_aborted(
             return real(self, batch)  # type: ignore[no-any-return]
 
         patch.setattr(kind, "import_batch", press_ctrl_c)
-        assert "not finished" in run("move", home, there, fails=True)
+        assert "was interrupted" in run("move", home, there, fails=True)
     for command in (["stats"], ["doctor"], ["list"], ["search", "x"]):
         assert "incomplete" in run(*command, "--home", there, fails=True)
     assert "taken away" in run("move", home, there, "--abort")

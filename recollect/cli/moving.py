@@ -13,7 +13,7 @@ from recollect.errors import InvalidInput
 from recollect.places import abort_move, move, open
 from recollect.settings import default_user
 from recollect.store.values import Contents
-from recollect.transfer.moving import Moved
+from recollect.transfer.moving import MoveResult
 
 _EXAMPLES = """\
   recollect move ~/old-place ~/new-place
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         return index_after_import(library, arguments, "move")
 
 
-def _show(result: Moved) -> None:
+def _show(result: MoveResult) -> None:
     out = console()
     out.print(
         f"{_summary(result.contents)}: [green]identical[/] [dim](hash {result.contents.hash})[/]",

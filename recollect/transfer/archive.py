@@ -1,11 +1,10 @@
-"""Copies of the files that conversations were taken from, for when the tool that wrote them cleans up.
+"""The archive: copies of transcripts, for when the tool that wrote them deletes them.
 
-Each is one gzip file under `archive/<user>/<tool>/`, which any program reads. A
-file that has grown gets what is new appended as another member; one that was
-cut short or written anew gets a new copy, and the older one stays beside it. A
-small database says what was copied, what was taken in, and which conversations
-a file holds: deleting one deletes the copies, and what follows the file leaves
-it out from then on. Spans marked private are not copied.
+Each copy is a gzip file under `archive/<user>/<tool>/`, which any program can read. When a file
+has grown, the new part is appended as another gzip member. When it was truncated or replaced, a new
+copy is made and the older one is kept. A small database records what was copied, what was imported,
+and which conversations each file contains. Deleting a conversation deletes the copies, and watching
+skips the file from then on. Private spans are not copied.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import shutil
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -48,24 +48,24 @@ create table if not exists file (
 );
 create table if not exists holds (
   file integer not null references file (id),
-  origin text not null,
-  origin_id text not null,
+  source text not null,
+  source_id text not null,
   deleted integer not null default 0,
-  primary key (file, origin, origin_id)
+  primary key (file, source, source_id)
 ) without rowid;
-create index if not exists holds_of on holds (origin, origin_id);
+create index if not exists holds_of on holds (source, source_id);
 """
-_MEMBERS = 64  # appended pieces compress less well, so now and then they are put together
-_COPIES = 20  # older ones of a file; a tool that writes it anew each time must not fill the disk
+_MEMBERS = 64  # appended members compress less well, so after this many the copy is rewritten
+_COPIES = 20  # older copies of a file; a tool that rewrites it every time must not fill the disk
 _CHUNK = 1 << 20
 
 Name = tuple[str, str]
-"""A conversation, as its origin knows it: (origin, origin id)."""
+"""A conversation: (source, source id)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """By what it is seen that a file has changed."""
+    """The size and time of a file, by which changes are detected."""
 
     size: int
     modified: int
@@ -85,15 +85,20 @@ class Archived:
     source: str
     path: Path
     size: int
-    """Of the original, as far as it was copied."""
+    """Bytes of the original that were copied."""
     bytes: int
     copies: int
     archived_at: datetime
     conversations: tuple[Name, ...]
 
+    def is_named(self, name: str) -> bool:
+        """Whether `name` is its number, its original path or name, or one of its conversations."""
+        names = {str(self.id), self.source, Path(self.source).name}
+        return name in names or any(name == id_ for _, id_ in self.conversations)
+
 
 class Archive:
-    """The archive of one user. Nothing is created before the first file."""
+    """The archive of one user. Nothing is created until the first file is archived."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -106,24 +111,24 @@ class Archive:
                 self._db.close()
                 self._db = None
 
-    # -- what was taken in --
+    # -- what was imported --
 
     def seen(self) -> dict[str, tuple[Stamp, tuple[Name, ...]]]:
-        """The files that were taken in, as they were then, and what they hold; without those that were excluded."""
+        """The imported files as they were then, and their conversations; without excluded files."""
         if not self._exists():
             return {}
 
         def work(db: Connection) -> dict[str, tuple[Stamp, tuple[Name, ...]]]:
-            held: dict[int, list[Name]] = {}
-            for file, origin, origin_id in db.rows(
-                "select file, origin, origin_id from holds where not deleted"
+            names: dict[int, list[Name]] = {}
+            for file, source, source_id in db.rows(
+                "select file, source, source_id from holds where not deleted"
             ):
-                held.setdefault(file, []).append((origin, origin_id))
+                names.setdefault(file, []).append((source, source_id))
             rows = db.rows(
                 "select id, source, seen_size, seen_at from file where excluded = '' and seen_at > 0"
             )
             return {
-                source: (Stamp(size, at), tuple(held.get(id_, ())))
+                source: (Stamp(size, at), tuple(names.get(id_, ())))
                 for id_, source, size, at in rows
             }
 
@@ -132,7 +137,7 @@ class Archive:
     def note(
         self, source: Path, stamp: Stamp, path: str, holds: Collection[Name], excluded: str = ""
     ) -> None:
-        """Remember that a file was taken in, or why not."""
+        """Record that a file was imported, or why not."""
 
         def work(db: Connection) -> None:
             id_ = self._row(db, str(source), path)
@@ -148,20 +153,23 @@ class Archive:
         """The conversations of files that were excluded."""
         if not self._exists():
             return []
-        wanted = "select h.origin, h.origin_id from holds h join file f on f.id = h.file where f.excluded <> ''"
-        return self._with(lambda db: [(origin, id_) for origin, id_ in db.rows(wanted)])
+        query = (
+            "select h.source, h.source_id from holds h join file f on f.id = h.file "
+            "where f.excluded <> ''"
+        )
+        return self._with(lambda db: [(source, id_) for source, id_ in db.rows(query)])
 
     def deleted(self, names: Iterable[Name]) -> set[Name]:
-        """Those of these conversations that a person deleted from the library."""
+        """Those of the conversations that were deleted from the library."""
         if not self._exists():
             return set()
-        asked = "select 1 from holds where origin = ? and origin_id = ? and deleted limit 1"
-        return self._with(lambda db: {name for name in names if db.get(asked, name)})
+        query = "select 1 from holds where source = ? and source_id = ? and deleted limit 1"
+        return self._with(lambda db: {name for name in names if db.get(query, name)})
 
     # -- copies --
 
     def keep(self, source: Path, path: str, holds: Collection[Name]) -> bool:
-        """Copy a file, or what is new in it, to `path` in the archive; says whether there was anything to copy."""
+        """Copy a file, or the new part of it, to `path` in the archive. Returns whether there was any."""
 
         def work(db: Connection) -> bool:
             id_ = self._row(db, str(source), path)
@@ -178,127 +186,136 @@ class Archive:
             "select path, size, digest, stored, members, copies from file where id = ?", (id_,)
         )
         target = self._target(path)
-        end = _end(file) if log else os.fstat(file.fileno()).st_size
-        there = stored > 0 and target.exists() and target.stat().st_size >= stored
-        known = _digest(file, 0, size if there and end >= size else 0)
-        goes_on = there and end >= size and known.digest() == digest
-        if (goes_on and end == size) or end == 0:
+        end = os.fstat(file.fileno()).st_size
+        if log:
+            end = _end(file)
+        exists = stored > 0 and target.exists() and target.stat().st_size >= stored
+        is_longer = exists and end >= size
+        start_digest = _digest(file, 0, size if is_longer else 0)
+        is_continued = is_longer and start_digest.digest() == digest
+        if end == 0 or (is_continued and end == size):
             return False
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if goes_on and members < _MEMBERS:
-            with _private(target, "r+b") as archived:
-                archived.truncate(stored)  # a copy that was broken off left more
-                archived.seek(stored)
-                _write(archived, file, size, end)
+        if is_continued and members < _MEMBERS:
+            with _private(target, "r+b") as copy:
+                copy.truncate(stored)  # an interrupted append may have left more
+                copy.seek(stored)
+                _write(copy, file, size, end)
             members += 1
         else:
-            if there and not goes_on and (log or end < size):
+            if exists and not is_continued and (log or end < size):
                 copies += 1
                 target.replace(_older(target, copies))
                 _older(target, copies - _COPIES).unlink(missing_ok=True)
             part = target.with_name(target.name + ".part")
-            with _private(part, "wb") as archived:
-                _write(archived, file, 0, end)
+            with _private(part, "wb") as copy:
+                _write(copy, file, 0, end)
             part.replace(target)
             members = 1
+        if is_continued:
+            new_digest = _digest(file, size, end, start_digest)
+        else:
+            new_digest = _digest(file, 0, end)
         now = int(datetime.now(UTC).timestamp())
-        known = _digest(file, size, end, known) if goes_on else _digest(file, 0, end)
-        columns = ("size", "digest", "stored", "members", "copies", "archived_at")
         db.run(
-            f"update file set {', '.join(f'{c} = ?' for c in columns)} where id = ?",  # noqa: S608 - columns
-            (end, known.digest(), target.stat().st_size, members, copies, now, id_),
+            "update file set size = ?, digest = ?, stored = ?, members = ?, copies = ?, "
+            "archived_at = ? where id = ?",
+            (end, new_digest.digest(), target.stat().st_size, members, copies, now, id_),
         )
         return True
 
     def forget(self, name: Name) -> int:
-        """Delete every copy of the files that hold a conversation, and have it left out from now on; says how many."""
+        """Delete every copy of the files that contain a conversation, and skip it from now on.
+
+        Returns the number of files.
+        """
         if not self._exists():
             return 0
 
         def work(db: Connection) -> int:
             rows = db.rows(
                 "select f.id, f.path, f.stored from file f join holds h on h.file = f.id "
-                "where h.origin = ? and h.origin_id = ?",
+                "where h.source = ? and h.source_id = ?",
                 name,
             )
             for id_, path, _ in rows:
                 self._remove(db, id_, path)
-            db.run("update holds set deleted = 1 where origin = ? and origin_id = ?", name)
+            db.run("update holds set deleted = 1 where source = ? and source_id = ?", name)
             return sum(stored > 0 for _, _, stored in rows)
 
         return self._with(work)
 
-    def welcome(self, names: Iterable[Name]) -> None:
-        """Follow again what was deleted: somebody has imported or restored it."""
+    def undelete(self, names: Iterable[Name]) -> None:
+        """Watch conversations again that were deleted and then imported or restored."""
         if self._exists():
-            again = "update holds set deleted = 0 where origin = ? and origin_id = ? and deleted"
-            self._with(lambda db: db.run_many(again, list(names)))
+            update = "update holds set deleted = 0 where source = ? and source_id = ? and deleted"
+            self._with(lambda db: db.run_many(update, list(names)))
 
-    # -- looking and restoring --
+    # -- listing and restoring --
 
     def files(self) -> list[Archived]:
         if not self._exists():
             return []
-        return self._with(
-            lambda db: [
-                Archived(
-                    id_,
-                    source,
-                    self._target(path),
-                    size,
-                    stored,
-                    copies,
-                    datetime.fromtimestamp(at, UTC),
-                    tuple(db.rows("select origin, origin_id from holds where file = ?", (id_,))),
-                )
-                for id_, source, path, size, stored, copies, at in db.rows(
-                    "select id, source, path, size, stored, copies, archived_at from file where stored > 0 order by id"
-                )
-            ]
-        )
+        return self._with(self._list)
 
-    def find(self, wanted: str) -> list[Archived]:
-        """The files of a number, a conversation or an original's name. Raises NotFound."""
-        found = [
-            file
-            for file in self.files()
-            if wanted
-            in (
-                str(file.id),
-                file.source,
-                Path(file.source).name,
-                *(n[1] for n in file.conversations),
+    def _list(self, db: Connection) -> list[Archived]:
+        rows = db.rows(
+            "select id, source, path, size, stored, copies, archived_at from file "
+            "where stored > 0 order by id"
+        )
+        names = "select source, source_id from holds where file = ?"
+        return [
+            Archived(
+                id_,
+                source,
+                self._target(path),
+                size,
+                stored,
+                copies,
+                datetime.fromtimestamp(at, UTC),
+                tuple(db.rows(names, (id_,))),
             )
+            for id_, source, path, size, stored, copies, at in rows
         ]
-        if not found:
+
+    def find(self, name: str) -> list[Archived]:
+        """Files by number, conversation id or original name. Raises NotFound."""
+        files = [file for file in self.files() if file.is_named(name)]
+        if not files:
             raise NotFound(
-                f"There is no {truncate(wanted, 80)!r} in the archive. `recollect archive list` shows it."
+                f"There is no {truncate(name, 80)!r} in the archive. "
+                "`recollect archive list` shows what there is."
             )
-        return found
+        return files
 
     def restore(self, archived: Archived, to: Path | None = None) -> list[Path]:
-        """Write a file where it was, or with all older copies of it into a folder; nothing is overwritten."""
-        target = Path(archived.source) if to is None else to / Path(archived.source).name
+        """Restore a file to its original place, or with its older copies to a folder.
+
+        Nothing is overwritten.
+        """
+        target = Path(archived.source)
+        if to is not None:
+            target = to / target.name
         pairs = [(archived.path, target)]
         if to is not None:
-            pairs += [
-                (older, target.with_name(f"{target.stem}.{n}{target.suffix}"))
-                for n in range(1, archived.copies + 1)
-                if (older := _older(archived.path, n)).exists()
-            ]
-        for _, goal in pairs:
-            if goal.exists():
-                raise InvalidInput(f"{goal} is there already. Say another folder with --to.")
-        for copy, goal in pairs:
-            goal.parent.mkdir(parents=True, exist_ok=True)
-            part = goal.with_name(goal.name + ".part")
-            with gzip.open(copy) as packed, _private(part, "wb") as plain:
-                while chunk := packed.read(_CHUNK):
-                    plain.write(chunk)
-            part.replace(goal)
-        return [goal for _, goal in pairs]
+            for number in range(1, archived.copies + 1):
+                older = _older(archived.path, number)
+                if older.exists():
+                    pairs.append(
+                        (older, target.with_name(f"{target.stem}.{number}{target.suffix}"))
+                    )
+        for _, path in pairs:
+            if path.exists():
+                raise InvalidInput(f"{path} already exists. Choose another folder with --to.")
+        for copy, path in pairs:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part = path.with_name(path.name + ".part")
+            with gzip.open(copy) as source, _private(part, "wb") as file:
+                shutil.copyfileobj(source, file, _CHUNK)
+            part.replace(path)
+        return [path for _, path in pairs]
 
-    # -- inside --
+    # -- the catalogue --
 
     def _exists(self) -> bool:
         return (self.folder / "catalogue.db").exists()
@@ -307,22 +324,25 @@ class Archive:
         return self.folder / f"{path}.gz"
 
     def _row(self, db: Connection, source: str, path: str) -> int:
-        """The row of a file; where another file has the name, it gets one with a number."""
-        while (id_ := db.get("select id from file where source = ?", (source,))) is None:
+        """The id of a file. If another file already has the name, a number is appended to it."""
+        id_ = db.get("select id from file where source = ?", (source,))
+        if id_ is None:
             number, name = 1, path
             while db.get("select 1 from file where path = ?", (name,)):
                 number += 1
                 name = f"{path}~{number}"
             db.run("insert into file (source, path) values (?, ?)", (source, name))
+            id_ = db.get("select id from file where source = ?", (source,))
         return int(id_)
 
     def _hold(self, db: Connection, id_: int, holds: Collection[Name]) -> None:
-        """What a conversation was once found in holds it still: nothing that was copied is taken back."""
-        gone = "select 1 from holds where origin = ? and origin_id = ? and deleted"
+        """Record the conversations in a file. One that was there once stays recorded, since copies
+        keep it."""
+        deleted = "select 1 from holds where source = ? and source_id = ? and deleted"
         for name in holds:
             db.run(
                 "insert into holds values (?, ?, ?, ?) on conflict do nothing",
-                (id_, *name, int(db.get(gone, name) is not None)),
+                (id_, *name, int(db.get(deleted, name) is not None)),
             )
 
     def _remove(self, db: Connection, id_: int, path: str) -> None:
@@ -340,7 +360,7 @@ class Archive:
         )
 
     def _with(self, work: Callable[[Connection], T], *, create: bool = False) -> T:
-        """Do something alone: other processes that follow the same files wait."""
+        """Run a transaction. Other processes that watch the same files wait."""
         path = self.folder / "catalogue.db"
         with self._turn:
             try:
@@ -348,11 +368,20 @@ class Archive:
                     if create:
                         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                     self._db = connect(path)
+                    _upgrade(self._db)
                     self._db.run(_SCHEMA)
                 with _transaction(self._db):
                     return work(self._db)
             except apsw.Error as error:
                 raise explained(error, path) from error
+
+
+def _upgrade(db: Connection) -> None:
+    """Rename the columns that version 0.1 called origin and origin_id."""
+    columns = {row[1] for row in db.rows("pragma table_info(holds)")}
+    if "origin" in columns:
+        db.run("alter table holds rename column origin to source")
+        db.run("alter table holds rename column origin_id to source_id")
 
 
 @contextmanager
@@ -372,39 +401,46 @@ def _older(target: Path, number: int) -> Path:
 
 @contextmanager
 def _private(path: Path, mode: str) -> Iterator[IO[bytes]]:
-    """A file that only its owner may read, on the disk when it is closed."""
+    """A file that only its owner may read. It is on disk when it is closed."""
     with open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         yield file
         file.flush()
         os.fsync(file.fileno())
 
 
-def _write(archived: IO[bytes], file: IO[bytes], start: int, end: int) -> None:
-    """One member of what lies from start to end, by lines, since no private span goes over one."""
+def _write(copy: IO[bytes], file: IO[bytes], start: int, end: int) -> None:
+    """Write one gzip member, line by line: a private span never crosses lines."""
     file.seek(start)
-    left = end - start
-    with gzip.GzipFile(fileobj=archived, mode="wb", mtime=0) as packed:
-        while left > 0 and (line := file.readline(left)):
-            left -= len(line)
-            packed.write(without_private_json(line))
+    remaining = end - start
+    with gzip.GzipFile(fileobj=copy, mode="wb", mtime=0) as member:
+        while remaining > 0:
+            line = file.readline(remaining)
+            if not line:
+                break
+            remaining -= len(line)
+            member.write(without_private_json(line))
 
 
 def _end(file: IO[bytes]) -> int:
-    """Where the last whole line of a log ends; one without an end is whole if it can be read."""
-    size = end = os.fstat(file.fileno()).st_size
+    """Where the last complete line of a log ends. A line without a newline is complete if it is
+    valid JSON."""
+    size = os.fstat(file.fileno()).st_size
+    end = size
     tail = b""
     while end > 0:
         start = max(0, end - _CHUNK)
         file.seek(start)
         tail = file.read(end - start) + tail
-        if (newline := tail.rfind(b"\n")) >= 0:
-            return (
-                size
-                if newline == len(tail) - 1 or _is_json(tail[newline + 1 :])
-                else start + newline + 1
-            )
+        newline = tail.rfind(b"\n")
+        if newline >= 0:
+            rest = tail[newline + 1 :]
+            if not rest or _is_json(rest):
+                return size
+            return start + newline + 1
         end = start
-    return size if _is_json(tail) else 0
+    if _is_json(tail):
+        return size
+    return 0
 
 
 def _is_json(data: bytes) -> bool:
@@ -418,10 +454,13 @@ def _is_json(data: bytes) -> bool:
 def _digest(
     file: IO[bytes], start: int, end: int, before: hashlib.blake2b | None = None
 ) -> hashlib.blake2b:
-    """The hash of a stretch of a file, or of that and what came before it."""
+    """The hash of a part of a file, continuing from `before`."""
     digest = before or hashlib.blake2b(digest_size=16)
     file.seek(start)
-    while start < end and (chunk := file.read(min(_CHUNK, end - start))):
+    while start < end:
+        chunk = file.read(min(_CHUNK, end - start))
+        if not chunk:
+            break
         digest.update(chunk)
         start += len(chunk)
     return digest

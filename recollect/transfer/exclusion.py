@@ -1,8 +1,8 @@
-"""What is never taken in: conversations that say so, whose project says so, or that a pattern names; and private spans.
+"""What is never stored: excluded conversations, and private spans.
 
-A person's or system message may hold a marker; the project's folder, or one
-above it, may hold a file; a pattern may name the project. What is put between
-`<private>` and `</private>` is replaced before anything is stored.
+A conversation is excluded by a marker in a user or system message, by a file in the project's
+folder or above it, or by a pattern that matches the project. Text between `<private>` and
+`</private>` is replaced before anything is stored.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ MARKERS = (
 FILES = (".no-recollect", ".no-conversation-memory")
 PRIVATE = "[private]"
 _OPEN = "<private>"
-# The innermost span, so that spans inside spans go from the inside out.
+# The innermost span, so that nested spans are replaced from the inside out.
 _SPAN = re.compile(r"<private>(?:(?!</?private>).)*+</private>", re.DOTALL)
-# The same in the text of a JSON file: it does not leave its string.
+# The same inside a JSON string.
 _SPAN_IN_JSON = re.compile(
     rb"(?:<|\\u003[cC])private(?:>|\\u003[eE])"
     rb"(?:(?!(?:<|\\u003[cC])(?:/|\\/)?private(?:>|\\u003[eE]))(?:[^\"\\]|\\.))*+"
@@ -40,105 +40,105 @@ _SPAN_IN_JSON = re.compile(
 _PARENTS = ("parent_session", "parent_thread_id")
 
 
-def configured(folder: Path | None = None) -> Exclusion:
-    """The patterns of RECOLLECT_EXCLUDE, and those of `exclude.txt` in the home, a line each."""
+def configured_exclusion(folder: Path | None = None) -> Exclusion:
+    """The patterns of RECOLLECT_EXCLUDE and of `exclude.txt` in the home folder, one per line."""
+    if folder is None:
+        folder = home()
     patterns = list(EXCLUDE.get())
     try:
-        lines = (
-            ((folder or home()) / "exclude.txt")
-            .read_text(encoding="utf-8", errors="replace")
-            .splitlines()
-        )
+        text = (folder / "exclude.txt").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        lines = []
-    patterns += [line for line in lines if not line.lstrip().startswith("#")]
-    return Exclusion(tuple(os.path.expanduser(p) for p in map(str.strip, patterns) if p))  # noqa: PTH111 - a pattern
+        text = ""
+    patterns += [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    stripped = [pattern.strip() for pattern in patterns]
+    return Exclusion(tuple(os.path.expanduser(pattern) for pattern in stripped if pattern))  # noqa: PTH111 - a pattern
 
 
 @dataclass(slots=True)
 class Exclusion:
-    """The rules of one import. It remembers which sessions were left out, for the sub-agents of theirs that follow."""
+    """The rules of one import. It remembers excluded sessions, so that their sub-agents follow."""
 
     patterns: tuple[str, ...] = ()
     exists: Callable[[Path], bool] = Path.exists
-    _folders: dict[str, str] = field(default_factory=dict)
-    _left_out: dict[tuple[str, str], str] = field(default_factory=dict)
+    _reasons: dict[str, str] = field(default_factory=dict)
+    """By project."""
+    _sessions: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Excluded conversations, with the reason."""
 
     def reason(self, document: Document) -> str:
-        """Why a conversation must not be taken in; empty where nothing speaks against it."""
+        """Why a conversation is excluded; empty if it is not."""
         if document.kind != CONVERSATION:
             return ""
-        parents = (
-            (document.source, str(document.metadata[key]))
-            for key in _PARENTS
-            if key in document.metadata
+        reason = (
+            self._reason_of_parent(document)
+            or self._reason_of_project(document.project)
+            or _reason_of_marker(document.passages)
         )
-        why = (
-            next((self._left_out[parent] for parent in parents if parent in self._left_out), "")
-            or self._by_project(document)
-            or _by_marker(document.passages)
-        )
-        if why:
-            self._left_out[document.source, document.source_id] = why
-        return why
+        if reason:
+            self._sessions[document.source, document.source_id] = reason
+        return reason
 
-    def admitted(self, document: Document) -> Document | Problem:
-        """The document without its private spans, or why it is left out."""
-        if (
-            document.kind != CONVERSATION
-        ):  # notes and the like are cut into chunks that know where they begin
+    def admit(self, document: Document) -> Document | Problem:
+        """The document without its private spans, or why it is excluded."""
+        if document.kind != CONVERSATION:  # the chunks of other kinds have fixed offsets
             return document
-        if why := self.reason(document):
-            return Problem(why, document.title or document.source_id, unit="conversations")
+        reason = self.reason(document)
+        if reason:
+            return Problem(reason, document.title or document.source_id, unit="conversations")
         return without_private(document)
 
-    def remember(self, left_out: Iterable[tuple[str, str]]) -> None:
-        """Sessions, as (origin, its id), that were left out before."""
-        self._left_out |= dict.fromkeys(left_out, "excluded before")
+    def remember(self, sessions: Iterable[tuple[str, str]]) -> None:
+        """Sessions, as (source, source id), that were excluded before."""
+        self._sessions |= dict.fromkeys(sessions, "excluded before")
 
-    def _by_project(self, document: Document) -> str:
-        project = document.project
-        if project not in self._folders:
-            self._folders[project] = self._by_pattern(project) or self._by_file(project)
-        return self._folders[project]
+    def _reason_of_parent(self, document: Document) -> str:
+        for key in _PARENTS:
+            parent = (document.source, str(document.metadata.get(key)))
+            if parent in self._sessions:
+                return self._sessions[parent]
+        return ""
 
-    def _by_pattern(self, project: str) -> str:
+    def _reason_of_project(self, project: str) -> str:
+        if project not in self._reasons:
+            self._reasons[project] = self._matching_pattern(project) or self._marker_file(project)
+        return self._reasons[project]
+
+    def _matching_pattern(self, project: str) -> str:
         path = _path(project)
         names = {project, str(path), path.name, *map(str, path.parents)}
-        return next(
-            (
-                f"excluded by the pattern {p}"
-                for p in self.patterns
-                if any(fnmatchcase(n, p) for n in names)
-            ),
-            "",
-        )
+        for pattern in self.patterns:
+            if any(fnmatchcase(name, pattern) for name in names):
+                return f"excluded by the pattern {pattern}"
+        return ""
 
-    def _by_file(self, project: str) -> str:
+    def _marker_file(self, project: str) -> str:
         folder = Path(project)
         if not folder.is_absolute():
             return ""
-        for above in (folder, *folder.parents):
+        for parent in (folder, *folder.parents):
             for name in FILES:
                 try:
-                    if self.exists(above / name):
-                        return f"excluded by {above / name}"
+                    if self.exists(parent / name):
+                        return f"excluded by {parent / name}"
                 except OSError:
                     continue
         return ""
 
 
 def is_agent(place: str) -> bool:
-    """Whether a file is a sub-agent's, by where it lies; it is read after the session that it is excluded with."""
-    above, folder, name = ["", "", *place.replace("\\", "/").split("/")][-3:]
-    return name.startswith("agent-") or folder == "subagents" or above == "chats"
+    """Whether a file is the transcript of a sub-agent, judging by its path."""
+    parts = ["", "", *place.replace("\\", "/").split("/")]
+    grandparent, parent, name = parts[-3:]
+    return name.startswith("agent-") or parent == "subagents" or grandparent == "chats"
 
 
 def _path(project: str) -> PurePath:
-    return PureWindowsPath(project) if re.match(r"[A-Za-z]:\\", project) else PurePosixPath(project)
+    if re.match(r"[A-Za-z]:\\", project):
+        return PureWindowsPath(project)
+    return PurePosixPath(project)
 
 
-def _by_marker(passages: Iterable[Passage]) -> str:
+def _reason_of_marker(passages: Iterable[Passage]) -> str:
     for passage in passages:
         if passage.role in ("user", "system"):
             for marker in MARKERS:
@@ -151,19 +151,15 @@ def _by_marker(passages: Iterable[Passage]) -> str:
 
 
 def without_private(document: Document) -> Document:
-    """The document with every private span replaced, wherever it is written."""
-    if not (
-        _OPEN in document.title
-        or _has(document.metadata)
-        or any(map(_is_private, document.passages))
-    ):
+    """The document with every private span replaced: in messages, title and metadata."""
+    has_private = _OPEN in document.title or _has(document.metadata)
+    if not has_private and not any(map(_is_private, document.passages)):
         return document
-    passages = tuple(_passage(p) if _is_private(p) else p for p in document.passages)
     return replace(
         document,
-        title=_title(document.title),
-        metadata=_cleaned(document.metadata),
-        passages=passages,
+        title=_clean_title(document.title),
+        metadata=_clean(document.metadata),
+        passages=tuple(_clean_passage(passage) for passage in document.passages),
     )
 
 
@@ -176,7 +172,7 @@ def without_private_text(text: str) -> str:
 
 
 def without_private_json(line: bytes) -> bytes:
-    """The same in the bytes of a JSON file, which stay JSON."""
+    """The same in the bytes of a JSON file, which stays valid JSON."""
     while b"private" in line:
         line, times = _SPAN_IN_JSON.subn(PRIVATE.encode(), line)
         if not times:
@@ -193,32 +189,38 @@ def _is_private(passage: Passage) -> bool:
     )
 
 
-def _passage(passage: Passage) -> Passage:
+def _clean_passage(passage: Passage) -> Passage:
+    if not _is_private(passage):
+        return passage
     return passage._replace(
         content=without_private_text(passage.content),
-        metadata=_cleaned(passage.metadata),
-        attachments=_cleaned(passage.attachments),
-        citations=_cleaned(passage.citations),
+        metadata=_clean(passage.metadata),
+        attachments=_clean(passage.attachments),
+        citations=_clean(passage.citations),
     )
 
 
-def _title(title: str) -> str:
-    """A title is the start of a message, so a span may be cut off in it."""
-    cleaned = without_private_text(title)
-    return cleaned[: cleaned.index(_OPEN)] + PRIVATE if _OPEN in cleaned else cleaned
+def _clean_title(title: str) -> str:
+    """A title is the start of a message, so it may contain a span without its end."""
+    text = without_private_text(title)
+    if _OPEN in text:
+        return text[: text.index(_OPEN)] + PRIVATE
+    return text
 
 
 def _has(value: Any) -> bool:
     if isinstance(value, str):
         return _OPEN in value
     if isinstance(value, Mapping):
-        return any(_has(v) or _has(k) for k, v in value.items())
+        return any(_has(item) or _has(key) for key, item in value.items())
     return isinstance(value, (list, tuple)) and any(map(_has, value))
 
 
-def _cleaned(value: Any) -> Any:
+def _clean(value: Any) -> Any:
     if isinstance(value, str):
         return without_private_text(value)
     if isinstance(value, Mapping):
-        return {_cleaned(k): _cleaned(v) for k, v in value.items()}
-    return type(value)(map(_cleaned, value)) if isinstance(value, (list, tuple)) else value
+        return {_clean(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_clean, value))
+    return value

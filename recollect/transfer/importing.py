@@ -1,9 +1,8 @@
-"""One import: files are read, documents saved in batches, and everything is counted.
+"""Run an import: read files, save documents in batches, and count everything.
 
-What cannot be read is counted in the receipt and the rest goes on; what cannot
-be written (a full disk, a lock held too long) ends the import with an error,
-since going on would lose it. Reading does not overlap with writing: tried with
-a thread, the two only take the interpreter's lock from each other.
+What cannot be read is counted in the receipt, and the import continues. What cannot be written (a
+full disk, a lock held too long) ends the import with an error, since continuing would lose it.
+Reading and writing do not overlap: in a thread they only compete for the interpreter lock.
 """
 
 from __future__ import annotations
@@ -21,35 +20,34 @@ from recollect.model.documents import Document
 from recollect.model.receipts import FileReceipt, Problem, Receipt
 from recollect.store.base import Store
 from recollect.store.values import SaveResult
-from recollect.transfer.exclusion import Exclusion, configured, is_agent
+from recollect.transfer.exclusion import Exclusion, configured_exclusion, is_agent
 
-EARLIER = "it was taken in earlier and stays until it is deleted"
-BATCH = 10_000  # messages a transaction: long enough to be cheap, short enough to let others write
+STILL_STORED = "it was imported earlier and stays until you delete it"
+BATCH = 10_000  # messages per transaction: enough to be cheap, few enough to let others write
 _SAMPLES = 3
 
 Progress = Callable[[str, int, int], None]
-"""Called with (file, bytes read, bytes in all) while an import goes on."""
+"""Called with (file, bytes read, total bytes) during an import."""
 Admission = Callable[[Document], Document | Problem]
-"""A document as it may be stored, or why it may not be."""
+"""Returns the document as it may be stored, or the reason why it may not."""
 
 
 def import_files(
     store: Store,
     path: str,
-    found: Iterable[tuple[Entry, Format] | Problem],
+    files: Iterable[tuple[Entry, Format] | Problem],
     progress: Progress | None = None,
     exclusion: Exclusion | None = None,
 ) -> Receipt:
-    """Import what was found and return the receipt, which is kept even when the import is cut short."""
+    """Import files and return the receipt, which is stored even if the import is interrupted."""
+    if exclusion is None:
+        exclusion = configured_exclusion()
     run = _Run(
-        store,
-        store.start_import(path),
-        admission(store, exclusion or configured()),
-        progress or _silent,
+        store, store.start_import(path), admission(store, exclusion), progress or _no_progress
     )
     try:
-        with _rare_collections():
-            run.read_all(list(found))
+        with _rare_garbage_collection():
+            run.read_all(list(files))
             run.save()
     finally:
         run.receipt.finished_at = datetime.now(UTC)
@@ -57,36 +55,36 @@ def import_files(
     return run.receipt
 
 
-def take_in(store: Store, entry: Entry, format: Format, admitted: Admission) -> FileReceipt:
-    """Save what a file holds without a receipt: of files that are read again and again while they grow."""
-    run = _Run(store, None, admitted, _silent)
+def import_file(store: Store, entry: Entry, format: Format, admit: Admission) -> FileReceipt:
+    """Import one file without storing a receipt: for files that are read again while they grow."""
+    run = _Run(store, None, admit, _no_progress)
     run.read_all([(entry, format)])
     run.save()
     return run.receipt.files[0]
 
 
-def _silent(file: str, done: int, total: int) -> None:
+def _no_progress(file: str, done: int, total: int) -> None:
     pass
 
 
 def admission(store: Store, exclusion: Exclusion) -> Admission:
-    """What is excluded is left out; where it was taken in earlier, that is said."""
+    """Apply an exclusion. The reason says so if an excluded document is stored from earlier."""
 
-    def admitted(document: Document) -> Document | Problem:
-        given = exclusion.admitted(document)
-        if (
-            isinstance(given, Problem)
-            and store.find_id(document.source, document.source_id) is not None
-        ):
-            return replace(given, reason=f"{given.reason}; {EARLIER}")
-        return given
+    def admit(document: Document) -> Document | Problem:
+        decision = exclusion.admit(document)
+        if not isinstance(decision, Problem):
+            return decision
+        if store.find_id(document.source, document.source_id) is None:
+            return decision
+        return replace(decision, reason=f"{decision.reason}; {STILL_STORED}")
 
-    return admitted
+    return admit
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Millions of values come and go without circles; looking for circles would take a twentieth of the time."""
+def _rare_garbage_collection() -> Iterator[None]:
+    """Collect garbage less often: an import makes millions of values without reference cycles,
+    and looking for cycles would take five percent of its time."""
     thresholds = gc.get_threshold()
     gc.set_threshold(100_000, 20, 100)
     try:
@@ -97,34 +95,38 @@ def _rare_collections() -> Iterator[None]:
 
 class _Run:
     def __init__(
-        self, store: Store, receipt: Receipt | None, admitted: Admission, progress: Progress
+        self, store: Store, receipt: Receipt | None, admit: Admission, progress: Progress
     ) -> None:
         self.receipt = receipt or Receipt(0, "", datetime.now(UTC))
-        self._number = receipt.id if receipt else None
+        self._receipt_id: int | None = None
+        if receipt is not None:
+            self._receipt_id = receipt.id
         self._store = store
-        self._admitted = admitted
+        self._admit = admit
         self._progress = progress
         self._pending: list[tuple[Document, FileReceipt]] = []
         self._size = 0
 
     # -- reading ---
 
-    def read_all(self, found: list[tuple[Entry, Format] | Problem]) -> None:
-        total = sum(item[0].size for item in found if not isinstance(item, Problem))
-        done = 0
-        for item in sorted(
-            found, key=lambda item: not isinstance(item, Problem) and is_agent(item[0].place)
-        ):
-            if isinstance(item, Problem):
-                self.receipt.left_out.note(item)
+    def read_all(self, files: list[tuple[Entry, Format] | Problem]) -> None:
+        pairs = []
+        for file in files:
+            if isinstance(file, Problem):
+                self.receipt.left_out.note(file)
             else:
-                entry, format_ = item
-                file = FileReceipt(entry.name, format_.SOURCE.name)
-                self.receipt.files.append(file)
-                for document in self._documents(entry, format_, file, done, total):
-                    self._add(document, file)
-                done += entry.size
-                self._progress(entry.name, done, total)
+                pairs.append(file)
+        # Sub-agents come after their sessions, with which they are excluded.
+        pairs.sort(key=lambda pair: is_agent(pair[0].place))
+        total = sum(entry.size for entry, _ in pairs)
+        done = 0
+        for entry, format_ in pairs:
+            receipt = FileReceipt(entry.name, format_.SOURCE.name)
+            self.receipt.files.append(receipt)
+            for document in self._documents(entry, format_, receipt, done, total):
+                self._add(document, receipt)
+            done += entry.size
+            self._progress(entry.name, done, total)
 
     def _documents(
         self, entry: Entry, format_: Format, file: FileReceipt, done: int, total: int
@@ -146,26 +148,28 @@ class _Run:
                 return
             if isinstance(item, Problem):
                 self._note(file, item)
-            elif item.passages:
-                given = self._admitted(item)
-                if isinstance(given, Problem):
-                    self._note(file, given)
-                else:
-                    yield given
+                continue
+            if not item.passages:
+                reason = "conversation without messages"
+                self._note(file, Problem(reason, item.title, unit="conversations"))
+                continue
+            decision = self._admit(item)
+            if isinstance(decision, Problem):
+                self._note(file, decision)
             else:
-                self._note(
-                    file, Problem("conversation without messages", item.title, unit="conversations")
-                )
+                yield decision
 
     def _note(self, file: FileReceipt, problem: Problem) -> None:
         if problem.unit == "files":
             self.receipt.left_out.note(problem)
             return
-        counts = file.messages if problem.unit == "messages" else file.conversations
+        counts = file.conversations
+        if problem.unit == "messages":
+            counts = file.messages
         counts.note(problem)
-        places = file.samples.setdefault(problem.reason, [])
-        if problem.where and len(places) < _SAMPLES:
-            places.append(problem.where)
+        samples = file.samples.setdefault(problem.reason, [])
+        if problem.where and len(samples) < _SAMPLES:
+            samples.append(problem.where)
 
     # -- writing ---
 
@@ -179,40 +183,46 @@ class _Run:
         """Write the batch in one transaction, and count it."""
         batch, self._pending, self._size = self._pending, [], 0
         try:
-            for (_, file), saved in zip(batch, self._saved([d for d, _ in batch]), strict=True):
-                _count(file, saved)
-        except InvalidInput:  # find out which it was; the others are not held back by it
+            results = self._save([document for document, _ in batch])
+        except InvalidInput:  # save them one by one, so that one bad document stops no other
             for document, file in batch:
                 self._save_alone(document, file)
+            return
+        for (_, file), result in zip(batch, results, strict=True):
+            _count(file, result)
 
-    def _saved(self, documents: list[Document]) -> list[SaveResult]:
-        return self._store.save(documents, self._number) if documents else []
+    def _save(self, documents: list[Document]) -> list[SaveResult]:
+        if not documents:
+            return []
+        return self._store.save(documents, self._receipt_id)
 
     def _save_alone(self, document: Document, file: FileReceipt) -> None:
         try:
-            _count(file, self._saved([document])[0])
+            (result,) = self._save([document])
         except InvalidInput as error:
-            self._note(
-                file,
-                Problem(str(error), document.title or document.source_id, True, "conversations"),
-            )
+            where = document.title or document.source_id
+            self._note(file, Problem(str(error), where, True, "conversations"))
+        else:
+            _count(file, result)
 
 
-def _count(file: FileReceipt, saved: SaveResult) -> None:
-    if saved.created:
+def _count(file: FileReceipt, result: SaveResult) -> None:
+    if result.created:
         file.conversations.new += 1
-    elif saved.new or saved.changed or saved.document_changed or saved.removed:
+    elif result.new or result.changed or result.document_changed or result.removed:
         file.conversations.changed += 1
     else:
         file.conversations.same += 1
-    file.messages.new += saved.new
-    file.messages.same += saved.same
-    file.messages.changed += saved.changed
-    for kind, count in saved.redacted.items():
+    file.messages.new += result.new
+    file.messages.same += result.same
+    file.messages.changed += result.changed
+    for kind, count in result.redacted.items():
         file.redacted[kind] = file.redacted.get(kind, 0) + count
-    if saved.outdated:
+    if result.outdated:
         file.messages.note(
-            Problem("the library has a newer or fuller version", count=saved.outdated)
+            Problem("the library has a newer or fuller version", count=result.outdated)
         )
-    if saved.copies:
-        file.messages.note(Problem("copy of a message in another conversation", count=saved.copies))
+    if result.copies:
+        file.messages.note(
+            Problem("copy of a message in another conversation", count=result.copies)
+        )

@@ -1,9 +1,8 @@
-"""One library moved into another place: copied, verified, and only then, if wanted, removed.
+"""Move a library to another place: copy it, verify the copy, then remove the original if asked to.
 
-The copy is what the source holds at one moment. It is read back and both are
-compared by a hash over every value; where the source was written to in the
-meantime, what is new is copied too. Until all of that is done the target is
-marked as unfinished, and the same call again goes on with it.
+The copy is a snapshot of the source. It is read back, and both are compared by a hash of every
+value. If the source changed meanwhile, the changes are copied too. Until all of that is complete
+the target is marked as incomplete, and the same call resumes the move.
 """
 
 from __future__ import annotations
@@ -22,31 +21,31 @@ _ROUNDS = 3
 _TWIN = "twin"
 
 Progress = Callable[[str, int, int], None]
-"""Called with ("Copying" or "Verifying", messages done, messages in all) while it goes on."""
+"""Called with ("Copying" or "Verifying", messages done, total messages)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """What a move did, once both libraries were found to be the same."""
+class MoveResult:
+    """The result of a move: both libraries were identical."""
 
     contents: Contents
     copied: bool
-    """False where everything was there already."""
+    """False if the copy was already complete."""
     removed: bool
-    """Whether the library that was moved is gone now."""
+    """Whether the original was removed."""
 
 
 def move(
     source: Store, target: Store, *, remove: bool = False, progress: Progress | None = None
-) -> Moved:
-    """Copy a library into a new one, or go on with that. The source is removed only with `remove`."""
+) -> MoveResult:
+    """Copy a library to a new place, or resume that. The source is removed only with `remove`."""
     if source.get_marker(MOVING) is not None:
         raise InvalidInput(
-            f"{source.path} is not whole: a move into it was not finished. Finish that one first."
+            f"{source.path} is incomplete: a move into it was interrupted. Finish that move first."
         )
     if _is_same(source, target):
-        raise InvalidInput(f"That is the same library twice: {source.path}.")
-    contents = _already(source, target)
+        raise InvalidInput(f"FROM and TO are the same library: {source.path}.")
+    contents = _existing_copy(source, target)
     copied = contents is None
     if contents is None:
         contents = _copy(source, target, progress or (lambda *_: None))
@@ -56,34 +55,35 @@ def move(
         source.remove_library(contents)
     if copied:
         target.set_marker(MOVING, None)
-    return Moved(contents, copied, remove)
+    return MoveResult(contents, copied, remove)
 
 
-def finish(target: Store) -> Moved | None:
-    """End a move whose source was removed just before it was broken off; None where there is none."""
+def finish(target: Store) -> MoveResult | None:
+    """Finish a move that was interrupted after the source was removed; None if there is none."""
     if target.get_marker(MOVING) != ARRIVED:
         return None
     contents = target.export_batches()
     target.set_marker(MOVING, None)
-    return Moved(contents, True, True)
+    return MoveResult(contents, True, True)
 
 
 def abort(target: Store) -> None:
-    """Take away what an unfinished move has left. A library that is whole is never touched."""
+    """Remove what an interrupted move left. A complete library is never touched."""
     state = target.get_marker(MOVING)
     if state is None and target.summaries(Filter(), "", 1, 0)[1]:
         raise InvalidInput(
-            f"{target.path} is whole; no move into it is unfinished. Nothing was taken away."
+            f"{target.path} is complete; there is no move to abort. Nothing was removed."
         )
     if state == ARRIVED:
         raise InvalidInput(
-            f"{target.path} has arrived, and may be the only copy by now. Run the same move again to finish it."
+            f"{target.path} is a complete copy, and may be the only one. "
+            "Run the same move again to finish it."
         )
     target.remove_library()
 
 
 def _is_same(source: Store, target: Store) -> bool:
-    """Whether two addresses lead to one library: what is noted in the one is then in the other."""
+    """Whether two places are one library: then a marker set in one appears in the other."""
     token = secrets.randbelow(1 << 31)
     target.set_marker(_TWIN, token)
     try:
@@ -92,23 +92,26 @@ def _is_same(source: Store, target: Store) -> bool:
         target.set_marker(_TWIN, None)
 
 
-def _already(source: Store, target: Store) -> Contents | None:
-    """What a whole target holds, if that is just what the source holds."""
+def _existing_copy(source: Store, target: Store) -> Contents | None:
+    """The contents of the target, if it is already a complete copy of the source."""
     if target.get_marker(MOVING) is not None or source.size() != target.size():
         return None
     contents = target.export_batches()
-    return contents if source.export_batches() == contents else None
+    if source.export_batches() != contents:
+        return None
+    return contents
 
 
 def _copy(source: Store, target: Store, report: Progress) -> Contents:
-    same, corrected = False, None
+    is_same = False
+    correction: str | None = None
     for _ in range(_ROUNDS):
-        before = _signs(source)
+        before = _fingerprint(source)
         total = source.size()
 
         def receive(batch: Batch, total: int = total) -> None:
-            nonlocal corrected
-            corrected = target.import_batch(batch) or corrected
+            nonlocal correction
+            correction = target.import_batch(batch) or correction
             if batch.highest_key:
                 report("Copying", batch.highest_key, total)
 
@@ -116,21 +119,24 @@ def _copy(source: Store, target: Store, report: Progress) -> Contents:
             if batch.highest_key:
                 report("Verifying", batch.highest_key, total)
 
-        sent = source.export_batches(receive)
-        same = target.export_batches(read_back) == sent
-        if same and _signs(source) == before:
-            return sent
-    if same:
+        contents = source.export_batches(receive)
+        is_same = target.export_batches(read_back) == contents
+        if is_same and _fingerprint(source) == before:
+            return contents
+    if is_same:
         raise RecollectError(
-            f"{source.path} was written to all the time while it was copied. Stop the programs that use it, then run "
-            "the same command again."
+            f"{source.path} kept changing while it was copied. Stop the programs that use it, then "
+            "run the same command again."
         )
+    detail = ""
+    if correction:
+        detail = f": {correction}"
     raise RecollectError(
-        f"The copy of {source.path} differs from it and could not be put right"
-        f"{f': {corrected}' if corrected else ''}. Nothing was removed."
+        f"The copy of {source.path} differs from it and could not be corrected{detail}. "
+        "Nothing was removed."
     )
 
 
-def _signs(store: Store) -> tuple[object, ...]:
-    """What changes when a library is written to, as far as it can be told without reading it."""
+def _fingerprint(store: Store) -> tuple[object, ...]:
+    """Values that change when a library changes, without reading all of it."""
     return store.size(), store.receipts(), store.summaries(Filter(), "", 1, 0)

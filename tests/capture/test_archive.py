@@ -45,7 +45,7 @@ def test_nothing_is_created_before_there_is_something_to_keep(archive: Archive) 
     assert archive.files() == []
     assert archive.forget(NAME) == 0
     assert archive.deleted([NAME]) == set()
-    archive.welcome([NAME])
+    archive.undelete([NAME])
     assert not archive.folder.exists()
 
 
@@ -138,7 +138,7 @@ def test_forgetting_leaves_no_byte_of_it(archive: Archive, source: Path) -> None
     assert [p for p in archive.folder.rglob("*.gz*")] == []
     assert archive.deleted([NAME, ("codex", "x")]) == {NAME}
     assert not keep(archive, source, line("walrus") + line("otter"))
-    archive.welcome([NAME])
+    archive.undelete([NAME])
     assert keep(archive, source, line("walrus") + line("otter"))
 
 
@@ -188,7 +188,7 @@ def test_files_come_back_to_where_they_were_or_elsewhere(
     keep(archive, source, line("walrus") + line("seal"))
     keep(archive, source, line("walrus"))
     (file,) = archive.find("s1")
-    with pytest.raises(InvalidInput, match="there already"):
+    with pytest.raises(InvalidInput, match="already exists"):
         archive.restore(file)
     source.unlink()
     assert archive.restore(file) == [source]

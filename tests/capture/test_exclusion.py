@@ -13,7 +13,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Problem
 from recollect.transfer.exclusion import (
     Exclusion,
-    configured,
+    configured_exclusion,
     without_private,
     without_private_json,
     without_private_text,
@@ -81,20 +81,23 @@ def test_patterns_name_projects(
 ) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("RECOLLECT_EXCLUDE", f"other, {pattern},")
-    assert bool(configured().reason(conversation(said("hello"), project=project))) is excluded
+    assert (
+        bool(configured_exclusion().reason(conversation(said("hello"), project=project)))
+        is excluded
+    )
 
 
 def test_patterns_may_be_in_a_file_of_the_home(tmp_path: Path) -> None:
     (tmp_path / "exclude.txt").write_text("# clients\n\nsecret-*\n  loom  \n")
-    assert configured(tmp_path).patterns == ("secret-*", "loom")
-    assert configured(tmp_path / "nowhere").patterns == ()
+    assert configured_exclusion(tmp_path).patterns == ("secret-*", "loom")
+    assert configured_exclusion(tmp_path / "nowhere").patterns == ()
 
 
 def test_sub_agents_are_excluded_with_their_session() -> None:
     exclusion = Exclusion()
     agent = Document("codex", "a1", passages=(said("look"),), metadata={"parent_thread_id": "s1"})
     assert exclusion.reason(agent) == ""
-    assert isinstance(exclusion.admitted(conversation(said("DO NOT INDEX THIS CHAT"))), Problem)
+    assert isinstance(exclusion.admit(conversation(said("DO NOT INDEX THIS CHAT"))), Problem)
     assert exclusion.reason(agent)
     fresh = Exclusion()
     fresh.remember([("codex", "s1")])
@@ -105,7 +108,7 @@ def test_only_conversations_are_excluded() -> None:
     note = Document(
         "notes", "n", kind="note", passages=(said("DO NOT INDEX THIS CHAT <private>x</private>"),)
     )
-    assert Exclusion(("*",)).admitted(note) is note
+    assert Exclusion(("*",)).admit(note) is note
 
 
 # -- private spans ---------------------------------------------------------------
@@ -194,7 +197,7 @@ def test_imports_report_what_was_taken_in_before_it_was_excluded(
     (reason,) = library.import_path(file).files[0].conversations.skipped
     assert (
         reason
-        == "excluded by the pattern loom; it was taken in earlier and stays until it is deleted"
+        == "excluded by the pattern loom; it was imported earlier and stays until you delete it"
     )
     assert [p.content for p in library.conversation("c1").passages] == ["walrus [private]"]
 

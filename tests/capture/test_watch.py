@@ -341,7 +341,7 @@ def test_what_was_taken_in_before_it_was_excluded_is_reported_and_stays(desk: De
     desk.append(turn(3, "DO NOT INDEX THIS CONVERSATION", parentUuid=uuid(1)))
     assert desk.words() == ["walrus"]
     assert desk.events[-1].kind == "excluded"
-    assert "taken in earlier" in desk.events[-1].reason
+    assert "imported earlier" in desk.events[-1].reason
 
 
 def test_private_spans_are_neither_stored_nor_archived(desk: Desk, tmp_path: Path) -> None:

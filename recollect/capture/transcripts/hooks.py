@@ -125,14 +125,14 @@ def _digest(details: dict[str, Any], tokens: int) -> str:
     from recollect.memory.digest import digest
     from recollect.model.documents import Document
     from recollect.places import open_existing
-    from recollect.transfer.exclusion import configured
+    from recollect.transfer.exclusion import configured_exclusion
 
     # A session belongs to the folder it started in; the agent may have moved since.
     folders = [details.get("cwd"), os.environ.get("CLAUDE_PROJECT_DIR")]
     projects = list(
         dict.fromkeys(folder for folder in folders if isinstance(folder, str) and folder)
     )
-    exclusion = configured()
+    exclusion = configured_exclusion()
     projects = [p for p in projects if not exclusion.reason(Document("", p, project=p))]
     if not projects:
         return ""

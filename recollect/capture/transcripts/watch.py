@@ -347,7 +347,7 @@ class _Reading:
             return False
         if self._library.store.find_id(*name) is None:
             return True
-        self._library.archive.welcome([name])  # it was imported or restored since
+        self._library.archive.undelete([name])  # it was imported or restored since
         return False
 
 
