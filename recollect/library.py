@@ -576,11 +576,11 @@ class Library:
     ) -> Page:
         """Messages whose contents match an expression of FTS5's language, in the order of the text engine,
         with excerpts of twenty words. Raises MalformedQuery. `audience` is who reads the page."""
-        from recollect.search import engine
+        from recollect.search.expression import match_expression
 
         within = tuple(map(identifier, _names(conversations, "conversations")))
         filter_ = Filter(conversations=within, kinds=(CONVERSATION,))
-        return engine.exact(self._visible_store(audience), storable(text), filter_, limit)
+        return match_expression(self._visible_store(audience), storable(text), filter_, limit)
 
     def search(
         self,
@@ -639,7 +639,7 @@ class Library:
             return engine.search(
                 self._visible_store(audience), self._meaning, storable(text), filter_, wish
             )
-        return engine.search_all(
+        return engine.search_concepts(
             self._visible_store(audience), self._meaning, [storable(t) for t in text], filter_, wish
         )
 

@@ -111,8 +111,8 @@ def test_index_embeds_everything_once(
 def test_what_is_stopped_goes_on_where_it_was_and_does_nothing_twice(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refreshing, "_BATCH", 20)
-    monkeypatch.setattr(refreshing, "_TEXTS", 5)
+    monkeypatch.setattr(refreshing, "_BATCH_PASSAGES", 20)
+    monkeypatch.setattr(refreshing, "_TEXTS_AT_ONCE", 5)
     texts: list[str] = []
     embed = StaticModel.embed
 
@@ -142,7 +142,7 @@ def test_what_is_stopped_goes_on_where_it_was_and_does_nothing_twice(
 INDEXER = """
 import os, signal, sys, recollect
 from recollect.index import refresh
-refresh._BATCH, refresh._TEXTS = 20, 5
+refresh._BATCH_PASSAGES, refresh._TEXTS_AT_ONCE = 20, 5
 library = recollect.open(sys.argv[1])
 store = type(library.store)
 embed, left = store.add_vectors, int(sys.argv[2])
@@ -258,8 +258,8 @@ def test_a_library_that_grew_is_embedded_anew_and_searched_meanwhile(
     library.index()
     (old,) = library.store.spaces()
     fill(library, 30, start=100)
-    monkeypatch.setattr(models, "_GREW", 2)
-    monkeypatch.setattr(refreshing, "_TEXTS", 5)
+    monkeypatch.setattr(models, "_GROWTH", 2)
+    monkeypatch.setattr(refreshing, "_TEXTS_AT_ONCE", 5)
     left = iter([False] * 3)
     refresh(library.store, models.STATIC, stop=lambda: next(left, True))
     first, second = library.store.spaces()
@@ -347,7 +347,7 @@ def test_another_model_replaces_the_first_and_the_search_is_right_all_the_time(
     page = library.search("guitar", mode="vector", now=NOW)
     assert (page.hits[0].message_id, page.embedded) == ("m2", 1.0)
     assert server.texts == []  # the question is asked of the model that made the vectors
-    monkeypatch.setattr(refreshing, "_TEXTS", 10)
+    monkeypatch.setattr(refreshing, "_TEXTS_AT_ONCE", 10)
     left = iter([False] * 4)
     refresh(library.store, server.address, stop=lambda: next(left, True))
     assert [(s.name, s.ready) for s in library.store.spaces()] == [
@@ -528,7 +528,7 @@ def test_volumes_are_made_in_the_background_also_without_a_model(
 def test_closing_stops_the_background_between_two_steps(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refreshing, "_TEXTS", 5)
+    monkeypatch.setattr(refreshing, "_TEXTS_AT_ONCE", 5)
     begun, go_on = threading.Event(), threading.Event()
     embed = StaticModel.embed
     batches = 0
@@ -855,7 +855,7 @@ from recollect.index import refresh
 from recollect.store.sqlite import sealed, store, vectors
 sealed.SMALLEST = store.SMALLEST = 10
 vectors._TAIL = 1
-refresh._TEXTS = 4
+refresh._TEXTS_AT_ONCE = 4
 name = sys.argv[2]
 with recollect.open(sys.argv[1]) as library:
     library.add_conversation(name)

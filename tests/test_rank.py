@@ -1,8 +1,9 @@
-"""The ranker: what was found goes in, the order comes out."""
+"""The ranker: candidates go in, their order comes out."""
 
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from recollect.language.when import windows
 from recollect.search import rank
-from recollect.search.rank import WEIGHTS, Found, Question
+from recollect.search.rank import WEIGHTS, Question, ScoredCandidate
 from recollect.search.terms import Term
 from recollect.store.values import Candidate
 
@@ -31,19 +32,19 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def found(
-    key: int, content: str, cosine: float | None = None, text: bool = True, **fields: Any
-) -> Found:
-    given_ = {"document": f"c{key}", "position": 0} | DEFAULTS | fields
-    return Found(
-        Candidate(key=key, id=f"m{key}", content=content, **given_),
-        text,
+def candidate(
+    key: int, content: str, cosine: float | None = None, by_text: bool = True, **fields: Any
+) -> ScoredCandidate:
+    values = {"document": f"c{key}", "position": 0} | DEFAULTS | fields
+    return ScoredCandidate(
+        Candidate(key=key, id=f"m{key}", content=content, **values),
+        by_text,
         cosine is not None,
         cosine,
     )
 
 
-def asked(text: str, *words: str, weights: tuple[float, ...] = ()) -> Question:
+def question(text: str, *words: str, weights: tuple[float, ...] = ()) -> Question:
     weights = weights or (1.0,) * len(words)
     terms = tuple(
         Term(((word,),), weight=weight) for word, weight in zip(words, weights, strict=True)
@@ -51,27 +52,31 @@ def asked(text: str, *words: str, weights: tuple[float, ...] = ()) -> Question:
     return Question(text, terms, NOW, windows(text, NOW))
 
 
-def ranked(question: Question, *pool: Found) -> list[rank.Ranked]:
-    rank.read(question, pool)
-    return rank.rank(question, pool)
+def ranking(query: Question, *pool: ScoredCandidate) -> list[ScoredCandidate]:
+    rank.find_terms(query, pool)
+    return rank.rank(query, pool)
 
 
-def order(question: Question, *pool: Found) -> list[int]:
-    return [r.found.candidate.key for r in ranked(question, *pool)]
+def order(query: Question, *pool: ScoredCandidate) -> list[int]:
+    return [scored.candidate.key for scored in ranking(query, *pool)]
 
 
-# -- pure ---------------------------------------------------------------------------
+def parts_by_key(query: Question, *pool: ScoredCandidate) -> dict[int, dict[str, float]]:
+    return {scored.candidate.key: scored.parts for scored in ranking(query, *pool)}
+
+
+# -- every pool ---------------------------------------------------------------------
 
 WORDS = ["walrus", "tusk", "ice", "and", "the", "?"]
-candidates = st.builds(
-    lambda words, role, author, days, document, cosine, text, title: (
+candidate_values = st.builds(
+    lambda words, role, author, days, document, cosine, by_text, title: (
         " ".join(words),
         role,
         author,
         days,
         document,
         cosine,
-        text,
+        by_text,
         title,
     ),
     st.lists(st.sampled_from(WORDS), max_size=12),
@@ -84,85 +89,92 @@ candidates = st.builds(
     st.sampled_from(["", "walrus", "the ice"]),
 )
 QUESTIONS = [
-    asked("walrus tusk last week", "walrus", "tusk", weights=(2.5, 0.7)),
-    asked("what did you tell Ann about ice", "ann", "ice", "tusk", weights=(1.3, 0.1, 3.3)),
-    asked("", ""),
+    question("walrus tusk last week", "walrus", "tusk", weights=(2.5, 0.7)),
+    question("what did you tell Ann about ice", "ann", "ice", "tusk", weights=(1.3, 0.1, 3.3)),
+    question("", ""),
     Question("?", (), NOW),
 ]
 
 
-def pool_of(made: list[Any]) -> list[Found]:
-    return [
-        found(
-            n,
-            content,
-            cosine,
-            text,
-            role=role,
-            author=author,
-            document=f"c{document}",
-            position=n,
-            title=title,
-            created_at=None if days is None else NOW - timedelta(days=days),
+def pool_of(values: list[Any]) -> list[ScoredCandidate]:
+    pool = []
+    for n, (content, role, author, days, document, cosine, by_text, title) in enumerate(values):
+        created_at = None
+        if days is not None:
+            created_at = NOW - timedelta(days=days)
+        pool.append(
+            candidate(
+                n,
+                content,
+                cosine,
+                by_text,
+                role=role,
+                author=author,
+                document=f"c{document}",
+                position=n,
+                title=title,
+                created_at=created_at,
+            )
         )
-        for n, (content, role, author, days, document, cosine, text, title) in enumerate(made)
-    ]
+    return pool
 
 
 @given(
-    st.lists(candidates, max_size=8), st.sampled_from(QUESTIONS), st.randoms(use_true_random=False)
+    st.lists(candidate_values, max_size=8),
+    st.sampled_from(QUESTIONS),
+    st.randoms(use_true_random=False),
 )
-def test_the_order_does_not_depend_on_the_order_of_what_was_found(
-    made: list[Any], question: Question, rng: Any
+def test_the_ranking_does_not_depend_on_the_order_of_the_pool(
+    values: list[Any], query: Question, rng: Any
 ) -> None:
-    pool = pool_of(made)
-    rank.read(question, pool)
-    first = rank.rank(question, pool)
-    shuffled = deepcopy(pool)
-    rng.shuffle(shuffled)
-    again = rank.rank(question, shuffled)
-    assert [r.found.candidate.key for r in first] == [r.found.candidate.key for r in again]
-    assert [r.score for r in first] == [r.score for r in again]
+    pool = pool_of(values)
+    rank.find_terms(query, pool)
+    shuffled_pool = deepcopy(pool)
+    rng.shuffle(shuffled_pool)
+    first = rank.rank(query, pool)
+    second = rank.rank(query, shuffled_pool)
+    assert [s.candidate.key for s in first] == [s.candidate.key for s in second]
+    assert [s.score for s in first] == [s.score for s in second]
 
 
-@given(st.lists(candidates, max_size=8), st.sampled_from(QUESTIONS))
-def test_the_same_pool_has_the_same_order_and_is_left_as_it_was(
-    made: list[Any], question: Question
+@given(st.lists(candidate_values, max_size=8), st.sampled_from(QUESTIONS))
+def test_ranking_twice_gives_the_same_result_and_changes_only_scores(
+    values: list[Any], query: Question
 ) -> None:
-    pool = pool_of(made)
-    rank.read(question, pool)
+    pool = pool_of(values)
+    rank.find_terms(query, pool)
     before = deepcopy(pool)
-    assert rank.rank(question, pool) == rank.rank(question, pool)
-    assert pool == before
+    first = deepcopy(rank.rank(query, pool))
+    assert rank.rank(query, pool) == first
+    assert [replace(s, score=0.0, features={}) for s in pool] == before
 
 
-@given(st.lists(candidates, max_size=8), st.sampled_from(QUESTIONS))
-def test_parts_are_those_that_have_a_weight_and_add_up_to_the_score(
-    made: list[Any], question: Question
-) -> None:
-    result = ranked(question, *pool_of(made))
-    assert len(result) == sum(text or cosine is not None for *_, cosine, text, _ in made)
-    for one in result:
-        assert one.parts.keys() <= WEIGHTS.keys()
-        assert sum(one.parts.values()) == pytest.approx(one.score)
-        assert all(-0.001 <= value / WEIGHTS[name] <= 1.5 for name, value in one.parts.items())
-    assert [r.score for r in result] == sorted((r.score for r in result), reverse=True)
+@given(st.lists(candidate_values, max_size=8), st.sampled_from(QUESTIONS))
+def test_parts_have_a_weight_and_add_up_to_the_score(values: list[Any], query: Question) -> None:
+    result = ranking(query, *pool_of(values))
+    assert len(result) == sum(by_text or cosine is not None for *_, cosine, by_text, _ in values)
+    for scored in result:
+        assert scored.parts.keys() <= WEIGHTS.keys()
+        assert sum(scored.parts.values()) == pytest.approx(scored.score)
+        assert all(-0.001 <= value / WEIGHTS[name] <= 1.5 for name, value in scored.parts.items())
+    scores = [scored.score for scored in result]
+    assert scores == sorted(scores, reverse=True)
 
 
-def test_nothing_found_is_nothing_ranked() -> None:
-    assert rank.rank(asked("walrus", "walrus"), []) == []
+def test_an_empty_pool_has_an_empty_ranking() -> None:
+    assert rank.rank(question("walrus", "walrus"), []) == []
 
 
-def test_neighbours_are_not_hits() -> None:
-    neighbour = found(2, "walrus", text=False)
-    assert order(asked("walrus", "walrus"), found(1, "walrus"), neighbour) == [1]
+def test_context_messages_are_not_ranked() -> None:
+    neighbour = candidate(2, "walrus", by_text=False)
+    assert order(question("walrus", "walrus"), candidate(1, "walrus"), neighbour) == [1]
 
 
-def test_of_two_that_are_alike_the_later_comes_first() -> None:
+def test_of_two_equal_messages_the_later_comes_first() -> None:
     assert order(
-        asked("walrus", "walrus"),
-        found(1, "walrus", document="c"),
-        found(2, "walrus", document="c"),
+        question("walrus", "walrus"),
+        candidate(1, "walrus", document="c"),
+        candidate(2, "walrus", document="c"),
     ) == [
         2,
         1,
@@ -172,29 +184,33 @@ def test_of_two_that_are_alike_the_later_comes_first() -> None:
 # -- each part ---------------------------------------------------------------------
 
 
-def test_a_rare_word_says_more_than_a_common_one() -> None:
-    question = asked("walrus the", "walrus", "the", weights=(4.0, 0.2))
-    assert order(question, found(1, "the walrus"), found(2, "the the")) == [1, 2]
-    assert order(question, found(1, "walrus"), found(2, "the")) == [1, 2]
+def test_a_rare_word_counts_more_than_a_common_one() -> None:
+    query = question("walrus the", "walrus", "the", weights=(4.0, 0.2))
+    assert order(query, candidate(1, "the walrus"), candidate(2, "the the")) == [1, 2]
+    assert order(query, candidate(1, "walrus"), candidate(2, "the")) == [1, 2]
 
 
-def test_a_long_message_does_not_win_by_its_length() -> None:
+def test_a_long_message_gains_nothing_from_its_length() -> None:
     long = "walrus " + "word " * 400 + "walrus " + "word " * 400
-    assert order(asked("walrus", "walrus"), found(1, "a walrus here"), found(2, long)) == [1, 2]
-
-
-def test_words_close_together_say_more_than_words_apart() -> None:
-    apart = "walrus one two three four five six tusk"
     assert order(
-        asked("walrus tusk", "walrus", "tusk"),
-        found(1, "walrus tusk one two three four five six"),
-        found(2, apart),
+        question("walrus", "walrus"), candidate(1, "a walrus here"), candidate(2, long)
     ) == [1, 2]
 
 
-def test_what_is_nearer_in_meaning_comes_first() -> None:
+def test_words_close_together_count_more_than_words_far_apart() -> None:
+    apart = "walrus one two three four five six tusk"
     assert order(
-        asked("x", "x"), found(1, "a b", 0.2, text=False), found(2, "a b", 0.7, text=False)
+        question("walrus tusk", "walrus", "tusk"),
+        candidate(1, "walrus tusk one two three four five six"),
+        candidate(2, apart),
+    ) == [1, 2]
+
+
+def test_a_message_more_similar_in_meaning_comes_first() -> None:
+    assert order(
+        question("x", "x"),
+        candidate(1, "a b", 0.2, by_text=False),
+        candidate(2, "a b", 0.7, by_text=False),
     ) == [2, 1]
 
 
@@ -212,103 +228,102 @@ def test_what_is_nearer_in_meaning_comes_first() -> None:
         "the poem that you write for me",
     ],
 )
-def test_the_person_comes_before_the_assistant_unless_the_assistant_is_asked_for(text: str) -> None:
+def test_the_user_comes_before_the_assistant_unless_the_query_asks_for_the_assistant(
+    text: str,
+) -> None:
     pool = [
-        found(n, "walrus facts", role=role, document="c", position=n)
+        candidate(n, "walrus facts", role=role, document="c", position=n)
         for n, role in enumerate(["user", "assistant"])
     ]
-    assert order(asked("walrus facts for you and me", "walrus"), *pool) == [0, 1]
-    assert order(asked(text, "walrus"), *pool) == [1, 0]
+    assert order(question("walrus facts for you and me", "walrus"), *pool) == [0, 1]
+    assert order(question(text, "walrus"), *pool) == [1, 0]
 
 
-def test_the_speaker_that_the_question_names_comes_first() -> None:
-    pool = [found(1, "walrus", author="Ann Lee"), found(2, "walrus", author="Bob")]
-    assert order(asked("what did Ann say of the walrus", "walrus"), *pool) == [1, 2]
-    assert order(asked("what did Bob say of the walrus", "walrus"), *pool) == [2, 1]
-    both = ranked(asked("did Ann or Bob speak of the walrus", "walrus"), *pool)
-    assert all("speaker" not in r.parts for r in both)
+def test_the_speaker_named_in_the_query_comes_first() -> None:
+    pool = [candidate(1, "walrus", author="Ann Lee"), candidate(2, "walrus", author="Bob")]
+    assert order(question("what did Ann say of the walrus", "walrus"), *pool) == [1, 2]
+    assert order(question("what did Bob say of the walrus", "walrus"), *pool) == [2, 1]
+    both_speakers = ranking(question("did Ann or Bob speak of the walrus", "walrus"), *pool)
+    assert all("speaker" not in scored.parts for scored in both_speakers)
 
 
-def test_the_newer_is_preferred_but_gently() -> None:
+def test_newer_messages_are_preferred_but_only_mildly() -> None:
     old, new = NOW - timedelta(days=700), NOW - timedelta(days=1)
-    question = asked("walrus tusk", "walrus", "tusk", weights=(2.0, 2.0))
+    query = question("walrus tusk", "walrus", "tusk", weights=(2.0, 2.0))
     assert order(
-        question, found(1, "walrus", created_at=new), found(2, "walrus", created_at=old)
+        query, candidate(1, "walrus", created_at=new), candidate(2, "walrus", created_at=old)
     ) == [1, 2]
     assert order(
-        question, found(1, "walrus", created_at=new), found(2, "walrus tusk", created_at=old)
+        query, candidate(1, "walrus", created_at=new), candidate(2, "walrus tusk", created_at=old)
     ) == [2, 1]
     assert order(
-        question, found(1, "walrus", created_at=new), found(2, "walrus", created_at=None)
+        query, candidate(1, "walrus", created_at=new), candidate(2, "walrus", created_at=None)
     ) == [1, 2]
 
 
-def test_a_time_that_the_question_names_prefers_what_lies_in_it_and_near_it() -> None:
+def test_messages_in_or_near_a_period_named_in_the_query_come_first() -> None:
     pool = [
-        found(day, "walrus", created_at=NOW - timedelta(days=day), document=f"c{day}")
+        candidate(day, "walrus", created_at=NOW - timedelta(days=day), document=f"c{day}")
         for day in (1, 8, 17, 400)
     ]
-    assert order(asked("walrus last week", "walrus"), *pool)[0] == 8
-    assert order(asked("walrus last week", "walrus"), *pool)[-1] == 400
-    assert len(order(asked("walrus in March 1999", "walrus"), *pool)) == 4
+    assert order(question("walrus last week", "walrus"), *pool)[0] == 8
+    assert order(question("walrus last week", "walrus"), *pool)[-1] == 400
+    assert len(order(question("walrus in March 1999", "walrus"), *pool)) == 4
 
 
-def test_an_answer_to_a_question_with_the_words_is_lifted() -> None:
-    question = asked("which tea", "which", "tea", weights=(1.0, 3.0))
-    asks = found(1, "Which tea do you like?", document="c", position=0)
-    answer = found(2, "Oolong.", 0.1, text=False, document="c", position=1)
-    other = found(3, "Oolong.", 0.1, text=False, document="d", position=1)
-    result = {r.found.candidate.key: r.parts for r in ranked(question, asks, answer, other)}
-    assert "reply" in result[2]
-    assert "reply" not in result[3]
-    assert "question" in result[1]
+def test_an_answer_to_a_matching_question_ranks_higher() -> None:
+    query = question("which tea", "which", "tea", weights=(1.0, 3.0))
+    first = candidate(1, "Which tea do you like?", document="c", position=0)
+    answer = candidate(2, "Oolong.", 0.1, by_text=False, document="c", position=1)
+    other = candidate(3, "Oolong.", 0.1, by_text=False, document="d", position=1)
+    parts = parts_by_key(query, first, answer, other)
+    assert "reply" in parts[2]
+    assert "reply" not in parts[3]
+    assert "question" in parts[1]
 
 
-def test_a_title_with_the_words_helps() -> None:
-    pool = [found(1, "walrus", title="Groceries"), found(2, "walrus", title="Other")]
-    assert order(asked("walrus groceries", "walrus", "groceries"), *pool) == [1, 2]
+def test_a_matching_title_ranks_higher() -> None:
+    pool = [candidate(1, "walrus", title="Groceries"), candidate(2, "walrus", title="Other")]
+    assert order(question("walrus groceries", "walrus", "groceries"), *pool) == [1, 2]
 
 
-def test_a_conversation_that_has_more_of_the_question_lifts_its_messages() -> None:
+def test_messages_of_a_conversation_with_more_matches_rank_higher() -> None:
     pool = [
-        found(1, "walrus", document="c", position=0),
-        found(2, "tusk", document="c", position=5),
-        found(3, "walrus", document="d", position=0),
+        candidate(1, "walrus", document="c", position=0),
+        candidate(2, "tusk", document="c", position=5),
+        candidate(3, "walrus", document="d", position=0),
     ]
-    result = {
-        r.found.candidate.key: r.parts
-        for r in ranked(asked("walrus tusk", "walrus", "tusk"), *pool)
-    }
-    assert result[1]["whole"] > result[3]["whole"]
+    parts = parts_by_key(question("walrus tusk", "walrus", "tusk"), *pool)
+    assert parts[1]["whole"] > parts[3]["whole"]
 
 
-def test_author_and_date_count_as_if_they_were_written_in_the_message() -> None:
+def test_author_and_date_count_as_words_of_the_message() -> None:
     on = datetime(2025, 5, 8, 12, tzinfo=UTC)
     pool = [
-        found(1, "walrus", author="Ann", created_at=on),
-        found(2, "walrus", author="Bob", created_at=on),
+        candidate(1, "walrus", author="Ann", created_at=on),
+        candidate(2, "walrus", author="Bob", created_at=on),
     ]
-    assert order(asked("x", "walrus", "ann"), *pool) == [1, 2]
+    assert order(question("x", "walrus", "ann"), *pool) == [1, 2]
     pool = [
-        found(1, "walrus", created_at=on),
-        found(2, "walrus", created_at=on - timedelta(days=40)),
+        candidate(1, "walrus", created_at=on),
+        candidate(2, "walrus", created_at=on - timedelta(days=40)),
     ]
     assert order(
-        Question("x", asked("", "walrus", "may").terms, NOW - timedelta(days=61)), *pool
+        Question("x", question("", "walrus", "may").terms, NOW - timedelta(days=61)), *pool
     ) == [1, 2]
 
 
-def test_every_form_of_a_word_and_words_in_a_row_are_found() -> None:
-    question = Question(
+def test_inflected_forms_phrases_and_prefixes_are_recognized() -> None:
+    query = Question(
         "x",
         (Term((("walk",), ("walks",))), Term((("new", "york"),)), Term((("tus",),), prefix=True)),
         NOW,
     )
     pool = [
-        found(1, "he walks"),
-        found(2, "new york"),
-        found(3, "york is new"),
-        found(4, "two tusks"),
+        candidate(1, "he walks"),
+        candidate(2, "new york"),
+        candidate(3, "york is new"),
+        candidate(4, "two tusks"),
     ]
-    rank.read(question, pool)
-    assert [f.matched for f in pool] == [(0,), (1,), (), (2,)]
+    rank.find_terms(query, pool)
+    assert [scored.terms for scored in pool] == [(0,), (1,), (), (2,)]

@@ -577,7 +577,7 @@ def test_seven_hundred_matches_are_walked_to_the_end_and_each_comes_once(
 def test_pages_do_not_depend_on_their_size_also_past_what_is_ranked(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    monkeypatch.setattr(engine, "POOL", 10)
+    monkeypatch.setattr(engine, "TEXT_CANDIDATES", 10)
     crowd(library, 160)
     bring_to(state, library, monkeypatch)
     small = [h.message_id for h in walked(library, "walrus", 5, now=NOW)]
@@ -614,7 +614,7 @@ def test_a_total_counts_what_the_pages_hold(library: recollect.Library) -> None:
 def test_conversations_can_be_walked_to_the_end(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "POOL", 10)
+    monkeypatch.setattr(engine, "TEXT_CANDIDATES", 10)
     crowd(library, 160)
     hits = walked(library, "walrus", 5, group="conversation")
     assert len({h.conversation_id for h in hits}) == len(hits)
@@ -678,7 +678,7 @@ def test_messages_with_the_same_text_are_one_hit_that_counts_them(
 def test_what_a_hit_stands_for_does_not_come_again_on_a_later_page(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "POOL", 10)
+    monkeypatch.setattr(engine, "TEXT_CANDIDATES", 10)
     messages = [
         said(f"m{n}", f"walrus and quite some other words, number {n}", days=n) for n in range(30)
     ]
@@ -807,7 +807,7 @@ def test_a_conversation_must_have_every_concept(
 def test_a_conversation_with_every_concept_is_found_behind_many_with_one(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "POOL", 10)
+    monkeypatch.setattr(engine, "TEXT_CANDIDATES", 10)
     library.add_conversation(
         "wanted",
         messages=[
@@ -870,7 +870,7 @@ def test_related_messages_are_like_the_given_one_and_not_itself(
 def test_a_message_is_not_related_to_itself_on_any_page(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "POOL", 5)
+    monkeypatch.setattr(engine, "TEXT_CANDIDATES", 5)
     library.add_conversation(
         "c1", messages=[said(f"m{n}", f"walrus w{n}", days=n) for n in range(40)]
     )
@@ -959,7 +959,7 @@ def test_parentheses_in_a_question_are_only_signs(library: recollect.Library) ->
 def test_by_meaning_alone_no_page_falls_back_to_words(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "NEAREST", 5)
+    monkeypatch.setattr(engine, "VECTOR_CANDIDATES", 5)
     crowd(library, 40)
     library.index()
     hits = walked(library, "walrus", 3, mode="vector", now=NOW)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
@@ -30,8 +30,8 @@ from recollect.language.text import bound, identifier, storable, truncate
 from recollect.model.audience import Audience
 from recollect.model.documents import Document, Json, Summary
 from recollect.model.kinds import CHARACTER, CONVERSATION, PROMPT
-from recollect.model.search import Filter
-from recollect.search.everything import PLACES, Asked, Entry, Results
+from recollect.model.search import Filter, SearchOptions
+from recollect.search.everything import MATCH_IN, Entry, KindQuery, Results
 from recollect.search.snippet import first_match
 from recollect.settings import LIMITS
 from recollect.store.base import Store
@@ -116,9 +116,8 @@ class Knowledge:
             self._meaning,
             query,
             _asked(chosen, filters or {}),
-            mode,
+            SearchOptions(mode),
             order_by,
-            datetime.now(UTC),
         )
         page, following, more = _page(results, limit, offset, memory)
         total, _ = results.total()
@@ -174,8 +173,8 @@ class Knowledge:
                 length,
                 score=entry.score,
                 score_type=score_type,
-                message=c.kind == CONVERSATION and not entry.titled,
-                title=entry.titled,
+                message=c.kind == CONVERSATION and not entry.by_title,
+                title=entry.by_title,
                 audience=audience,
             )
             shown.append((_address(entry), shape))
@@ -290,10 +289,8 @@ class Knowledge:
             self._seen_through(audience),
             self._meaning,
             _checked(wanted.query),
-            [Asked(filter_, "message")],
-            "both",
-            "relevance",
-            datetime.now(UTC),
+            [KindQuery(filter_, "message")],
+            SearchOptions(),
         )
         for entry in islice(results.entries(), 1):
             for _, passage in self._store.passages_by_key([entry.candidate.key]).values():
@@ -437,7 +434,7 @@ def _sources(given: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(given)) or list(KINDS)
 
 
-def _asked(sources: Sequence[str], filters: Mapping[str, Mapping[str, Any]]) -> list[Asked]:
+def _asked(sources: Sequence[str], filters: Mapping[str, Mapping[str, Any]]) -> list[KindQuery]:
     if unknown := sorted(filters.keys() - KINDS.keys()):
         raise InvalidInput(
             f"filters: {truncate(unknown[0], 80)!r} is not one of {', '.join(KINDS)}."
@@ -450,16 +447,16 @@ def _asked(sources: Sequence[str], filters: Mapping[str, Mapping[str, Any]]) -> 
     return [_asked_of(source, filters.get(source, {})) for source in sources]
 
 
-def _asked_of(source: str, given: Mapping[str, Any]) -> Asked:
+def _asked_of(source: str, given: Mapping[str, Any]) -> KindQuery:
     by = given.get("by") or "both"
-    if by not in PLACES:
-        raise InvalidInput(f"by: {truncate(str(by), 80)!r} is not one of {', '.join(PLACES)}.")
+    if by not in MATCH_IN:
+        raise InvalidInput(f"by: {truncate(str(by), 80)!r} is not one of {', '.join(MATCH_IN)}.")
     fields = _texts(given, "fields")
     if wrong := [name for name in fields if name not in PROMPT_FIELDS]:
         raise InvalidInput(
             f"fields: {truncate(wrong[0], 80)!r} is not one of {', '.join(PROMPT_FIELDS)}."
         )
-    return Asked(
+    return KindQuery(
         Filter(
             kinds=(KINDS[source],),
             tags=_texts(given, "keywords"),
@@ -524,7 +521,7 @@ def _page(
 
 
 def _address(entry: Entry) -> str:
-    return uri_of(entry.candidate.kind, *entry.item)
+    return uri_of(entry.candidate.kind, *entry.identity)
 
 
 def _words(query: str) -> list[Word]:

@@ -217,7 +217,7 @@ class Memory:
         self, concepts: list[str], filter_: Filter, wish: SearchOptions, audience: Audience
     ) -> Answer:
         filter_ = replace(filter_, kinds=(CONVERSATION,))
-        page = engine.search_all(
+        page = engine.search_concepts(
             self._seen_through(audience), self._meaning, concepts, filter_, wish
         )
         talks = tuple(talk for _, talk in self._talks(page.hits, audience))

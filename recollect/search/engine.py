@@ -1,10 +1,13 @@
-"""Searching a store: read the query, gather from each arm, rank, show. It never opens a database itself."""
+"""The search pipeline: parse the query, get candidates from each arm, rank them, make a page.
+
+The text arm finds candidates by their words, the vector arm by their meaning.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import islice
@@ -12,145 +15,94 @@ from typing import Any
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.index.meaning import Meaning
-from recollect.language.query import (
-    And,
-    MalformedQuery,
-    Node,
-    Query,
-    Word,
-    all_words,
-    parse_fts5,
-    parse_query,
-    words,
-)
+from recollect.language.query import And, Node, Query, Word, parse_query, words
 from recollect.language.text import fold, has_token, tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search import rank
-from recollect.search.rank import WEIGHTS, Found, Question, Ranked
-from recollect.search.snippet import excerpt, snippet
-from recollect.search.terms import Term, any_term, terms_of
+from recollect.search.hits import make_hit
+from recollect.search.rank import PERFECT_SCORE, Question, ScoredCandidate, normalize
+from recollect.search.terms import Term, any_term, query_terms
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.sql.matching import matches
 from recollect.store.values import Candidate, Space
 
-POOL = 150  # candidates that words give the ranker
-NEAREST = 150  # and meaning
-_COMMON = math.log(1 + 0.9 / 0.1)  # the weight of a word in a tenth of all messages
+TEXT_CANDIDATES = 150
+VECTOR_CANDIDATES = 150
+# The weight of a term in a tenth of all messages. Terms with less say little and match many
+# messages, so candidates with a rarer term come first.
+_COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
 _OPERATORS = re.compile(r"(?<![^\s(])(?:AND|OR|NOT|NEAR)\b|\*")
-_NEAR = 0.3  # what is less than so much as near as the nearest is not near
-_READ = 100  # passages at once, of those beyond
-_AROUND = 64  # candidates for which it is looked at what they reply to
-_TELLING = 12  # words of a message by which others like it are found
-_ALSO = 2  # further messages of a conversation that are shown
-_TOP = sum(
-    w for name, w in WEIGHTS.items() if w > 0 and name not in ("time", "speaker")
-)  # a perfect hit
+_CANDIDATES_AT_ONCE = 100
+_CANDIDATES_WITH_CONTEXT = 64  # for the best of them, the previous message is read as well
+_TERMS_OF_MESSAGE = 12  # terms of a message used to find similar ones
+_MORE_MESSAGES = 2  # of a conversation, besides its best
+_NO_NAME = ("\0",)  # matches nothing
 
 
-def search(store: Store, meaning: Meaning, text: str, filter: Filter, wish: SearchOptions) -> Page:
-    """The page of hits for what was typed.
+def search(
+    store: Store, meaning: Meaning, text: str, filter: Filter, options: SearchOptions
+) -> Page:
+    """A page of hits for a query. See `language.query` for its syntax.
 
-    Operators, quotes and fields are promises: every hit keeps them. Plain words
-    are a question: what has any of them, or is near in meaning, is ranked; so
-    are words and "phrases" that no message has all of, and the page says so. A
-    query whose operators do not fit together is taken literally, and the page says so.
+    Every hit satisfies operators, quotes and fields. Plain words are a question: messages that
+    contain any of them or are similar in meaning are ranked. If no message contains all the words
+    and phrases of a query without operators, they are ranked like a question. `Page.matched`
+    says how the query was handled.
     """
     query = parse_query(text)
-    filter = narrowed(filter, query)
-    if query.node is None or not any(has_token(w.text) for w in words(query.node)):
-        return _without_words(store, query, filter, wish)
-    if only_signs(query) and not store.match(query.node, filter, 1):
-        query = replace(query, plain=True)  # no message has it all
-    return Search(store, meaning, query, filter, wish).page()
+    filter = narrow_filter(filter, query)
+    if not has_words(query):
+        return _search_without_words(store, query, filter, options)
+    assert query.node is not None
+    if may_relax(query) and not store.match(query.node, filter, 1):
+        query = replace(query, plain=True)
+    return Search(store, meaning, query, filter, options).page()
 
 
-def search_all(
-    store: Store, meaning: Meaning, concepts: Sequence[str], filter: Filter, wish: SearchOptions
+def search_concepts(
+    store: Store, meaning: Meaning, concepts: Sequence[str], filter: Filter, options: SearchOptions
 ) -> Page:
-    """Conversations that have every one of several concepts, those that have them best first."""
+    """Conversations that contain all of several concepts, best first."""
     if not 2 <= len(concepts) <= LIMITS.concepts:
         raise InvalidInput(
-            f"Give 2 to {LIMITS.concepts} concepts, or one text; not {len(concepts)}."
+            f"Give 2 to {LIMITS.concepts} concepts, or a single text, not {len(concepts)} concepts."
         )
     searches = []
     for concept in concepts:
         query = parse_query(concept)
-        if query.node is None or not any(has_token(w.text) for w in words(query.node)):
-            raise InvalidInput(f"The concept {concept!r} has no word to look for.")
-        searches.append(Search(store, meaning, query, narrowed(filter, query), wish, every=True))
-    searches.sort(key=Search.size)  # what is found for the rarest leaves the least to look through
-    found: list[dict[str, Ranked]] = []
+        if not has_words(query):
+            raise InvalidInput(f"The concept {concept!r} contains no word to search for.")
+        concept_filter = narrow_filter(filter, query)
+        searches.append(Search(store, meaning, query, concept_filter, options, every_term=True))
+    searches.sort(key=lambda each: each.count()[0])  # the rarest concept narrows the others most
+    best_hits: list[dict[str, ScoredCandidate]] = []  # for each concept, by conversation
     for one in searches:
-        if found:
-            one.within(found[-1])
-        best: dict[str, Ranked] = {}
-        for ranked in one.ranked():
-            best.setdefault(ranked.found.candidate.document, ranked)
-        found = [{d: r for d, r in each.items() if d in best} for each in found]
-        found.append(best)
-    scores = {d: sum(each[d].score for each in found) / len(found) for d in found[-1]}
-    order = sorted(scores, key=lambda d: (-scores[d], d))
+        if best_hits:
+            one.restrict_to(best_hits[-1])
+        best: dict[str, ScoredCandidate] = {}
+        for scored in one.ranking():
+            best.setdefault(scored.candidate.document, scored)
+        best_hits = [{d: s for d, s in each.items() if d in best} for each in best_hits]
+        best_hits.append(best)
+    scores = {
+        document: sum(each[document].score for each in best_hits) / len(best_hits)
+        for document in best_hits[-1]
+    }
+    order = sorted(scores, key=lambda document: (-scores[document], document))
     hits = []
-    for document in order[wish.offset : wish.offset + wish.limit]:
-        each = [one.hit(best[document]) for one, best in zip(searches, found, strict=True)]
-        first = max(each, key=lambda h: h.score)
-        rest = tuple(h for h in each if h.message_id != first.message_id)
-        hits.append(replace(first, score=scaled(scores[document]), also=rest))
-    exact = all(one.exhausted for one in searches)
+    for document in order[options.offset : options.offset + options.limit]:
+        each = [one.hit(best[document]) for one, best in zip(searches, best_hits, strict=True)]
+        first = max(each, key=lambda hit: hit.score)
+        others = tuple(hit for hit in each if hit.message_id != first.message_id)
+        hits.append(replace(first, score=normalize(scores[document]), also=others))
     return replace(
-        searches[-1].described(),
+        searches[-1].empty_page(),
         hits=tuple(hits),
         total=len(order),
-        offset=wish.offset,
-        limit=wish.limit,
-        exact=exact,
+        exact=all(one.is_exhausted for one in searches),
         matched="all",
     )
-
-
-def exact(store: Store, text: str, filter: Filter, limit: int) -> Page:
-    """Messages whose contents match an expression of FTS5's language, in the order of the text engine.
-
-    Titles are indexed with the message that opens their conversation, so what a title alone decides
-    is put right. Raises MalformedQuery.
-    """
-    node = parse_fts5(text)
-    asked = words(node)
-    if not asked or not all(has_token(w.text) for w in asked):
-        raise MalformedQuery("The query has no word to look for.")
-    limit = max(1, min(limit, LIMITS.page_size))
-    gained, lost = _by_title(store, node, filter)
-    keys = [k for k in store.match(node, filter, limit + len(gained)) if k not in gained]
-    if lost:
-        scores = store.text_scores(node, [*keys, *lost])
-        keys = sorted([*keys, *lost], key=lambda k: -scores.get(k, 0.0))
-    keys = keys[:limit]
-    found = {c.key: c for c in store.candidates(keys, filter)}
-    read = store.passages_by_key(list(found))
-    total, is_exact = store.count(node, filter)
-    total += len(lost) - len(gained)
-    hits = []
-    for place, key in enumerate(keys):
-        if key in read:
-            shown, marks = excerpt(found[key].content, asked, LIMITS.excerpt_words)
-            hit = _shown(found[key], [], 1 / (1 + place))
-            hits.append(replace(hit, snippet=shown, marks=marks, metadata=read[key][1].metadata))
-    return Page(tuple(hits), max(total, len(hits)), 0, limit, exact=is_exact)
-
-
-def _by_title(store: Store, node: Node, filter: Filter) -> tuple[set[int], set[int]]:
-    """The messages that match only because of the title they carry, and those that fail to only because of it."""
-    gained: set[int] = set()
-    lost: set[int] = set()
-    for opening in store.candidates(store.title_matches(list(all_words(node))), filter):
-        with_title, without = (
-            matches(node, title, opening.content) for title in (opening.title, "")
-        )
-        if with_title != without:
-            (gained if with_title else lost).add(opening.key)
-    return gained, lost
 
 
 def related(
@@ -159,73 +111,94 @@ def related(
     conversation: str,
     message: str,
     filter: Filter,
-    wish: SearchOptions,
+    options: SearchOptions,
 ) -> Page:
-    """Messages like a given one, in words and in meaning; not the message itself."""
+    """Messages similar to a message, in words and in meaning, without the message itself."""
     key = store.passage_key(conversation, message)
-    (given,) = store.candidates([key], Filter(hidden=True))
-    return _Related(store, meaning, given, filter, wish).page()
+    (candidate,) = store.candidates([key], Filter(hidden=True))
+    return _SimilarSearch(store, meaning, candidate, filter, options).page()
 
 
-def only_signs(query: Query) -> bool:
-    """Whether the query would be plain but for quotes and parentheses: a question may hold both."""
+# -- queries -------------------------------------------------------------------
+
+
+def has_words(query: Query) -> bool:
+    """Whether a query has a word that the text engine can find."""
+    return query.node is not None and any(has_token(word.text) for word in words(query.node))
+
+
+def may_relax(query: Query) -> bool:
+    """Whether a query would be plain without its quotes and parentheses.
+
+    Questions may contain both, so such a query becomes plain if nothing matches it exactly.
+    """
     if query.plain or not isinstance(query.node, And):
         return False
-    return _words_only(query.node) and not _OPERATORS.search(query.rest)
+    return _has_only_words(query.node) and not _OPERATORS.search(query.rest)
 
 
-def _words_only(node: Node) -> bool:
-    return isinstance(node, Word) or (type(node) is And and all(map(_words_only, node.parts)))
+def _has_only_words(node: Node) -> bool:
+    if isinstance(node, Word):
+        return True
+    return type(node) is And and all(map(_has_only_words, node.parts))
 
 
-def narrowed(filter: Filter, query: Query) -> Filter:
-    """The filter with the fields of the query: both must hold."""
-    f = query.fields
-    after = max((t for t in (filter.after, f.after) if t is not None), default=None)
-    before = min((t for t in (filter.before, f.before) if t is not None), default=None)
+def narrow_filter(filter: Filter, query: Query) -> Filter:
+    """A filter that also requires the fields of a query."""
+    fields = query.fields
+    after = [moment for moment in (filter.after, fields.after) if moment is not None]
+    before = [moment for moment in (filter.before, fields.before) if moment is not None]
     return replace(
         filter,
-        after=after,
-        before=before,
-        roles=_both(filter.roles, f.roles),
-        authors=_both(filter.authors, f.authors),
-        projects=_both(filter.projects, f.projects),
-        tags=_both(filter.tags, f.tags),
-        titles=filter.titles + _starred(f.titles),
-        not_roles=filter.not_roles + f.not_roles,
-        not_authors=filter.not_authors + f.not_authors,
-        not_projects=filter.not_projects + f.not_projects,
-        not_tags=filter.not_tags + f.not_tags,
-        not_titles=filter.not_titles + _starred(f.not_titles),
+        after=max(after, default=None),
+        before=min(before, default=None),
+        roles=_intersection(filter.roles, fields.roles),
+        authors=_intersection(filter.authors, fields.authors),
+        projects=_intersection(filter.projects, fields.projects),
+        tags=_intersection(filter.tags, fields.tags),
+        titles=filter.titles + _title_patterns(fields.titles),
+        not_roles=filter.not_roles + fields.not_roles,
+        not_authors=filter.not_authors + fields.not_authors,
+        not_projects=filter.not_projects + fields.not_projects,
+        not_tags=filter.not_tags + fields.not_tags,
+        not_titles=filter.not_titles + _title_patterns(fields.not_titles),
     )
 
 
-def _starred(words: Sequence[Word]) -> tuple[str, ...]:
-    return tuple(w.text + "*" * w.prefix for w in words)
+def _title_patterns(titles: Sequence[Word]) -> tuple[str, ...]:
+    return tuple(word.text + "*" * word.prefix for word in titles)
 
 
-def _both(given: tuple[str, ...], typed: tuple[str, ...]) -> tuple[str, ...]:
-    if not given or not typed:
-        return given or typed
-    return tuple(name for name in given if name in typed) or ("\0",)  # nothing is called that
+def _intersection(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in both. An empty tuple allows every name, so no name is a name of its own."""
+    if not first or not second:
+        return first or second
+    return tuple(name for name in first if name in second) or _NO_NAME
 
 
-def _without_words(store: Store, query: Query, filter: Filter, wish: SearchOptions) -> Page:
-    """A query of signs is looked for as it is, a query of fields alone gives the newest."""
-    page = Page((), 0, wish.offset, wish.limit)
+def _search_without_words(
+    store: Store, query: Query, filter: Filter, options: SearchOptions
+) -> Page:
+    """Punctuation is searched for literally. A query with nothing but fields gives the newest."""
+    page = Page((), 0, options.offset, options.limit)
     text = query.rest.strip()
-    if not text and query.text.strip():
-        found, total = store.newest(filter, wish.limit, wish.offset, wish.group == "conversation")
-        return replace(page, hits=tuple(_shown(c, [], 0.0) for c in found), total=total)
-    if not text:
+    if text:
+        candidates, total = store.find_substring(text, filter, options.limit, options.offset)
+        hits = tuple(make_hit(candidate, [Word(text)], 1.0) for candidate in candidates)
+        return replace(page, hits=hits, total=total, matched="literal")
+    if not query.text.strip():
         return page
-    found, total = store.find_substring(text, filter, wish.limit, wish.offset)
-    hits = tuple(_shown(c, [Word(text)], 1.0) for c in found)
-    return replace(page, hits=hits, total=total, matched="literal")
+    by_document = options.group == "conversation"
+    candidates, total = store.newest(filter, options.limit, options.offset, by_document)
+    hits = tuple(make_hit(candidate, [], 0.0) for candidate in candidates)
+    return replace(page, hits=hits, total=total)
+
+
+# -- the pipeline --------------------------------------------------------------
 
 
 class Search:
-    """One search on its way through the arms and the ranker."""
+    """One search: its candidates, their ranking and the page."""
 
     def __init__(
         self,
@@ -233,364 +206,383 @@ class Search:
         meaning: Meaning,
         query: Query,
         filter: Filter,
-        wish: SearchOptions,
-        every: bool = False,
+        options: SearchOptions,
+        every_term: bool = False,
     ) -> None:
+        """With `every_term` a message must contain all words of a plain query."""
         self._store = store
         self._meaning = meaning
         self._filter = filter
-        self._wish = wish
+        self._options = options
         self._query = query
         self._plain = query.plain
-        self._every = every
+        self._every_term = every_term
         self._space: Space | None = None
         self._vector: Any = None
         self._note = ""
-        self._all = True
-        self._seen: set[int] = set()
-        self.exhausted = True
-        """Whether the arms had no more than they gave."""
-        self._terms = terms_of(query, store)
-        self._node = self._asked()
-        self._question = Question(
-            query.rest, self._judged(), wish.now, windows(query.rest, wish.now)
+        self._all_terms_match = True
+        self._pool_keys: set[int] = set()
+        self.is_exhausted = True
+        """Whether the arms have no candidates beyond the pool."""
+        self._terms = query_terms(query, store)
+        self.node = self._text_node()
+        """What the text arm searches for; None if only the vector arm is used."""
+        self.question = Question(
+            query.rest, self._scoring_terms(), options.now, windows(query.rest, options.now)
         )
-        if wish.mode != "text":
-            self._find_space(query.rest)
-
-    @property
-    def question(self) -> Question:
-        return self._question
+        if options.mode != "text":
+            self._embed_query(query.rest)
 
     @property
     def words(self) -> list[Word]:
-        """The words that are looked for, in all their forms."""
-        return _as_words(self._terms)
+        """The words to highlight, in all their forms."""
+        return [word for term in self._terms for word in term.words]
 
-    @property
-    def node(self) -> Node | None:
-        return self._node
-
-    def through(self, filter: Filter, store: Store | None = None) -> Search:
-        """The same search for what another filter lets through."""
+    def with_filter(self, filter: Filter, store: Store) -> Search:
+        """The same search with another filter and store."""
         other = copy(self)
-        other._filter, other._store, other._seen = filter, store or self._store, set()
+        other._filter = filter
+        other._store = store
+        other._pool_keys = set()
         return other
 
-    def _judged(self) -> tuple[Term, ...]:
-        """The words that the ranker looks for."""
-        return () if self._wish.mode == "vector" and self._plain else self._terms
-
-    def _asked(self) -> Node | None:
-        """The tree that the text arm looks for; None where meaning alone is asked."""
-        if not self._plain:
-            return self._query.node
-        if self._wish.mode == "vector":
-            return None
-        if self._every and len(self._terms) > 1:
-            return And(tuple(t.node for t in self._terms))
-        return any_term(self._terms) if self._terms else None
-
-    def matching(self, limit: int) -> list[int]:
-        """What the text arm finds, best first: of a question first what has one of its rarer words,
-        for very common ones say little and take long."""
-        assert self._node is not None
-        rare = [t for t in self._terms if t.frequency and t.weight > _COMMON]
-        if not self._plain or isinstance(self._node, And) or not 0 < len(rare) < len(self._terms):
-            return self._store.match(self._node, self._filter, limit)
-        found = self._store.match(any_term(rare), self._filter, limit)
-        if len(found) < limit:
-            found += self._store.match(self._node, self._filter, limit)
-        return list(dict.fromkeys(found))[:limit]
-
-    def having_all(self, limit: int) -> list[int]:
-        """What has every word that is looked for."""
-        node = self._node
-        if self._plain and len(self._terms) > 1:
-            node = And(tuple(t.node for t in self._terms))
-        return [] if node is None else self._store.match(node, self._filter, limit)
-
-    def read(self, keys: Sequence[int]) -> list[Candidate]:
-        return self._store.candidates(keys, self._filter)
-
-    def gave(self, key: int) -> bool:
-        """Whether an arm found this passage."""
-        return key in self._seen
-
-    @property
-    def given(self) -> int:
-        """How many passages the arms gave."""
-        return len(self._seen)
-
-    def count(self) -> tuple[int, bool]:
-        """How many passages the text arm can find, and whether that is all of them or only at least so many."""
-        return (0, True) if self._node is None else self._store.count(self._node, self._filter)
-
-    def size(self) -> int:
-        return self.count()[0]
-
-    def within(self, conversations: Iterable[str]) -> None:
-        """Look in these conversations only."""
+    def restrict_to(self, conversations: Iterable[str]) -> None:
+        """Search in these conversations only."""
         self._filter = replace(self._filter, conversations=tuple(conversations) or ("",))
 
-    # -- gathering ---
+    def _scoring_terms(self) -> tuple[Term, ...]:
+        """The terms that affect the score. A question by meaning alone has none."""
+        if self._options.mode == "vector" and self._plain:
+            return ()
+        return self._terms
 
-    def _find_space(self, text: str) -> None:
+    def _text_node(self) -> Node | None:
+        if not self._plain:
+            return self._query.node
+        if self._options.mode == "vector" or not self._terms:
+            return None
+        if self._every_term and len(self._terms) > 1:
+            return self._all_terms()
+        return any_term(self._terms)
+
+    def _all_terms(self) -> Node:
+        return And(tuple(term.node for term in self._terms))
+
+    # -- the text arm ---
+
+    def text_matches(self, limit: int) -> list[int]:
+        """The keys that the text arm finds, best first.
+
+        For a question, messages with one of its rarer terms come before all others.
+        """
+        assert self.node is not None
+        rare = [term for term in self._terms if term.frequency and term.weight > _COMMON_WEIGHT]
+        has_both = 0 < len(rare) < len(self._terms)
+        if not self._plain or isinstance(self.node, And) or not has_both:
+            return self._store.match(self.node, self._filter, limit)
+        keys = self._store.match(any_term(rare), self._filter, limit)
+        if len(keys) < limit:
+            keys += self._store.match(self.node, self._filter, limit)
+        return list(dict.fromkeys(keys))[:limit]
+
+    def full_matches(self, limit: int) -> list[int]:
+        """The keys of messages that contain every term."""
+        node = self.node
+        if self._plain and len(self._terms) > 1:
+            node = self._all_terms()
+        if node is None:
+            return []
+        return self._store.match(node, self._filter, limit)
+
+    def count(self) -> tuple[int, bool]:
+        """How many messages the text arm finds, and whether that is exact or a minimum."""
+        if self.node is None:
+            return 0, True
+        return self._store.count(self.node, self._filter)
+
+    # -- the vector arm ---
+
+    def _embed_query(self, text: str) -> None:
+        """Set the vector of the query, or a note that says why there is none."""
         try:
             self._space = self._meaning.space()
             if self._space is not None:
                 self._vector = self._meaning.vector(self._space, text)
         except RecollectError as error:
             self._note = f"Vectors were not used: {error}"
-        if self._vector is None and self._wish.mode == "vector":
+        if self._vector is None and self._options.mode == "vector":
             raise InvalidInput(
-                self._note or "There are no vectors to search in yet. `recollect index` makes them."
+                self._note or "There are no vectors to search yet. Run `recollect index`."
             )
 
-    def pool(self) -> list[Found]:
-        """What the arms found, with what stands around the best of it."""
-        text = [] if self._node is None else self.matching(POOL)
-        near = self._nearest()
-        self.exhausted = len(text) < POOL and not near
-        by_text, by_vector = set(text) - self._seen, {key for key, _ in near} - self._seen
-        self._seen |= by_text | by_vector
-        candidates = self._store.candidates(list(by_text | by_vector), self._filter)
-        pool = {c.key: Found(c, c.key in by_text, c.key in by_vector) for c in candidates}
-        self._measure(pool, dict(near))
-        best = sorted(pool.values(), key=lambda f: -(f.words + 3 * (f.cosine or 0.0)))[:_AROUND]
-        before = self._store.previous_passages([f.candidate.key for f in best])
-        around = [Found(c) for c in before if c.key not in pool]
-        rank.read(self._question, around)
-        return [*pool.values(), *around]
-
     def _nearest(self) -> list[tuple[int, float]]:
-        """Near in meaning. Where the query promises something, meaning only orders what keeps the promise."""
+        """The keys that the vector arm finds, with their cosines.
+
+        Nothing for a query with operators, since every hit must satisfy them, nor for a concept,
+        since a conversation must contain its words.
+        """
         if self._vector is None or self._space is None or not self._plain:
             return []
-        if self._every and self._wish.mode == "both":
-            return []  # a concept is there where its words are
-        found = self._store.nearest(self._space, self._vector, self._filter, NEAREST)
-        return [(key, cosine) for key, cosine in found if cosine >= _NEAR * found[0][1]]
+        if self._every_term and self._options.mode == "both":
+            return []
+        neighbours = self._store.nearest(self._space, self._vector, self._filter, VECTOR_CANDIDATES)
+        return rank.drop_distant(neighbours)
 
-    def _measure(self, pool: Mapping[int, Found], cosines: dict[int, float]) -> None:
-        rank.read(self._question, pool.values())
+    # -- the pool ---
+
+    def pool(self) -> list[ScoredCandidate]:
+        """The candidates of both arms, and the messages before the best of them."""
+        text_keys: list[int] = []
+        if self.node is not None:
+            text_keys = self.text_matches(TEXT_CANDIDATES)
+        neighbours = self._nearest()
+        self.is_exhausted = len(text_keys) < TEXT_CANDIDATES and not neighbours
+        by_text = set(text_keys) - self._pool_keys
+        by_vector = {key for key, _ in neighbours} - self._pool_keys
+        self._pool_keys |= by_text | by_vector
+        pool = [
+            ScoredCandidate(candidate, candidate.key in by_text, candidate.key in by_vector)
+            for candidate in self.candidates(list(by_text | by_vector))
+        ]
+        rank.find_terms(self.question, pool)
+        self._set_cosines(pool, dict(neighbours))
+        return pool + self._context(pool)
+
+    def _set_cosines(self, pool: Sequence[ScoredCandidate], cosines: dict[int, float]) -> None:
         if self._vector is None or self._space is None:
             return
-        cosines |= self._store.cosines(
-            self._space, self._vector, [key for key in pool if key not in cosines]
-        )
-        for key, found in pool.items():
-            found.cosine = cosines.get(key)
+        missing = [s.candidate.key for s in pool if s.candidate.key not in cosines]
+        cosines |= self._store.cosines(self._space, self._vector, missing)
+        for scored in pool:
+            scored.cosine = cosines.get(scored.candidate.key)
+
+    def _context(self, pool: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        """The messages before the best candidates that are not candidates themselves."""
+        best = sorted(pool, key=rank.preliminary_score, reverse=True)[:_CANDIDATES_WITH_CONTEXT]
+        keys = {scored.candidate.key for scored in pool}
+        previous = self._store.previous_passages([scored.candidate.key for scored in best])
+        context = [
+            ScoredCandidate(candidate) for candidate in previous if candidate.key not in keys
+        ]
+        rank.find_terms(self.question, context)
+        return context
+
+    def candidates(self, keys: Sequence[int]) -> list[Candidate]:
+        return self._store.candidates(keys, self._filter)
+
+    def is_in_pool(self, key: int) -> bool:
+        return key in self._pool_keys
+
+    @property
+    def pool_size(self) -> int:
+        return len(self._pool_keys)
+
+    def beyond_pool(self) -> Iterator[Candidate]:
+        """Matches that were not ranked, in the order of the text engine."""
+        keys_before = set(self._pool_keys)
+        limit = TEXT_CANDIDATES + len(keys_before)
+        while self.node is not None:
+            matches = self.text_matches(limit)
+            keys = [key for key in matches if key not in keys_before]
+            keys_before.update(keys)
+            for start in range(0, len(keys), _CANDIDATES_AT_ONCE):
+                yield from self._in_order(keys[start : start + _CANDIDATES_AT_ONCE])
+            if len(matches) < limit or limit > LIMITS.page_offset:
+                return
+            limit *= 4
+
+    def _in_order(self, keys: Sequence[int]) -> list[Candidate]:
+        candidates = {candidate.key: candidate for candidate in self.candidates(keys)}
+        return [candidates[key] for key in keys if key in candidates]
 
     # -- ranking ---
 
-    def ranked(self) -> list[Ranked]:
-        ranked = rank.rank(self._question, self.pool())
-        self._all = not self._plain or all(len(r.found.matched) == len(self._terms) for r in ranked)
-        return _folded(self._by_text(ranked) if self._wish.score == "fts" else ranked)
+    def ranking(self) -> list[ScoredCandidate]:
+        """The candidates, best first, each text once."""
+        ranking = rank.rank(self.question, self.pool())
+        if self._plain:
+            self._all_terms_match = all(len(s.terms) == len(self._terms) for s in ranking)
+        if self._options.score == "fts":
+            ranking = self._order_by_text_score(ranking)
+        return _merge_copies(ranking)
 
-    def _by_text(self, ranked: Sequence[Ranked]) -> list[Ranked]:
-        """The same hits in the order of the text engine's scores, each as a share of the best."""
-        if self._node is None:
+    def _order_by_text_score(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        """The same candidates with the text engine's scores, as shares of the best one."""
+        if self.node is None:
             raise InvalidInput(
-                "score: 'fts' is the score of words; it cannot be had of a search by meaning alone."
+                "score: 'fts' needs a search for words. Use it with mode 'text' or 'both'."
             )
-        scores = self._store.text_scores(self._node, [r.found.candidate.key for r in ranked])
-        most = max(scores.values(), default=0.0) or 1.0
-        shares = [(scores.get(r.found.candidate.key, 0.0) / most, r) for r in ranked]
-        return [
-            replace(r, score=share * _TOP, features={})
-            for share, r in sorted(shares, key=lambda each: -each[0])
+        scores = self._store.text_scores(self.node, [s.candidate.key for s in ranking])
+        best = max(scores.values(), default=0.0) or 1.0
+        rescored = [
+            replace(s, score=scores.get(s.candidate.key, 0.0) / best * PERFECT_SCORE, features={})
+            for s in ranking
         ]
+        return sorted(rescored, key=lambda scored: -scored.score)
 
-    # -- showing ---
+    # -- pages ---
 
     def page(self) -> Page:
-        ranked = self.ranked()
-        if self._wish.group == "conversation":
-            return self._by_conversation(ranked)
-        start, end = self._wish.offset, self._wish.offset + self._wish.limit
-        hits = [self.hit(r) for r in ranked[start:end]]
-        if end > len(ranked) and not self.exhausted and self._node is not None:
-            hits += self._beyond(ranked, max(start - len(ranked), 0), end - max(start, len(ranked)))
-        total, exact = self._total(len(ranked))
-        return replace(self.described(), hits=tuple(hits), total=total, exact=exact)
+        ranking = self.ranking()
+        if self._options.group == "conversation":
+            return self._page_of_conversations(ranking)
+        start, end = self._options.offset, self._options.offset + self._options.limit
+        hits = [self.hit(scored) for scored in ranking[start:end]]
+        if end > len(ranking) and not self.is_exhausted and self.node is not None:
+            first = max(start - len(ranking), 0)
+            hits += self._hits_beyond_pool(ranking, first, end - max(start, len(ranking)))
+        total, is_exact = self._total(len(ranking))
+        return replace(self.empty_page(), hits=tuple(hits), total=total, exact=is_exact)
 
-    def _beyond(self, ranked: Sequence[Ranked], start: int, count: int) -> list[Hit]:
-        """What the ranker did not look at follows in the order of the index."""
-        known = self._seen
-        keys = [key for key in self.matching(POOL + len(known) + start + count) if key not in known]
-        wanted = keys[start : start + count]
-        found = {c.key: c for c in self._store.candidates(wanted, self._filter)}
-        lowest = scaled(ranked[-1].score) if ranked else 0.0
-        return [self._show(found[key], lowest / 2) for key in wanted if key in found]
+    def _hits_beyond_pool(
+        self, ranking: Sequence[ScoredCandidate], start: int, count: int
+    ) -> list[Hit]:
+        """Matches that were not ranked follow in the order of the text engine."""
+        limit = TEXT_CANDIDATES + self.pool_size + start + count
+        keys = [key for key in self.text_matches(limit) if not self.is_in_pool(key)]
+        score = _score_beyond_pool(ranking)
+        candidates = self._in_order(keys[start : start + count])
+        return [make_hit(candidate, self.words, score) for candidate in candidates]
 
-    def rest(self) -> Iterator[Candidate]:
-        """What the ranker did not look at, in the order of the index."""
-        known, asked = set(self._seen), POOL + len(self._seen)
-        while self._node is not None:
-            keys = self.matching(asked)
-            new = [key for key in keys if key not in known]
-            known.update(new)
-            for at in range(0, len(new), _READ):
-                some = new[at : at + _READ]
-                found = {c.key: c for c in self._store.candidates(some, self._filter)}
-                yield from (found[key] for key in some if key in found)
-            if len(keys) < asked or asked > LIMITS.page_offset:
-                return
-            asked *= 4
-
-    def _by_conversation(self, ranked: Sequence[Ranked]) -> Page:
-        groups: dict[str, list[Ranked]] = {}
-        for one in ranked:
-            groups.setdefault(one.found.candidate.document, []).append(one)
-        start, end = self._wish.offset, self._wish.offset + self._wish.limit
-        shown = list(groups.values())[start:end]
-        hits = [
-            replace(self.hit(first), also=tuple(map(self.hit, more[:_ALSO])))
-            for first, *more in shown
-        ]
+    def _page_of_conversations(self, ranking: Sequence[ScoredCandidate]) -> Page:
+        groups: dict[str, list[ScoredCandidate]] = {}
+        for scored in ranking:
+            groups.setdefault(scored.candidate.document, []).append(scored)
+        start, end = self._options.offset, self._options.offset + self._options.limit
+        hits = []
+        for first, *others in list(groups.values())[start:end]:
+            also = tuple(map(self.hit, others[:_MORE_MESSAGES]))
+            hits.append(replace(self.hit(first), also=also))
         total = len(groups)
-        if end > total and not self.exhausted:
-            lowest = scaled(ranked[-1].score) if ranked else 0.0
-            more_of_them = islice(self._further(groups), end - total)
-            beyond = [self._show(candidate, lowest / 2) for candidate in more_of_them]
-            total += len(beyond)
-            hits += beyond[max(start - len(groups), 0) :]
-        return replace(self.described(), hits=tuple(hits), total=total, exact=self.exhausted)
+        if end > total and not self.is_exhausted:
+            score = _score_beyond_pool(ranking)
+            further = list(islice(self._conversations_beyond_pool(groups), end - total))
+            visible = further[max(start - total, 0) :]
+            hits += [make_hit(candidate, self.words, score) for candidate in visible]
+            total += len(further)
+        return replace(self.empty_page(), hits=tuple(hits), total=total, exact=self.is_exhausted)
 
-    def _further(self, groups: Iterable[str]) -> Iterator[Candidate]:
-        """The first message of each conversation that the ranker did not look at."""
-        known = set(groups)
-        for candidate in self.rest():
-            if candidate.document not in known:
-                known.add(candidate.document)
+    def _conversations_beyond_pool(self, groups: Iterable[str]) -> Iterator[Candidate]:
+        """The first match of each conversation that has no ranked message."""
+        documents = set(groups)
+        for candidate in self.beyond_pool():
+            if candidate.document not in documents:
+                documents.add(candidate.document)
                 yield candidate
 
-    def _total(self, ranked: int) -> tuple[int, bool]:
-        if self._node is None:
-            return ranked, False
-        total, exact = self._store.count(self._node, self._filter)
-        meant = self._vector is not None and self._plain
-        return max(total, ranked) if meant else total, exact and not meant
+    def _total(self, ranking_size: int) -> tuple[int, bool]:
+        """How many messages match, and whether that is exact or a minimum."""
+        if self.node is None:
+            return ranking_size, False
+        total, is_exact = self.count()
+        if self._vector is not None and self._plain:
+            return max(total, ranking_size), False
+        return total, is_exact
 
-    def described(self) -> Page:
+    def empty_page(self) -> Page:
         """The page without its hits."""
-        arms = [
-            name
-            for name, there in (
-                ("text", self._wish.mode != "vector"),
-                ("vector", self._vector is not None),
-            )
-            if there
-        ]
-        matched = "literal" if self._query.literal else "all" if self._all else "any"
+        mode = self._options.mode
+        if mode == "both" and self._vector is None:
+            mode = "text"
+        matched = "any"
+        if self._query.literal:
+            matched = "literal"
+        elif self._all_terms_match:
+            matched = "all"
         embedded = 0.0
         if self._space is not None:
             embedded = min(self._space.last_key / max(self._store.size(), 1), 1.0)
-        mode = "both" if len(arms) == 2 else arms[0]
         return Page(
-            (),
-            0,
-            self._wish.offset,
-            self._wish.limit,
-            matched,
-            True,
-            self._wish.score,
-            mode,
-            round(embedded, 4),
-            self._note,
+            hits=(),
+            total=0,
+            offset=self._options.offset,
+            limit=self._options.limit,
+            matched=matched,
+            score_type=self._options.score,
+            mode=mode,
+            embedded=round(embedded, 4),
+            note=self._note,
         )
 
-    def hit(self, ranked: Ranked) -> Hit:
-        found = ranked.found
-        by_text = found.text or (bool(found.matched) and self._wish.mode != "vector")
-        arms = tuple(name for name, there in (("text", by_text), ("vector", found.vector)) if there)
-        share = scaled(ranked.score) / ranked.score if ranked.score > 0 else 0.0
+    def hit(self, scored: ScoredCandidate) -> Hit:
+        score = normalize(scored.score)
+        share = 0.0
+        if scored.score > 0:
+            share = score / scored.score
+        arms = []
+        if scored.by_text or (scored.terms and self._options.mode != "vector"):
+            arms.append("text")
+        if scored.by_vector:
+            arms.append("vector")
         return replace(
-            self._show(found.candidate, scaled(ranked.score)),
-            arms=arms,
-            terms=tuple(self._terms[n].name for n in found.matched),
-            parts={name: round(value * share, 4) for name, value in ranked.parts.items()},
-            copies=found.copies,
+            make_hit(scored.candidate, self.words, score),
+            arms=tuple(arms),
+            terms=tuple(self._terms[number].name for number in scored.terms),
+            parts={name: round(value * share, 4) for name, value in scored.parts.items()},
+            copies=scored.copies,
         )
 
-    def _show(self, candidate: Candidate, score: float) -> Hit:
-        return _shown(candidate, _as_words(self._terms), score)
 
-
-class _Related(Search):
-    """Messages like a given one."""
+class _SimilarSearch(Search):
+    """A search for messages similar to a message."""
 
     def __init__(
-        self, store: Store, meaning: Meaning, given: Candidate, filter: Filter, wish: SearchOptions
+        self,
+        store: Store,
+        meaning: Meaning,
+        candidate: Candidate,
+        filter: Filter,
+        options: SearchOptions,
     ) -> None:
-        self._given = given
-        text = " ".join(dict.fromkeys(tokens(given.content)))
-        super().__init__(store, meaning, parse_query(_head(text)), filter, wish)
-        self._seen.add(given.key)
-        shared = [t for t in self._terms if t.frequency > 1]
-        self._terms = tuple(sorted(shared, key=lambda t: -t.weight)[:_TELLING])
-        self._node = self._asked()
-        self._question = Question("", self._judged(), given.created_at or wish.now, asked=False)
+        self._candidate = candidate
+        text = " ".join(dict.fromkeys(tokens(candidate.content)))
+        super().__init__(store, meaning, parse_query(_truncate_query(text)), filter, options)
+        self._pool_keys.add(candidate.key)  # keeps the message itself out of the pool
+        shared = [term for term in self._terms if term.frequency > 1]
+        shared.sort(key=lambda term: -term.weight)
+        self._terms = tuple(shared[:_TERMS_OF_MESSAGE])
+        self.node = self._text_node()
+        now = candidate.created_at or options.now
+        self.question = Question("", self._scoring_terms(), now, by_person=False)
 
-    def _find_space(self, text: str) -> None:
-        """The message has its vectors already."""
+    def _embed_query(self, text: str) -> None:
+        """Use the vectors of the message if it has any."""
         self._space = self._meaning.space()
-        if self._space is not None and (own := self._store.vectors(self._space, self._given.key)):
-            total = sum(own[1:], own[0])
-            self._vector = total / (total @ total) ** 0.5
-            return
-        super()._find_space(text)
+        if self._space is not None:
+            vectors = self._store.vectors(self._space, self._candidate.key)
+            if vectors:
+                total = sum(vectors[1:], vectors[0])
+                self._vector = total / (total @ total) ** 0.5
+                return
+        super()._embed_query(text)
 
-    def _total(self, ranked: int) -> tuple[int, bool]:
-        total, exact = super()._total(ranked)
-        itself = self._node is not None and bool(
-            self._store.candidates([self._given.key], self._filter)
-        )
-        return max(total - itself, ranked) if exact else total, exact
+    def _total(self, ranking_size: int) -> tuple[int, bool]:
+        total, is_exact = super()._total(ranking_size)
+        if not is_exact:
+            return total, False
+        if self.node is not None and self.candidates([self._candidate.key]):
+            total -= 1  # the message itself matches
+        return max(total, ranking_size), True
 
 
-def _head(text: str) -> str:
+def _truncate_query(text: str) -> str:
     """As much of a text as a query may have."""
     cut = text.encode()[: LIMITS.query_bytes].decode(errors="ignore")
     return " ".join(cut.split()[: LIMITS.query_terms])
 
 
-def _folded(ranked: list[Ranked]) -> list[Ranked]:
-    """Each text once: the best placed stands for the others."""
-    seen: dict[str, Ranked] = {}
-    for one in ranked:
-        first = seen.setdefault(fold(one.found.candidate.content), one)
-        first.found.copies += first is not one
-    return list(seen.values())
+def _merge_copies(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+    """Each text once: the best candidate represents those with the same text."""
+    by_text: dict[str, ScoredCandidate] = {}
+    for scored in ranking:
+        first = by_text.setdefault(fold(scored.candidate.content), scored)
+        if first is not scored:
+            first.copies += 1
+    return list(by_text.values())
 
 
-def scaled(score: float) -> float:
-    return min(max(round(score / _TOP, 6), 1e-6), 1.0)
-
-
-def _as_words(terms: Sequence[Term]) -> list[Word]:
-    return [Word(" ".join(form), t.prefix) for t in terms for form in t.forms]
-
-
-def _shown(found: Candidate, wanted: list[Word], score: float) -> Hit:
-    shown, marks = snippet(found.content, wanted)
-    return Hit(
-        message_id=found.id,
-        conversation_id=found.document,
-        title=found.title,
-        role=found.role,
-        author=found.author,
-        type=found.type,
-        created_at=found.created_at,
-        source=found.source,
-        kind=found.kind,
-        project=found.project,
-        position=found.position,
-        canonical=found.canonical,
-        score=score,
-        snippet=shown,
-        marks=marks,
-        visibility=found.visibility,
-    )
+def _score_beyond_pool(ranking: Sequence[ScoredCandidate]) -> float:
+    """The score of matches that were not ranked: half of the lowest score."""
+    if not ranking:
+        return 0.0
+    return normalize(ranking[-1].score) / 2

@@ -1,9 +1,8 @@
-"""One search over every kind of document: each kind gives its candidates, and one ranker judges them all together.
+"""One search over every kind of item, with a single ranking.
 
-Of a conversation each message is found by itself; of everything else the
-document is found, by its best passage. So that no kind crowds another out,
-each is asked for as many candidates as a search of it alone would be; so that
-their scores can be compared, they are ranked in one go.
+Conversations are found message by message; other items are found as a whole, by their best
+passage. Every kind contributes as many candidates as a search for that kind alone, so no kind
+crowds out another. All candidates are ranked together, so their scores are comparable.
 """
 
 from __future__ import annotations
@@ -11,27 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cached_property
 from itertools import chain, islice, zip_longest
 from typing import Any, NamedTuple
 
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
-from recollect.language.query import (
-    Node,
-    Query,
-    Word,
-    all_words,
-    parse_query,
-    words,
-)
-from recollect.language.text import has_token
+from recollect.language.query import Node, Query, Word, all_words, parse_query
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.search import rank
-from recollect.search.engine import Search, narrowed, only_signs, scaled
-from recollect.search.rank import Found, Ranked
+from recollect.search.engine import Search, has_words, may_relax, narrow_filter
+from recollect.search.rank import ScoredCandidate, normalize
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.sql.matching import matches
@@ -39,273 +29,325 @@ from recollect.store.values import Candidate, Space
 from recollect.store.views.base import StoreView
 
 ORDERS = ("relevance", "recent")
-PLACES = ("both", "title", "message")
-"""Where the words of a conversation may be found."""
-COUNTED = 10_000
-"""Matches that are put in order of time."""
-COUNTED_ONE_BY_ONE = 1_000
-"""Matches of which the documents are counted; of more, their number is estimated."""
+MATCH_IN = ("both", "title", "message")
+"""Where the words of a query may be in a conversation."""
+MOST_SORTED = 10_000
+"""The most matches of one kind that are sorted by time."""
+MOST_COUNTED = 1_000
+"""The most matches of which the items are counted; beyond that, their number is estimated."""
 
 
 class Entry(NamedTuple):
-    """One result: a document and its best passage, or a message."""
+    """One result: an item with its best passage, or a message."""
 
     candidate: Candidate
     score: float
-    titled: bool = False
-    """Of a conversation: it was found by its title, not by this message."""
+    by_title: bool = False
+    """A conversation that was found by its title, not by this message."""
 
     @property
-    def item(self) -> tuple[str, str]:
-        """What it stands for: results that stand for the same are one."""
-        c = self.candidate
-        return c.document, c.id if c.kind == CONVERSATION and not self.titled else ""
+    def identity(self) -> tuple[str, str]:
+        """The document and the message that this result is about; no message for whole items.
+
+        Results with the same identity are duplicates.
+        """
+        candidate = self.candidate
+        if candidate.kind == CONVERSATION and not self.by_title:
+            return candidate.document, candidate.id
+        return candidate.document, ""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is looked for in one kind of document."""
+class KindQuery:
+    """What to search for in one kind of item."""
 
     filter: Filter
-    by: str = "both"
+    match_in: str = "both"
+    """One of MATCH_IN; only conversations distinguish them."""
 
 
 class Results:
-    """Everything that a search finds, in order; only as much of it is worked out as is looked at."""
+    """All results of a search, in order. They are computed only as far as they are read."""
 
     def __init__(
         self,
         store: Store,
         meaning: Meaning,
         text: str,
-        asked: Sequence[Asked],
-        mode: str,
-        order: str,
-        now: datetime,
+        queries: Sequence[KindQuery],
+        options: SearchOptions,
+        order: str = "relevance",
     ) -> None:
         if order not in ORDERS:
             raise InvalidInput(f"order_by: {order!r} is not one of {', '.join(ORDERS)}.")
         query = parse_query(text)
         self._store = store
-        self._recent = order == "recent"
-        self._asked = [replace(a, filter=narrowed(a.filter, query)) for a in asked]
+        self._by_time = order == "recent"
+        self._queries = [replace(q, filter=narrow_filter(q.filter, query)) for q in queries]
         self._query = query
-        self._by_title: set[int] = set()
+        self._title_keys: set[int] = set()
+        """The keys of first messages whose conversations were found by their titles."""
         self._searches: list[Search] = []
-        if query.node is not None and any(has_token(w.text) for w in words(query.node)):
-            self._searches = self._begun(meaning, query, SearchOptions(mode, now=now))
-        elif mode == "vector":
+        if has_words(query):
+            self._searches = self._make_searches(meaning, query, options)
+        elif options.mode == "vector":
             raise InvalidInput("A search by meaning needs words.")
 
-    def _begun(self, meaning: Meaning, query: Query, wish: SearchOptions) -> list[Search]:
+    def _make_searches(
+        self, meaning: Meaning, query: Query, options: SearchOptions
+    ) -> list[Search]:
+        """One search for each kind."""
+        if may_relax(query) and not self._has_match(query):
+            query = replace(query, plain=True)
+        search = Search(self._store, meaning, query, Filter(), options)
+        return [search.with_filter(q.filter, self._store_for(q, search)) for q in self._queries]
+
+    def _has_match(self, query: Query) -> bool:
         assert query.node is not None
-        if only_signs(query) and not any(
-            self._store.match(query.node, a.filter, 1) for a in self._asked
-        ):
-            query = replace(query, plain=True)  # nothing has it all
-        first = Search(self._store, meaning, query, Filter(), wish)
-        return [first.through(a.filter, self._part(a, first)) for a in self._asked]
+        return any(self._store.match(query.node, q.filter, 1) for q in self._queries)
 
-    def _part(self, asked: Asked, search: Search) -> Store:
-        """The store as it is for what is asked."""
-        if asked.by == "both" or search.node is None:
+    def _store_for(self, query: KindQuery, search: Search) -> Store:
+        """The part of the store in which the words may be."""
+        if query.match_in == "both" or search.node is None:
             return self._store
-        openings = self._store.candidates(
-            self._store.title_matches(list(all_words(search.node))), asked.filter
-        )
-        if asked.by == "title":
-            self._by_title |= {c.key for c in openings}
-            return _Titles(self._store, openings)
-        only_titled = {c.key for c in openings if not matches(search.node, "", c.content)}
-        return _Without(self._store, only_titled) if only_titled else self._store
+        keys = self._store.title_matches(list(all_words(search.node)))
+        openings = self._store.candidates(keys, query.filter)
+        if query.match_in == "title":
+            self._title_keys |= {candidate.key for candidate in openings}
+            return _TitleView(self._store, openings)
+        by_title_only = {c.key for c in openings if not matches(search.node, "", c.content)}
+        if not by_title_only:
+            return self._store
+        return _ExcludingView(self._store, by_title_only)
 
-    # -- what was found ---
+    # -- results ---
 
     @property
     def words(self) -> list[Word]:
+        """The words to highlight."""
         if self._searches:
             return self._searches[0].words
-        return [Word(text)] if (text := self._query.rest.strip()) else []
+        text = self._query.rest.strip()
+        if not text:
+            return []
+        return [Word(text)]
 
     @property
     def mode(self) -> str:
-        """What answered: "text", "vector" or "both"."""
-        return self._searches[0].described().mode if self._searches else "text"
+        """What was searched: "text", "vector" or "both"."""
+        if not self._searches:
+            return "text"
+        return self._searches[0].empty_page().mode
 
     @property
     def note(self) -> str:
-        return self._searches[0].described().note if self._searches else ""
+        """What the user should know, such as why vectors were not used."""
+        if not self._searches:
+            return ""
+        return self._searches[0].empty_page().note
 
     def entries(self) -> Iterator[Entry]:
         """Every result once, in order."""
-        found: Iterator[Entry]
-        if not self._searches:
-            found = chain.from_iterable(map(self._without_words, self._asked))
-        elif self._recent:
-            found = self._by_time()
-        else:
-            found = chain((self._entry(r.found.candidate, r) for r in self._ranked), self._rest())
-        known: set[tuple[str, str]] = set()
-        for entry in found:
-            if entry.item not in known:
-                known.add(entry.item)
+        identities: set[tuple[str, str]] = set()
+        for entry in self._all_entries():
+            if entry.identity not in identities:
+                identities.add(entry.identity)
                 yield entry
 
+    def _all_entries(self) -> Iterator[Entry]:
+        if not self._searches:
+            return chain.from_iterable(map(self._entries_without_words, self._queries))
+        if self._by_time:
+            return self._entries_by_time()
+        return chain(map(self._ranked_entry, self._ranking), self._entries_beyond_pool())
+
     @cached_property
-    def _ranked(self) -> list[Ranked]:
-        pool: list[Found] = []
+    def _ranking(self) -> list[ScoredCandidate]:
+        if not self._searches:
+            return []
+        pool: list[ScoredCandidate] = []
         for search in self._searches:
             pool += search.pool()
-        return rank.rank(self._searches[0].question, pool) if self._searches else []
+        return rank.rank(self._searches[0].question, pool)
 
-    def _entry(self, candidate: Candidate, ranked: Ranked | None, after: int = 0) -> Entry:
-        if ranked is not None:
-            return Entry(candidate, scaled(ranked.score), self._is_titled(candidate, ranked))
-        last = scaled(self._ranked[-1].score) if self._ranked else 1.0
-        score = last * len(self._ranked) / (len(self._ranked) + 1 + after)
-        return Entry(candidate, round(score, 6), candidate.key in self._by_title)
+    def _ranked_entry(self, scored: ScoredCandidate) -> Entry:
+        return Entry(scored.candidate, normalize(scored.score), self._is_by_title(scored))
 
-    def _is_titled(self, candidate: Candidate, ranked: Ranked) -> bool:
-        """Whether a conversation was found by its title and not by the message that matched."""
-        if candidate.kind != CONVERSATION or candidate.key in self._by_title:
-            return candidate.kind == CONVERSATION
-        if ranked.found.matched or not ranked.features["title"]:
+    def _unranked_entry(self, candidate: Candidate, position: int) -> Entry:
+        """A result that was not ranked. Scores fall from the lowest score of the ranking."""
+        lowest = 1.0
+        if self._ranking:
+            lowest = normalize(self._ranking[-1].score)
+        size = len(self._ranking)
+        score = lowest * size / (size + 1 + position)
+        return Entry(candidate, round(score, 6), candidate.key in self._title_keys)
+
+    def _is_by_title(self, scored: ScoredCandidate) -> bool:
+        """Whether a conversation was found by its title and not by this message."""
+        candidate = scored.candidate
+        if candidate.kind != CONVERSATION:
             return False
-        # The vector of the first message includes the title. Later messages are found by their own.
-        return candidate.position == 0 or not ranked.found.vector
+        if candidate.key in self._title_keys:
+            return True
+        if scored.terms or not scored.features["title"]:
+            return False
+        # The vector of a first message includes the title. Other messages have their own vectors.
+        return candidate.position == 0 or not scored.by_vector
 
-    def _rest(self) -> Iterator[Entry]:
-        """What the ranker did not look at: of each kind in the order of its index, in turn."""
-        rests = [search.rest() for search in self._searches if not search.exhausted]
-        found = (c for each in zip_longest(*rests) for c in each if c is not None)
-        for place, candidate in enumerate(found):
-            yield self._entry(candidate, None, place)
+    def _entries_beyond_pool(self) -> Iterator[Entry]:
+        """Matches that were not ranked: those of all kinds in turn, each in its engine's order."""
+        by_kind = [search.beyond_pool() for search in self._searches if not search.is_exhausted]
+        candidates = (c for row in zip_longest(*by_kind) for c in row if c is not None)
+        for position, candidate in enumerate(candidates):
+            yield self._unranked_entry(candidate, position)
 
-    def _without_words(self, asked: Asked) -> Iterator[Entry]:
-        """Signs are looked for as they are; fields alone give the newest."""
+    def _entries_without_words(self, query: KindQuery) -> Iterator[Entry]:
+        """Punctuation is searched for literally. Fields alone give the newest."""
         text = self._query.rest.strip()
         if not text and not self._query.text.strip():
             return
-        for start in range(0, LIMITS.page_offset, LIMITS.page_size):
+        size = LIMITS.page_size
+        for start in range(0, LIMITS.page_offset, size):
             if text:
-                found, _ = self._store.find_substring(text, asked.filter, LIMITS.page_size, start)
+                candidates, _ = self._store.find_substring(text, query.filter, size, start)
             else:
-                found, _ = self._store.newest(asked.filter, LIMITS.page_size, start)
-            for place, candidate in enumerate(found, start):
-                yield Entry(candidate, round(1 / (1 + place / LIMITS.page_size), 6))
-            if len(found) < LIMITS.page_size:
+                candidates, _ = self._store.newest(query.filter, size, start)
+            for position, candidate in enumerate(candidates, start):
+                yield Entry(candidate, round(1 / (1 + position / size), 6))
+            if len(candidates) < size:
                 return
 
     # -- by time ---
 
-    def _by_time(self) -> Iterator[Entry]:
-        """Newest change first, and what has no date last. Of plain words all must be there, unless nothing has all."""
-        scores = {r.found.candidate.key: r for r in self._ranked}
-        found: list[tuple[bool, float, int, Search]] = []
-        for search, keys in self._all_or_any():
-            for key, _, changed in self._store.change_times(keys):
-                found.append(
-                    (changed is None, -changed.timestamp() if changed else 0.0, -key, search)
-                )
-        found.sort(key=lambda each: each[:3])
-        for at in range(0, len(found), LIMITS.page_size):
-            some = found[at : at + LIMITS.page_size]
-            read: dict[int, Candidate] = {}
-            for search in self._searches:
-                read |= {
-                    c.key: c for c in search.read([-key for _, _, key, s in some if s is search])
-                }
-            for place, (_, _, key, _) in enumerate(some, at):
-                if -key in read:
-                    yield self._entry(read[-key], scores.get(-key), place)
+    def _entries_by_time(self) -> Iterator[Entry]:
+        """Last changed first; results without a date come last."""
+        ranking = {scored.candidate.key: scored for scored in self._ranking}
+        timeline = self._timeline()
+        for start in range(0, len(timeline), LIMITS.page_size):
+            page = timeline[start : start + LIMITS.page_size]
+            candidates = self._read(page)
+            for position, (key, _) in enumerate(page, start):
+                if key not in candidates:
+                    continue
+                if key in ranking:
+                    scored = ranking[key]
+                    by_title = self._is_by_title(scored)
+                    yield Entry(candidates[key], normalize(scored.score), by_title)
+                else:
+                    yield self._unranked_entry(candidates[key], position)
 
-    def _all_or_any(self) -> list[tuple[Search, list[int]]]:
-        every = [(search, search.having_all(COUNTED)) for search in self._searches]
-        if any(keys for _, keys in every):
-            return every
+    def _timeline(self) -> list[tuple[int, Search]]:
+        """The keys of all matches with their searches, last changed first."""
+        times: list[tuple[bool, float, int, Search]] = []
+        for search, keys in self._matches():
+            for key, _, changed_at in self._store.change_times(keys):
+                timestamp = 0.0
+                if changed_at is not None:
+                    timestamp = changed_at.timestamp()
+                times.append((changed_at is None, -timestamp, -key, search))
+        times.sort(key=lambda each: each[:3])
+        return [(-negative_key, search) for _, _, negative_key, search in times]
+
+    def _matches(self) -> list[tuple[Search, list[int]]]:
+        """Items that contain all words; if there are none, items that contain any of them."""
+        full = [(search, search.full_matches(MOST_SORTED)) for search in self._searches]
+        if any(keys for _, keys in full):
+            return full
         return [
-            (search, search.matching(COUNTED) if search.node is not None else [])
+            (search, search.text_matches(MOST_SORTED))
             for search in self._searches
+            if search.node is not None
         ]
 
-    # -- how much there is ---
+    def _read(self, page: Sequence[tuple[int, Search]]) -> dict[int, Candidate]:
+        candidates: dict[int, Candidate] = {}
+        for search in self._searches:
+            keys = [key for key, own_search in page if own_search is search]
+            candidates |= {candidate.key: candidate for candidate in search.candidates(keys)}
+        return candidates
+
+    # -- totals ---
 
     def total(self) -> tuple[int, bool]:
-        """How many results there are, and whether that is all of them or only at least so many."""
-        if not self._searches or self._recent:
-            found = sum(1 for _ in islice(self.entries(), COUNTED + 1))
-            return min(found, COUNTED), found <= COUNTED
-        total, exact = 0, True
-        for asked, search in zip(self._asked, self._searches, strict=True):
-            found, all_of_them = self._counted(asked, search)
-            total, exact = total + found, exact and all_of_them
-        return total, exact
+        """The number of results, and whether it is exact or an estimate."""
+        if not self._searches or self._by_time:
+            count = sum(1 for _ in islice(self.entries(), MOST_SORTED + 1))
+            return min(count, MOST_SORTED), count <= MOST_SORTED
+        total, is_exact = 0, True
+        for query, search in zip(self._queries, self._searches, strict=True):
+            count, is_count_exact = self._count(query, search)
+            total += count
+            is_exact = is_exact and is_count_exact
+        return total, is_exact
 
-    def _counted(self, asked: Asked, search: Search) -> tuple[int, bool]:
-        mine = {
-            self._entry(r.found.candidate, r).item
-            for r in self._ranked
-            if search.gave(r.found.candidate.key)
+    def _count(self, query: KindQuery, search: Search) -> tuple[int, bool]:
+        """The number of results of one kind, and whether it is exact."""
+        ranked = {
+            self._ranked_entry(scored).identity
+            for scored in self._ranking
+            if search.is_in_pool(scored.candidate.key)
         }
-        if search.exhausted or search.node is None:
-            return len(mine), search.exhausted
-        if asked.filter.kinds == (CONVERSATION,):
-            found, exact = search.count()
-            return max(found, len(mine)), exact and self.mode == "text"
-        found, exact = search.count()
-        if found > COUNTED_ONE_BY_ONE:
-            each = max(len(mine), 1) / max(
-                search.given, 1
-            )  # of the passages that were looked at, so many are documents
-            return max(len(mine), int(found * each)), False
-        keys = search.matching(found)
-        documents = {document for _, document, _ in self._store.change_times(keys)} | {
-            document for document, _ in mine
-        }
-        return len(documents), exact and self.mode == "text"
+        if search.is_exhausted or search.node is None:
+            return len(ranked), search.is_exhausted
+        matches, is_exact = search.count()
+        is_exact = is_exact and self.mode == "text"
+        if query.filter.kinds == (CONVERSATION,):
+            return max(matches, len(ranked)), is_exact
+        if matches > MOST_COUNTED:
+            # Estimate from the share of items among the passages in the pool.
+            items_per_match = max(len(ranked), 1) / max(search.pool_size, 1)
+            return max(len(ranked), int(matches * items_per_match)), False
+        keys = search.text_matches(matches)
+        documents = {document for _, document, _ in self._store.change_times(keys)}
+        documents |= {document for document, _ in ranked}
+        return len(documents), is_exact
 
 
-# -- stores that hold a part ---------------------------------------------------
+# -- parts of a store ----------------------------------------------------------
 
 
-class _Without(StoreView):
-    """A store without some passages. Only the methods that a search uses are overridden, here and below."""
+class _ExcludingView(StoreView):
+    """A store without some passages. Only the methods that a search uses are overridden."""
 
-    def __init__(self, store: Store, left_out: AbstractSet[int]) -> None:
+    def __init__(self, store: Store, excluded_keys: AbstractSet[int]) -> None:
         super().__init__(store)
-        self._left_out = left_out
+        self._excluded_keys = excluded_keys
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        found = self._store.match(node, filter, limit + len(self._left_out))
-        return [key for key in found if key not in self._left_out][:limit]
+        keys = self._store.match(node, filter, limit + len(self._excluded_keys))
+        return [key for key in keys if key not in self._excluded_keys][:limit]
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        found, exact = self._store.count(node, filter)
-        return max(0, found - len(self._left_out)), exact
+        count, is_exact = self._store.count(node, filter)
+        return max(0, count - len(self._excluded_keys)), is_exact
 
     def nearest(
         self, space: Space, vector: Any, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
-        found = self._store.nearest(space, vector, filter, limit + len(self._left_out))
-        return [(key, cosine) for key, cosine in found if key not in self._left_out][:limit]
+        neighbours = self._store.nearest(space, vector, filter, limit + len(self._excluded_keys))
+        included = [(k, cosine) for k, cosine in neighbours if k not in self._excluded_keys]
+        return included[:limit]
 
 
-class _Titles(StoreView):
-    """A store as if each conversation said its title and nothing else."""
+class _TitleView(StoreView):
+    """A store in which conversations have a title and no messages.
+
+    Only the methods that a search uses are overridden.
+    """
 
     def __init__(self, store: Store, openings: Iterable[Candidate]) -> None:
         super().__init__(store)
-        self._found = {c.key: c._replace(content=c.title) for c in openings}
+        self._titles = {c.key: c._replace(content=c.title) for c in openings}
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        found = [key for key, c in self._found.items() if matches(node, "", c.title)]
-        return sorted(found, reverse=True)[:limit]
+        keys = [key for key, c in self._titles.items() if matches(node, "", c.title)]
+        return sorted(keys, reverse=True)[:limit]
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        return len(self.match(node, filter, len(self._found))), True
+        return len(self.match(node, filter, len(self._titles))), True
 
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        return [self._found[key] for key in keys if key in self._found]
+        return [self._titles[key] for key in keys if key in self._titles]
 
     def nearest(
         self, space: Space, vector: Any, filter: Filter, limit: int

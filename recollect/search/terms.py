@@ -1,157 +1,193 @@
-"""What a passage can have of a query: its words in any of their forms, and words in a row."""
+"""The terms of a query, and finding them in a text.
+
+A term is a word in any of its inflected forms, or a phrase.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from recollect.language.query import (
-    Node,
-    Or,
-    Query,
-    Word,
-    content_words,
-    words,
-)
+from recollect.language.query import Node, Or, Query, Word, content_words, words
 from recollect.language.text import is_unspaced, tokens
 from recollect.store.base import Store
 
 Form = tuple[str, ...]
-"""Words that stand in a row; most often it is one."""
+"""Consecutive words; usually just one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing that is looked for, in any of its forms."""
+    """One thing to search for, in any of its forms."""
 
     forms: tuple[Form, ...]
     prefix: bool = False
-    """The last word is only begun."""
+    """The last word of each form is a prefix."""
     frequency: int = 0
-    """How many passages of the library have it."""
+    """How many passages of the library contain it."""
     weight: float = 1.0
-    """How much it says: the rarer in the library, the more."""
+    """Inverse document frequency: rare terms say more than common ones."""
 
     @property
     def name(self) -> str:
-        return " ".join(self.forms[0]) + ("*" if self.prefix else "")
+        name = " ".join(self.forms[0])
+        if self.prefix:
+            name += "*"
+        return name
+
+    @property
+    def words(self) -> list[Word]:
+        return [Word(" ".join(form), self.prefix) for form in self.forms]
 
     @property
     def node(self) -> Node:
-        each = [Word(" ".join(form), self.prefix) for form in self.forms]
-        return each[0] if len(each) == 1 else Or(tuple(each))
+        """A query for passages that contain the term."""
+        if len(self.forms) == 1:
+            return self.words[0]
+        return Or(tuple(self.words))
 
 
-def terms_of(query: Query, store: Store) -> tuple[Term, ...]:
+def query_terms(query: Query, store: Store) -> tuple[Term, ...]:
     """The terms of a query, each with its weight in this library.
 
-    A plain word counts in every inflected form; a run of a script without
-    spaces counts in pairs of characters; what operators or quotes hold, exactly as typed.
+    In a plain query a word stands for all its inflected forms, and text in a script without
+    spaces is split into pairs of characters. In any other query terms match exactly as typed.
     """
     if query.node is None:
         return ()
     if query.plain:
-        forms = list(dict.fromkeys(f for word in _telling(query) for f in _forms(word.text)))
-        single = iter(store.variants([form[0] for form in forms if len(form) == 1]))
-        terms = [
-            Term(tuple((v,) for v in next(single)) if len(form) == 1 else (form,)) for form in forms
-        ]
+        terms = _inflected_terms(query, store)
     else:
-        typed = dict.fromkeys((tuple(tokens(w.text)), w.prefix) for w in words(query.node))
-        terms = [Term((form,), prefix) for form, prefix in typed if form]
+        terms = _exact_terms(query.node)
     frequencies, passages = store.frequencies([term.node for term in terms])
     return tuple(
-        Term(t.forms, t.prefix, frequency, _weight(frequency, passages))
-        for t, frequency in zip(terms, frequencies, strict=True)
+        replace(term, frequency=frequency, weight=_weight(frequency, passages))
+        for term, frequency in zip(terms, frequencies, strict=True)
     )
 
 
-# How a question asks, as against what it asks about.
+def any_term(terms: Sequence[Term]) -> Node:
+    """A query for passages that contain at least one of the terms."""
+    if len(terms) == 1:
+        return terms[0].node
+    return Or(tuple(term.node for term in terms))
+
+
+def _inflected_terms(query: Query, store: Store) -> list[Term]:
+    forms = list(dict.fromkeys(form for word in _topic_words(query) for form in _forms(word.text)))
+    variants = iter(store.variants([form[0] for form in forms if len(form) == 1]))
+    terms = []
+    for form in forms:
+        if len(form) == 1:
+            terms.append(Term(tuple((variant,) for variant in next(variants))))
+        else:
+            terms.append(Term((form,)))
+    return terms
+
+
+def _exact_terms(node: Node) -> list[Term]:
+    forms = dict.fromkeys((tuple(tokens(word.text)), word.prefix) for word in words(node))
+    return [Term((form,), prefix) for form, prefix in forms if form]
+
+
+# Phrases that frame a question and say nothing about its topic.
 _FRAMES = re.compile(
-    r"""\b(?:what|which)\s+(?:kind|type|sort)s?\s+of\b|\bhow\s+(?:long|old|often|far|soon|late|early)\b
-    |\bremind\s+me\b|\b(?:was|am|were)\s+wondering\b|\b(?:our|my|your)\s+(?:previous|last|earlier)\s+
-    (?:conversation|chat|discussion)s?\b|\bin\s+total\b|\bhow\s+many\s+(?:days|weeks|months|years|times)\b
-    |\b(?:days|weeks|months|years)\s+(?:ago|passed)\b|\b(?:last|past|next|this)\s+(?:day|week|month|year|weekend|time)s?\b""",
+    r"""\b(?:what|which)\s+(?:kind|type|sort)s?\s+of\b
+    |\bhow\s+(?:long|old|often|far|soon|late|early)\b
+    |\bremind\s+me\b|\b(?:was|am|were)\s+wondering\b
+    |\b(?:our|my|your)\s+(?:previous|last|earlier)\s+(?:conversation|chat|discussion)s?\b
+    |\bin\s+total\b|\bhow\s+many\s+(?:days|weeks|months|years|times)\b
+    |\b(?:days|weeks|months|years)\s+(?:ago|passed)\b
+    |\b(?:last|past|next|this)\s+(?:day|week|month|year|weekend|time)s?\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 
 
-def _telling(query: Query) -> Sequence[Word]:
-    """The words that say what is asked about."""
+def _topic_words(query: Query) -> Sequence[Word]:
+    """The words that say what a question is about; all content words if there are none."""
     assert query.node is not None
-    given = content_words(query.node)
+    candidates = content_words(query.node)
     framing = {word for frame in _FRAMES.findall(query.rest) for word in tokens(frame)}
-    return [word for word in given if not framing.issuperset(tokens(word.text))] or given
+    topic = [word for word in candidates if not framing.issuperset(tokens(word.text))]
+    return topic or candidates
 
 
-def any_term(terms: Sequence[Term]) -> Node:
-    """Passages that have at least one of the terms."""
-    return terms[0].node if len(terms) == 1 else Or(tuple(t.node for t in terms))
-
-
-def _forms(text: str) -> Iterable[Form]:
-    """A word as typed may hold several (`asyncio.gather`, `well-known`, a run of Chinese)."""
-    run: list[str] = []
-    for token in [*tokens(text), ""]:
-        if token and is_unspaced(token):
+def _forms(text: str) -> Iterator[Form]:
+    """The forms in one typed word, which may hold several (`asyncio.gather`, `well-known`)."""
+    run: list[str] = []  # consecutive characters of a script without spaces
+    for token in tokens(text):
+        if is_unspaced(token):
             run.append(token)
             continue
-        yield from pairwise(run) if len(run) > 1 else [(c,) for c in run]
+        yield from _pairs(run)
         run = []
-        if token:
-            yield (token,)
+        yield (token,)
+    yield from _pairs(run)
+
+
+def _pairs(characters: Sequence[str]) -> Iterator[Form]:
+    if len(characters) == 1:
+        yield (characters[0],)
+    else:
+        yield from pairwise(characters)
 
 
 def _weight(frequency: int, passages: int) -> float:
+    """Inverse document frequency as BM25 defines it."""
     frequency = min(frequency, passages)
     return math.log(1 + (passages - frequency + 0.5) / (frequency + 0.5))
 
 
-class Finder:
+class TermFinder:
     """Finds the terms of a query in texts."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
-        self._first: dict[str, list[tuple[int, Form]]] = {}
-        self._begun: list[tuple[str, int, Form]] = []
+        self._terms = terms
+        self._by_first_word: dict[str, list[tuple[int, Form]]] = {}
+        self._prefixes: list[tuple[str, int]] = []
+        """Terms that are a single prefix, as (prefix, number of the term)."""
         for number, term in enumerate(terms):
             for form in term.forms:
                 if term.prefix and len(form) == 1:
-                    self._begun.append((form[0], number, form))
+                    self._prefixes.append((form[0], number))
                 else:
-                    self._first.setdefault(form[0], []).append((number, form))
-        self._prefixes = tuple(begun for begun, _, _ in self._begun)
-        self._terms = terms
+                    self._by_first_word.setdefault(form[0], []).append((number, form))
+        self._prefix_texts = tuple(prefix for prefix, _ in self._prefixes)
 
     def find(self, text: Sequence[str]) -> list[tuple[int, int]]:
-        """Where the terms are, as (word's place, term's number)."""
-        first = self._first
-        if not self._prefixes and first.keys().isdisjoint(text):
+        """All matches, as (position of the word, number of the term)."""
+        by_first_word = self._by_first_word
+        if not self._prefixes and by_first_word.keys().isdisjoint(text):
             return []
-        found = [
-            (at, number)
-            for at, word in enumerate(text)
-            if word in first
-            for number, form in first[word]
-            if len(form) == 1 or self._follows(text, at, number, form)
+        matches = [
+            (position, number)
+            for position, word in enumerate(text)
+            if word in by_first_word
+            for number, form in by_first_word[word]
+            if len(form) == 1 or self._is_at(text, position, number, form)
         ]
         if self._prefixes:
-            found += [
-                (at, number)
-                for at, word in enumerate(text)
-                if word.startswith(self._prefixes)
-                for begun, number, _ in self._begun
-                if word.startswith(begun)
-            ]
-            found.sort()
-        return found
+            matches += self._prefix_matches(text)
+            matches.sort()
+        return matches
 
-    def _follows(self, text: Sequence[str], at: int, number: int, form: Form) -> bool:
-        rest = tuple(text[at : at + len(form)])
-        if self._terms[number].prefix:
-            return (
-                rest[:-1] == form[:-1] and len(rest) == len(form) and rest[-1].startswith(form[-1])
-            )
-        return rest == form
+    def _prefix_matches(self, text: Sequence[str]) -> list[tuple[int, int]]:
+        return [
+            (position, number)
+            for position, word in enumerate(text)
+            if word.startswith(self._prefix_texts)
+            for prefix, number in self._prefixes
+            if word.startswith(prefix)
+        ]
+
+    def _is_at(self, text: Sequence[str], position: int, number: int, form: Form) -> bool:
+        """Whether a form of several words occurs at this position."""
+        part = tuple(text[position : position + len(form)])
+        if not self._terms[number].prefix:
+            return part == form
+        if len(part) < len(form) or part[:-1] != form[:-1]:
+            return False
+        return part[-1].startswith(form[-1])
