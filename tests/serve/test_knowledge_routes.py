@@ -176,11 +176,11 @@ def test_filters_hold_for_the_kind_that_they_are_of(
 
 def test_a_filter_of_another_kind_is_refused(client: TestClient) -> None:
     assert (
-        "media_types is for media"
+        "media_types: this filter is for media"
         in get(client, "/notes/search", 400, query="x", media_types="pdf")["detail"]
     )
     assert (
-        "keywords is for notes"
+        "keywords: this filter is for notes"
         in get(client, "/search", 400, query="x", sources="chats", keywords="a")["detail"]
     )
     asked(

@@ -1,11 +1,13 @@
-"""GET /docs: every operation of the service on one page, made here. No script, nothing from elsewhere."""
+"""`GET /docs`: the API reference as one static page, without scripts or external resources."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fastapi import APIRouter
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response
 
 from recollect.serve.http.access import AccessTo
@@ -13,41 +15,73 @@ from recollect.serve.http.assets import url
 
 router = APIRouter()
 
-_PAGE = Environment(
+Schema = dict[str, Any]
+
+_TAG_TITLES = {
+    "health": "Monitoring",
+    "keys": "API keys",
+    "conversations": "Conversations",
+    "bus": "Threads (bus)",
+    "search": "Search",
+    "knowledge": "Knowledge: notes, media, chats, characters and prompts",
+    "imports": "Imports",
+    "events": "Events",
+    "chat": "Chat",
+    "openai": "OpenAI-compatible proxy",
+}
+
+
+def _markup(text: str) -> Markup:
+    """Escaped text with `<code>` for parts in backticks, as in Markdown."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
+
+
+_ENVIRONMENT = Environment(
     autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-).from_string("""\
+)
+_ENVIRONMENT.filters["markup"] = _markup
+_PAGE = _ENVIRONMENT.from_string("""\
 <!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>API · Recollect</title>
+<title>API reference · Recollect</title>
 <link rel="icon" href="{{ icon }}" type="image/svg+xml"><link rel="stylesheet" href="{{ style }}">
 </head>
 <body class="docs">
 <main>
-<h1>{{ title }} {{ version }}: the API</h1>
-<p>Every operation below, for programs: <a href="/openapi.json">openapi.json</a>.
-Where the server asks for a key, send it as <code>Authorization: Bearer KEY</code> or <code>X-API-Key: KEY</code>.
-Every error has the same shape.</p>
-{% for tag, operations in groups.items() %}
-<h2 id="{{ tag }}">{{ tag }}</h2>
-{% for o in operations %}
+<h1>{{ title }} {{ version }} API reference</h1>
+<p>The machine-readable description is <a href="/openapi.json">openapi.json</a>.</p>
+<h2 id="authentication">Authentication</h2>
+<p>If the server requires an API key, send it as <code>Authorization: Bearer KEY</code> or
+<code>X-API-Key: KEY</code>. All requests act on the library of the key's user.</p>
+<h2 id="errors">Errors</h2>
+<p>All routes return errors with the same body. <code>error.code</code> is stable and meant for
+programs, <code>detail</code> is meant for people.</p>
+<pre><code>{{ error | join("\n") }}</code></pre>
+{% for group in groups %}
+<h2 id="{{ group.tag }}">{{ group.title }}</h2>
+{% for operation in group.operations %}
 <details>
-<summary><code>{{ o.method }} {{ o.path }}</code> {{ o.description or o.summary }}</summary>
-{% if o.parameters %}
+<summary><code>{{ operation.method }} {{ operation.path }}</code> {{ operation.summary }}</summary>
+{% for paragraph in operation.paragraphs %}
+<p>{{ paragraph | markup }}</p>
+{% endfor %}
+{% if operation.parameters %}
 <table>
-<thead><tr><th scope="col">parameter</th><th scope="col">in</th><th scope="col">what</th></tr></thead>
+<thead><tr><th scope="col">Parameter</th><th scope="col">In</th><th scope="col">Description</th></tr></thead>
 <tbody>
-{% for p in o.parameters %}
-<tr><td><code>{{ p.name }}</code></td><td>{{ p.where }}</td><td>{{ p.what }}</td></tr>
+{% for parameter in operation.parameters %}
+<tr><td><code>{{ parameter.name }}</code></td><td>{{ parameter.place }}</td>\
+<td>{{ parameter.description | markup }}</td></tr>
 {% endfor %}
 </tbody>
 </table>
 {% endif %}
-{% for title, lines in o.shapes.items() %}
-<h3>{{ title }}</h3>
-<pre><code>{{ lines | join("\n") }}</code></pre>
+{% for section in operation.sections %}
+<h3>{{ section.title }}</h3>
+<pre><code>{{ section.lines | join("\n") }}</code></pre>
 {% endfor %}
 </details>
 {% endfor %}
@@ -61,84 +95,97 @@ Every error has the same shape.</p>
 @router.get("/docs", include_in_schema=False)
 def docs(access: AccessTo) -> Response:
     api = access.request.app.openapi()
-    return HTMLResponse(
-        _PAGE.render(
-            title=api["info"]["title"],
-            version=api["info"]["version"],
-            groups=_groups(api),
-            style=url("console.css"),
-            icon=url("favicon.svg"),
-        )
+    page = _PAGE.render(
+        title=api["info"]["title"],
+        version=api["info"]["version"],
+        error=_field_lines(api, api["components"]["schemas"]["Error"]),
+        groups=_groups(api),
+        style=url("console.css"),
+        icon=url("favicon.svg"),
     )
+    return HTMLResponse(page)
 
 
-def _groups(api: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    groups: dict[str, list[dict[str, Any]]] = {}
+def _groups(api: Schema) -> list[dict[str, Any]]:
+    operations: dict[str, list[dict[str, Any]]] = {}
     for path, methods in api["paths"].items():
         for method, operation in methods.items():
-            tag = (operation.get("tags") or ["other"])[0]
-            groups.setdefault(str(tag), []).append(_operation(api, method, path, operation))
-    return groups
+            tag = str(operation["tags"][0])
+            operations.setdefault(tag, []).append(_operation(api, method, path, operation))
+    return [
+        {"tag": tag, "title": _TAG_TITLES.get(tag, tag), "operations": group}
+        for tag, group in operations.items()
+    ]
 
 
-def _operation(
-    api: dict[str, Any], method: str, path: str, operation: dict[str, Any]
-) -> dict[str, Any]:
-    shapes = {}
-    if body := operation.get("requestBody"):
-        shapes["Body"] = _lines(api, _schema(body))
+def _operation(api: Schema, method: str, path: str, operation: Schema) -> dict[str, Any]:
+    sections = []
+    if "requestBody" in operation:
+        lines = _field_lines(api, _content_schema(operation["requestBody"]))
+        sections.append({"title": "Request body", "lines": lines})
     for status, response in operation["responses"].items():
-        if status != "default" and (lines := _lines(api, _schema(response))):
-            shapes[f"Answer {status}"] = lines
+        lines = _field_lines(api, _content_schema(response))
+        if status != "default" and lines:
+            sections.append({"title": f"Response {status}", "lines": lines})
     return {
         "method": method.upper(),
         "path": path,
         "summary": operation.get("summary", ""),
-        "description": operation.get("description", ""),
-        "shapes": shapes,
-        "parameters": [_parameter(p) for p in operation.get("parameters", ())],
+        "paragraphs": operation.get("description", "").split("\n\n"),
+        "parameters": [_parameter(parameter) for parameter in operation.get("parameters", ())],
+        "sections": sections,
     }
 
 
-def _parameter(given: dict[str, Any]) -> dict[str, str]:
-    schema = given.get("schema", {})
-    facts = [_kind(schema), "required" if given.get("required") else ""]
-    if schema.get("default") not in (None, ""):
+def _parameter(parameter: Schema) -> dict[str, str]:
+    schema = parameter.get("schema", {})
+    facts = [parameter.get("description", schema.get("description", "")), _type(schema)]
+    if parameter.get("required"):
+        facts.append("required")
+    if schema.get("default") not in (None, "", []):
         facts.append(f"default {schema['default']}")
-    told = given.get("description", schema.get("description", ""))
     return {
-        "name": given["name"],
-        "where": given["in"],
-        "what": " · ".join(filter(None, [told, *facts])),
+        "name": parameter["name"],
+        "place": parameter["in"],
+        "description": " · ".join(fact for fact in facts if fact),
     }
 
 
-def _schema(holder: dict[str, Any]) -> dict[str, Any]:
+def _content_schema(holder: Schema) -> Schema:
+    """The schema of a request body or response. Other media types have the same fields."""
     for content in holder.get("content", {}).values():
-        schema: dict[str, Any] = content.get("schema", {})
+        schema: Schema = content.get("schema", {})
         return schema
     return {}
 
 
-def _lines(api: dict[str, Any], schema: dict[str, Any]) -> list[str]:
-    """The fields of a shape, one a line."""
+def _field_lines(api: Schema, schema: Schema) -> list[str]:
+    """The fields of a schema, one per line."""
     if "$ref" in schema:
-        schema = api["components"]["schemas"].get(schema["$ref"].rsplit("/", 1)[-1], {})
+        schema = api["components"]["schemas"].get(_reference(schema), {})
     required = schema.get("required", ())
-    return [
-        f"{name}: {_kind(field)}{'' if name in required else ' (optional)'}"
-        + (f"  {field['description']}" if field.get("description") else "")
-        for name, field in schema.get("properties", {}).items()
-    ]
+    lines = []
+    for name, field in schema.get("properties", {}).items():
+        line = f"{name}: {_type(field)}"
+        if name not in required:
+            line += " (optional)"
+        if field.get("description"):
+            line += f"  {field['description']}"
+        lines.append(line)
+    return lines
 
 
-def _kind(schema: dict[str, Any]) -> str:
+def _type(schema: Schema) -> str:
     if "$ref" in schema:
-        return str(schema["$ref"]).rsplit("/", 1)[-1]
+        return _reference(schema)
     if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(map(_kind, schema["anyOf"])))
+        return " or ".join(dict.fromkeys(map(_type, schema["anyOf"])))
     if "enum" in schema:
         return " or ".join(map(str, schema["enum"]))
     if schema.get("type") == "array":
-        return f"list of {_kind(schema.get('items', {}))}"
-    return str(schema.get("type", "anything"))
+        return f"list of {_type(schema.get('items', {}))}"
+    return str(schema.get("type", "any"))
+
+
+def _reference(schema: Schema) -> str:
+    return str(schema["$ref"]).rsplit("/", 1)[-1]

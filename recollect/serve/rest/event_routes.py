@@ -1,16 +1,19 @@
-"""GET /api/events: a page learns that something was saved."""
+"""`GET /api/events`: a stream that tells clients when the library changes."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 from starlette.responses import StreamingResponse
 
-from recollect.serve.http.access import AccessTo
+from recollect.serve.http.access import CONVERSATIONS, AccessTo
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.events import TooManyStreams
 from recollect.serve.http.principal import READ
 
 router = APIRouter(tags=["events"])
+
+_RETRY_SECONDS = 30
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 @router.get(
@@ -20,17 +23,19 @@ router = APIRouter(tags=["events"])
     responses={
         200: {
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
-            "description": "The stream.",
+            "description": "The stream of events.",
         }
     },
 )
 async def events(access: AccessTo) -> StreamingResponse:
-    """Server-sent events: `ready` at once, then `changed` whenever something in the library was written. The
-    stream ends after some minutes; a browser comes back by itself."""
-    access.require(READ, "conversations")
+    """Streams server-sent events: `ready` first, then `changed` whenever the library changes.
+
+    The stream ends after some minutes. Reconnect then, as browsers do by themselves.
+    """
+    access.require(READ, CONVERSATIONS)
+    user, is_disconnected = access.principal.user, access.request.is_disconnected
     try:
-        stream = access.service.events.stream(access.principal.user, access.request.is_disconnected)
+        stream = access.service.events.stream(user, is_disconnected)
     except TooManyStreams as error:
-        raise Problem(429, str(error), retry_after=30) from error
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(stream, headers=headers, media_type="text/event-stream")
+        raise Problem(429, str(error), retry_after=_RETRY_SECONDS) from error
+    return StreamingResponse(stream, headers=_HEADERS, media_type="text/event-stream")

@@ -1,9 +1,9 @@
-"""How the server is: for whoever watches it."""
+"""Routes for monitoring: health, readiness and metrics."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse, Response
 
 from recollect import __version__
@@ -19,32 +19,33 @@ router = APIRouter(tags=["health"])
 
 
 class Health(BaseModel):
-    status: str
+    """The server and its limits."""
+
+    status: str = Field(description="Always `ok`.")
     version: str
-    engine: str
-    limits: dict[str, float]
+    engine: str = Field(description="`sqlite` or `postgresql`.")
+    limits: dict[str, float] = Field(description="The limits of the server by name.")
 
 
 class Readiness(BaseModel):
-    status: str
+    status: str = Field(description="Always `ready`.")
 
 
-@router.get(
-    "/healthz",
-    summary="Whether the server is there, and its limits",
-    responses={200: {"model": Health}},
-)
-async def healthy(request: Request) -> Response:
+@router.get("/healthz", summary="Check health", responses={200: {"model": Health}})
+async def health(request: Request) -> Response:
+    """Returns 200 while the server runs, with its version and limits. Needs no API key."""
     service: Service = request.app.state.service
     return json_response(
         {"status": "ok", "version": __version__, "engine": service.engine, "limits": LIMITS.table()}
     )
 
 
-@router.get(
-    "/readyz", summary="Whether the server takes requests", responses={200: {"model": Readiness}}
-)
-def ready(request: Request) -> Response:
+@router.get("/readyz", summary="Check readiness", responses={200: {"model": Readiness}})
+def readiness(request: Request) -> Response:
+    """Returns 200 while the server accepts requests and reaches its database, else 503.
+
+    Needs no API key.
+    """
     service: Service = request.app.state.service
     if service.draining.is_set():
         raise Problem(503, "The server is shutting down.", retry_after=RETRY_SECONDS)
@@ -55,13 +56,9 @@ def ready(request: Request) -> Response:
     return json_response({"status": "ready"})
 
 
-@router.get(
-    "/metrics",
-    summary="Numbers for Prometheus; needs the scope admin",
-    response_class=PlainTextResponse,
-)
+@router.get("/metrics", summary="Retrieve metrics", response_class=PlainTextResponse)
 def metrics(access: AccessTo) -> Response:
+    """Returns metrics in the format of Prometheus. Needs the scope `admin`."""
     access.require(ADMIN)
-    return Response(
-        access.service.metrics.text(), headers={"Content-Type": access.service.metrics.content_type}
-    )
+    metrics = access.service.metrics
+    return Response(metrics.text(), headers={"Content-Type": metrics.content_type})

@@ -1,19 +1,20 @@
-"""Uploading a file, following its import, and taking imports back."""
+"""Routes for imports: upload a file, follow its import, list receipts and undo imports."""
 
 from __future__ import annotations
 
 import shutil
 from dataclasses import asdict
+from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from recollect.model.receipts import Receipt
-from recollect.serve.http.access import AccessTo
+from recollect.serve.http.access import CONVERSATIONS, AccessTo
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.jobs import Job, TooManyImports, Upload
 from recollect.serve.http.json_response import json_response
@@ -24,35 +25,40 @@ from recollect.settings import LIMITS
 
 router = APIRouter(tags=["imports"])
 
-_CHUNK = 1 << 20
-_SPARE_BYTES = 200_000_000  # the disk must keep room for what the import writes
+_CHUNK_BYTES = 1 << 20
+_RESERVED_BYTES = 200_000_000  # disk space that the import itself may need
+_RETRY_SECONDS = 30
 
-Number = Annotated[int, Path(ge=1, le=2**62, description="The number of the receipt.")]
+ReceiptId = Annotated[int, Path(ge=1, le=2**62, description="The id of the receipt.")]
 
 
 class ImportJob(BaseModel):
-    """One uploaded file and how far its import is."""
+    """An uploaded file and the state of its import."""
 
     id: str
-    name: str
-    size: int
-    state: str
-    done: int
-    total: int
-    file: str
-    receipt: dict[str, Any] | None
-    error: str
+    name: str = Field(description="The name of the file.")
+    size: int = Field(description="The size of the file in bytes.")
+    state: str = Field(description="`queued`, `running`, `done` or `failed`.")
+    done: int = Field(description="How much was imported so far.")
+    total: int = Field(description="How much there is to import.")
+    file: str = Field(description="The file being read. For archives, a file in the archive.")
+    receipt: dict[str, Any] | None = Field(description="What was imported, once it is done.")
+    error: str = Field(description="Why the import failed.")
     created_at: str
     finished_at: str | None
 
 
 class ImportJobs(BaseModel):
+    """The uploads since the server started."""
+
     imports: list[ImportJob]
 
 
 class Receipts(BaseModel):
+    """A page of receipts."""
+
     receipts: list[dict[str, Any]]
-    total: int
+    total: int = Field(description="Number of receipts on all pages.")
     limit: int
     offset: int
 
@@ -62,7 +68,7 @@ class Receipts(BaseModel):
     status_code=202,
     summary="Import a file",
     responses={
-        202: {"model": ImportJob, "description": "The file is kept and waits for its import."}
+        202: {"model": ImportJob, "description": "The file was saved and its import is queued."}
     },
     openapi_extra={
         "requestBody": {
@@ -81,111 +87,89 @@ async def start_import(
         Query(
             min_length=1,
             max_length=1000,
-            description="The name of the file, by which its format is known.",
+            description="The name of the file. Its suffix helps to recognize the format.",
         ),
     ],
     kind: Annotated[
         Literal["conversations", "notes", "media", "characters", "prompts"] | None,
-        Query(alias="as", description="What the file holds, where that is not clear."),
+        Query(alias="as", description="What the file contains, if that is ambiguous."),
     ] = None,
 ) -> Response:
-    """Send the bytes of an export as they are. The answer comes when all of them are on disk; ask for the job
-    to see how far the import is."""
-    access.require(WRITE, "conversations")
-    request = access.request
-    _demand_room(access.service.jobs.folder.parent, _length(request))
+    """Uploads an export and imports it in the background.
+
+    Send the bytes of the file as the body. The response arrives when the file is on disk. Poll
+    `GET /api/imports/{job}` to follow the import.
+    """
+    access.require(WRITE, CONVERSATIONS)
+    request, jobs = access.request, access.service.jobs
+    _require_disk_space(jobs.folder.parent, _content_length(request))
     try:
-        with access.service.jobs.upload(access.principal.user, name, kind) as upload:
+        with jobs.upload(access.principal.user, name, kind) as upload:
             await _receive(request, upload)
             if not upload.job.size:
                 raise Problem(400, "The file is empty.")
             job = await run_in_threadpool(upload.accept)
     except TooManyImports as error:
-        raise Problem(429, str(error), retry_after=30) from error
+        raise Problem(429, str(error), retry_after=_RETRY_SECONDS) from error
     except ClientDisconnect as error:
-        raise Problem(400, "The upload broke off.") from error
-    return json_response(_shape(job), 202)
+        raise Problem(400, "The upload was interrupted.") from error
+    return json_response(_job_json(job), 202)
 
 
 @router.get("/api/imports", summary="List imports", responses={200: {"model": ImportJobs}})
 def list_imports(access: AccessTo) -> Response:
-    """The uploads of this run of the server, newest first."""
-    access.require(READ, "conversations")
-    return json_response(
-        {"imports": [_shape(job) for job in access.service.jobs.list_for(access.principal.user)]}
-    )
+    """Returns the uploads since the server started, newest first."""
+    access.require(READ, CONVERSATIONS)
+    jobs = access.service.jobs.list_for(access.principal.user)
+    return json_response({"imports": [_job_json(job) for job in jobs]})
 
 
 @router.get(
-    "/api/imports/{job}", summary="Follow one import", responses={200: {"model": ImportJob}}
+    "/api/imports/{job}", summary="Retrieve an import", responses={200: {"model": ImportJob}}
 )
 def get_import(
-    access: AccessTo, job: Annotated[str, Path(description="The job's id.")]
+    access: AccessTo, job: Annotated[str, Path(description="The id of the import.")]
 ) -> Response:
-    access.require(READ, "conversations")
-    return json_response(_shape(access.service.jobs.get(access.principal.user, job)))
+    """Returns the state of an import."""
+    access.require(READ, CONVERSATIONS)
+    return json_response(_job_json(access.service.jobs.get(access.principal.user, job)))
 
 
 @router.get("/api/receipts", summary="List receipts", responses={200: {"model": Receipts}})
 def list_receipts(
     access: AccessTo,
-    limit: Annotated[int, Query(ge=1, le=1000, description="How many receipts.")] = 100,
-    offset: Annotated[int, Query(ge=0, description="How many of the newest to leave out.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Page size.")] = 100,
+    offset: Annotated[int, Query(ge=0, description="Number of receipts to skip.")] = 0,
 ) -> Response:
-    """What every import did, newest first."""
-    with access.read("conversations") as library:
-        receipts = sorted(library.receipts(), key=lambda receipt: -receipt.id)
-    shown = [receipt_shape(receipt) for receipt in receipts[offset : offset + limit]]
+    """Returns what every import did, newest first."""
+    with access.read() as library:
+        receipts = sorted(library.receipts(), key=lambda receipt: receipt.id, reverse=True)
+    page = [_receipt_json(receipt) for receipt in receipts[offset : offset + limit]]
     return json_response(
-        {"receipts": shown, "total": len(receipts), "limit": limit, "offset": offset}
+        {"receipts": page, "total": len(receipts), "limit": limit, "offset": offset}
     )
 
 
 @router.post(
     "/api/receipts/{number}/undo",
-    summary="Take an import back",
+    summary="Undo an import",
     responses={200: {"model": dict[str, Any]}},
 )
-def undo_import(access: AccessTo, number: Number) -> Response:
-    """What the import added is removed again, and what it changed is as before."""
-    with access.write("conversations") as library:
-        return json_response(receipt_shape(library.undo_import(number)))
+def undo_import(access: AccessTo, number: ReceiptId) -> Response:
+    """Removes everything the import added and reverts everything it changed."""
+    with access.write() as library:
+        return json_response(_receipt_json(library.undo_import(number)))
 
 
-def receipt_shape(receipt: Receipt) -> dict[str, Any]:
-    """A receipt for others: the name of what was imported, not where the server had it."""
+def _receipt_json(receipt: Receipt) -> dict[str, Any]:
+    """A receipt with the name of the file instead of its path on the server."""
     return asdict(receipt) | {"path": receipt.name}
 
 
-async def _receive(request: Request, upload: Upload) -> None:
-    waiting = bytearray()
-    async for piece in request.stream():
-        waiting += piece
-        if upload.job.size + len(waiting) > LIMITS.upload_bytes:
-            raise Problem(
-                413,
-                f"A file may have up to {LIMITS.upload_bytes:,} bytes; import it with `recollect import` instead.",
-            )
-        if len(waiting) >= _CHUNK:
-            await run_in_threadpool(upload.write, bytes(waiting))
-            waiting.clear()
-    if waiting:
-        await run_in_threadpool(upload.write, bytes(waiting))
-
-
-def _length(request: Request) -> int:
-    said = request.headers.get("content-length", "")
-    return int(said) if said.isdecimal() and len(said) < 20 else 0
-
-
-def _demand_room(folder: Any, needed: int) -> None:
-    while not folder.exists():
-        folder = folder.parent
-    if shutil.disk_usage(folder).free < needed + _SPARE_BYTES:
-        raise Problem(507, "There is not enough room on the server's disk for this file.")
-
-
-def _shape(job: Job) -> dict[str, Any]:
+def _job_json(job: Job) -> dict[str, Any]:
+    receipt = None
+    if job.receipt is not None:
+        receipt = _receipt_json(job.receipt)
     return {
         "id": job.id,
         "name": job.name,
@@ -194,8 +178,39 @@ def _shape(job: Job) -> dict[str, Any]:
         "done": job.done,
         "total": job.total,
         "file": job.file,
-        "receipt": receipt_shape(job.receipt) if job.receipt else None,
+        "receipt": receipt,
         "error": job.error,
         "created_at": job.created_at,
         "finished_at": job.finished_at,
     }
+
+
+async def _receive(request: Request, upload: Upload) -> None:
+    buffer = bytearray()
+    async for part in request.stream():
+        buffer += part
+        if upload.job.size + len(buffer) > LIMITS.upload_bytes:
+            raise Problem(
+                413,
+                f"The file is too large. The limit is {LIMITS.upload_bytes:,} bytes. "
+                "Import it on the server with: recollect import FILE",
+            )
+        if len(buffer) >= _CHUNK_BYTES:
+            await run_in_threadpool(upload.write, bytes(buffer))
+            buffer.clear()
+    if buffer:
+        await run_in_threadpool(upload.write, bytes(buffer))
+
+
+def _content_length(request: Request) -> int:
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and len(length) < 20:
+        return int(length)
+    return 0
+
+
+def _require_disk_space(folder: FilePath, size: int) -> None:
+    while not folder.exists():
+        folder = folder.parent
+    if shutil.disk_usage(folder).free < size + _RESERVED_BYTES:
+        raise Problem(507, "The server's disk does not have enough space for this file.")

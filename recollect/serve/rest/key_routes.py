@@ -1,4 +1,4 @@
-"""API keys over HTTP, for whoever may administer the server. A key is shown when it is made, and never again."""
+"""Routes for API keys. They need the scope `admin`."""
 
 from __future__ import annotations
 
@@ -20,23 +20,33 @@ router = APIRouter(tags=["keys"], route_class=JsonRoute)
 
 
 class NewKey(BaseModel):
+    """An API key to create."""
+
     model_config = ConfigDict(extra="forbid")
 
-    user: str = Field(min_length=1, max_length=500, description="Whose library the key opens.")
+    user: str = Field(
+        min_length=1, max_length=500, description="The user whose library the key opens."
+    )
     name: str = Field("", max_length=200, description="What the key is for.")
     scopes: list[str] = Field(
-        ["read", "write"], max_length=3, description="Of read, write and admin."
+        ["read", "write"], max_length=3, description="Any of `read`, `write` and `admin`."
     )
     toolsets: list[str] | None = Field(
-        None, max_length=20, description="The groups of routes it is for; all if null."
+        None,
+        max_length=20,
+        description="The groups of routes and tools the key may use. Null allows all.",
     )
     agent: StrictBool = Field(
-        False, description="Whether an agent uses it, which does not see what only people may see."
+        False, description="Whether an agent uses the key. Human-only messages are masked for it."
     )
-    expires_at: AwareDatetime | None = Field(None, description="When it ends.")
+    expires_at: AwareDatetime | None = Field(
+        None, description="When the key expires. Null means never."
+    )
 
 
-class KeyShape(BaseModel):
+class Key(BaseModel):
+    """An API key without its secret."""
+
     id: str
     user: str
     name: str
@@ -46,53 +56,69 @@ class KeyShape(BaseModel):
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
-    used_at: datetime | None
+    used_at: datetime | None = Field(description="When the key was last used, to the hour.")
 
 
 class KeyList(BaseModel):
-    keys: list[KeyShape]
+    """All API keys of the server."""
+
+    keys: list[Key]
 
 
-class MadeKey(KeyShape):
-    key: str = Field(description="The whole key. It is not shown again.")
+class CreatedKey(Key):
+    """A new API key with its secret."""
+
+    key: str = Field(description="The complete key. This is the only time you see it.")
 
 
-class Revoked(BaseModel):
+class RevokedKey(BaseModel):
     success: bool
     id: str
 
 
-def shape(key: ApiKey) -> dict[str, object]:
-    """A key as it may be shown: without its hash."""
-    return {name: getattr(key, name) for name in KeyShape.model_fields}
-
-
-@router.get("/api/keys", summary="List the keys", responses={200: {"model": KeyList}})
+@router.get("/api/keys", summary="List API keys", responses={200: {"model": KeyList}})
 def list_keys(access: AccessTo) -> Response:
+    """Returns all API keys, without their secrets."""
     access.require(ADMIN)
-    return json_response({"keys": [shape(key) for key in access.service.keys.all_keys()]})
+    keys = access.service.keys.all_keys()
+    return json_response({"keys": [_key_json(key) for key in keys]})
 
 
 @router.post(
-    "/api/keys", summary="Make a key", status_code=201, responses={201: {"model": MadeKey}}
+    "/api/keys",
+    summary="Create an API key",
+    status_code=201,
+    responses={201: {"model": CreatedKey}},
 )
-def add_key(access: AccessTo, wish: NewKey) -> Response:
+def create_key(access: AccessTo, request: NewKey) -> Response:
+    """Creates an API key. The response is the only one that contains the complete key."""
     access.require(ADMIN)
     text, key = new_key(
         access.service.keys,
-        wish.user,
-        wish.name,
-        wish.scopes,
-        wish.toolsets,
-        wish.agent,
-        wish.expires_at,
+        request.user,
+        request.name,
+        request.scopes,
+        request.toolsets,
+        request.agent,
+        request.expires_at,
     )
     access.service.auth.keys_changed()
-    return json_response({**shape(key), "key": text}, 201)
+    return json_response({**_key_json(key), "key": text}, 201)
 
 
-@router.delete("/api/keys/{id}", summary="Revoke a key", responses={200: {"model": Revoked}})
-def revoke_key(access: AccessTo, id: Annotated[str, Path(max_length=100)]) -> Response:
+@router.delete(
+    "/api/keys/{id}", summary="Revoke an API key", responses={200: {"model": RevokedKey}}
+)
+def revoke_key(
+    access: AccessTo,
+    id: Annotated[str, Path(max_length=100, description="The id of the key, or the complete key.")],
+) -> Response:
+    """Revokes an API key with immediate effect. Open streams end within seconds."""
     access.require(ADMIN)
     revoke(access.service.keys, id)
     return json_response({"success": True, "id": id})
+
+
+def _key_json(key: ApiKey) -> dict[str, object]:
+    """A key without its hash."""
+    return {name: getattr(key, name) for name in Key.model_fields}

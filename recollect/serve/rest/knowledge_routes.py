@@ -1,8 +1,8 @@
-"""Contract 3 for other programs: notes, media, chats, characters and prompts, found, read, written and exported.
+"""Routes of the Knowledge API: search, read, write and export notes, media, chats and so on.
 
-An id in a path may hold any character, a slash too. Percent-encode it whole, as
-`encodeURIComponent` does: then an id that ends in `/export` is not taken for an
-export. What has the id `search` is read with POST /api/knowledge/get.
+See docs/contracts/knowledge-api.md. An id in a path may contain any character, including slashes.
+Percent-encode the whole id, as `encodeURIComponent` does: then an id that ends in `/export` is not
+mistaken for an export. Read a document with the id `search` with POST /api/knowledge/get.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from recollect.knowledge.preferences import preference
 from recollect.knowledge.results import KINDS, list_entry
 from recollect.knowledge.retrieval import parse_retrieval
 from recollect.library import Library
-from recollect.model.documents import Document
-from recollect.serve.http.access import AccessTo
+from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.principal import Forbidden, Principal
 from recollect.serve.http.route_policy import route_policy
-from recollect.serve.http.routing import JsonRoute, clamp
-from recollect.serve.masking import is_masked
+from recollect.serve.http.routing import JsonRoute, clamp, clamp_page, created_or_existing
+from recollect.serve.masking import has_masked_messages
 from recollect.serve.rest import knowledge_schemas as schemas
 from recollect.serve.rest.exports import parse_export
 from recollect.settings import LIMITS
@@ -36,9 +35,8 @@ from recollect.transfer.export import as_json
 
 KNOWLEDGE = "knowledge"
 """The toolset that a key needs for these routes."""
-PAGE_SIZE = 20
-PAGE_SIZE_OF_ONE = 10
-_FILTERS = {
+_MAX_PAGE_SIZE = 100
+_FILTER_SOURCES = {
     "keywords": "notes",
     "media_types": "media",
     "date_from": "media",
@@ -48,445 +46,286 @@ _FILTERS = {
     "sender": "chats",
     "fields": "prompts",
 }
-"""Which source each filter is for."""
-_FORMATS = "; ".join(
+"""The source each filter applies to."""
+_EXPORT_FORMATS = "; ".join(
     f"{name}: {', '.join(FORMATS[kind])}" for name, kind in KINDS.items() if kind in FORMATS
 )
-_FILES = {
+_EXPORT_MEDIA_TYPES = (
     "application/json",
+    "application/x-subrip",
+    "image/png",
     "text/markdown",
     "text/plain",
     "text/vtt",
-    "application/x-subrip",
-    "image/png",
-}
+)
 
 
-class _Route(JsonRoute):
-    """A route that ends in a word after an id is meant only where the address ends so before it is decoded."""
+class _KnowledgeRoute(JsonRoute):
+    """A route such as `{item_id}/export` matches only if the undecoded path ends in `/export`."""
 
     def matches(self, scope: MutableMapping[str, Any]) -> tuple[Match, MutableMapping[str, Any]]:
-        last, raw = self.path.rpartition("/")[2], scope.get("raw_path")
-        if (
-            "{item_id" in self.path
-            and "{" not in last
-            and raw
-            and not raw.endswith(b"/" + last.encode())
-        ):
+        last_segment, raw_path = self.path.rpartition("/")[2], scope.get("raw_path")
+        has_suffix = "{item_id" in self.path and "{" not in last_segment
+        if has_suffix and raw_path and not raw_path.endswith(b"/" + last_segment.encode()):
             return Match.NONE, {}
         return super().matches(scope)
 
 
-router = APIRouter(tags=["knowledge"], prefix="/api/knowledge", route_class=_Route)
+router = APIRouter(tags=["knowledge"], prefix="/api/knowledge", route_class=_KnowledgeRoute)
 
-Source = Annotated[schemas.Source, Path(description="Which kind of document.")]
-Written = Annotated[
-    Literal["notes", "media", "characters", "prompts"], Path(description="Which kind of document.")
+Source = Annotated[schemas.Source, Path(description="The kind of document.")]
+WritableSource = Annotated[
+    Literal["notes", "media", "characters", "prompts"], Path(description="The kind of document.")
 ]
 ItemId = Annotated[
     str,
     Path(
-        description="Its id, percent-encoded; of characters and prompts also its name.",
+        description="The id of the document, percent-encoded. "
+        "For characters and prompts, the name works as well.",
         min_length=1,
     ),
 ]
-Asked = Annotated[
-    str,
-    Query(
-        description='A question, words, "phrases", prefix*, AND, OR, NOT, NEAR, parentheses.',
-        max_length=1_000,
-    ),
-]
-Same = Annotated[str, Query(description="The same as query.", max_length=1_000)]
-Limit = Annotated[int, Query(description="How many at most; values outside 1 to 100 are clamped.")]
-Offset = Annotated[int, Query(description="How many to skip.")]
-SnippetLength = Annotated[
-    int | None, Query(description="Characters of a snippet, 10 to 1000; 300 unless given.")
-]
-Order = Annotated[schemas.Order, Query(description="Best first, or newest first.")]
-Mode = Annotated[schemas.Mode, Query(description="By words, by meaning, or both.")]
-Keywords = Annotated[
-    list[str], Query(description="Of notes: with this keyword; any one is enough.")
-]
-MediaTypes = Annotated[list[str], Query(description="Of media: of this type; any one is enough.")]
-DateFrom = Annotated[
-    str, Query(description="Of media: not before this date or time (ISO 8601).", max_length=64)
-]
-DateTo = Annotated[
-    str, Query(description="Of media: not after this date or time (ISO 8601).", max_length=64)
-]
-By = Annotated[schemas.Place | None, Query(description="Of chats: where to look.")]
-CharacterId = Annotated[str, Query(description="Of chats: with this character.", max_length=500)]
-Sender = Annotated[
-    str, Query(description="Of chats: what this role or author said.", max_length=500)
-]
-Fields = Annotated[
-    list[schemas.PromptField],
-    Query(description="Of prompts: where to look; everywhere unless given."),
-]
 
 
-# -- finding -------------------------------------------------------------------
+# -- searching -----------------------------------------------------------------
 
 
-@router.get("/search", responses={200: {"model": schemas.SearchResponse}})
+@router.get(
+    "/search",
+    summary="Search all sources",
+    responses={200: {"model": schemas.SearchResponse}},
+)
 @route_policy(rate_limit=SEARCH)
-def search(
-    access: AccessTo,
-    query: Asked = "",
-    q: Same = "",
-    sources: Annotated[
-        list[schemas.Source], Query(description="Only these kinds; all unless given.")
-    ] = [],  # noqa: B006 - FastAPI copies it
-    limit: Limit = PAGE_SIZE,
-    offset: Offset = 0,
-    snippet_length: SnippetLength = None,
-    order_by: Order = "relevance",
-    mode: Mode = "both",
-    keywords: Keywords = [],  # noqa: B006
-    media_types: MediaTypes = [],  # noqa: B006
-    date_from: DateFrom = "",
-    date_to: DateTo = "",
-    by: By = None,
-    character_id: CharacterId = "",
-    sender: Sender = "",
-    fields: Fields = [],  # noqa: B006
-) -> Response:
-    """Everything that matches, of every kind, in one list. A filter holds for the kind that it is of."""
-    given = {
-        "keywords": keywords,
-        "media_types": media_types,
-        "date_from": date_from,
-        "date_to": date_to,
-        "by": by,
-        "character_id": character_id,
-        "sender": sender,
-        "fields": fields,
-    }
-    return _found(
-        access,
-        _either(query, q),
-        sources,
-        _filters(sources, given),
-        limit,
-        offset,
-        snippet_length,
-        order_by,
-        mode,
-    )
+def search(access: AccessTo, parameters: Annotated[schemas.SearchParameters, Query()]) -> Response:
+    """Returns matching documents of all sources in one list.
+
+    A filter restricts only the source it belongs to.
+    """
+    return _search_with_parameters(access, parameters, parameters.sources)
 
 
-@router.post("/search", responses={200: {"model": schemas.SearchResponse}})
+@router.post(
+    "/search",
+    summary="Search all sources with a JSON body",
+    responses={200: {"model": schemas.SearchResponse}},
+)
 @route_policy(rate_limit=SEARCH)
-def search_as_told(access: AccessTo, question: schemas.Question) -> Response:
-    """The same, with what the tool knowledge.search takes as the body."""
-    filters = {} if question.filters is None else question.filters.model_dump(exclude_none=True)
-    return _found(
-        access,
-        question.query,
-        question.sources,
-        filters,
-        question.limit,
-        question.offset,
-        question.snippet_length,
-        question.order_by,
-        question.mode,
-    )
+def search_with_body(access: AccessTo, request: schemas.SearchRequest) -> Response:
+    """Returns matching documents. The body has the arguments of the tool `knowledge.search`."""
+    filters: dict[str, Any] = {}
+    if request.filters is not None:
+        filters = request.filters.model_dump(exclude_none=True)
+    return _search(access, request.query, request.sources, filters, request)
 
 
-@router.get("/media-types", responses={200: {"model": schemas.MediaTypes}})
+@router.get(
+    "/media-types",
+    summary="List media types",
+    responses={200: {"model": schemas.MediaTypes}},
+)
 def media_types(access: AccessTo) -> Response:
-    """The types of the library's media, with how many there are of each, and those that are usual."""
+    """Returns the types of the library's media with their numbers, and common types."""
     with access.read(KNOWLEDGE) as library:
-        types = library.knowledge.media_types()
-    told = [{"media_type": name, "count": count} for name, count in types]
-    return json_response({"types": told, "suggested": list(MEDIA_TYPES)})
+        counts = library.knowledge.media_types()
+    types = [{"media_type": name, "count": count} for name, count in counts]
+    return json_response({"types": types, "suggested": list(MEDIA_TYPES)})
 
 
-@router.get("/{source}/search", responses={200: {"model": schemas.SearchResponse}})
+@router.get(
+    "/{source}/search",
+    summary="Search one source",
+    responses={200: {"model": schemas.SearchResponse}},
+)
 @route_policy(rate_limit=SEARCH)
-def search_one_source(
+def search_source(
     access: AccessTo,
     source: Source,
-    query: Asked = "",
-    q: Same = "",
-    limit: Limit = PAGE_SIZE_OF_ONE,
-    offset: Offset = 0,
-    snippet_length: SnippetLength = None,
-    order_by: Order = "relevance",
-    mode: Mode = "both",
-    keywords: Keywords = [],  # noqa: B006
-    media_types: MediaTypes = [],  # noqa: B006
-    date_from: DateFrom = "",
-    date_to: DateTo = "",
-    by: By = None,
-    character_id: CharacterId = "",
-    sender: Sender = "",
-    fields: Fields = [],  # noqa: B006
+    parameters: Annotated[schemas.SourceSearchParameters, Query()],
 ) -> Response:
-    """What matches of one kind. A filter of another kind is refused."""
-    given = {
-        "keywords": keywords,
-        "media_types": media_types,
-        "date_from": date_from,
-        "date_to": date_to,
-        "by": by,
-        "character_id": character_id,
-        "sender": sender,
-        "fields": fields,
-    }
-    return _found(
-        access,
-        _either(query, q),
-        [source],
-        _filters([source], given),
-        limit,
-        offset,
-        snippet_length,
-        order_by,
-        mode,
-    )
+    """Returns matching documents of one source. Filters of other sources are rejected."""
+    return _search_with_parameters(access, parameters, [source])
 
 
-def _found(
-    access: AccessTo,
+def _search_with_parameters(
+    access: Access, parameters: schemas.SourceSearchParameters, sources: Sequence[str]
+) -> Response:
+    query = _query(parameters)
+    filters = _filters(parameters, sources)
+    return _search(access, query, sources, filters, parameters)
+
+
+def _search(
+    access: Access,
     query: str,
     sources: Sequence[str],
     filters: Mapping[str, Mapping[str, Any]],
-    limit: int,
-    offset: int,
-    snippet_length: int | None,
-    order_by: str,
-    mode: str,
+    options: schemas.SearchOptions,
 ) -> Response:
     with access.read(KNOWLEDGE) as library:
-        found = library.knowledge.search(
+        results = library.knowledge.search(
             query,
             sources=sources,
-            limit=clamp(limit, 1, 100),
-            offset=clamp(offset, 0, LIMITS.page_offset),
-            snippet_length=preference("snippet_length", snippet_length, {}),
-            order_by=order_by,
+            limit=clamp(options.limit, 1, _MAX_PAGE_SIZE),
+            offset=clamp(options.offset, 0, LIMITS.page_offset),
+            snippet_length=preference("snippet_length", options.snippet_length, {}),
+            order_by=options.order_by,
             filters=filters,
-            mode=mode,
+            mode=options.mode,
             audience=access.principal.audience,
         )
-    return json_response(found)
+    return json_response(results)
 
 
-def _either(query: str, q: str) -> str:
-    if query and q and query != q:
-        raise InvalidInput("query and q are the same thing, and here they differ.")
-    if not (query or q).strip():
+def _query(parameters: schemas.SourceSearchParameters) -> str:
+    query, alias = parameters.query, parameters.q
+    if query and alias and query != alias:
+        raise InvalidInput("query and q mean the same, but have different values.")
+    if not (query or alias).strip():
         raise InvalidInput("Query parameter 'query' must not be empty")
-    return query or q
+    return query or alias
 
 
-def _filters(sources: Sequence[str], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What is given, under the source that it is for. Raises InvalidInput where that source is not asked for."""
+def _filters(
+    parameters: schemas.FilterParameters, sources: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """The filters by source. Raises InvalidInput for filters of a source that is not searched."""
     filters: dict[str, dict[str, Any]] = {}
-    for name, value in given.items():
-        if value:
-            source = _FILTERS[name]
-            if sources and source not in sources:
-                raise InvalidInput(f"{name} is for {source}, which are not searched here.")
-            filters.setdefault(source, {})[name] = value
+    for name, source in _FILTER_SOURCES.items():
+        value = getattr(parameters, name)
+        if not value:
+            continue
+        if sources and source not in sources:
+            raise InvalidInput(f"{name}: this filter is for {source}, which are not searched here.")
+        filters.setdefault(source, {})[name] = value
     return filters
 
 
 # -- reading -------------------------------------------------------------------
 
 
-@router.post("/get", responses={200: {"model": schemas.GetResponse}})
-def get_as_told(access: AccessTo, wanted: schemas.Wanted) -> Response:
-    """A document, or the part of it that is wanted: with what the tool knowledge.get takes as the body."""
-    given = None if wanted.retrieval is None else wanted.retrieval.model_dump(exclude_none=True)
+@router.post(
+    "/get",
+    summary="Retrieve a document with a JSON body",
+    responses={200: {"model": schemas.GetResponse}},
+)
+def get_with_body(access: AccessTo, request: schemas.GetRequest) -> Response:
+    """Returns a document or part of it. The body has the arguments of the tool `knowledge.get`."""
+    options = None
+    if request.retrieval is not None:
+        options = request.retrieval.model_dump(exclude_none=True)
     with access.read(KNOWLEDGE) as library:
-        return json_response(
-            library.knowledge.get(
-                wanted.source,
-                wanted.id,
-                parse_retrieval(given, {}),
-                audience=access.principal.audience,
-                page=wanted.page,
-                page_size=wanted.page_size,
-            )
+        document = library.knowledge.get(
+            request.source,
+            request.id,
+            parse_retrieval(options, {}),
+            audience=access.principal.audience,
+            page=request.page,
+            page_size=request.page_size,
         )
+    return json_response(document)
 
 
-@router.get("/{source}", responses={200: {"model": schemas.ItemList}})
+@router.get("/{source}", summary="List documents", responses={200: {"model": schemas.ItemList}})
 def list_items(
-    access: AccessTo,
-    source: Source,
-    search: Annotated[str, Query(description="A text that the title or the id must contain.")] = "",
-    tags: Annotated[
-        list[str], Query(description="With this tag or keyword; any one is enough.")
-    ] = [],  # noqa: B006
-    media_types: MediaTypes = [],  # noqa: B006
-    limit: Annotated[
-        int, Query(description="How many at most; values outside 1 to 200 are clamped.")
-    ] = 50,
-    offset: Offset = 0,
+    access: AccessTo, source: Source, parameters: Annotated[schemas.ListParameters, Query()]
 ) -> Response:
-    """What there is of a kind, last changed first."""
-    limit, offset = clamp(limit, 1, LIMITS.page_size), clamp(offset, 0, LIMITS.page_offset)
+    """Returns the documents of a source, most recently updated first."""
+    limit, offset = clamp_page(parameters.limit, parameters.offset)
     with access.read(KNOWLEDGE) as library:
-        found, total = library.knowledge.list(
-            source, search=search, tags=tags, media_types=media_types, limit=limit, offset=offset
+        summaries, total = library.knowledge.list(
+            source,
+            search=parameters.search,
+            tags=parameters.tags,
+            media_types=parameters.media_types,
+            limit=limit,
+            offset=offset,
         )
-    return json_response(
-        {
-            "items": [list_entry(about) for about in found],
-            "total": total,
-            "limit": limit,
-            "offset": offset,
-        }
-    )
+    items = [list_entry(summary) for summary in summaries]
+    return json_response({"items": items, "total": total, "limit": limit, "offset": offset})
 
 
 @router.get(
     "/{source}/{item_id:id}/export",
-    responses={200: {"content": {name: {} for name in sorted(_FILES)}}},
+    summary="Export a document",
+    responses={200: {"content": {name: {} for name in _EXPORT_MEDIA_TYPES}}},
 )
 def export_item(
     access: AccessTo,
-    source: Written,
+    source: WritableSource,
     item_id: ItemId,
-    format: Annotated[str, Query(description=f"Of {_FORMATS}.", max_length=20)] = "",
+    format: Annotated[
+        str,
+        Query(
+            description=f"The file format ({_EXPORT_FORMATS}). Defaults to the first.",
+            max_length=20,
+        ),
+    ] = "",
 ) -> Response:
-    """A document as a file; in the first format of its kind unless one is given."""
+    """Returns a document as a file."""
     with access.read(KNOWLEDGE) as library:
-        _demand_open(access.principal, library, source, item_id)
+        _require_readable(access.principal, library, source, item_id)
         file = library.knowledge.export(source, item_id, format or FORMATS[KINDS[source]][0])
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"}
     return Response(file.data, headers=headers, media_type=file.media_type)
 
 
-@router.get("/media/{item_id:id}/transcript", responses={200: {"model": schemas.Transcript}})
+@router.get(
+    "/media/{item_id:id}/transcript",
+    summary="Retrieve a transcript",
+    responses={200: {"model": schemas.Transcript}},
+)
 def transcript(
     access: AccessTo,
     item_id: ItemId,
     format: Annotated[
         Literal["text", "srt", "vtt", "json"],
-        Query(description="What has no times can be had as text alone."),
+        Query(description="The format. Transcripts without times are available as `text` only."),
     ] = "text",
     include_timestamps: Annotated[
-        bool, Query(description="Of text and json: whether it says when.")
+        bool, Query(description="Include times in `text` and `json`.")
     ] = False,
 ) -> Response:
-    """What is said in a recording."""
+    """Returns the transcript of a recording."""
     with access.read(KNOWLEDGE) as library:
-        said = library.knowledge.transcript(
+        content = library.knowledge.transcript(
             item_id, format, include_timestamps, access.principal.audience
         )
-    return json_response({"content": said})
+    return json_response({"content": content})
 
 
-@router.get("/{source}/{item_id:id}", responses={200: {"model": schemas.GetResponse}})
+@router.get(
+    "/{source}/{item_id:id}",
+    summary="Retrieve a document",
+    responses={200: {"model": schemas.GetResponse}},
+)
 def get_item(
     access: AccessTo,
     source: Source,
     item_id: ItemId,
-    mode: Annotated[schemas.RetrievalMode, Query(description="How much of it is wanted.")] = "full",
-    snippet_length: SnippetLength = None,
-    max_tokens: Annotated[
-        int | None, Query(description="The answer is never longer; 16 to 50000.")
-    ] = None,
-    chars_per_token: Annotated[
-        float | None, Query(description="Characters that count as a token; 4.")
-    ] = None,
-    chunk_size_tokens: Annotated[
-        int | None, Query(description="Chunks of this size, made on the fly.")
-    ] = None,
-    chunk_overlap_tokens: Annotated[
-        int | None, Query(description="And how much of one is in the next.")
-    ] = None,
-    sibling_window: Annotated[
-        int | None, Query(description="Chunks or messages on each side, 0 to 20.")
-    ] = None,
-    prefer_prechunked: Annotated[
-        bool | None, Query(description="Chunks as they are stored.")
-    ] = None,
-    chunk_index: Annotated[int | None, Query(description="Where to look: this chunk.")] = None,
-    chunk_uuid: Annotated[
-        str | None, Query(description="Where to look: the chunk of this uuid.")
-    ] = None,
-    approx_offset: Annotated[
-        int | None, Query(description="Where to look: at this character.")
-    ] = None,
-    seconds: Annotated[
-        float | None, Query(description="Where to look: what is said at this second.")
-    ] = None,
-    field: Annotated[
-        str | None, Query(description="Where to look: this field of a character or prompt.")
-    ] = None,
-    message_id: Annotated[
-        str | None, Query(description="Where to look: this message of a chat.")
-    ] = None,
-    message_index: Annotated[
-        int | None, Query(description="Where to look: the message at this place.")
-    ] = None,
-    query: Annotated[
-        str | None,
-        Query(description="What to look for where nothing says where to look.", max_length=1_000),
-    ] = None,
-    offset: Annotated[
-        int | None, Query(description="Of a whole text: the character to begin with.")
-    ] = None,
-    page: Annotated[int, Query(description="Of a whole chat: the page.")] = 1,
-    page_size: Annotated[
-        int, Query(description="Messages on a page; values outside 1 to 200 are clamped.")
-    ] = 50,
+    parameters: Annotated[schemas.GetParameters, Query()],
 ) -> Response:
-    """A document: all of it, or what stands around a place in it."""
-    loc = {
-        "chunk_index": chunk_index,
-        "chunk_uuid": chunk_uuid,
-        "approx_offset": approx_offset,
-        "seconds": seconds,
-        "field": field,
-        "message_id": message_id,
-        "message_index": message_index,
-    }
-    wanted = parse_retrieval(
-        {
-            "mode": mode,
-            "snippet_length": snippet_length,
-            "max_tokens": max_tokens,
-            "chars_per_token": chars_per_token,
-            "chunk_size_tokens": chunk_size_tokens,
-            "chunk_overlap_tokens": chunk_overlap_tokens,
-            "sibling_window": sibling_window,
-            "prefer_prechunked": prefer_prechunked,
-            "query": query,
-            "offset": offset,
-            "loc": {name: value for name, value in loc.items() if value is not None},
-        },
-        {},
-    )
+    """Returns a complete document, or the part around a location in it."""
     with access.read(KNOWLEDGE) as library:
-        return json_response(
-            library.knowledge.get(
-                source,
-                item_id,
-                wanted,
-                audience=access.principal.audience,
-                page=page,
-                page_size=page_size,
-            )
+        document = library.knowledge.get(
+            source,
+            item_id,
+            parse_retrieval(parameters.retrieval(), {}),
+            audience=access.principal.audience,
+            page=parameters.page,
+            page_size=parameters.page_size,
         )
+    return json_response(document)
 
 
-def _demand_open(principal: Principal, library: Library, source: str, item_id: str) -> None:
-    """An agent has no file of what it may not see all of."""
-    if principal.agent:
-        _demand_whole(principal, library.store.document(library.knowledge.find(source, item_id).id))
-
-
-def _demand_whole(principal: Principal, document: Document) -> None:
-    if any(is_masked(passage, principal.audience) for passage in document.passages):
+def _require_readable(principal: Principal, library: Library, source: str, item_id: str) -> None:
+    """Agents cannot export documents that contain something they may not read."""
+    if not principal.agent:
+        return
+    document = library.store.document(library.knowledge.find(source, item_id).id)
+    if has_masked_messages(document, principal.audience):
         raise Forbidden(
-            "A part of this only people may see, so an agent's key cannot take it along."
+            "Parts of this document are human-only, so an agent's key cannot get a copy of it. "
+            "Use the key of a person."
         )
 
 
@@ -495,102 +334,144 @@ def _demand_whole(principal: Principal, document: Document) -> None:
 
 @router.post(
     "/restore",
+    summary="Restore a document",
     status_code=201,
-    responses={
-        201: {"model": schemas.Item},
-        200: {"model": schemas.Item, "description": "It is there, as the export says."},
-    },
+    responses=created_or_existing(
+        schemas.Item, "The document exists and is identical to the deleted one."
+    ),
 )
 def restore_item(access: AccessTo, document: schemas.RestoredDocument) -> Response:
-    """Put a deleted document back, as it was given out."""
-    given = parse_export(document.model_dump(exclude_unset=True), document.kind)
+    """Restores a document that was deleted with `undo=true`."""
+    restored = parse_export(document.model_dump(exclude_unset=True), document.kind)
+    status = 200
     with access.write(KNOWLEDGE) as library:
-        there = library.store.find_id(given.source, given.source_id)
-        if there is not None and as_json(library.store.document(there)) != as_json(given):
-            raise Conflict("This is in the library, and has changed since it was given out.")
-        restored = there or library.restore_conversation(given).id
-        return json_response(list_entry(library.store.summary(restored)), 200 if there else 201)
+        document_id = library.store.find_id(restored.source, restored.source_id)
+        if document_id is None:
+            document_id, status = library.restore_conversation(restored).id, 201
+        elif as_json(library.store.document(document_id)) != as_json(restored):
+            raise Conflict(
+                "This document is in the library and has changed since it was deleted. "
+                "Delete it first to restore the old one."
+            )
+        item = list_entry(library.store.summary(document_id))
+    return json_response(item, status)
 
 
-@router.post("/notes", status_code=201, responses={201: {"model": schemas.Item}})
+@router.post(
+    "/notes",
+    summary="Create a note",
+    status_code=201,
+    responses={201: {"model": schemas.Item}},
+)
 def create_note(access: AccessTo, fields: schemas.NoteFields) -> Response:
-    """A new note."""
-    return _created(access, "notes", fields)
+    """Creates a note."""
+    return _create(access, "notes", fields)
 
 
-@router.post("/media", status_code=201, responses={201: {"model": schemas.Item}})
+@router.post(
+    "/media",
+    summary="Create a media item",
+    status_code=201,
+    responses={201: {"model": schemas.Item}},
+)
 def create_media(access: AccessTo, fields: schemas.MediaFields) -> Response:
-    """A new media item: its text, or its transcript with times."""
-    return _created(access, "media", fields)
+    """Creates a media item from its text or from a transcript with times."""
+    return _create(access, "media", fields)
 
 
-@router.post("/characters", status_code=201, responses={201: {"model": schemas.Item}})
+@router.post(
+    "/characters",
+    summary="Create a character",
+    status_code=201,
+    responses={201: {"model": schemas.Item}},
+)
 def create_character(access: AccessTo, fields: schemas.CharacterFields) -> Response:
-    """A new character: its fields, or a character card's data."""
-    return _created(access, "characters", fields)
+    """Creates a character from its fields or from a character card."""
+    return _create(access, "characters", fields)
 
 
-@router.post("/prompts", status_code=201, responses={201: {"model": schemas.Item}})
+@router.post(
+    "/prompts",
+    summary="Create a prompt",
+    status_code=201,
+    responses={201: {"model": schemas.Item}},
+)
 def create_prompt(access: AccessTo, fields: schemas.PromptFields) -> Response:
-    """A new prompt."""
-    return _created(access, "prompts", fields)
+    """Creates a prompt."""
+    return _create(access, "prompts", fields)
 
 
-@router.patch("/notes/{item_id:id}", responses={200: {"model": schemas.Item}})
-def change_note(access: AccessTo, item_id: ItemId, change: schemas.NoteChange) -> Response:
-    """Change what is given and nothing else."""
-    return _changed(access, "notes", item_id, change)
+@router.patch(
+    "/notes/{item_id:id}", summary="Update a note", responses={200: {"model": schemas.Item}}
+)
+def update_note(access: AccessTo, item_id: ItemId, change: schemas.NoteChange) -> Response:
+    """Changes the fields in the request. The others stay the same."""
+    return _update(access, "notes", item_id, change)
 
 
-@router.patch("/media/{item_id:id}", responses={200: {"model": schemas.Item}})
-def change_media(access: AccessTo, item_id: ItemId, change: schemas.MediaChange) -> Response:
-    """Change what is given and nothing else."""
-    return _changed(access, "media", item_id, change)
+@router.patch(
+    "/media/{item_id:id}", summary="Update a media item", responses={200: {"model": schemas.Item}}
+)
+def update_media(access: AccessTo, item_id: ItemId, change: schemas.MediaChange) -> Response:
+    """Changes the fields in the request. The others stay the same."""
+    return _update(access, "media", item_id, change)
 
 
-@router.patch("/characters/{item_id:id}", responses={200: {"model": schemas.Item}})
-def change_character(
+@router.patch(
+    "/characters/{item_id:id}",
+    summary="Update a character",
+    responses={200: {"model": schemas.Item}},
+)
+def update_character(
     access: AccessTo, item_id: ItemId, change: schemas.CharacterChange
 ) -> Response:
-    """Change what is given and nothing else; of the card too."""
-    return _changed(access, "characters", item_id, change)
+    """Changes the fields in the request, also in the card. The others stay the same."""
+    return _update(access, "characters", item_id, change)
 
 
-@router.patch("/prompts/{item_id:id}", responses={200: {"model": schemas.Item}})
-def change_prompt(access: AccessTo, item_id: ItemId, change: schemas.PromptChange) -> Response:
-    """Change what is given and nothing else."""
-    return _changed(access, "prompts", item_id, change)
+@router.patch(
+    "/prompts/{item_id:id}", summary="Update a prompt", responses={200: {"model": schemas.Item}}
+)
+def update_prompt(access: AccessTo, item_id: ItemId, change: schemas.PromptChange) -> Response:
+    """Changes the fields in the request. The others stay the same."""
+    return _update(access, "prompts", item_id, change)
 
 
-@router.delete("/{source}/{item_id:id}", responses={200: {"model": schemas.DeletedItem}})
+@router.delete(
+    "/{source}/{item_id:id}",
+    summary="Delete a document",
+    responses={200: {"model": schemas.DeletedItem}},
+)
 def delete_item(
     access: AccessTo,
-    source: Written,
+    source: WritableSource,
     item_id: ItemId,
     undo: Annotated[
-        bool, Query(description="Give out what is deleted, so that it can be put back.")
+        bool, Query(description="Return the deleted document, so that it can be restored.")
     ] = False,
 ) -> Response:
-    """Delete a document for good: its text, and everything that was made of it."""
+    """Deletes a document permanently, with its index entries and vectors."""
     with access.write(KNOWLEDGE) as library:
         if undo:
-            _demand_open(access.principal, library, source, item_id)
+            _require_readable(access.principal, library, source, item_id)
         deleted = library.knowledge.delete(source, item_id)
-    done: dict[str, Any] = {"success": True, "source": source, "id": deleted.id}
-    return json_response(done | {"document": as_json(deleted)} if undo else done)
+    body: dict[str, Any] = {"success": True, "source": source, "id": deleted.id}
+    if undo:
+        body["document"] = as_json(deleted)
+    return json_response(body)
 
 
-def _created(access: AccessTo, source: str, fields: schemas.Fields) -> Response:
+def _create(access: Access, source: str, fields: schemas.ItemFields) -> Response:
     with access.write(KNOWLEDGE) as library:
-        return json_response(
-            list_entry(library.knowledge.create(source, fields.model_dump(exclude_unset=True))), 201
-        )
+        summary = library.knowledge.create(source, fields.model_dump(exclude_unset=True))
+        return json_response(list_entry(summary), 201)
 
 
-def _changed(access: AccessTo, source: str, item_id: str, change: schemas.Fields) -> Response:
-    given = change.model_dump(exclude_unset=True)
-    version = given.pop("version", None)
-    if not given:
-        raise InvalidInput("There is nothing to change: give at least one field.")
+def _update(access: Access, source: str, item_id: str, change: schemas.ItemFields) -> Response:
+    fields = change.model_dump(exclude_unset=True)
+    version = fields.pop("version", None)
+    if not fields:
+        raise InvalidInput("There is nothing to change. Send at least one field.")
     with access.write(KNOWLEDGE) as library:
-        return json_response(list_entry(library.knowledge.edit(source, item_id, given, version)))
+        summary = library.knowledge.edit(source, item_id, fields, version)
+        return json_response(list_entry(summary))

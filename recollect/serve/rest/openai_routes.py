@@ -1,62 +1,64 @@
-"""OpenAI's protocol, passed on to the model's server and recorded: a client whose base URL is this server's `/v1`
-gets the answers that it would get there, byte for byte, and its conversations are kept.
+"""A proxy for OpenAI's API that records conversations.
 
-Headers that are for this server alone: `X-Recollect-Session` names the conversation, `X-Recollect-Namespace` where a
-new one belongs. The answer's `X-Recollect-Conversation` says where it was kept.
+A client whose base URL is this server's `/v1` gets the responses of the model server, byte for
+byte, and its conversations are saved. Two request headers are for this server only:
+`X-Recollect-Session` names the conversation, and `X-Recollect-Namespace` the project of a new one.
+The response header `X-Recollect-Conversation` says where the conversation was saved.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import httpx
 from fastapi import APIRouter, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from recollect.capture.proxy.recording import Asked, Recording
 from recollect.capture.proxy.tape import Tape, unpacked
-from recollect.capture.proxy.upstream import SETTING, NoAnswer, Upstream, returned
-from recollect.errors import InvalidInput
+from recollect.capture.proxy.upstream import NoAnswer, Upstream, returned
 from recollect.model.documents import Json
 from recollect.serve.http import logs
-from recollect.serve.http.access import Access, AccessTo
+from recollect.serve.http.access import CONVERSATIONS, Access, AccessTo
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.limits import CHAT
-from recollect.serve.http.principal import READ, WRITE
+from recollect.serve.http.principal import LOCAL, READ, WRITE
 from recollect.serve.http.route_policy import route_policy
+from recollect.serve.rest.model_server import (
+    MAX_SESSION_LENGTH,
+    NAMESPACE,
+    report_unsaved,
+    require_upstream,
+    save_on_the_side,
+    upstream_problem,
+)
 from recollect.settings import LIMITS
 
-SUPPORTED = "POST /v1/chat/completions (recorded), GET /v1/models, GET /v1/models/{model} and POST /v1/embeddings"
-NAMESPACE = re.compile(r"[A-Za-z0-9_-]{1,64}")
-SESSION_LENGTH = 256
-_WAIT_FOR_SAVING = 5.0  # seconds that the end of an answer is held back until it is saved
-
-T = TypeVar("T")
-
+SUPPORTED = (
+    "POST /v1/chat/completions (recorded), GET /v1/models, GET /v1/models/{model} and "
+    "POST /v1/embeddings"
+)
+_SAVE_SECONDS = 5.0  # how long the end of a response is held back until it is saved
 
 router = APIRouter(tags=["openai"])
 
 
-def _told(what: str) -> dict[int | str, dict[str, Any]]:
-    """What may come back, in OpenAPI's words: the shapes are those of the model's server."""
-    refusal = "What the model's server said, unchanged; or what went wrong here, in the shape of our errors"
-    kinds: dict[str, Any] = {
+def _responses(description: str) -> dict[int | str, dict[str, Any]]:
+    """The OpenAPI responses. Their schemas are those of the model server."""
+    error = {"description": "An error of the model server, unchanged, or of this server."}
+    content: dict[str, Any] = {
         "application/json": {"schema": {}},
         "text/event-stream": {"schema": {}},
     }
-    answered = {"description": what, "content": kinds}
-    return {200: answered, "4XX": {"description": refusal}, "5XX": {"description": refusal}}
+    return {200: {"description": description, "content": content}, "4XX": error, "5XX": error}
 
 
-_BODY: dict[str, Any] = {
+_REQUEST_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {"application/json": {"schema": {"type": "object"}}},
@@ -65,168 +67,149 @@ _BODY: dict[str, Any] = {
 
 
 @router.post(
-    "/v1/chat/completions", responses=_told("The model's answer, unchanged"), openapi_extra=_BODY
+    "/v1/chat/completions",
+    summary="Create a chat completion",
+    responses=_responses("The model's response, unchanged."),
+    openapi_extra=_REQUEST_BODY,
 )
 @route_policy(rate_limit=CHAT, ends_streams=True)
-async def complete(access: AccessTo, request: Request) -> Response:
-    """Ask the model, and keep what was said: the request before it is passed on, the answer when it has been seen."""
-    access.require(WRITE, "conversations")
-    upstream = upstream_of(access)
-    session, namespace = _named(request)
+async def create_completion(access: AccessTo, request: Request) -> Response:
+    """Passes the request on to the model server and records the conversation.
+
+    The question is saved before it is passed on, and the answer before its end reaches you.
+    """
+    access.require(WRITE, CONVERSATIONS)
+    upstream = require_upstream(access)
+    session, project = _session_and_project(request)
     body = await request.body()
-    recording = await _begun(access, upstream, request, body, session, namespace)
+    recording = await save_on_the_side(
+        access, lambda: _begin_recording(access, upstream, body, session, project)
+    )
     return _Relay(access, upstream, "/chat/completions", body, recording)
 
 
-@router.get("/v1/models", responses=_told("The models, unchanged"))
+@router.get("/v1/models", summary="List models", responses=_responses("The models, unchanged."))
 async def list_models(access: AccessTo) -> Response:
-    """The models that the model's server has."""
-    return _passed(access, "/models", b"", READ)
+    """Returns the models of the model server."""
+    return _pass_on(access, "/models", b"", READ)
 
 
-@router.get("/v1/models/{model:path}", responses=_told("The model, unchanged"))
+@router.get(
+    "/v1/models/{model:path}",
+    summary="Retrieve a model",
+    responses=_responses("The model, unchanged."),
+)
 async def get_model(access: AccessTo, model: str) -> Response:
-    """One model."""
-    parts = model.split("/")
-    if {"", ".", ".."} & set(parts):  # the server behind must not take it for another address
+    """Returns one model of the model server."""
+    segments = model.split("/")
+    if {"", ".", ".."} & set(segments):  # the model server must not resolve these
         raise Problem(404, "There is no such model.")
-    return _passed(access, f"/models/{'/'.join(quote(part, safe='') for part in parts)}", b"", READ)
+    path = "/".join(quote(segment, safe="") for segment in segments)
+    return _pass_on(access, f"/models/{path}", b"", READ)
 
 
-@router.post("/v1/embeddings", responses=_told("The vectors, unchanged"), openapi_extra=_BODY)
+@router.post(
+    "/v1/embeddings",
+    summary="Create embeddings",
+    responses=_responses("The embeddings, unchanged."),
+    openapi_extra=_REQUEST_BODY,
+)
 @route_policy(rate_limit=CHAT)
-async def embed(access: AccessTo, request: Request) -> Response:
-    """Vectors of the model's server. Nothing is recorded."""
-    return _passed(access, "/embeddings", await request.body(), WRITE)
+async def create_embeddings(access: AccessTo, request: Request) -> Response:
+    """Passes the request on to the model server. Nothing is recorded."""
+    return _pass_on(access, "/embeddings", await request.body(), WRITE)
 
 
 @router.api_route(
-    "/v1/{rest:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"], include_in_schema=False
+    "/v1/{path:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"], include_in_schema=False
 )
-async def refuse(rest: str) -> Response:
+async def refuse(path: str) -> Response:
+    """Refuse everything else, so that nobody believes it is recorded."""
     raise Problem(
-        404, f"This part of OpenAI's protocol is not passed on, nor recorded. What is: {SUPPORTED}."
+        404,
+        f"This part of OpenAI's API is neither passed on nor recorded. Supported: {SUPPORTED}.",
     )
 
 
-def upstream_of(access: Access) -> Upstream:
-    try:
-        upstream = access.service.upstream
-    except InvalidInput as error:
-        logs.error(error, request_id=_request_id(access), what=SETTING)
-        raise Problem(
-            503, f"{SETTING} or {SETTING}_KEY is set to something that cannot be used."
-        ) from error
-    if upstream is None:
-        raise Problem(
-            503,
-            f"No model is configured. Whoever runs this server sets {SETTING} (https://host/v1#model) and, where "
-            f"it needs a key, {SETTING}_KEY.",
-        )
-    return upstream
+def _pass_on(access: Access, path: str, body: bytes, scope: str) -> Response:
+    access.require(scope, CONVERSATIONS)
+    return _Relay(access, require_upstream(access), path, body, None)
 
 
-def problem_with(error: NoAnswer) -> Problem:
-    code, status = ("UPSTREAM_TIMEOUT", 504) if error.late else ("UPSTREAM_ERROR", 502)
-    return Problem(status, str(error), code=code)
+# -- recording -----------------------------------------------------------------
 
 
-def _passed(access: Access, path: str, body: bytes, scope: str) -> Response:
-    access.require(scope, "conversations")
-    return _Relay(access, upstream_of(access), path, body, None)
-
-
-# -- what is recorded ----------------------------------------------------------
-
-
-def _named(request: Request) -> tuple[str | None, str]:
-    """The session and the namespace that the headers name."""
+def _session_and_project(request: Request) -> tuple[str | None, str]:
+    """The session and the project named by the headers. Raises Problem."""
     session = request.headers.get("x-recollect-session")
-    if session is not None and not 1 <= len(session.strip()) <= SESSION_LENGTH:
-        raise Problem(400, f"X-Recollect-Session must have 1 to {SESSION_LENGTH} characters.")
-    namespace = request.headers.get("x-recollect-namespace", "default")
-    if not NAMESPACE.fullmatch(namespace):
+    if session is not None:
+        session = session.strip()
+        if not 1 <= len(session) <= MAX_SESSION_LENGTH:
+            raise Problem(
+                400, f"X-Recollect-Session must have 1 to {MAX_SESSION_LENGTH} characters."
+            )
+    project = request.headers.get("x-recollect-namespace", "default")
+    if not NAMESPACE.fullmatch(project):
         raise Problem(
-            400, "X-Recollect-Namespace must have 1 to 64 characters of A-Z, a-z, 0-9, _ and -."
+            400,
+            "X-Recollect-Namespace must have 1 to 64 characters: letters, digits, _ and -.",
         )
-    return session.strip() if session else None, namespace
+    return session, project
 
 
-def _asked(
-    body: bytes, encoding: str, session: str | None, namespace: str, again: bool
-) -> Asked | None:
-    """What a request says; None where it cannot be read, of which the model's server will complain."""
+def _begin_recording(
+    access: Access, upstream: Upstream, body: bytes, session: str | None, project: str
+) -> Recording | None:
+    """Save the question. Returns None if the request cannot be parsed."""
+    headers = access.request.headers
+    is_retry = headers.get("x-stainless-retry-count", "0") != "0"  # sent by OpenAI's clients
+    request = _parse_request(body, headers.get("content-encoding", ""))
+    if request is None:
+        return None
+    session = session or _session_in(request)
+    asked = Asked(request["messages"], session, project, is_retry)
+    with access.write() as library:
+        recording = upstream.recorder.begin(library, access.principal.user, asked)
+        if recording is not None:
+            try:
+                count = upstream.recorder.keep(library, recording)
+            except Exception as error:  # it is saved later, together with the answer
+                report_unsaved(access, error)
+            else:
+                access.service.metrics.saved_messages.labels("proxy").inc(count)
+    return recording
+
+
+def _parse_request(body: bytes, encoding: str) -> dict[str, Json] | None:
+    """The request to the model, or None: then the model server will complain about it."""
     plain = unpacked(body, encoding, LIMITS.request_bytes)
+    if not plain:
+        return None
     try:
-        said: Json = json.loads(plain) if plain else None
+        request: Json = json.loads(plain)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or not isinstance(said.get("messages"), list):
+    if not isinstance(request, dict) or not isinstance(request.get("messages"), list):
         return None
-    metadata = said.get("metadata")
-    named = metadata.get("session_id") if isinstance(metadata, dict) else None
-    if session is None and isinstance(named, str) and 1 <= len(named.strip()) <= SESSION_LENGTH:
-        session = named.strip()
-    return Asked(said["messages"], session, namespace, again)
+    return request
 
 
-async def _begun(
-    access: Access,
-    upstream: Upstream,
-    request: Request,
-    body: bytes,
-    session: str | None,
-    namespace: str,
-) -> Recording | None:
-    again = (
-        request.headers.get("x-stainless-retry-count", "0") != "0"
-    )  # so OpenAI's own clients say it
-    encoding = request.headers.get("content-encoding", "")
-
-    def begin() -> Recording | None:
-        asked = _asked(body, encoding, session, namespace, again)
-        if asked is None:
-            return None
-        with access.write("conversations") as library:
-            recording = upstream.recorder.begin(library, access.principal.user, asked)
-            if recording is not None:
-                try:
-                    new = upstream.recorder.keep(library, recording)
-                    access.service.metrics.saved_messages.labels("proxy").inc(new)
-                except Exception as error:  # it is tried again with the answer
-                    not_saved(access, error)
-        return recording
-
-    return await unharmed(access, begin)
-
-
-async def unharmed(access: Access, save: Callable[[], T]) -> T | None:
-    """Save something in a thread. Where that fails it is written down and counted, and whoever asks the model gets
-    their answer all the same."""
-    try:
-        return await run_in_threadpool(save)
-    except Exception as error:
-        not_saved(access, error)
+def _session_in(request: dict[str, Json]) -> str | None:
+    """The session in the request's own metadata."""
+    metadata = request.get("metadata")
+    if not isinstance(metadata, dict):
         return None
+    session = metadata.get("session_id")
+    if isinstance(session, str) and 1 <= len(session.strip()) <= MAX_SESSION_LENGTH:
+        return session.strip()
+    return None
 
 
-def not_saved(access: Access, error: BaseException | None = None) -> None:
-    access.service.metrics.not_recorded.inc()
-    if error is None:
-        logs.event("an answer could not be read", request_id=_request_id(access))
-    else:
-        logs.error(error, request_id=_request_id(access), what="recording")
-
-
-def _request_id(access: Access) -> str:
-    return str(access.request.scope.get("state", {}).get("request_id", ""))
-
-
-# -- the way through -----------------------------------------------------------
+# -- relaying ------------------------------------------------------------------
 
 
 class _Relay(Response):
-    """Sends a request on and the answer back, as it comes, and keeps a copy of that."""
+    """Passes a request on and the response back as it arrives, and records a copy of it."""
 
     def __init__(
         self,
@@ -240,141 +223,143 @@ class _Relay(Response):
         self._access = access
         self._upstream = upstream
         self._path = path
-        self._content = body
+        self._request_body = body
         self._recording = recording
-        self._saving: asyncio.Task[None] | None = None
-        self._ended = False
+        self._save_task: asyncio.Task[None] | None = None
+        self._is_recorded = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        work = asyncio.create_task(self._work(send))
-        gone = asyncio.create_task(_gone(receive))
+        relay = asyncio.create_task(self._relay(send))
+        disconnect = asyncio.create_task(_wait_for_disconnect(receive))
         try:
-            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((relay, disconnect), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            gone.cancel()
-            if not work.done():
-                work.cancel()
-            await asyncio.wait((work, gone))
-            self._end()
-        if not work.cancelled():
-            work.result()
+            disconnect.cancel()
+            if not relay.done():
+                relay.cancel()
+            await asyncio.wait((relay, disconnect))
+            self._end_recording()
+        if not relay.cancelled():
+            relay.result()
 
-    async def _work(self, send: Send) -> None:
-        request = self._access.request
-        headers = self._upstream.headers(
-            request.headers.raw, local=self._access.principal.credential == "local"
-        )
-        method, query = request.method, request.scope.get("query_string", b"").decode("latin-1")
-        metrics = self._access.service.metrics
+    async def _relay(self, send: Send) -> None:
+        request, metrics = self._access.request, self._access.service.metrics
+        is_local = self._access.principal.credential == LOCAL
+        headers = self._upstream.headers(request.headers.raw, local=is_local)
+        query = request.scope.get("query_string", b"").decode("latin-1")
         try:
-            response = await self._upstream.ask(method, self._path, headers, self._content, query)
+            response = await self._upstream.ask(
+                request.method, self._path, headers, self._request_body, query
+            )
         except NoAnswer as error:
             metrics.upstream_failures.inc()
-            raise problem_with(error) from error
+            raise upstream_problem(error) from error
         if response.status_code >= 500:
             metrics.upstream_failures.inc()
         if not response.is_success:
-            self._end()
+            self._end_recording()
         try:
-            await self._answer(response, send)
+            await self._send_response(response, send)
         finally:
             await response.aclose()
 
-    async def _answer(self, response: httpx.Response, send: Send) -> None:
+    async def _send_response(self, response: httpx.Response, send: Send) -> None:
         headers = returned(response)
-        recorded = self._recording is not None and response.is_success
+        tape = None
         if self._recording is not None:
-            headers.append(
-                (
-                    b"x-recollect-conversation",
-                    self._recording.conversation.encode("latin-1", "replace"),
+            conversation_id = self._recording.conversation.encode("latin-1", "replace")
+            headers.append((b"x-recollect-conversation", conversation_id))
+            if response.is_success:
+                tape = Tape(
+                    response.headers.get("content-type", ""),
+                    response.headers.get("content-encoding", ""),
                 )
-            )
         await send(
             {"type": "http.response.start", "status": response.status_code, "headers": headers}
         )
-        said = response.headers
-        tape = (
-            Tape(said.get("content-type", ""), said.get("content-encoding", ""))
-            if recorded
-            else None
-        )
-        complete = False
+        is_complete = False
         try:
-            complete = await self._passed_on(response, tape, send)
+            is_complete = await self._send_body(response, tape, send)
         finally:
             if tape is not None:
-                await self._save(tape, complete)
-        if complete:
+                await self._save(tape, is_complete)
+        if is_complete:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         else:
-            # What broke off must look so here too: an answer that is not ended makes the server close the connection.
+            # We send no end, so the server closes the connection and the client notices as well.
             self._access.service.metrics.upstream_failures.inc()
-            logs.event("the model's answer broke off", request_id=_request_id(self._access))
+            logs.event("the model's response broke off", request_id=self._access.request_id)
 
-    async def _passed_on(self, response: httpx.Response, tape: Tape | None, send: Send) -> bool:
-        """Pass on the body; says whether it came to its proper end. The end of an answer that can be read comes
-        after it was saved: whoever has it may rely on finding it, and may go on with it."""
-        held = b""
+    async def _send_body(self, response: httpx.Response, tape: Tape | None, send: Send) -> bool:
+        """Pass on the body. Returns whether it was complete.
+
+        The end of a readable response is sent after it was saved, so that a client that has the
+        whole response can find it and continue the conversation.
+        """
+        pending = b""
         try:
             async for data in response.aiter_raw():
                 if tape is None:
-                    await _send(send, data)
+                    await _send_part(send, data)
                     continue
                 tape.feed(data)
                 if tape.streamed:
                     if tape.ended:
                         await self._save(tape, True)
-                    await _send(send, data)
+                    await _send_part(send, data)
                 else:
-                    await _send(send, held)
-                    held = data
+                    await _send_part(send, pending)
+                    pending = data
         except httpx.TransportError:
-            await _send(send, held)
+            await _send_part(send, pending)
             return False
         if tape is not None:
             await self._save(tape, True)
-        await _send(send, held)
+        await _send_part(send, pending)
         return True
 
-    async def _save(self, tape: Tape, complete: bool) -> None:
-        if self._saving is None:
-            self._saving = asyncio.create_task(self._saved(tape, complete))
-            await asyncio.wait((self._saving,), timeout=_WAIT_FOR_SAVING if complete else None)
-        elif not self._saving.done():
-            await asyncio.wait((self._saving,))
+    async def _save(self, tape: Tape, is_complete: bool) -> None:
+        """Save the answer once. Wait for it, but not too long if the client waits as well."""
+        if self._save_task is None:
+            self._save_task = asyncio.create_task(self._save_answer(tape, is_complete))
+            timeout = None
+            if is_complete:
+                timeout = _SAVE_SECONDS
+            await asyncio.wait((self._save_task,), timeout=timeout)
+        elif not self._save_task.done():
+            await asyncio.wait((self._save_task,))
 
-    async def _saved(self, tape: Tape, complete: bool) -> None:
+    async def _save_answer(self, tape: Tape, is_complete: bool) -> None:
         recording = self._recording
         assert recording is not None
 
         def save() -> bool:
-            answer = tape.answer(complete=complete)
+            answer = tape.answer(complete=is_complete)
             if answer is None:
-                if complete or not tape.readable:
-                    not_saved(self._access)
+                if is_complete or not tape.readable:
+                    report_unsaved(self._access)
                 return False
-            with self._access.write("conversations") as library:
+            with self._access.write() as library:
                 ids = self._upstream.recorder.save(library, recording, answer)
             self._access.service.metrics.saved_messages.labels("proxy").inc(len(ids))
             return answer.whole
 
-        self._end(answered=await unharmed(self._access, save) or False)
+        answered = await save_on_the_side(self._access, save)
+        self._end_recording(answered=bool(answered))
 
-    def _end(self, *, answered: bool = False) -> None:
-        """The request is over. This comes before its end is passed on: the client may send it again at once."""
-        if self._recording is not None and not self._ended:
-            self._ended = True
+    def _end_recording(self, *, answered: bool = False) -> None:
+        """Tell the recorder before the response ends: the client may retry right after that."""
+        if self._recording is not None and not self._is_recorded:
+            self._is_recorded = True
             self._upstream.recorder.end(self._recording, answered=answered)
 
 
-async def _send(send: Send, data: bytes) -> None:
+async def _send_part(send: Send, data: bytes) -> None:
     if data:
         await send({"type": "http.response.body", "body": data, "more_body": True})
 
 
-async def _gone(receive: Receive) -> None:
-    """Ends when the client goes away."""
+async def _wait_for_disconnect(receive: Receive) -> None:
     with suppress(Exception):
         while (await receive())["type"] != "http.disconnect":
             pass
