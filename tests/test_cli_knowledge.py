@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.cli import common, knowledge, main, writing
+from recollect.cli import common, knowledge, knowledge_editing, main
 from recollect.knowledge import editing, retrieval
 from recollect.knowledge.results import KINDS
 from recollect.language import transcript
@@ -79,7 +79,9 @@ def editor(folder: Path, program: str) -> str:
 
 def test_the_command_line_knows_what_the_library_knows() -> None:
     assert set(KINDS) == set(common.KINDS)
-    assert {KINDS[name]: known for name, known in writing.FORMATS.items()} == editing.FORMATS
+    assert {
+        KINDS[name]: known for name, known in knowledge_editing.FORMATS.items()
+    } == editing.FORMATS
     assert knowledge.MODES == retrieval.MODES
     assert knowledge.TRANSCRIPTS == transcript.FORMATS
 
@@ -93,7 +95,7 @@ def test_one_search_shows_every_kind_and_how_to_read_on(run: Any, garden: dict[s
         assert f"recollect knowledge read {kind} {id_}" in shown
     assert "1 to 4 of about 4" in shown
     assert "#garden" in shown
-    assert "Nothing matches." in run("search", "zeppelin")
+    assert "No results." in run("search", "zeppelin")
 
 
 def test_a_result_in_a_film_says_when(run: Any, garden: dict[str, str]) -> None:
@@ -115,10 +117,10 @@ def test_filters_of_a_search(run: Any, garden: dict[str, str]) -> None:
     assert kinds("--in", "note", "--in", "prompts") == ["notes", "prompts"]
     assert kinds("--in", "notes", "--tag", "shed") == []
     assert kinds("--in", "media", "--type", "pdf") == []
-    assert kinds("--in", "media", "--from", "2999-01-01") == []
+    assert kinds("--in", "media", "--after", "2999-01-01") == []
     assert kinds("--in", "prompts", "--field", "name") == []
     assert len(kinds("--limit", "1", "--offset", "1")) == 1
-    assert "soon" in run("search", "tomatoes", "--from", "soon", fails=True)
+    assert "soon" in run("search", "tomatoes", "--after", "soon", fails=True)
 
 
 def test_messages_that_are_found_are_read_as_conversations_are(run: Any, place: str) -> None:
@@ -141,7 +143,7 @@ def test_lists_show_what_there_is(run: Any, garden: dict[str, str]) -> None:
         (garden["characters"], ["farm"], 1)
     ]
     assert "0 of 0" in run("list", "notes", "--search", "nothing")
-    assert "media alone" in run("list", "notes", "--type", "pdf", fails=True)
+    assert "media only" in run("list", "notes", "--type", "pdf", fails=True)
     assert json.loads(run("types", "--json")) == {"types": [{"media_type": "video", "count": 1}]}
     assert "video" in run("types")
 
@@ -163,7 +165,7 @@ def test_a_long_text_is_read_where_something_is_found_or_piece_by_piece(run: Any
         + " Here grow the tomatoes."
     )
     note = json.loads(run("add", "notes", "Long", "--text", text, "--json"))["id"]
-    assert "The rest: --offset 100000" in run("read", "notes", note)
+    assert "Continue with --offset 100000" in run("read", "notes", note)
     assert "tomatoes" in run("read", "notes", note, "--offset", "100000")
     found = json.loads(run("read", "notes", note, "--query", "tomatoes", "--json"))["content"]
     assert "tomatoes" in found
@@ -261,7 +263,7 @@ def test_an_edit_changes_what_is_given(run: Any, garden: dict[str, str]) -> None
     assert "The tomatoes stand" in run("read", "notes", garden["notes"])
     refused = run("edit", "notes", garden["notes"], "--text", "Mine.", "--version", "2", fails=True)
     assert "version 3" in refused
-    kept = Path(refused.partition("Your text is in ")[2].strip().removesuffix("."))
+    kept = Path(refused.partition("Your text was saved to ")[2].strip().removesuffix("."))
     assert kept.read_text() == "Mine."
     kept.unlink()
 
@@ -287,7 +289,7 @@ def test_at_a_terminal_the_editor_is_opened(
     monkeypatch.setenv("EDITOR", editor(tmp_path, "pass"))
     run("edit", "media", garden["media"])
     monkeypatch.setenv("EDITOR", editor(tmp_path, "sys.exit(1)"))
-    assert "nothing was changed" in run("edit", "media", garden["media"], fails=True)
+    assert "Nothing was changed" in run("edit", "media", garden["media"], fails=True)
     assert json.loads(run("read", "media", garden["media"], "--json"))["meta"]["version"] == 2
 
 
@@ -316,7 +318,7 @@ def test_deleting_asks_and_what_was_kept_comes_back(
 def test_every_kind_is_exported_in_every_format(
     run: Any, garden: dict[str, str], tmp_path: Path
 ) -> None:
-    for kind, formats in writing.FORMATS.items():
+    for kind, formats in knowledge_editing.FORMATS.items():
         for format in formats:
             target = tmp_path / f"{kind}.{format}"
             run("export", kind, garden[kind], "--format", format, "--output", str(target))

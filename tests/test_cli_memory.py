@@ -83,7 +83,7 @@ def test_programs_get_json(run: Any) -> None:
 def test_nothing_is_forgotten_without_yes(run: Any) -> None:
     (id_, *_) = re.findall(r"\*\*ID:\*\* (\S+)", run("search", "roses"))
     assert "--yes" in run("forget", id_) and "--yes" in run(
-        "forget", "--project", "garden", "--until", "2025-12-31"
+        "forget", "--project", "garden", "--before", "2025-12-31"
     )
     assert run("forget", id_, "--yes").startswith("Forgot 1 observation")
     assert "Invalid observation ID" in run("get", id_, fails=True)

@@ -110,7 +110,7 @@ def indexed(filled: Any) -> Any:
 def test_explain_shows_what_found_a_hit_and_the_parts_of_its_score(indexed: Any) -> None:
     hit = json.loads(indexed("search", "pruned roses", "--json"))["hits"][0]
     shown = indexed("search", "pruned roses", "--explain", "--limit", "1")
-    assert "found by its words and its meaning · it has pruned, roses" in shown
+    assert "matched by words and meaning · contains pruned, roses" in shown
     lines = [line.split() for line in shown.splitlines() if "█" in line]
     parts = sorted(hit["parts"].items(), key=lambda part: -abs(part[1]))
     assert [name for name, *_ in lines] == [name for name, _ in parts][: len(lines)]
@@ -149,7 +149,7 @@ def test_json_says_how_the_answer_came_about(indexed: Any) -> None:
 
 def test_a_total_that_is_only_a_lower_bound_is_marked(indexed: Any) -> None:
     assert " of at least " in indexed("search", "roses")
-    assert "1 to 3 of 3\n" in indexed("search", "roses", "--mode", "text")
+    assert "1 to 3 of 3 messages\n" in indexed("search", "roses", "--mode", "text")
     assert "No more hits; there are 3." in indexed(
         "search", "roses", "--mode", "text", "--offset", "50"
     )
@@ -158,9 +158,7 @@ def test_a_total_that_is_only_a_lower_bound_is_marked(indexed: Any) -> None:
 def test_it_is_said_when_only_words_were_looked_for(
     filled: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "Words only: there are no vectors yet (`recollect index` makes them)." in filled(
-        "search", "roses"
-    )
+    assert "Searched by words only: there are no vectors yet." in filled("search", "roses")
     assert "Words only" not in filled("search", "roses", "--mode", "text")
     assert "no vectors to search in yet" in filled(
         "search", "roses", "--mode", "vector", fails=True
@@ -168,12 +166,12 @@ def test_it_is_said_when_only_words_were_looked_for(
     filled("index")
     assert "Words only" not in filled("search", "roses")
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
-    assert "Words only: vectors are off" in filled("search", "roses")
+    assert "words only: embeddings are off" in filled("search", "roses")
 
 
 def test_it_is_said_when_a_promise_could_not_be_kept(filled: Any) -> None:
-    assert "No message has all of that" in filled("search", '"late winter" cookie')
-    assert "No message has all of that" not in filled("search", "late winter cookie")
+    assert "No message contains all of that" in filled("search", '"late winter" cookie')
+    assert "No message contains all of that" not in filled("search", "late winter cookie")
     assert "plain text" in filled("search", '"late winter')
 
 
@@ -205,17 +203,17 @@ def test_several_concepts_find_only_conversations_that_have_all_of_them(filled: 
         "router-2",
     }
     shown = filled("search", "React Router", "--and", "authentication", "--explain")
-    assert shown.count("found by its words") == 2
+    assert shown.count("matched by words") == 2
     assert "No conversations match" in filled("search", "roses", "--and", "authentication")
     assert "2 to 5 concepts" in filled("search", "--and", "roses", fails=True)
 
 
 def test_a_search_for_nothing_says_what_to_give(filled: Any) -> None:
-    assert "Give words" in filled("search", fails=True)
+    assert "Nothing to search for" in filled("search", fails=True)
 
 
 def test_copies_are_told_with_the_one_that_stands_for_them(filled: Any) -> None:
-    assert "and 1 copy" in filled("search", "thank you all")
+    assert "1 copy" in filled("search", "thank you all")
 
 
 def test_fields_and_tags_narrow_a_search(filled: Any) -> None:
@@ -347,9 +345,7 @@ def test_indexing_that_is_stopped_goes_on_next_time(
             patched.setattr(store, "mark_space_ready", stop)
         assert "to resume it" in filled("index", fails=True)
     filled("import", more)
-    assert "Only 30 % of the library has vectors yet (`recollect index` makes the rest)." in filled(
-        "search", "roses"
-    )
+    assert "Only 30 % of the library has vectors yet." in filled("search", "roses")
     assert "embedded 30 passages" in filled("index")
     assert json.loads(filled("search", "roses", "--json"))["embedded"] == 1.0
 

@@ -55,7 +55,7 @@ def _list(arguments: argparse.Namespace) -> int:
     table = Table("setting", "value", "from", "meaning", box=SIMPLE_HEAD, pad_edge=False)
     for setting in SETTINGS:
         record = _record(setting)
-        table.add_row(setting.key, safe(_shown(record["value"])), record["from"], setting.help)
+        table.add_row(setting.key, safe(_text(record["value"])), record["from"], setting.help)
     console().print(table)
     console().print(f"Change them with `recollect config set`, in {safe(str(config_file()))}.")
     return 0
@@ -66,7 +66,7 @@ def _get(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(record)
     else:
-        print(_shown(record["value"]))
+        print(_text(record["value"]))
     return 0
 
 
@@ -116,7 +116,7 @@ def _record(setting: Setting[Any]) -> dict[str, Any]:
     return {"value": value, "from": setting.origin(), "variable": setting.name}
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, tuple):

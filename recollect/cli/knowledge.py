@@ -1,4 +1,4 @@
-"""`recollect knowledge`: notes, media, characters and prompts beside the conversations; finding and reading them."""
+"""`recollect knowledge`: search and read notes, media, characters and prompts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from recollect.cli import writing
+from recollect.cli import knowledge_editing
 from recollect.cli.common import (
     KINDS,
     Commands,
@@ -39,12 +39,12 @@ _EXAMPLES = """\
   recollect knowledge transcript MEDIA --format srt
   recollect knowledge delete notes NOTE --keep note.json
 
-Files come in with `recollect import`. Every action has its own --help.
+To import files, use `recollect import`. Every action has its own --help.
 """
 _SEARCH_EXAMPLES = """\
   recollect knowledge search tomatoes
   recollect knowledge search 'late winter' --in notes --in media --tag garden
-  recollect knowledge search watering --in media --type video --from 2025-01-01
+  recollect knowledge search watering --in media --type video --after 2025-01-01
   recollect knowledge search summarise --in prompts --field name --json
 """
 _LIST_EXAMPLES = """\
@@ -55,7 +55,7 @@ _LIST_EXAMPLES = """\
 _READ_EXAMPLES = """\
   recollect knowledge read notes NOTE
   recollect knowledge read media MEDIA --query 'late winter' --max-tokens 500
-  recollect knowledge read media MEDIA --at 90            around what is said at that second
+  recollect knowledge read media MEDIA --at 90            around this second
   recollect knowledge read characters Rosa --json
 """
 _TRANSCRIPT_EXAMPLES = """\
@@ -84,7 +84,11 @@ def register(commands: Commands) -> None:
     actions = group.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add_search(actions)
     listing = add_command(
-        actions, "list", "list what there is of a kind, last changed first", list_, _LIST_EXAMPLES
+        actions,
+        "list",
+        "list the items of a kind, most recently changed first",
+        list_,
+        _LIST_EXAMPLES,
     )
     add_kind(listing, KINDS)
     listing.add_argument(
@@ -99,29 +103,35 @@ def register(commands: Commands) -> None:
     listing.add_argument(
         "--limit", type=int, default=50, help="how many (default: %(default)s, at most 200)"
     )
-    listing.add_argument("--offset", type=int, default=0, help="how many to pass over")
+    listing.add_argument("--offset", type=int, default=0, help="how many to skip")
     _add_read(actions)
-    said = add_command(
-        actions, "transcript", "print what is said in a recording", transcript, _TRANSCRIPT_EXAMPLES
+    transcript_ = add_command(
+        actions,
+        "transcript",
+        "print the transcript of a recording",
+        transcript,
+        _TRANSCRIPT_EXAMPLES,
     )
-    said.add_argument("id", help="its id, as `list` and `search` show it")
-    said.add_argument(
+    transcript_.add_argument("id", help="its id, as `list` and `search` show it")
+    transcript_.add_argument(
         "--format", choices=TRANSCRIPTS, default="text", help="(default: %(default)s)"
     )
-    said.add_argument("--timestamps", action="store_true", help="also in text: when it is said")
-    said.add_argument("--output", metavar="FILE", help="a file to write (default: standard output)")
+    transcript_.add_argument("--timestamps", action="store_true", help="also print times in text")
+    transcript_.add_argument(
+        "--output", metavar="FILE", help="a file to write (default: standard output)"
+    )
     add_command(
         actions, "types", "count media by type", types, "  recollect knowledge types --json\n"
     )
-    writing.register(actions)
+    knowledge_editing.register(actions)
 
 
 def _add_search(actions: Commands) -> None:
-    command = add_command(actions, "search", "find in every kind at once", search, _SEARCH_EXAMPLES)
+    command = add_command(actions, "search", "search every kind at once", search, _SEARCH_EXAMPLES)
     command.add_argument(
         "query",
         nargs="+",
-        help="a question, words, or a query as `recollect search --help` explains",
+        help="a question, words, or a query (see `recollect search --help`)",
     )
     command.add_argument(
         "--in",
@@ -135,11 +145,11 @@ def _add_search(actions: Commands) -> None:
     command.add_argument(
         "--limit", type=int, default=10, help="results to show (default: %(default)s, at most 100)"
     )
-    command.add_argument("--offset", type=int, default=0, help="results to pass over")
+    command.add_argument("--offset", type=int, default=0, help="results to skip")
     command.add_argument(
         "--snippet", type=int, metavar="N", help="characters of a snippet (default: 300)"
     )
-    command.add_argument("--recent", action="store_true", help="newest first, not best first")
+    command.add_argument("--recent", action="store_true", help="newest first instead of best first")
     command.add_argument(
         "--mode",
         choices=("both", "text", "vector"),
@@ -147,22 +157,30 @@ def _add_search(actions: Commands) -> None:
         help="by words, meaning or both",
     )
     command.add_argument(
-        "--tag", action="append", default=[], metavar="NAME", help="of notes: with this keyword"
+        "--tag", action="append", default=[], metavar="NAME", help="notes: only with this keyword"
     )
     command.add_argument(
-        "--type", action="append", default=[], metavar="NAME", help="of media: of this type"
+        "--type", action="append", default=[], metavar="NAME", help="media: only this type"
     )
     command.add_argument(
-        "--from", dest="date_from", metavar="DATE", help="of media: not before this date"
+        "--after", dest="date_from", metavar="DATE", help="media: only on or after this date"
     )
-    command.add_argument("--to", dest="date_to", metavar="DATE", help="of media: not after it")
     command.add_argument(
-        "--by", choices=("both", "title", "message"), help="of chats: where to look"
+        "--before", dest="date_to", metavar="DATE", help="media: only on or before this date"
     )
-    command.add_argument("--sender", metavar="NAME", help="of chats: what this role or author said")
-    command.add_argument("--character", metavar="ID", help="of chats: with this character")
     command.add_argument(
-        "--field", action="append", default=[], metavar="NAME", help="of prompts: where to look"
+        "--by", choices=("both", "title", "message"), help="chats: where to search"
+    )
+    command.add_argument(
+        "--sender", metavar="NAME", help="chats: only messages of this role or author"
+    )
+    command.add_argument("--character", metavar="ID", help="chats: only with this character")
+    command.add_argument(
+        "--field",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="prompts: which fields to search",
     )
 
 
@@ -172,30 +190,28 @@ def _add_read(actions: Commands) -> None:
     )
     add_kind(command, KINDS)
     command.add_argument(
-        "id", help="its id, as `list` and `search` show it; of characters and prompts also the name"
+        "id", help="its id, as `list` and `search` show it; or the name of a character or prompt"
     )
     command.add_argument(
-        "--mode", choices=MODES, help="how much of it (default: all, or what --query and --at find)"
+        "--mode",
+        choices=MODES,
+        help="how much to read (default: all, or the part that --query or --at finds)",
     )
-    command.add_argument("--query", metavar="WORDS", help="where in it to look: what this finds")
+    command.add_argument("--query", metavar="WORDS", help="read the part that matches this")
+    command.add_argument("--chunk", type=int, metavar="N", help="read this chunk")
     command.add_argument(
-        "--chunk", type=int, metavar="N", help="where in it to look: the chunk of this number"
-    )
-    command.add_argument(
-        "--at", type=float, metavar="SECONDS", help="where in it to look: what is said then"
-    )
-    command.add_argument(
-        "--max-tokens", type=int, metavar="N", help="not more than that, as tokens are estimated"
+        "--at", type=float, metavar="SECONDS", help="read what is said at this time"
     )
     command.add_argument(
-        "--offset", type=int, metavar="N", help="of a long text: the character to begin with"
+        "--max-tokens", type=int, metavar="N", help="at most this many tokens (estimated)"
     )
     command.add_argument(
-        "--page", type=int, default=1, metavar="N", help="of a long chat: the page"
+        "--offset", type=int, metavar="N", help="long texts: start at this character"
     )
+    command.add_argument("--page", type=int, default=1, metavar="N", help="long chats: the page")
 
 
-# -- finding -----------------------------------------------------------------
+# -- searching -----------------------------------------------------------------
 
 
 def search(arguments: argparse.Namespace) -> int:
@@ -214,64 +230,69 @@ def search(arguments: argparse.Namespace) -> int:
         "prompts": {"fields": arguments.field},
     }
     with existing(arguments) as library:
-        found = library.knowledge.search(
+        page = library.knowledge.search(
             " ".join(arguments.query),
             sources=arguments.kinds,
             limit=arguments.limit,
             offset=arguments.offset,
             snippet_length=preference("snippet_length", arguments.snippet, {}),
             order_by="recent" if arguments.recent else "relevance",
-            filters={
-                source: {n: v for n, v in said.items() if v} for source, said in filters.items()
-            },
+            filters={kind: _without_empty(fields) for kind, fields in filters.items()},
             mode=arguments.mode,
         )
     if arguments.json:
-        print_json(found)
+        print_json(page)
         return 0
     out = console()
-    for result in found["results"]:
+    results = page["results"]
+    for result in results:
         _show_result(result)
         out.print()
-    if found["results"]:
-        last = arguments.offset + len(found["results"])
-        out.print(
-            f"[dim]{arguments.offset + 1:,} to {last:,} of about {found['total_estimated']:,}[/]"
-        )
+    if results:
+        last = arguments.offset + len(results)
+        total = page["total_estimated"]
+        out.print(f"[dim]{arguments.offset + 1:,} to {last:,} of about {total:,}[/]")
+    elif arguments.offset:
+        out.print("No more results.")
     else:
-        out.print("Nothing matches." if not arguments.offset else "No more results.")
-    if found.get("note"):
-        out.print(f"[yellow]{safe(found['note'])}[/]")
+        out.print("No results.")
+    if page.get("note"):
+        out.print(f"[yellow]{safe(page['note'])}[/]")
     return 0
+
+
+def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
 
 
 def _show_result(result: Mapping[str, Any]) -> None:
     out = console()
     source, loc = result["source"], result["loc"] or {}
-    about = [
-        result["media_type"],
-        result["sender"],
-        (result["last_modified"] or "")[:10],
-        _clock(loc["seconds"]) if "seconds" in loc else None,
-        f"page {loc['page']}" if "page" in loc else None,
-        loc.get("field"),
-        " ".join(f"#{tag}" for tag in result["tags"] or ()),
-        f"score {result['score']:.2f}",
-    ]
-    told = safe(" · ".join(part for part in about if part))
+    details = [result["media_type"], result["sender"], (result["last_modified"] or "")[:10]]
+    if "seconds" in loc:
+        details.append(_clock(loc["seconds"]))
+    if "page" in loc:
+        details.append(f"page {loc['page']}")
+    details.append(loc.get("field"))
+    details += [f"#{tag}" for tag in result["tags"] or ()]
+    details.append(f"score {result['score']:.2f}")
+    subtitle = safe(" · ".join(detail for detail in details if detail))
     title = safe(result["title"]) or "Untitled"
-    out.print(f"[bold]{title}[/]  [{_COLOURS[source]}]{source}[/] [dim]{told}[/]", soft_wrap=True)
+    out.print(
+        f"[bold]{title}[/]  [{_COLOURS[source]}]{source}[/] [dim]{subtitle}[/]", soft_wrap=True
+    )
     out.print(Padding(safe(result["snippet"]), (0, 0, 0, 2)))
     if result["message_id"]:
-        way = f"recollect read {_word(result['id'])} --message {_word(result['message_id'])}"
+        command = f"recollect read {_word(result['id'])} --message {_word(result['message_id'])}"
     else:
-        place = f" --at {loc['seconds']:g}" if "seconds" in loc else ""
-        way = f"recollect knowledge read {source} {_word(result['id'])}{place}"
-    out.print(f"  [dim]{way}[/]", soft_wrap=True)
+        command = f"recollect knowledge read {source} {_word(result['id'])}"
+        if "seconds" in loc:
+            command += f" --at {loc['seconds']:g}"
+    out.print(f"  [dim]{command}[/]", soft_wrap=True)
 
 
 def _word(text: str) -> str:
-    """An id as one can type it."""
+    """An id as it can be typed in a shell."""
     return safe(shlex.quote(text))
 
 
@@ -286,9 +307,9 @@ def list_(arguments: argparse.Namespace) -> int:
     from recollect.knowledge.results import list_entry
 
     if arguments.type and arguments.kind != "media":
-        raise InvalidInput("--type is for media alone.")
+        raise InvalidInput("--type applies to media only.")
     with existing(arguments) as library:
-        found, total = library.knowledge.list(
+        summaries, total = library.knowledge.list(
             arguments.kind,
             search=arguments.search,
             tags=arguments.tag,
@@ -296,41 +317,44 @@ def list_(arguments: argparse.Namespace) -> int:
             limit=arguments.limit,
             offset=arguments.offset,
         )
-    shown = [list_entry(about) for about in found]
+    items = [list_entry(summary) for summary in summaries]
     if arguments.json:
-        print_json(
-            {"items": shown, "total": total, "limit": arguments.limit, "offset": arguments.offset}
-        )
+        page = {"limit": arguments.limit, "offset": arguments.offset}
+        print_json({"items": items, "total": total} | page)
         return 0
     out = console()
-    media = arguments.kind == "media"
-    names = ("title", "id", *(("type",) if media else ()), "changed", "version", "tags")
+    is_media = arguments.kind == "media"
+    names = ["title", "id", "changed", "version", "tags"]
+    if is_media:
+        names.insert(2, "type")
     table = Table(*names, box=SIMPLE_HEAD, pad_edge=False)
-    room = max(16, out.width - max((len(item["id"]) for item in shown), default=0) - 40)
-    for item in shown:
+    room = max(16, out.width - max((len(item["id"]) for item in items), default=0) - 40)
+    for item in items:
         title = Text(printable(item["title"] or "") or "Untitled")
         title.truncate(room, overflow="ellipsis")
-        table.add_row(
+        cells = [
             title,
             safe(item["id"]),
-            *((safe(item["media_type"]),) if media else ()),
             (item["last_modified"] or "")[:10],
             str(item["version"]),
             safe(", ".join(item["tags"] or ())),
-        )
+        ]
+        if is_media:
+            cells.insert(2, safe(item["media_type"]))
+        table.add_row(*cells)
     out.print(table)
-    out.print(f"[dim]{len(shown):,} of {total:,}[/]")
+    out.print(f"[dim]{len(items):,} of {total:,}[/]")
     return 0
 
 
 def types(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
-        found = library.knowledge.media_types()
+        counts = library.knowledge.media_types()
     if arguments.json:
-        print_json({"types": [{"media_type": name, "count": count} for name, count in found]})
+        print_json({"types": [{"media_type": name, "count": count} for name, count in counts]})
         return 0
     table = Table("type", "media", box=SIMPLE_HEAD, pad_edge=False)
-    for name, count in found:
+    for name, count in counts:
         table.add_row(safe(name), f"{count:,}")
     console().print(table)
     return 0
@@ -344,10 +368,12 @@ def read(arguments: argparse.Namespace) -> int:
 
     loc = {"chunk_index": arguments.chunk, "seconds": arguments.at}
     loc = {name: value for name, value in loc.items() if value is not None}
-    around = "chunk" if arguments.max_tokens is None else "chunk_with_siblings"
-    wanted = parse_retrieval(
+    mode = arguments.mode
+    if mode is None:
+        mode = _reading_mode(arguments, has_place=bool(loc))
+    retrieval = parse_retrieval(
         {
-            "mode": arguments.mode or (around if loc or arguments.query else "full"),
+            "mode": mode,
             "query": arguments.query,
             "loc": loc,
             "max_tokens": arguments.max_tokens,
@@ -356,24 +382,37 @@ def read(arguments: argparse.Namespace) -> int:
         {},
     )
     with existing(arguments) as library:
-        found = library.knowledge.get(arguments.kind, arguments.id, wanted, page=arguments.page)
+        answer = library.knowledge.get(arguments.kind, arguments.id, retrieval, page=arguments.page)
     if arguments.json:
-        print_json(found)
+        print_json(answer)
         return 0
+    _show_item(answer)
+    return 0
+
+
+def _reading_mode(arguments: argparse.Namespace, *, has_place: bool) -> str:
+    """Read everything, unless the user asks for a place in the item."""
+    if not has_place and not arguments.query:
+        return "full"
+    if arguments.max_tokens is None:
+        return "chunk"
+    return "chunk_with_siblings"
+
+
+def _show_item(answer: Mapping[str, Any]) -> None:
     out = console()
-    meta, page = found["meta"], found.get("page") or {}
-    about = [
+    meta, page = answer["meta"], answer.get("page") or {}
+    details = [
         meta["media_type"],
         meta["url"],
         (meta["last_modified"] or "")[:10],
         f"version {meta['version']}",
-        " ".join(f"#{tag}" for tag in meta["tags"] or ()),
+        *(f"#{tag}" for tag in meta["tags"] or ()),
     ]
-    out.print(
-        f"[bold]{safe(meta['title']) or 'Untitled'}[/]  [dim]{safe(' · '.join(part for part in about if part))}[/]\n",
-        soft_wrap=True,
-    )
-    content = found["content"]
+    subtitle = safe(" · ".join(detail for detail in details if detail))
+    title = safe(meta["title"]) or "Untitled"
+    out.print(f"[bold]{title}[/]  [dim]{subtitle}[/]\n", soft_wrap=True)
+    content = answer["content"]
     if isinstance(content, str):
         out.print(safe(content), soft_wrap=True)
     else:
@@ -381,23 +420,22 @@ def read(arguments: argparse.Namespace) -> int:
             out.print(f"[bold cyan]{safe(name)}[/]")
             out.print(safe(text) + "\n", soft_wrap=True)
     if page.get("next_offset"):
-        out.print(f"[dim]The rest: --offset {page['next_offset']}[/]")
+        out.print(f"[dim]Continue with --offset {page['next_offset']}[/]")
     if page.get("next_page"):
-        out.print(f"[dim]The rest: --page {page['next_page']}[/]")
-    return 0
+        out.print(f"[dim]Continue with --page {page['next_page']}[/]")
 
 
 def transcript(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
-        said = library.knowledge.transcript(arguments.id, arguments.format, arguments.timestamps)
+        content = library.knowledge.transcript(arguments.id, arguments.format, arguments.timestamps)
     if arguments.json:
-        print_json({"content": said})
+        print_json({"content": content})
     elif arguments.output:
-        writing.write_file(arguments.output, writing.encoded(said))
-    elif isinstance(said, str):
-        sys.stdout.write(printable_lines(said) + "\n")
+        knowledge_editing.write_file(arguments.output, knowledge_editing.encode(content))
+    elif isinstance(content, str):
+        sys.stdout.write(printable_lines(content) + "\n")
     else:
-        print_json(said)
+        print_json(content)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`recollect list` and `recollect read`: what is there, and what it says."""
+"""`recollect list` and `recollect read`: list conversations, and read one."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _READ_EXAMPLES = """\
 
 def register(commands: Commands) -> None:
     listing = add_command(
-        commands, "list", "list conversations, last changed first", list_, _LIST_EXAMPLES
+        commands, "list", "list conversations, most recently changed first", list_, _LIST_EXAMPLES
     )
     listing.add_argument(
         "--limit", type=int, default=50, help="how many (default: %(default)s, at most 200)"
     )
-    listing.add_argument("--offset", type=int, default=0, help="how many to pass over")
+    listing.add_argument("--offset", type=int, default=0, help="how many to skip")
     listing.add_argument(
         "--project",
         action="append",
@@ -56,7 +56,7 @@ def register(commands: Commands) -> None:
     )
     reading = add_command(commands, "read", "read one conversation", read, _READ_EXAMPLES)
     reading.add_argument("conversation", help="its id, as `list` and `search` show it")
-    reading.add_argument("--message", metavar="ID", help="only around this message")
+    reading.add_argument("--message", metavar="ID", help="only the messages around this one")
     reading.add_argument(
         "--around",
         type=int,
@@ -64,7 +64,7 @@ def register(commands: Commands) -> None:
         metavar="N",
         help="messages before and after it (default: %(default)s)",
     )
-    reading.add_argument("--branches", action="store_true", help="also branches that were left")
+    reading.add_argument("--branches", action="store_true", help="include other branches")
     reading.add_argument(
         "--hidden", action="store_true", help="include hidden messages, such as system prompts"
     )
@@ -72,7 +72,7 @@ def register(commands: Commands) -> None:
 
 def list_(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
-        found, total = library.conversations(
+        summaries, total = library.conversations(
             limit=arguments.limit,
             offset=arguments.offset,
             projects=arguments.project,
@@ -80,32 +80,25 @@ def list_(arguments: argparse.Namespace) -> int:
             search=arguments.search,
         )
     if arguments.json:
-        print_json(
-            {
-                "conversations": [asdict(s) for s in found],
-                "total": total,
-                "limit": arguments.limit,
-                "offset": arguments.offset,
-            }
-        )
+        records = [asdict(summary) for summary in summaries]
+        page = {"total": total, "limit": arguments.limit, "offset": arguments.offset}
+        print_json({"conversations": records} | page)
         return 0
     out = console()
     table = Table("title", "id", "changed", "messages", "source", box=SIMPLE_HEAD, pad_edge=False)
-    ids = max((len(s.id) for s in found), default=0)
-    room = max(16, out.width - ids - 46)  # the id is for copying, so it is the title that gives way
-    for summary in found:
-        changed = summary.updated_at or summary.created_at
+    longest_id = max((len(summary.id) for summary in summaries), default=0)
+    room = max(16, out.width - longest_id - 46)  # ids are for copying, so titles are truncated
+    for summary in summaries:
         title = Text(printable(summary.title) or "Untitled")
         title.truncate(room, overflow="ellipsis")
-        table.add_row(
-            title,
-            safe(summary.id),
-            f"{changed:%Y-%m-%d}" if changed else "",
-            f"{summary.message_count:,}",
-            summary.source,
-        )
+        changed = summary.updated_at or summary.created_at
+        day = ""
+        if changed:
+            day = f"{changed:%Y-%m-%d}"
+        count = f"{summary.message_count:,}"
+        table.add_row(title, safe(summary.id), day, count, summary.source)
     out.print(table)
-    out.print(f"[dim]{len(found):,} of {total:,}[/]")
+    out.print(f"[dim]{len(summaries):,} of {total:,}[/]")
     return 0
 
 
@@ -117,15 +110,15 @@ def read(arguments: argparse.Namespace) -> int:
         return 0
     out = console()
     out.print(
-        f"[bold]{safe(document.title) or 'Untitled'}[/]  [dim]{document.source} · {when(document.created_at)} · "
-        f"{safe(document.project)}[/]\n"
+        f"[bold]{safe(document.title) or 'Untitled'}[/]  "
+        f"[dim]{document.source} · {when(document.created_at)} · {safe(document.project)}[/]\n"
     )
-    for passage in _shown(document, arguments):
+    for passage in _passages_to_show(document, arguments):
         _show(passage, arguments.message)
     return 0
 
 
-def _shown(document: Document, arguments: argparse.Namespace) -> list[Passage]:
+def _passages_to_show(document: Document, arguments: argparse.Namespace) -> list[Passage]:
     passages = [
         p
         for p in document.passages
@@ -140,17 +133,17 @@ def _shown(document: Document, arguments: argparse.Namespace) -> list[Passage]:
     raise NotFound(f"There is no message {arguments.message!r} in conversation {document.id!r}.")
 
 
-def _show(passage: Passage, wanted: str | None) -> None:
+def _show(passage: Passage, marked_id: str | None) -> None:
     out = console()
-    mark = "[bold yellow]▶[/] " if passage.id == wanted else ""
-    about = [
-        when(passage.created_at),
-        passage.model,
-        passage.tool,
-        passage.type if passage.type != "message" else None,
-        None if passage.canonical else "on another branch",
-    ]
+    details = [when(passage.created_at), passage.model, passage.tool]
+    if passage.type != "message":
+        details.append(passage.type)
+    if not passage.canonical:
+        details.append("on another branch")
     name = safe(passage.author or passage.role or "unknown")
-    out.print(f"{mark}[bold cyan]{name}[/]  [dim]{safe(' · '.join(a for a in about if a))}[/]")
+    line = f"[bold cyan]{name}[/]  [dim]{safe(' · '.join(item for item in details if item))}[/]"
+    if passage.id == marked_id:
+        line = f"[bold yellow]▶[/] {line}"
+    out.print(line)
     out.print(safe(passage.content), soft_wrap=True)
     out.print()

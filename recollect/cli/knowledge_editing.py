@@ -1,4 +1,4 @@
-"""`recollect knowledge add`, `edit`, `delete` and `export`: what a person writes, and files of it."""
+"""`recollect knowledge add`, `edit`, `delete` and `export`: change items, and write them to files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FORMATS = {
     "prompts": ("json", "md", "txt"),
 }
 _FIELDS = {"characters": "description", "prompts": "user_prompt"}
-"""What has fields, and the one that says most."""
+"""The kinds that consist of fields, and the main field of each."""
 _ADD_EXAMPLES = """\
   recollect knowledge add notes 'Roses' --text 'Prune them in late winter.' --tag garden
   recollect knowledge add notes --file ideas.md
@@ -44,7 +44,7 @@ _ADD_EXAMPLES = """\
   recollect knowledge add characters 'Rosa' --set description=@rosa.txt
   recollect knowledge add notes 'Journal'                 opens $EDITOR
 
-To bring in whole files and folders, use `recollect import`.
+To import files and folders, use `recollect import`.
 """
 _EDIT_EXAMPLES = """\
   recollect knowledge edit notes NOTE                     opens $EDITOR
@@ -55,7 +55,7 @@ _EDIT_EXAMPLES = """\
 _DELETE_EXAMPLES = """\
   recollect knowledge delete notes NOTE
   recollect knowledge delete notes NOTE --keep note.json --yes
-  recollect import note.json                              puts it back
+  recollect import note.json                              restores it
 """
 _EXPORT_EXAMPLES = """\
   recollect knowledge export notes NOTE                   Markdown, to standard output
@@ -66,32 +66,32 @@ _EXPORT_EXAMPLES = """\
 
 def register(actions: Commands) -> None:
     add_ = add_command(
-        actions, "add", "write a new note, media item, character or prompt", add, _ADD_EXAMPLES
+        actions, "add", "add a note, media item, character or prompt", add, _ADD_EXAMPLES
     )
     add_kind(add_, FORMATS)
     add_.add_argument("title", nargs="?", help="its title or name")
     _add_fields(add_)
-    edit_ = add_command(
-        actions, "edit", "change what is arguments, and nothing else", edit, _EDIT_EXAMPLES
-    )
+    edit_ = add_command(actions, "edit", "change some fields of an item", edit, _EDIT_EXAMPLES)
     add_kind(edit_, FORMATS)
     _add_id(edit_)
     edit_.add_argument("--title", help="a new title or name")
     _add_fields(edit_)
-    edit_.add_argument("--version", type=int, metavar="N", help="only if it is this version still")
-    delete_ = add_command(actions, "delete", "delete for good", delete, _DELETE_EXAMPLES)
+    edit_.add_argument(
+        "--version", type=int, metavar="N", help="fail if the item has another version"
+    )
+    delete_ = add_command(actions, "delete", "delete permanently", delete, _DELETE_EXAMPLES)
     add_kind(delete_, FORMATS)
     _add_id(delete_)
     delete_.add_argument(
         "--keep",
         metavar="FILE",
-        help="write what is deleted to this file; `recollect import` reads it",
+        help="save the item to this file first; `recollect import` restores it",
     )
     delete_.add_argument("--yes", action="store_true", help="do not ask")
-    export_ = add_command(actions, "export", "write a file of it", export, _EXPORT_EXAMPLES)
+    export_ = add_command(actions, "export", "write an item to a file", export, _EXPORT_EXAMPLES)
     add_kind(export_, FORMATS)
     _add_id(export_)
-    formats = "; ".join(f"{name}: {', '.join(known)}" for name, known in FORMATS.items())
+    formats = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in FORMATS.items())
     export_.add_argument("--format", help=f"{formats} (default: the first)")
     export_.add_argument(
         "--output", metavar="FILE", help="a file to write (default: standard output)"
@@ -100,20 +100,22 @@ def register(actions: Commands) -> None:
 
 def _add_id(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "id", help="its id, as `list` and `search` show it; of characters and prompts also the name"
+        "id", help="its id, as `list` and `search` show it; or the name of a character or prompt"
     )
 
 
 def _add_fields(command: argparse.ArgumentParser) -> None:
     text = command.add_mutually_exclusive_group()
-    text.add_argument("--text", help="of notes and media: what it says")
+    text.add_argument("--text", help="notes and media: the text")
     text.add_argument(
         "--file",
         metavar="FILE",
-        help="of notes and media: a file with what it says; - is standard input",
+        help="notes and media: a file with the text; - is standard input",
     )
     text.add_argument(
-        "--transcript", metavar="FILE", help="of media: SRT, VTT, SBV or JSON with times"
+        "--transcript",
+        metavar="FILE",
+        help="media: a transcript with times (SRT, VTT, SBV or JSON)",
     )
     command.add_argument(
         "--tag", action="append", metavar="NAME", help="a tag or keyword; may be repeated"
@@ -124,93 +126,113 @@ def _add_fields(command: argparse.ArgumentParser) -> None:
         default=[],
         dest="fields",
         metavar="FIELD=VALUE",
-        help="any other field; a value that begins with @ is the name of a file; may be repeated",
+        help="another field; @FILE reads the value from a file; may be repeated",
     )
 
 
-# -- writing -----------------------------------------------------------------
+# -- adding and editing --------------------------------------------------------
 
 
 def add(arguments: argparse.Namespace) -> int:
     fields = _fields(arguments)
     if _has_text(arguments.kind) and not fields.keys() & {"content", "transcript"}:
-        fields["content"] = _typed("", ".md") if sys.stdin.isatty() else _read("-")
+        fields["content"] = _ask_for_text()
     with writable(arguments) as library:
-        _say(arguments, library.knowledge.create(arguments.kind, fields), "Added")
+        summary = library.knowledge.create(arguments.kind, fields)
+    _print_summary(arguments, summary, "Added")
     return 0
+
+
+def _ask_for_text() -> str:
+    if sys.stdin.isatty():
+        return _edit_in_editor("", ".md")
+    return _read("-")
 
 
 def edit(arguments: argparse.Namespace) -> int:
     fields, version = _fields(arguments), arguments.version
     with existing(arguments) as library:
         if not fields:
-            about = library.knowledge.find(arguments.kind, arguments.id)
+            item = library.knowledge.find(arguments.kind, arguments.id)
             if not _has_text(arguments.kind) or not sys.stdin.isatty():
                 raise InvalidInput(
-                    "There is nothing to change. Give --title, --text, --file, --tag or --set."
+                    "There is nothing to change. Use --title, --text, --file, --tag or --set."
                 )
-            name, before = _text(library, about)
-            fields = {name: _typed(before, ".md" if name == "content" else ".srt")}
-            version = version or about.version
+            name, before = _editable_text(library, item)
+            suffix = ".md" if name == "content" else ".srt"
+            fields = {name: _edit_in_editor(before, suffix)}
+            version = version or item.version
             if fields[name] == before:
                 console(stderr=True).print("Nothing was changed.")
                 return 0
         try:
-            _say(
-                arguments,
-                library.knowledge.edit(arguments.kind, arguments.id, fields, version),
-                "Changed",
-            )
+            summary = library.knowledge.edit(arguments.kind, arguments.id, fields, version)
         except Conflict as error:
-            raise Conflict(f"{error}{_saved(fields)}") from None
+            raise Conflict(f"{error}{_save_draft(fields)}") from None
+    _print_summary(arguments, summary, "Changed")
     return 0
 
 
-def _text(library: Library, about: Summary) -> tuple[str, str]:
-    """What a person edits, and the field that it is: a transcript with its times, or the text."""
-    passages = library.store.document(about.id).passages
+def _editable_text(library: Library, item: Summary) -> tuple[str, str]:
+    """The field that a person edits, and its text: the transcript with times, or the content."""
+    passages = library.store.document(item.id).passages
     if any(passage.metadata.get("cues") for passage in passages):
-        return "transcript", library.knowledge.transcript(about.id, "srt")
+        return "transcript", library.knowledge.transcript(item.id, "srt")
     return "content", "".join(passage.content for passage in passages)
 
 
-def _say(arguments: argparse.Namespace, about: Summary, done: str) -> None:
+def _print_summary(arguments: argparse.Namespace, item: Summary, action: str) -> None:
     if arguments.json:
         from recollect.knowledge.results import list_entry
 
-        print_json(list_entry(about))
+        print_json(list_entry(item))
         return
-    title = safe(about.title) or "Untitled"
+    title = safe(item.title) or "Untitled"
     console().print(
-        f"{done} [bold]{title}[/], version {about.version}. [dim]{arguments.kind} {safe(about.id)}[/]"
+        f"{action} [bold]{title}[/], version {item.version}. [dim]{arguments.kind} {safe(item.id)}[/]"
     )
 
 
 def _fields(arguments: argparse.Namespace) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for said in arguments.fields:
-        name, equals, value = said.partition("=")
-        if not equals:
-            raise InvalidInput(f"--set {said}: write it as FIELD=VALUE.")
-        fields[name] = _read(value[1:]) if value.startswith("@") else value
-    for name in ("card", "character_book", "alternate_greetings"):
-        if name in fields:
-            fields[name] = _json(name, fields[name])
+    """The fields that the arguments set."""
+    fields = _set_fields(arguments.fields)
     if arguments.title is not None:
-        fields["title" if _has_text(arguments.kind) else "name"] = arguments.title
+        name = "title" if _has_text(arguments.kind) else "name"
+        fields[name] = arguments.title
     if arguments.tag is not None:
-        fields["tags" if arguments.kind == "characters" else "keywords"] = [
-            tag for tag in arguments.tag if tag
-        ]
+        name = "tags" if arguments.kind == "characters" else "keywords"
+        fields[name] = [tag for tag in arguments.tag if tag]
     if arguments.text is not None or arguments.file is not None:
-        if not _has_text(arguments.kind):
-            raise InvalidInput(
-                f"{arguments.kind} have fields, not a text: use --set {_FIELDS[arguments.kind]}=@FILE."
-            )
-        fields["content"] = arguments.text if arguments.text is not None else _read(arguments.file)
+        fields["content"] = _content(arguments)
     if arguments.transcript is not None:
         fields["transcript"] = _read(arguments.transcript)
     return fields
+
+
+def _set_fields(assignments: list[str]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise InvalidInput(f"--set {assignment}: write it as FIELD=VALUE.")
+        if value.startswith("@"):
+            value = _read(value[1:])
+        fields[name] = value
+    for name in ("card", "character_book", "alternate_greetings"):
+        if name in fields:
+            fields[name] = _parse_json(name, fields[name])
+    return fields
+
+
+def _content(arguments: argparse.Namespace) -> str:
+    if not _has_text(arguments.kind):
+        raise InvalidInput(
+            f"{arguments.kind} have fields instead of a text: "
+            f"use --set {_FIELDS[arguments.kind]}=@FILE."
+        )
+    if arguments.text is not None:
+        return str(arguments.text)
+    return _read(arguments.file)
 
 
 def _has_text(kind: str) -> bool:
@@ -219,38 +241,41 @@ def _has_text(kind: str) -> bool:
 
 def _read(path: str) -> str:
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).expanduser().read_bytes()
+        if path == "-":
+            data = sys.stdin.buffer.read()
+        else:
+            data = Path(path).expanduser().read_bytes()
         return data.decode("utf-8-sig")
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise InvalidInput(
-            f"{path} is no text in UTF-8. `recollect import` reads other files."
+            f"{path} is not UTF-8 text. `recollect import` reads other encodings."
         ) from None
 
 
-def _json(name: str, text: str) -> Any:
+def _parse_json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise InvalidInput(f"--set {name}: this must be JSON.") from None
+        raise InvalidInput(f"--set {name}: the value must be JSON.") from None
 
 
-def _typed(text: str, suffix: str) -> str:
-    """What a person makes of a text in their editor."""
+def _edit_in_editor(text: str, suffix: str) -> str:
+    """Let the user edit a text in their editor, and return the result."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
-        raise InvalidInput("Give --text or --file, or say in EDITOR which editor to open.")
+        raise InvalidInput("Use --text or --file, or set EDITOR to the editor to open.")
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / f"draft{suffix}"
         draft.write_text(text, encoding="utf-8", errors="replace", newline="")
         if subprocess.run([*shlex.split(editor), str(draft)]).returncode:  # noqa: S603 - the person's own editor
-            raise InvalidInput("The editor ended with an error; nothing was changed.")
+            raise InvalidInput("The editor exited with an error. Nothing was changed.")
         return draft.read_text(encoding="utf-8", errors="replace")
 
 
-def _saved(fields: dict[str, Any]) -> str:
-    """What was written is not lost when somebody else was faster."""
+def _save_draft(fields: dict[str, Any]) -> str:
+    """Save the user's text when the item was changed by someone else meanwhile."""
     text = fields.get("content") or fields.get("transcript")
     if not text:
         return ""
@@ -258,7 +283,7 @@ def _saved(fields: dict[str, Any]) -> str:
         "w", suffix=".txt", delete=False, encoding="utf-8", errors="replace"
     ) as file:
         file.write(text)
-    return f" Your text is in {file.name}."
+    return f" Your text was saved to {file.name}."
 
 
 # -- deleting and exporting ----------------------------------------------------
@@ -266,31 +291,29 @@ def _saved(fields: dict[str, Any]) -> str:
 
 def delete(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
-        about = library.knowledge.find(arguments.kind, arguments.id)
-        if not arguments.yes and not _agreed(about):
+        item = library.knowledge.find(arguments.kind, arguments.id)
+        if not arguments.yes and not _confirm(item):
             console(stderr=True).print("Nothing was deleted.")
             return 1
         if arguments.keep:
-            kept = io.StringIO()
-            write_json([library.store.document(about.id)], kept)
-            write_file(arguments.keep, kept.getvalue().encode())
-        library.knowledge.delete(arguments.kind, about.id)
+            backup = io.StringIO()
+            write_json([library.store.document(item.id)], backup)
+            write_file(arguments.keep, backup.getvalue().encode())
+        library.knowledge.delete(arguments.kind, item.id)
     if arguments.json:
-        print_json({"deleted": about.id, "source": arguments.kind})
-    else:
-        back = (
-            f" Put it back with: recollect import {safe(arguments.keep)}" if arguments.keep else ""
-        )
-        console().print(
-            f"Deleted [bold]{safe(about.title) or 'Untitled'}[/].{back}", soft_wrap=True
-        )
+        print_json({"deleted": item.id, "source": arguments.kind})
+        return 0
+    message = f"Deleted [bold]{safe(item.title) or 'Untitled'}[/]."
+    if arguments.keep:
+        message += f" Restore it with: recollect import {safe(arguments.keep)}"
+    console().print(message, soft_wrap=True)
     return 0
 
 
-def _agreed(about: Summary) -> bool:
+def _confirm(item: Summary) -> bool:
     if not sys.stdin.isatty():
-        raise InvalidInput("Deleting is for good. Add --yes, and --keep FILE to have it back.")
-    answer = input(f"Delete {about.title or about.id!r} for good? [y/N] ")
+        raise InvalidInput("Deleting is permanent. Add --yes, and --keep FILE to save a copy.")
+    answer = input(f"Delete {item.title or item.id!r} permanently? [y/N] ")
     return answer.strip().lower() in ("y", "yes")
 
 
@@ -304,22 +327,23 @@ def export(arguments: argparse.Namespace) -> int:
     if arguments.output:
         write_file(arguments.output, file.data)
     elif arguments.format == "png" and sys.stdout.isatty():
-        raise InvalidInput("A picture is not for the terminal: add --output FILE.")
+        raise InvalidInput("A PNG cannot be printed to the terminal. Add --output FILE.")
     elif not arguments.json:
         sys.stdout.buffer.write(file.data)
         sys.stdout.buffer.flush()
     return 0
 
 
-def encoded(value: Any) -> bytes:
-    text = (
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2) + "\n"
-    )
-    return text.encode("utf-8", "replace")
+def encode(value: Any) -> bytes:
+    """A transcript as the bytes of a file: text, or JSON."""
+    text = value
+    if not isinstance(value, str):
+        text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+    return str(text).encode("utf-8", "replace")
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Beside the target and then in its place, so that it is whole or not there."""
+    """Write a file under another name first, so that it is complete or does not exist."""
     target = Path(path).expanduser()
     draft = target.with_name(target.name + ".part")
     try:
