@@ -375,8 +375,8 @@ class Limits:
     )
     embedded_parts: int = _limit(64, "Parts (120 words each) of a message that get a vector.")
     concepts: int = _limit(5, "Concepts of one search.")
-    message_bytes: int = _limit(256_000_000, "Characters of one message.")
-    record_bytes: int = _limit(256_000_000, "Characters of one record in a file.")
+    message_characters: int = _limit(256_000_000, "Characters of one message.")
+    record_characters: int = _limit(256_000_000, "Characters of one record in a file.")
     nesting: int = _limit(200, "Levels of nesting in a record.")
     note_bytes: int = _limit(16_000_000, "Bytes of a note, or of a Markdown file with prompts.")
     front_matter_characters: int = _limit(

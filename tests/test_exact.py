@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.errors import InvalidInput
+from recollect.language.matching import matches
 from recollect.language.query import MalformedQuery, Word, parse, parse_fts5
 from recollect.search.snippet import excerpt
 from recollect.settings import LIMITS
-from recollect.store.sql.matching import matches
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
 texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)

@@ -80,7 +80,7 @@ def test_one_bad_conversation_does_not_hold_the_others_back(
     from recollect.settings import Limits
     from recollect.store.sql import encoding
 
-    monkeypatch.setattr(encoding, "LIMITS", Limits(message_bytes=100))
+    monkeypatch.setattr(encoding, "LIMITS", Limits(message_characters=100))
     path = own_export(
         tmp_path / "a.json", talk("c1", "good"), talk("c2", "x" * 200), talk("c3", "fine")
     )

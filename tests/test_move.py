@@ -369,13 +369,13 @@ def test_every_column_that_is_not_derived_is_copied(places: Places) -> None:
     types = postgres._connections.server.types  # type: ignore[attr-defined]
     both = {"media_type", "character_id", "observed"}
     derived = both | {"folded_title", "folded_id", "title_words", "tags"}
-    for part in transfer.PARTS:
+    for part in transfer.TABLES.values():
         with sqlite._connections.read() as db:  # type: ignore[attr-defined]
             there = {
                 name
-                for (name,) in db.execute("select name from pragma_table_info(?)", (part.table,))
+                for (name,) in db.execute("select name from pragma_table_info(?)", (part.name,))
             }
-        assert set(part.columns) == there - both == types[part.table].keys() - {"owner"} - derived
+        assert set(part.columns) == there - both == types[part.name].keys() - {"owner"} - derived
     postgres.close()
     sqlite.close()
 
@@ -384,7 +384,7 @@ def test_a_batch_of_long_messages_is_smaller(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transfer, "_SLICE", 2)
-    monkeypatch.setattr(transfer, "_ENOUGH", 1_000)
+    monkeypatch.setattr(transfer, "_BATCH_CHARACTERS", 1_000)
     source, target = places("sqlite"), places("sqlite")
     old = source.store()
     old.save([conversation("c1", *(message(f"m{n}", "word " * 150) for n in range(9)))])
@@ -924,7 +924,7 @@ def test_every_command_reports_an_unfinished_move_which_can_be_aborted(
         assert "was interrupted" in run("move", home, there, fails=True)
     for command in (["stats"], ["doctor"], ["list"], ["search", "x"]):
         assert "incomplete" in run(*command, "--home", there, fails=True)
-    assert "taken away" in run("move", home, there, "--abort")
+    assert "was removed" in run("move", home, there, "--abort")
     assert not (tmp_path / "there" / "users" / "default").exists()
     run("move", home, there)
     assert json.loads(run("stats", "--home", there, "--json"))["messages"] == 1

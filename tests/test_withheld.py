@@ -1,4 +1,4 @@
-"""Searching for somebody who must not learn that there are messages only people may see."""
+"""Searches for agents that must not learn that human-only messages exist."""
 
 from __future__ import annotations
 
@@ -6,61 +6,51 @@ import pytest
 
 from recollect.library import Library
 from recollect.model.audience import Audience
-from recollect.store.views import audience as withheld
+from recollect.store.views import audience as audience_view
+
+AGENT = Audience.AGENT_HIDDEN
+SECRET_TEXT = "launch quagga launch"
 
 
-def fill(library: Library, shown: int = 3, closed: int = 4) -> None:
-    library.add_conversation(
-        "c1",
-        "Launch",
-        messages=[
-            *(
-                {
-                    "id": f"h{n}",
-                    "role": "user",
-                    "content": "launch quagga launch",
-                    "visibility": "human_only",
-                }
-                for n in range(closed)
-            ),
-            {
-                "id": "m",
-                "role": "user",
-                "content": "launch quagga launch",
-                "metadata": {"audience": "Human"},
-            },
-            *(
-                {"id": f"s{n}", "role": "user", "content": f"a launch, number {n}"}
-                for n in range(shown)
-            ),
-        ],
-    )
+def fill(library: Library) -> None:
+    hidden = [
+        {"id": f"h{n}", "role": "user", "content": SECRET_TEXT, "visibility": "human_only"}
+        for n in range(4)
+    ]
+    hidden_by_metadata = {
+        "id": "m",
+        "role": "user",
+        "content": SECRET_TEXT,
+        "metadata": {"audience": "Human"},
+    }
+    visible = [
+        {"id": f"s{n}", "role": "user", "content": f"a launch, number {n}"} for n in range(3)
+    ]
+    library.add_conversation("c1", "Launch", messages=[*hidden, hidden_by_metadata, *visible])
 
 
 @pytest.fixture(params=["fresh", "indexed"])
-def filled(request: pytest.FixtureRequest, library: Library) -> Library:
+def launches(request: pytest.FixtureRequest, library: Library) -> Library:
+    """A conversation with five human-only messages and three that everybody may see."""
     fill(library)
     if request.param == "indexed":
         library.index()
     return library
 
 
-def test_an_exact_search_neither_finds_nor_counts_them(filled: Library) -> None:
-    assert filled.match_expression("launch").total == 8
-    page = filled.match_expression("launch", audience=Audience.AGENT_HIDDEN)
-    assert (sorted(hit.message_id for hit in page.hits), page.total, page.exact) == (
-        ["s0", "s1", "s2"],
-        3,
-        True,
-    )
+def test_an_exact_search_neither_finds_nor_counts_human_only_messages(launches: Library) -> None:
+    assert launches.match_expression("launch").total == 8
+    page = launches.match_expression("launch", audience=AGENT)
+    assert sorted(hit.message_id for hit in page.hits) == ["s0", "s1", "s2"]
+    assert (page.total, page.exact) == (3, True)
     for query in ("quagga", "launch quagga", '"launch quagga"', "qua*"):
-        page = filled.match_expression(query, audience=Audience.AGENT_HIDDEN)
+        page = launches.match_expression(query, audience=AGENT)
         assert (page.hits, page.total) == ((), 0)
-    assert filled.match_expression("launch NOT quagga", audience=Audience.AGENT_HIDDEN).total == 3
+    assert launches.match_expression("launch NOT quagga", audience=AGENT).total == 3
 
 
-def test_a_limit_is_filled_from_behind_them(filled: Library) -> None:
-    page = filled.match_expression("launch", limit=2, audience=Audience.AGENT_HIDDEN)
+def test_a_page_is_filled_with_visible_messages(launches: Library) -> None:
+    page = launches.match_expression("launch", limit=2, audience=AGENT)
     assert (len(page.hits), page.total) == (2, 3)
     assert {hit.message_id[0] for hit in page.hits} == {"s"}
 
@@ -69,39 +59,53 @@ def test_a_limit_is_filled_from_behind_them(filled: Library) -> None:
 @pytest.mark.parametrize(
     "query", ["launch", "launch quagga", '"launch quagga" number', "quagga OR launch", "!", ""]
 )
-def test_a_search_does_not_find_them(filled: Library, query: str, group: str) -> None:
-    page = filled.search(query, group=group, audience=Audience.AGENT_HIDDEN)
+def test_a_search_does_not_find_human_only_messages(
+    launches: Library, query: str, group: str
+) -> None:
+    page = launches.search(query, group=group, audience=AGENT)
     assert all(one.message_id[0] == "s" for hit in page.hits for one in (hit, *hit.also))
     assert page.total <= 3
 
 
-def test_a_search_for_what_only_they_have_is_as_one_for_what_nobody_has(filled: Library) -> None:
-    closed, nobody = (
-        filled.search(query, mode="text", audience=Audience.AGENT_HIDDEN)
-        for query in ('"launch quagga"', '"launch okapi"')
-    )
-    assert closed == nobody
+@pytest.mark.parametrize(
+    ("hidden", "absent"),
+    [
+        ('"launch quagga"', '"launch okapi"'),
+        ("launch quagga", "launch okapi"),
+        ("launch quag", "launch okap"),
+        ("launch AND quagga", "launch AND okapi"),
+        ("launch OR quagga", "launch OR okapi"),
+        ("quagga", "okapi"),
+    ],
+)
+def test_hidden_words_give_the_same_results_and_scores_as_absent_words(
+    launches: Library, hidden: str, absent: str
+) -> None:
+    pages = [launches.search(q, mode="text", audience=AGENT) for q in (hidden, absent)]
+    assert pages[0] == pages[1]
 
 
 @pytest.mark.parametrize("query", ["role:user", ","])
-def test_pages_and_totals_of_queries_without_words_do_not_tell_of_them(
-    filled: Library, query: str
+def test_pages_and_totals_of_queries_without_words_leave_out_human_only_messages(
+    launches: Library, query: str
 ) -> None:
-    pages = [
-        filled.search(query, limit=1, offset=n, audience=Audience.AGENT_HIDDEN) for n in range(4)
-    ]
+    pages = [launches.search(query, limit=1, offset=n, audience=AGENT) for n in range(4)]
     assert [page.total for page in pages] == [3] * 4
     assert [hit.message_id for page in pages for hit in page.hits] == ["s2", "s1", "s0"]
 
 
-def test_several_concepts_do_not_find_them(filled: Library) -> None:
-    assert filled.search(["launch", "quagga"]).hits
-    page = filled.search(["launch", "quagga"], mode="text", audience=Audience.AGENT_HIDDEN)
+def test_a_search_for_several_concepts_does_not_find_human_only_messages(
+    launches: Library,
+) -> None:
+    assert launches.search(["launch", "quagga"]).hits
+    page = launches.search(["launch", "quagga"], mode="text", audience=AGENT)
     assert page.hits == ()
 
 
-def test_matches_are_counted_only_so_far(filled: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    for most, counted, exact in ((2, 2, False), (3, 3, True), (6, 3, True)):
-        monkeypatch.setattr(withheld, "COUNTED", most)
-        page = filled.match_expression("launch", limit=1, audience=Audience.AGENT_HIDDEN)
-        assert (page.total, page.exact) == (counted, exact)
+@pytest.mark.parametrize(("limit", "total", "exact"), [(2, 2, False), (3, 3, True), (6, 3, True)])
+def test_visible_matches_are_counted_up_to_a_limit(
+    launches: Library, monkeypatch: pytest.MonkeyPatch, limit: int, total: int, exact: bool
+) -> None:
+    monkeypatch.setattr(audience_view, "COUNTED", limit)
+    page = launches.match_expression("launch", limit=1, audience=AGENT)
+    assert (page.total, page.exact) == (total, exact)

@@ -33,7 +33,7 @@ def _connect_guarded(uri: str) -> apsw.Connection:
     db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
         db.set_busy_timeout(_BUSY_MILLISECONDS)
-        db.limit(apsw.SQLITE_LIMIT_LENGTH, LIMITS.message_bytes)
+        db.limit(apsw.SQLITE_LIMIT_LENGTH, LIMITS.message_characters)
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)

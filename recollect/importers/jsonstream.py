@@ -145,7 +145,7 @@ class _Window:
         self._ended = False
         self._wrapped = False
         self._separator = ""
-        self._effort = _SALVAGE_EFFORT * LIMITS.record_bytes
+        self._effort = _SALVAGE_EFFORT * LIMITS.record_characters
         self.text = ""
         self.at = 0
         self.given_up: Problem | None = None
@@ -281,8 +281,10 @@ class _Window:
         )
         if error.pos < len(self.text) - _CUT_MARGIN and not unclosed:
             raise broken
-        if seen > LIMITS.record_bytes:
-            raise _BrokenError(f"record of more than {LIMITS.record_bytes:,} characters", cost=seen)
+        if seen > LIMITS.record_characters:
+            raise _BrokenError(
+                f"record of more than {LIMITS.record_characters:,} characters", cost=seen
+            )
         if not self.more():
             if unclosed or not _CLOSING.search(self.text, error.pos):
                 reason = (
@@ -329,14 +331,16 @@ def lines(entry: Entry) -> Iterator[tuple[int, Any] | Problem]:
 
 def _lines(file: io.TextIOWrapper) -> Iterator[tuple[int, Any] | Problem]:
     number = 0
-    while line := file.readline(LIMITS.record_bytes + 1):
+    while line := file.readline(LIMITS.record_characters + 1):
         number += 1
         where = f"line {number}"
-        if len(line) > LIMITS.record_bytes:
+        if len(line) > LIMITS.record_characters:
             while not line.endswith("\n") and (line := file.readline(_CHUNK)):
                 pass
             yield Problem(
-                f"line of more than {LIMITS.record_bytes:,} characters", where=where, failed=True
+                f"line of more than {LIMITS.record_characters:,} characters",
+                where=where,
+                failed=True,
             )
         elif not line.isspace():
             yield from _line(line, number, where)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
+from recollect.language.matching import matches
 from recollect.language.query import Node, Query, Word, all_words, parse_query
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
@@ -24,7 +25,6 @@ from recollect.search.engine import Search, has_words, may_relax, narrow_filter
 from recollect.search.rank import ScoredCandidate, normalize
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.sql.matching import matches
 from recollect.store.values import Candidate, Space
 from recollect.store.views.base import StoreView
 

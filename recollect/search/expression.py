@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from recollect.language.matching import matches
 from recollect.language.query import MalformedQuery, Node, all_words, parse_fts5, words
 from recollect.language.text import has_token
 from recollect.model.search import Filter, Hit, Page
@@ -11,7 +12,6 @@ from recollect.search.hits import make_hit
 from recollect.search.snippet import excerpt
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.sql.matching import matches
 
 
 def match_expression(store: Store, text: str, filter: Filter, limit: int) -> Page:

@@ -1,4 +1,4 @@
-"""API keys: who may come in through the network, and what for. Only the hash of a key is kept."""
+"""API keys: who may use the network interfaces, and what for. Only hashes of keys are stored."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ COLUMNS = (
     "revoked_at",
     "used_at",
 )
-USED_EVERY = 3_600_000_000  # microseconds after which it is noted again that a key is in use
+USED_AT_INTERVAL = 3_600_000_000  # microseconds between two updates of `used_at`
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key as it is kept: `id` is its public part, `hash` that of its secret part."""
+    """A stored key: `id` is its public part, `hash` the hash of its secret part."""
 
     id: str
     hash: bytes
@@ -36,9 +36,9 @@ class ApiKey:
     name: str
     scopes: tuple[str, ...]
     toolsets: tuple[str, ...] | None
-    """The groups of routes and tools it is for; None means all."""
+    """The groups of routes and tools that the key is for; None means all."""
     agent: bool
-    """An agent's key does not see what only people may see."""
+    """Whether the key belongs to an agent, which does not see human-only messages."""
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
@@ -46,40 +46,43 @@ class ApiKey:
 
 
 class ApiKeys(ABC):
-    """Every key of one place. Safe to use from any thread and process."""
+    """The API keys of a place. Safe to use from any thread and process."""
 
     @abstractmethod
     def add(self, key: ApiKey) -> None:
-        """Keep a new key."""
+        """Store a new key."""
 
     @abstractmethod
     def find(self, id: str) -> ApiKey | None:
-        """The key with this public part; that it is in use is noted, at most once an hour."""
+        """The key with this public part. Updates its `used_at` at most once an hour."""
 
     @abstractmethod
     def all_keys(self) -> list[ApiKey]:
-        """All of them, the oldest first, revoked ones too."""
+        """All keys, oldest first, including revoked ones."""
 
     @abstractmethod
     def revoke(self, id: str, at: datetime) -> None:
-        """Let a key open nothing any more. Raises NotFound."""
+        """Revoke a key. Raises NotFound."""
 
     @abstractmethod
     def has_any(self) -> bool:
-        """Whether there has ever been a key here."""
+        """Whether a key was ever created here."""
 
     @abstractmethod
     def close(self) -> None: ...
 
 
 def to_row(key: ApiKey) -> tuple[Any, ...]:
+    toolsets = None
+    if key.toolsets is not None:
+        toolsets = " ".join(key.toolsets)
     return (
         key.id,
         key.hash,
         key.user,
         key.name,
         " ".join(key.scopes),
-        None if key.toolsets is None else " ".join(key.toolsets),
+        toolsets,
         key.agent,
         micros(key.created_at),
         micros(key.expires_at),
@@ -92,13 +95,15 @@ def from_row(row: Sequence[Any]) -> ApiKey:
     id_, hash_, user, name, scopes, toolsets, agent, created, expires, revoked, used = row
     created_at = from_micros(created)
     assert created_at is not None
+    if toolsets is not None:
+        toolsets = tuple(toolsets.split())
     return ApiKey(
         id_,
         bytes(hash_),
         user,
         name,
         tuple(scopes.split()),
-        None if toolsets is None else tuple(toolsets.split()),
+        toolsets,
         bool(agent),
         created_at,
         from_micros(expires),

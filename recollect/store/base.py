@@ -6,7 +6,8 @@ thread, and several processes may use one library at once. A write returns only 
 
 Every method is marked as a reader (it returns or passes on what the library holds), a writer (it
 stores or removes something), both, or neither. The views in `store/views` rely on these marks: the
-redacting view must handle every writer, the audience view every reader (see tests/test_views.py).
+redacting view must handle every writer, the audience view every reader. tests/store/test_views.py
+checks that they do.
 """
 
 from __future__ import annotations
@@ -555,7 +556,7 @@ class Care(ABC):
     @neutral
     @abstractmethod
     def indexing_lock(self) -> AbstractContextManager[bool]:
-        """Try to lock the library for indexing. True if no other process or thread holds the lock."""
+        """Try to lock the library for indexing. False if another process or thread holds it."""
 
     @neutral
     @abstractmethod

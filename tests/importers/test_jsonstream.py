@@ -193,7 +193,7 @@ def test_bytes_that_are_no_text_are_reported_and_replaced() -> None:
 
 
 def test_a_record_past_the_size_limit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_bytes=100))
+    monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_characters=100))
     monkeypatch.setattr(jsonstream, "_CHUNK", 50)
     long = json.dumps({"m": "x" * 1000})
     assert read(f'[{{"m": 1}}, {long}, {{"m": 2}}]') == [
@@ -204,7 +204,7 @@ def test_a_record_past_the_size_limit_is_left_out(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_file_damaged_all_over_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_bytes=100))
+    monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_characters=100))
     assert read("[x" + ',{"a":[x' * 2000 + ',{"m":1}]')[-1] == "file too damaged to read on"
 
 
@@ -317,7 +317,7 @@ def test_a_last_line_without_a_line_end_is_read() -> None:
 
 
 def test_a_line_past_the_size_limit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_bytes=20))
+    monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_characters=20))
     monkeypatch.setattr(jsonstream, "_CHUNK", 16)
     first, long, last = lines(entry(f'{{"a": 1}}\n{{"a": "{"x" * 500}"}}\n{{"a": 2}}\n'))
     assert (first, last) == ((1, {"a": 1}), (3, {"a": 2}))

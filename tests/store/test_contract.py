@@ -645,7 +645,7 @@ def test_undo_takes_back_what_an_import_brought(store: Store) -> None:
     assert store.undo_import(receipt.id).undone_at is not None
     assert (found(store, "imported"), found(store, "before")) == ([], ["x"])
     assert store.verify().healthy
-    with pytest.raises(InvalidInput, match="taken back"):
+    with pytest.raises(InvalidInput, match="was undone on"):
         store.undo_import(receipt.id)
     with pytest.raises(NotFound):
         store.undo_import(99)

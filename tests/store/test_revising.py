@@ -148,7 +148,7 @@ def test_the_last_passage_may_be_cut_off_and_others_added(store: Store) -> None:
 
 def test_what_has_answers_is_not_cut_off(store: Store) -> None:
     store.save([talk("one", "two")])
-    with pytest.raises(Conflict, match="'m0' has answers"):
+    with pytest.raises(Conflict, match="'m0' has replies"):
         store.delete_passage("c", "m0")
     for document, passage in (("c", "nothing"), ("nowhere", "m1")):
         with pytest.raises(NotFound):

@@ -162,7 +162,7 @@ def test_rewriting_with_the_same_changes_nothing(store: Store) -> None:
 def test_a_change_made_for_another_version_is_refused(store: Store) -> None:
     store.save([note("walrus")])
     store.rewrite("n1", note("seal"), version=1)
-    with pytest.raises(Conflict, match="changed meanwhile: it is version 2 now, not 1"):
+    with pytest.raises(Conflict, match="has changed: it is now version 2, not 1"):
         store.rewrite("n1", note("heron"), version=1)
     assert texts(store) == ["seal"]
     with pytest.raises(NotFound):

@@ -32,7 +32,7 @@ from recollect.language.query import (
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.models.embeddings import STATIC
-from recollect.store.sql import spaces
+from recollect.store.sql import editing, reading, spaces
 from recollect.store.sqlite import SqliteStore, sealed, text, vectors, volume
 from recollect.store.sqlite import store as store_module
 from recollect.store.sqlite.volume import Volume
@@ -909,10 +909,8 @@ def test_what_was_deleted_before_a_kill_is_wiped_later_and_never_found(
     store: SqliteStore, space: Space
 ) -> None:
     gone = {store.passage_key("c5", f"m{n}") for n in range(5, 10)}
-    documents = sys.modules["recollect.store.sql.documents"]
-    store._write(
-        lambda db: documents.delete(db, documents.key_of(db, "c5"), text.Index(db, store._words))
-    )  # and no more
+    # The process was killed before it purged the index files.
+    store._write_text(lambda db, index: editing.delete(db, reading.key_of(db, "c5"), index))
     assert not gone & {key for hits in nearest_to_all(store, space) for key, _ in hits}
     store.refresh()
     _, numbers = files_of(store, space)
@@ -972,7 +970,7 @@ def test_a_space_that_was_dropped_has_no_file_and_no_vector(
 def test_dropping_that_was_killed_is_finished_later(
     store: SqliteStore, space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spaces, "_DROPPED", 10)
+    monkeypatch.setattr(spaces, "_CLEARED", 10)
     store._connections.write(lambda db: spaces.drop(db, space))  # and no more
     store.refresh()
     refresh(store, STATIC)

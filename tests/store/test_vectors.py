@@ -232,7 +232,7 @@ def test_nothing_waits_when_what_waited_was_deleted(store: Store) -> None:
 def test_nothing_that_was_deleted_or_edited_stays_in_the_queue(store: Store) -> None:
     space = store.add_space("test", "1", 8, None)
     store.save([conversation("c1", said("a", "one"), said("b", "two"), title="Boats")])
-    note = Document("test", "n1", "Note", source="note", passages=(said("a", "first"),))
+    note = Document("test", "n1", "Note", kind="note", passages=(said("a", "first"),))
     (saved,) = store.save([note])
     embed_all(store, space, unit(25, 3, 8))
     store.mark_space_ready(space)

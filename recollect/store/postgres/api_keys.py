@@ -20,7 +20,7 @@ from recollect.errors import NotFound, RecollectError, StoreUnavailable
 from recollect.language.text import micros, truncate
 from recollect.store.api_keys import (
     COLUMNS,
-    USED_EVERY,
+    USED_AT_INTERVAL,
     ApiKey,
     ApiKeys,
     from_row,
@@ -92,7 +92,7 @@ class PostgresKeys(ApiKeys):
             if row is None:
                 return None
             key, now = from_row(row), micros(datetime.now(UTC)) or 0
-            if now - (micros(key.used_at) or 0) > USED_EVERY:
+            if now - (micros(key.used_at) or 0) > USED_AT_INTERVAL:
                 db.execute(f"update {_TABLE} set used_at = %s where id = %s", [now, id])
             return key
 

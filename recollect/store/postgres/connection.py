@@ -80,11 +80,11 @@ class Connection:
             [list(values) for values in told.values()],
         )
 
-    def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
+    def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         kind = "text" if values and isinstance(values[0], str) else "bigint"
         return f"select unnest(?::{kind}[])", list(values)
 
-    def outdated(self, passages: Sequence[int]) -> None:
+    def mark_outdated(self, passages: Sequence[int]) -> None:
         keys = list(passages)
         self.run(
             """update passage_text t set created_at = p.created_at, role = p.role, author = p.author,
@@ -101,7 +101,7 @@ class Connection:
             (self.owner, keys, self.owner),
         )
 
-    def forgotten(self, passages: Sequence[int]) -> None:
+    def delete_derived(self, passages: Sequence[int]) -> None:
         self._drop_vectors(list(passages))
 
     def _drop_vectors(self, keys: list[int]) -> None:
@@ -112,7 +112,7 @@ class Connection:
                 (self.owner, keys, self.owner),
             )
 
-    def derived(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def derived_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
         from recollect.store.postgres.filters import derived
 
         return derived(row)

@@ -11,14 +11,14 @@ from typing import Any
 
 from recollect.language.text import fold, micros, storable, tokens
 from recollect.model.search import Filter
-from recollect.store.sql.encoding import FOUND_BY, found_by, load
+from recollect.store.sql.encoding import FILTER_CHARACTERS, filter_columns, load
 
 _BETWEEN = "\x1f"  # stands around every tag
 
 
 def derived(row: Mapping[str, Any]) -> dict[str, Any]:
     """What a document is found by, beside what it says."""
-    return found_by(row) | {
+    return filter_columns(row) | {
         "folded_title": fold(row["title"]),
         "folded_id": fold(row["id"]),
         "title_words": _padded(tokens(row["title"])),
@@ -71,8 +71,12 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
         ("d.source", "= any", filter.sources),
         ("d.kind", "= any", filter.kinds),
         ("d.id", "= any", filter.conversations),
-        ("d.media_type", "= any", tuple(fold(name)[:FOUND_BY] for name in filter.media_types)),
-        ("d.character_id", "= any", tuple(id_[:FOUND_BY] for id_ in filter.characters)),
+        (
+            "d.media_type",
+            "= any",
+            tuple(fold(name)[:FILTER_CHARACTERS] for name in filter.media_types),
+        ),
+        ("d.character_id", "= any", tuple(id_[:FILTER_CHARACTERS] for id_ in filter.characters)),
     )
     if filter.tags:
         clauses.append(f"({' or '.join(['strpos(d.tags, ?) > 0'] * len(filter.tags))})")

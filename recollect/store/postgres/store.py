@@ -16,7 +16,7 @@ from recollect.store.postgres.connection import Connection, Connections, has_acc
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql import statistics, transfer
 from recollect.store.sql.database import TextIndex
-from recollect.store.sql.selection import exact
+from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
 from recollect.store.values import Contents, Findings, Progress, Space, Unembedded
 
@@ -117,11 +117,15 @@ class PostgresStore(SqlStore[Connection]):
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         return self._search(
-            lambda db: text.best(db, node, exact(db, filter), limit, self._counts, self._by_bm25)
+            lambda db: text.best(
+                db, node, resolve_filter(db, filter), limit, self._counts, self._by_bm25
+            )
         )
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        return self._search(lambda db: text.count(db, node, exact(db, filter), self._counts))
+        return self._search(
+            lambda db: text.count(db, node, resolve_filter(db, filter), self._counts)
+        )
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         return self._search(lambda db: text.frequencies(db, nodes, self._counts))
@@ -149,7 +153,9 @@ class PostgresStore(SqlStore[Connection]):
     ) -> list[tuple[int, float]]:
         from recollect.store.postgres import vectors
 
-        return self._search(lambda db: vectors.nearest(db, space, vector, exact(db, filter), limit))
+        return self._search(
+            lambda db: vectors.nearest(db, space, vector, resolve_filter(db, filter), limit)
+        )
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
         from recollect.store.postgres import vectors
@@ -171,7 +177,7 @@ class PostgresStore(SqlStore[Connection]):
 
     def remove_library(self, expected: Contents | None = None) -> None:
         def work(db: Connection) -> None:
-            transfer.expect(db, expected, self.path)
+            transfer.require_contents(db, expected, self.path)
             for table in _TABLES:
                 db.run(f"delete from {table}")
 
@@ -183,7 +189,7 @@ class PostgresStore(SqlStore[Connection]):
     def stats(self) -> dict[str, object]:
         def work(db: Connection) -> dict[str, object]:
             partly_indexed = db.get("select count(*) from passage_text where not whole")
-            return statistics.counted(db) | {
+            return statistics.library_counts(db) | {
                 "indexed_in_part": partly_indexed,
                 "path": self.path,
                 "engine": self.engine,

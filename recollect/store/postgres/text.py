@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from recollect.language.matching import matches
 from recollect.language.query import Node, Or, words
 from recollect.language.stem import stem
 from recollect.language.text import fold, indexable, micros, storable, tokens
@@ -24,9 +25,7 @@ from recollect.store.postgres.filters import conditions, document_conditions
 from recollect.store.postgres.words import LONGEST, Compiled, compiled, indexed
 from recollect.store.sql.candidates import COLUMNS, candidates
 from recollect.store.sql.database import IndexRow
-from recollect.store.sql.matching import matches
-from recollect.store.sql.selection import chosen
-from recollect.store.sql.selection import few as few_documents
+from recollect.store.sql.selection import few_documents, matching_documents
 from recollect.store.values import Candidate
 
 VERSION = 2
@@ -256,7 +255,7 @@ _FILTER = "?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bigint, ?::
 def _arguments(db: Connection, filter: Filter) -> tuple[Any, ...]:
     names = (filter.roles, filter.authors, filter.senders, filter.not_roles, filter.not_authors)
     lists = [[storable(name) for name in some] or None for some in names]
-    documents = chosen(db, filter)
+    documents = matching_documents(db, filter)
     return (
         *lists,
         micros(filter.after),

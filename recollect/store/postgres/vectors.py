@@ -26,8 +26,8 @@ from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import conditions
 from recollect.store.postgres.migrations import SCHEMA
 from recollect.store.postgres.server import Server
-from recollect.store.sql.quantised import Numbers, Vector, cosines, nearest_parts, quantised
-from recollect.store.sql.selection import chosen
+from recollect.store.sql.quantisation import Integers, Vector, best_scores, cosines, quantise
+from recollect.store.sql.selection import matching_documents
 from recollect.store.values import Space
 
 # Zeros fill vectors up to a multiple of this. They change no product; but the loops over what is left of an odd
@@ -38,7 +38,9 @@ _LOOKED_AT = 400  # candidates that a walk through the graph keeps
 _SPARE = 50  # rows beyond what is asked for, since pgvector measures a little otherwise
 
 
-def insert(db: Connection, space: Space, rows: Sequence[tuple[int, tuple[Numbers, float]]]) -> None:
+def insert(
+    db: Connection, space: Space, rows: Sequence[tuple[int, tuple[Integers, float]]]
+) -> None:
     db.run(
         f"""insert into vector (space, passage, document, created_at, role, author, hidden, scale, numbers)
         select ?::integer, p.key, p.document, p.created_at, p.role, p.author, p.visibility = 'hidden', k.scale,
@@ -55,10 +57,10 @@ def insert(db: Connection, space: Space, rows: Sequence[tuple[int, tuple[Numbers
     )
 
 
-def prepared(vectors: Sequence[Vector]) -> list[tuple[Numbers, float]]:
+def prepared(vectors: Sequence[Vector]) -> list[tuple[Integers, float]]:
     if not vectors:
         return []
-    numbers, scales = quantised(vectors)
+    numbers, scales = quantise(vectors)
     return list(zip(numbers, scales.tolist(), strict=True))
 
 
@@ -69,7 +71,7 @@ def nearest(
     if (few := text.keys_of_few(db, filter)) is not None:
         where, values = "v.passage = any(?::bigint[])", [few]
     else:
-        documents = chosen(db, filter)
+        documents = matching_documents(db, filter)
         if documents.only is not None:
             where += " and v.document in (select unnest(?::bigint[]))"
             values.append(documents.only)
@@ -92,7 +94,7 @@ def nearest(
             db.run("select set_config(?, ?, true)", (name, value))
         source += f" and {_of_length(space)}"
         order = f"({_full(db.server, space, 'v.')}) <=> ?::{db.server.full_vector}"
-    (query,), _ = quantised([vector])
+    (query,), _ = quantise([vector])
     wanted = 2 * limit + _SPARE
     while True:  # a passage may have several rows
         rows = db.rows(
@@ -166,7 +168,7 @@ def near(rows: Sequence[tuple[Any, ...]], space: Space, vector: Vector) -> dict[
     if not rows:
         return {}
     numbers, scales = _read(rows, space)
-    return nearest_parts((passage for passage, _, _ in rows), cosines(numbers, scales, vector))
+    return best_scores((passage for passage, _, _ in rows), cosines(numbers, scales, vector))
 
 
 def vectors(rows: Sequence[tuple[Any, ...]], space: Space) -> list[Vector]:
@@ -182,14 +184,14 @@ def _measured(
     return sorted(near(rows, space, vector).items(), key=lambda hit: (-hit[1], hit[0]))
 
 
-def _written(db: Connection, numbers: Numbers) -> Any:
+def _written(db: Connection, numbers: Integers) -> Any:
     if not db.server.pgvector:
         return numbers.tobytes()
     zeros = _padded(len(numbers)) - len(numbers)
     return f"[{','.join(map(str, numbers.tolist()))}{',0' * zeros}]"
 
 
-def _read(rows: Sequence[tuple[Any, ...]], space: Space) -> tuple[Numbers, Vector]:
+def _read(rows: Sequence[tuple[Any, ...]], space: Space) -> tuple[Integers, Vector]:
     """Numbers and scales, as pgvector sends them: a length, nothing, and halves; or as plain bytes."""
     data = [bytes(numbers) for _, _, numbers in rows]
     scales = np.array([scale for _, scale, _ in rows], np.float32)

@@ -1,4 +1,4 @@
-"""Candidates as they are read: passage p of document d, the same columns in every database."""
+"""Read candidates from rows of passage `p` and document `d`, the same for both databases."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from recollect.store.values import Candidate
 
 COLUMNS = """p.key, p.id, d.id, d.title, p.role, p.author, p.type, p.created_at, d.source, d.kind,
   d.project, p.position, p.canonical, d.passages, p.content, p.visibility"""
+_CREATED_AT = Candidate._fields.index("created_at")
+_CANONICAL = Candidate._fields.index("canonical")
 
 
 def candidates(rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
@@ -17,35 +19,7 @@ def candidates(rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
 
 
 def _candidate(row: tuple[Any, ...]) -> Candidate:
-    (
-        key,
-        id_,
-        document,
-        title,
-        role,
-        author,
-        type_,
-        created,
-        source,
-        kind,
-        project,
-        position,
-        canonical,
-        *rest,
-    ) = row
-    return Candidate(
-        key,
-        id_,
-        document,
-        title,
-        role,
-        author,
-        type_,
-        from_micros(created),
-        source,
-        kind,
-        project,
-        position,
-        bool(canonical),
-        *rest,
-    )
+    values = list(row)
+    values[_CREATED_AT] = from_micros(values[_CREATED_AT])
+    values[_CANONICAL] = bool(values[_CANONICAL])
+    return Candidate._make(values)

@@ -1,9 +1,8 @@
-"""What saving and taking back documents needs of a database, whichever it is.
+"""The interface between the shared SQL and a database.
 
-The statements beside this module are in the SQL that SQLite and PostgreSQL
-share, with `?` for values; where the two differ, a method stands here. A
-connection to PostgreSQL sees the rows of one user only, so no statement has to
-say whose they are.
+The statements in this package use the SQL that SQLite and PostgreSQL have in common, with `?` for
+values. Where the two differ, there is a method here. A PostgreSQL connection sees only the rows of
+one user, so no statement has to name the user.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from typing import Any, Protocol
 from recollect.model.search import Filter
 
 IndexRow = tuple[int, str, str]
-"""What is indexed of a passage: key, title (of the opening passage), content."""
+"""A passage in the text index: its key, its title if it opens a document, and its content."""
 
 
 class Database(Protocol):
-    """A connection inside a transaction."""
+    """A connection in a transaction."""
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
 
     def get(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        """The first column of the first row; None where there is none."""
+        """The first column of the first row, or None if there is no row."""
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None: ...
 
@@ -31,27 +30,32 @@ class Database(Protocol):
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None: ...
 
-    def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
-        """What stands behind `in` for any number of values, and the one value it takes."""
+    def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
+        """The right side of `in (…)` for any number of values, and the one value to bind."""
 
-    def outdated(self, passages: Sequence[int]) -> None:
-        """What these passages or the title they carry say has changed: their vectors are no longer true."""
+    def mark_outdated(self, passages: Sequence[int]) -> None:
+        """Discard the vectors of passages whose text, title or metadata changed."""
 
-    def forgotten(self, passages: Sequence[int]) -> None:
-        """These passages are no more, and nothing made of them may be."""
+    def delete_derived(self, passages: Sequence[int]) -> None:
+        """Delete everything that was derived from deleted passages."""
 
-    def derived(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The columns that this database adds to those of a document, to find it by them."""
+    def derived_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Columns that this database adds to a document row for faster filters."""
 
     def conditions(self, filter: Filter, search: str = "") -> tuple[str, list[Any]]:
-        """What a filter says of document d, and a text that its title or id must contain."""
+        """A filter as an SQL condition on document `d`, with its values.
+
+        `search` is a substring of the title or id.
+        """
 
 
 class TextIndex(Protocol):
-    """The words of passages, kept in step by whoever changes passages."""
+    """The text index. Whoever changes passages updates it in the same transaction."""
 
     def add(self, rows: Iterable[IndexRow]) -> None: ...
 
     def remove(self, rows: Iterable[IndexRow], count: int = 1) -> None:
-        """Take out passages, given as they went in; and words that no other passage has.
-        `count` says how many there are at most."""
+        """Remove passages, given as they were added, and words that no other passage has.
+
+        `count` is the largest number of rows.
+        """

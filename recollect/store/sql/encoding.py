@@ -1,10 +1,9 @@
-"""Between values and rows, the same for every store.
+"""Convert documents and passages to rows and back, the same for both databases.
 
-A row holds only text that UTF-8 and every database can hold. What had to be
-cleaned (lone surrogates, NUL) is kept beside it in `original`, a JSON object
-from field to the exact text, so that reading gives back what came in. The
-digest covers everything the source said of a passage: two rows with the same
-digest are the same message.
+Rows contain only text that UTF-8 and both databases can store. Text that had to be cleaned (lone
+surrogates, NUL) is also stored exactly in `original`, a JSON object of column names and texts, so
+reading returns what was saved. The digest covers everything that the source said about a passage:
+two rows with the same digest are the same message.
 """
 
 from __future__ import annotations
@@ -36,41 +35,56 @@ PASSAGE_COLUMNS = (
     *PASSAGE_TEXTS,
 )
 DOCUMENT_TEXTS = ("id", "source", "source_id", "kind", "title", "project", "head")
+DOCUMENT_COLUMNS = (
+    *DOCUMENT_TEXTS,
+    "created_at",
+    "updated_at",
+    "metadata",
+    "original",
+    "partial",
+    "shared_ids",
+    "version",
+)
 
-_NAMES = ("id", "parent", "source", "source_id", "head")  # of any length, and looked up by an index
+# Columns that hold identifiers. They can have any length, but an index holds only short texts.
+_IDENTIFIERS = ("id", "parent", "source", "source_id", "head")
 
 # Version 0.1 used other names in the JSON that it stored.
 _RENAMED = {"origin": "source", "origin_id": "source_id", "source": "kind", "namespace": "project"}
+
+
+# -- JSON ---
 
 _EMPTY: tuple[Json, ...] = (None, (), [], {})
 
 
 def dump(value: Json) -> str | None:
-    """JSON as a store keeps it, with a stable key order; None for nothing.
+    """A value as JSON with sorted keys; None for an empty value.
 
-    Raises InvalidInput where the value is nested too deeply.
+    Raises InvalidInput if the value is nested too deeply.
     """
     if not value and value in _EMPTY:
         return None
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
-    except (
-        orjson.JSONEncodeError
-    ):  # lone surrogates, huge numbers, keys that are no text, or too deep
-        return json.dumps(_plain(value, 0), separators=(",", ":"), sort_keys=True)
+    except orjson.JSONEncodeError:
+        # Lone surrogates, huge numbers, keys that are not strings, or too many levels.
+        return json.dumps(_simplify(value, 0), separators=(",", ":"), sort_keys=True)
 
 
-def _plain(value: Json, depth: int) -> Json:
-    """What JSON can say, for a value that says more: keys and unknown things become text."""
+def _simplify(value: Json, depth: int) -> Json:
+    """The value with string keys and JSON types only."""
     if depth > LIMITS.nesting:
         raise InvalidInput(f"Data is nested deeper than {LIMITS.nesting} levels.")
     if isinstance(value, Mapping):
-        return {str(k): _plain(v, depth + 1) for k, v in value.items()}
+        return {str(k): _simplify(v, depth + 1) for k, v in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(v, depth + 1) for v in value]
+        return [_simplify(v, depth + 1) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)
 
 
 def load(text: str | None) -> dict[str, Json]:
@@ -81,29 +95,65 @@ def load_list(text: str | None) -> tuple[Json, ...]:
     return tuple(json.loads(text)) if text else ()
 
 
-def _cleaned(
+def dump_keys(keys: set[int]) -> str:
+    """Keys as [first, last] ranges. The keys of an import are consecutive, so this is short."""
+    ranges: list[list[int]] = []
+    for key in sorted(keys):
+        if ranges and ranges[-1][1] == key - 1:
+            ranges[-1][1] = key
+        else:
+            ranges.append([key, key])
+    return json.dumps(ranges)
+
+
+def load_keys(text: str) -> set[int]:
+    return {key for first, last in json.loads(text) for key in range(first, last + 1)}
+
+
+# -- texts ---
+
+
+def _clean_texts(
     names: tuple[str, ...], texts: tuple[str | None, ...]
 ) -> tuple[tuple[str | None, ...], str | None]:
-    """The texts as every database can hold them, and what had to be cleaned as JSON."""
-    clean = tuple(
-        t and (identifier(t) if name in _NAMES else storable(t))
-        for name, t in zip(names, texts, strict=True)
-    )
-    original = {name: t for name, t, c in zip(names, texts, clean, strict=True) if t is not c}
-    return clean, dump(original)
+    """The texts as the databases can store them, and the exact texts of those that differ."""
+    clean_texts: list[str | None] = []
+    original = {}
+    for name, text in zip(names, texts, strict=True):
+        clean = text
+        if text and name in _IDENTIFIERS:
+            clean = identifier(text)
+        elif text:
+            clean = storable(text)
+        clean_texts.append(clean)
+        if clean is not text:
+            original[name] = text
+    return tuple(clean_texts), dump(original)
+
+
+def original_texts(original: str | None, names: tuple[str, ...]) -> dict[str, Any]:
+    """The exact texts of cleaned columns, under the column names of this version."""
+    texts = load(original)
+    if not texts.keys() <= set(names):
+        texts = {_RENAMED.get(name, name): text for name, text in texts.items()}
+    return {name: text for name, text in texts.items() if name in names}
+
+
+# -- passages ---
 
 
 def passage_row(passage: Passage, position: int = 0, canonical: bool = True) -> tuple[Any, ...]:
-    """The columns of a passage (PASSAGE_COLUMNS) at a place in its document; the digest is the first.
+    """The columns of a passage (PASSAGE_COLUMNS) at a position; the digest comes first.
 
     This runs for every message of an import, so it is written for speed.
     """
     p = passage
-    if len(p.content) > LIMITS.message_bytes:
+    if len(p.content) > LIMITS.message_characters:
         raise InvalidInput(
-            f"Message {p.id} has {len(p.content):,} characters; at most {LIMITS.message_bytes:,} are accepted."
+            f"Message {p.id} has {len(p.content):,} characters; "
+            f"at most {LIMITS.message_characters:,} are accepted."
         )
-    facts = (
+    values = (
         p.created_at and micros(p.created_at),
         p.updated_at and micros(p.updated_at),
         dump(p.attachments) if p.attachments else None,
@@ -113,73 +163,26 @@ def passage_row(passage: Passage, position: int = 0, canonical: bool = True) -> 
     texts: tuple[str | None, ...]
     texts = (p.id, p.role, p.type, p.author, p.model, p.tool, p.parent, p.visibility, p.content)
     original = None
-    said = "\x1f".join(map(str, facts + texts))
-    if storable(said) is not said:
-        said = said.encode("unicode_escape").decode()
-        texts, original = _cleaned(PASSAGE_TEXTS, texts)
+    everything = "\x1f".join(map(str, values + texts))
+    if storable(everything) is not everything:
+        everything = everything.encode("unicode_escape").decode()
+        texts, original = _clean_texts(PASSAGE_TEXTS, texts)
     elif identifier(p.id) is not p.id or (p.parent and identifier(p.parent) is not p.parent):
-        texts, original = _cleaned(PASSAGE_TEXTS, texts)
-    digest = blake2b(said.encode(), digest_size=16).digest()
-    return (digest, position, canonical, *facts, original, *texts)
+        texts, original = _clean_texts(PASSAGE_TEXTS, texts)
+    digest = blake2b(everything.encode(), digest_size=16).digest()
+    return (digest, position, canonical, *values, original, *texts)
 
 
-def document_row(document: Document) -> dict[str, Any]:
-    texts, original = _cleaned(
-        DOCUMENT_TEXTS, tuple(getattr(document, name) for name in DOCUMENT_TEXTS)
-    )
-    row: dict[str, Any] = dict(zip(DOCUMENT_TEXTS, texts, strict=True))
-    row["created_at"] = micros(document.created_at)
-    row["updated_at"] = micros(document.updated_at)
-    row["metadata"] = dump(document.metadata)
-    row["original"] = original
-    row["partial"] = document.partial
-    row["shared_ids"] = document.shared_ids
-    return row
-
-
-FOUND_BY = 200
-"""Characters by which a document is found: an index holds no more of some."""
-
-
-def found_by(row: Mapping[str, Any]) -> dict[str, str | None]:
-    """What filters ask of a document's metadata, in columns of its own."""
-    metadata = load(row["metadata"])
-    media_type, character = metadata.get("media_type"), metadata.get("character_id")
-    return {
-        "media_type": fold(storable(media_type))[:FOUND_BY]
-        if isinstance(media_type, str) and media_type
-        else None,
-        "character_id": storable(str(character))[:FOUND_BY]
-        if isinstance(character, (str, int))
-        else None,
-    }
-
-
-def current_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A document row read back from a receipt, with the column names of this version."""
-    if "namespace" not in row:
-        return dict(row)
-    return {_RENAMED.get(name, name): value for name, value in row.items()}
-
-
-def exact_texts(original: str | None, names: tuple[str, ...]) -> dict[str, Any]:
-    """The exact texts of the columns that had to be cleaned, under the names of this version."""
-    texts = load(original)
-    if not texts.keys() <= set(names):
-        texts = {_RENAMED.get(name, name): text for name, text in texts.items()}
-    return {name: text for name, text in texts.items() if name in names}
-
-
-def digest_of(passage: Passage) -> bytes:
+def passage_digest(passage: Passage) -> bytes:
     digest: bytes = passage_row(passage)[0]
     return digest
 
 
-def passage_of(columns: tuple[Any, ...]) -> Passage:
+def decode_passage(columns: tuple[Any, ...]) -> Passage:
     row = dict(zip(PASSAGE_COLUMNS, columns, strict=True))
     texts = {name: row[name] for name in PASSAGE_TEXTS}
     if row["original"]:
-        texts |= exact_texts(row["original"], PASSAGE_TEXTS)
+        texts |= original_texts(row["original"], PASSAGE_TEXTS)
     return Passage(
         **texts,
         created_at=from_micros(row["created_at"]),
@@ -192,10 +195,34 @@ def passage_of(columns: tuple[Any, ...]) -> Passage:
     )
 
 
-def document_of(row: Mapping[str, Any], passages: tuple[Passage, ...] = ()) -> Document:
+# -- documents ---
+
+
+def document_row(document: Document) -> dict[str, Any]:
+    texts, original = _clean_texts(
+        DOCUMENT_TEXTS, tuple(getattr(document, name) for name in DOCUMENT_TEXTS)
+    )
+    row: dict[str, Any] = dict(zip(DOCUMENT_TEXTS, texts, strict=True))
+    row["created_at"] = micros(document.created_at)
+    row["updated_at"] = micros(document.updated_at)
+    row["metadata"] = dump(document.metadata)
+    row["original"] = original
+    row["partial"] = document.partial
+    row["shared_ids"] = document.shared_ids
+    return row
+
+
+def upgrade_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A document row from a receipt, with the column names of this version."""
+    if "namespace" not in row:
+        return dict(row)
+    return {_RENAMED.get(name, name): value for name, value in row.items()}
+
+
+def decode_document(row: Mapping[str, Any], passages: tuple[Passage, ...] = ()) -> Document:
     texts = {name: row[name] for name in DOCUMENT_TEXTS}
     if row["original"]:
-        texts |= exact_texts(row["original"], DOCUMENT_TEXTS)
+        texts |= original_texts(row["original"], DOCUMENT_TEXTS)
     return Document(
         **texts,
         created_at=from_micros(row["created_at"]),
@@ -206,3 +233,20 @@ def document_of(row: Mapping[str, Any], passages: tuple[Passage, ...] = ()) -> D
         shared_ids=bool(row["shared_ids"]),
         version=row["version"],
     )
+
+
+FILTER_CHARACTERS = 200
+"""Characters of metadata that filters compare; some indexes hold no more."""
+
+
+def filter_columns(row: Mapping[str, Any]) -> dict[str, str | None]:
+    """The metadata that filters use, as columns of their own."""
+    metadata = load(row["metadata"])
+    columns: dict[str, str | None] = {"media_type": None, "character_id": None}
+    media_type = metadata.get("media_type")
+    if isinstance(media_type, str) and media_type:
+        columns["media_type"] = fold(storable(media_type))[:FILTER_CHARACTERS]
+    character = metadata.get("character_id")
+    if isinstance(character, (str, int)):
+        columns["character_id"] = storable(str(character))[:FILTER_CHARACTERS]
+    return columns

@@ -1,4 +1,4 @@
-"""The passages of a document as they lie in a database: changed, numbered and removed, with the index in step."""
+"""Change, renumber and delete the stored passages of a document, and update the text index."""
 
 from __future__ import annotations
 
@@ -11,67 +11,87 @@ from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
 
 COLUMNS = ("key", "document", "receipt", "shared", *PASSAGE_COLUMNS)
-_FIXED = (
-    "id",
-    "source",
-    "source_id",
-    "kind",
-)  # what a stored document keeps whatever its source says
+_BATCH = 1_000  # passages per statement
+_IDENTITY = ("id", "source", "source_id", "kind")  # columns of a document that never change
+_EMBEDDED = ("content", "role", "author", "created_at", "visibility")  # a change outdates vectors
+_EMBEDDED_INDEXES = tuple(PASSAGE_COLUMNS.index(name) for name in _EMBEDDED)
 _UPDATE_PASSAGE = (
-    f"update passage set {', '.join(f'{c} = ?' for c in PASSAGE_COLUMNS)} where key = ?"
-)
-_SEEN = tuple(
-    PASSAGE_COLUMNS.index(name)
-    for name in ("content", "role", "author", "created_at", "visibility")
+    f"update passage set {', '.join(f'{name} = ?' for name in PASSAGE_COLUMNS)} where key = ?"
 )
 
 
-def stored_bones(db: Database, key: int) -> dict[str, Passage]:
+def load_outline(db: Database, key: int) -> dict[str, Passage]:
+    """The passages of a document by id, in reading order: only parents, dates and positions."""
     rows = db.rows(
-        "select id, parent, created_at, position, canonical from passage where document = ? order by position",
+        "select id, parent, created_at, position, canonical from passage "
+        "where document = ? order by position",
         (key,),
     )
     return {
-        i: Passage(
-            i,
+        id_: Passage(
+            id_,
             None,
             "",
             parent=parent,
-            created_at=from_micros(at),
+            created_at=from_micros(created_at),
             position=position,
             canonical=bool(canonical),
         )
-        for i, parent, at, position, canonical in rows
+        for id_, parent, created_at, position, canonical in rows
     }
 
 
-def renumber(db: Database, key: int, places: Mapping[str, tuple[int, bool]]) -> None:
+def renumber(db: Database, key: int, positions: Mapping[str, tuple[int, bool]]) -> None:
+    """Set position and canonical flag of passages, given by their ids."""
     db.run_many(
         "update passage set position = ?, canonical = ? where document = ? and id = ?",
-        [(position, canonical, key, i) for i, (position, canonical) in places.items()],
+        [(position, canonical, key, id_) for id_, (position, canonical) in positions.items()],
     )
 
 
-def change_document(db: Database, key: int, row: Mapping[str, Any], index: TextIndex) -> None:
-    """Let a document say what the row says, but for what it is known by."""
-    changes = {name: value for name, value in row.items() if name not in _FIXED}
-    changes |= db.derived(row)
-    opening, old, content = db.rows(
-        "select d.opening, d.title, p.content from document d left join passage p on p.key = d.opening where d.key = ?",
+def reorder(db: Database, key: int, index: TextIndex) -> None:
+    """Renumber all passages of a document after some were deleted."""
+    outline = list(load_outline(db, key).values())
+    head, order = places(outline, db.get("select head from document where key = ?", (key,)))
+    positions = {}
+    for position, (n, canonical) in enumerate(order):
+        passage = outline[n]
+        if (passage.position, passage.canonical) != (position, canonical):
+            positions[passage.id] = (position, canonical)
+    renumber(db, key, positions)
+    db.run("update document set head = ? where key = ?", (head, key))
+    ensure_opening(db, key, index)
+
+
+def increment_version(db: Database, key: int) -> None:
+    db.run("update document set version = version + 1 where key = ?", (key,))
+
+
+# -- titles in the index ---
+# The title of a document is indexed with its opening passage.
+
+
+def update_document(db: Database, key: int, row: Mapping[str, Any], index: TextIndex) -> None:
+    """Write the columns of a document, except those that identify it."""
+    changes = {name: value for name, value in row.items() if name not in _IDENTITY}
+    changes |= db.derived_columns(row)
+    ((opening, title, content),) = db.rows(
+        "select d.opening, d.title, p.content from document d "
+        "left join passage p on p.key = d.opening where d.key = ?",
         (key,),
-    )[0]
+    )
     db.run(
         f"update document set {', '.join(f'{name} = ?' for name in changes)} where key = ?",
         (*changes.values(), key),
     )
-    if opening is not None and old != row["title"]:
-        index.remove([(opening, old, content)])
+    if opening is not None and title != row["title"]:
+        index.remove([(opening, title, content)])
         index.add([(opening, row["title"], content)])
-        db.outdated([opening])
+        db.mark_outdated([opening])
 
 
-def give_opening(db: Database, key: int, index: TextIndex) -> None:
-    """Let the first passage carry the title in the index, if none does."""
+def ensure_opening(db: Database, key: int, index: TextIndex) -> None:
+    """Index the title with the first passage if the document has no opening passage."""
     ((title, opening),) = db.rows("select title, opening from document where key = ?", (key,))
     if opening is not None:
         return
@@ -82,79 +102,60 @@ def give_opening(db: Database, key: int, index: TextIndex) -> None:
         db.run("update document set opening = ? where key = ?", (passage, key))
         index.remove([(passage, "", content)])
         index.add([(passage, title, content)])
-        db.outdated([passage])
+        db.mark_outdated([passage])
 
 
-def lead(db: Database, key: int, index: TextIndex) -> None:
-    """Let the first passage carry the title, whichever did before."""
+def update_opening(db: Database, key: int, index: TextIndex) -> None:
+    """Index the title with the first passage, even if another one was the opening passage."""
     ((title, opening),) = db.rows("select title, opening from document where key = ?", (key,))
     first = db.get("select key from passage where document = ? order by position limit 1", (key,))
     if opening is None or first == opening:
-        return give_opening(db, key, index)
-    before = list(in_index(db, [opening, first]))
+        ensure_opening(db, key, index)
+        return
+    before = list(index_rows(db, [opening, first]))
     db.run("update document set opening = ? where key = ?", (first, key))
     if title:
         index.remove(before)
-        index.add(list(in_index(db, [opening, first])))
-    db.outdated([opening, first])
+        index.add(list(index_rows(db, [opening, first])))
+    db.mark_outdated([opening, first])
 
 
-def count_up(db: Database, key: int) -> None:
-    """The document has changed."""
-    db.run("update document set version = version + 1 where key = ?", (key,))
+# -- texts ---
 
 
-def replace_passage(db: Database, key: int, row: tuple[Any, ...], index: TextIndex) -> None:
-    ((_, title, content),) = in_index(db, [key])
-    ((*seen,),) = db.rows(
-        "select content, role, author, created_at, visibility from passage where key = ?", (key,)
-    )
-    db.run(_UPDATE_PASSAGE, (*row, key))
-    if row[-1] != content:
-        index.remove([(key, title, content)])
-        index.add([(key, title, row[-1])])
-    if seen != [row[at] for at in _SEEN]:
-        db.outdated([key])
-
-
-def in_index(db: Database, passages: Sequence[int]) -> Iterator[IndexRow]:
-    """The passages as they stand in the index."""
-    for start in range(0, len(passages), 1_000):
-        listed, value = db.among(passages[start : start + 1_000])
+def index_rows(db: Database, passages: Sequence[int]) -> Iterator[IndexRow]:
+    """The passages as they are in the text index."""
+    for start in range(0, len(passages), _BATCH):
+        keys, value = db.in_list(passages[start : start + _BATCH])
         yield from db.rows(
             "select p.key, case when d.opening = p.key then d.title else '' end, p.content "
-            f"from passage p join document d on d.key = p.document where p.key in ({listed})",
+            f"from passage p join document d on d.key = p.document where p.key in ({keys})",
             (value,),
         )
 
 
-def replace_order(db: Database, key: int, index: TextIndex) -> None:
-    """Number the passages anew after some were removed."""
-    bones = list(stored_bones(db, key).values())
-    head, order = places(bones, db.get("select head from document where key = ?", (key,)))
-    renumber(
-        db,
-        key,
-        {
-            bones[n].id: (position, canonical)
-            for position, (n, canonical) in enumerate(order)
-            if (bones[n].position, bones[n].canonical) != (position, canonical)
-        },
-    )
-    db.run("update document set head = ? where key = ?", (head, key))
-    give_opening(db, key, index)
+def replace_passage(db: Database, key: int, row: tuple[Any, ...], index: TextIndex) -> None:
+    ((_, title, content),) = index_rows(db, [key])
+    (before,) = db.rows(f"select {', '.join(_EMBEDDED)} from passage where key = ?", (key,))
+    db.run(_UPDATE_PASSAGE, (*row, key))
+    if row[-1] != content:
+        index.remove([(key, title, content)])
+        index.add([(key, title, row[-1])])
+    if before != tuple(row[n] for n in _EMBEDDED_INDEXES):
+        db.mark_outdated([key])
 
 
-def remove_passages(db: Database, passages: Mapping[int, Sequence[int]], index: TextIndex) -> None:
-    """Delete passages of some documents: from the truth and from the index."""
+def delete_passages(db: Database, passages: Mapping[int, Sequence[int]], index: TextIndex) -> None:
+    """Delete passages, given by document, with everything derived from them."""
     keys = [key for some in passages.values() for key in some]
-    index.remove(in_index(db, keys), len(keys))
-    for start in range(0, len(keys), 1_000):
-        listed, value = db.among(keys[start : start + 1_000])
+    index.remove(index_rows(db, keys), len(keys))
+    for start in range(0, len(keys), _BATCH):
+        listed, value = db.in_list(keys[start : start + _BATCH])
         db.run(f"delete from passage where key in ({listed})", (value,))
-    db.forgotten(keys)
+    db.delete_derived(keys)
     db.run_many(
-        "update document set passages = (select count(*) from passage p where p.document = document.key), "
+        "update document set "
+        "passages = (select count(*) from passage p where p.document = document.key), "
         "opening = (select p.key from passage p where p.key = document.opening) where key = ?",
         [(document,) for document in passages],
     )

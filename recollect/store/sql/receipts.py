@@ -1,8 +1,9 @@
-"""Receipts: what every import did, and taking one back."""
+"""Receipts: record what each import did, and undo imports."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -10,9 +11,9 @@ from typing import Any
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import from_micros, micros, storable
 from recollect.model.receipts import Counts, FileReceipt, Receipt
-from recollect.store.sql import documents, passages, rewriting
+from recollect.store.sql import editing, passages, rewriting
 from recollect.store.sql.database import Database, TextIndex
-from recollect.store.sql.encoding import current_row
+from recollect.store.sql.encoding import load_keys, upgrade_row
 
 _COLUMNS = "id, path, started_at, finished_at, undone_at, files, left_out"
 
@@ -32,7 +33,7 @@ def finish_import(db: Database, receipt: Receipt) -> None:
         "update receipt set finished_at = ?, files = ?, left_out = ? where id = ?",
         (
             micros(receipt.finished_at),
-            json.dumps([asdict(f) for f in receipt.files]),
+            json.dumps([asdict(file) for file in receipt.files]),
             json.dumps(asdict(receipt.left_out)),
             receipt.id,
         ),
@@ -40,195 +41,230 @@ def finish_import(db: Database, receipt: Receipt) -> None:
 
 
 def all_receipts(db: Database) -> list[Receipt]:
-    return [_receipt(row) for row in db.rows(f"select {_COLUMNS} from receipt order by id desc")]
+    return [_decode(row) for row in db.rows(f"select {_COLUMNS} from receipt order by id desc")]
 
 
-def get(db: Database, id: int) -> Receipt:
-    found = db.rows(f"select {_COLUMNS} from receipt where id = ?", (id,))
-    if not found:
+def _read_receipt(db: Database, id: int) -> Receipt:
+    rows = db.rows(f"select {_COLUMNS} from receipt where id = ?", (id,))
+    if not rows:
         raise NotFound(f"There is no import receipt {id}. `recollect import --list` shows them.")
-    return _receipt(found[0])
+    return _decode(rows[0])
 
 
-def _receipt(row: tuple[Any, ...]) -> Receipt:
+def _decode(row: tuple[Any, ...]) -> Receipt:
     id_, path, started, finished, undone, files, left_out = row
-    at = from_micros(started)
-    assert at is not None
-    read = [
-        FileReceipt(
-            f["name"],
-            f["format"],
-            Counts(**f["conversations"]),
-            Counts(**f["messages"]),
-            f["samples"],
-            f.get("redacted", {}),
-        )
-        for f in json.loads(files or "[]")
-    ]
-    unread = Counts(**json.loads(left_out or "{}"))
-    return Receipt(id_, path, at, from_micros(finished), from_micros(undone), read, unread)
+    started_at = from_micros(started)
+    assert started_at is not None
+    return Receipt(
+        id_,
+        path,
+        started_at,
+        from_micros(finished),
+        from_micros(undone),
+        [_decode_file(file) for file in json.loads(files or "[]")],
+        Counts(**json.loads(left_out or "{}")),
+    )
 
 
-# -- taking back -----------------------------------------------------------------
+def _decode_file(file: Mapping[str, Any]) -> FileReceipt:
+    return FileReceipt(
+        file["name"],
+        file["format"],
+        Counts(**file["conversations"]),
+        Counts(**file["messages"]),
+        file["samples"],
+        file.get("redacted", {}),
+    )
+
+
+# -- undo ---
 
 
 def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
-    receipt = get(db, id)
+    """See Store.undo_import."""
+    receipt = _read_receipt(db, id)
     if receipt.undone_at is not None:
-        raise InvalidInput(f"Import {id} was taken back on {receipt.undone_at:%Y-%m-%d %H:%M} UTC.")
-    contained = db.rows(
-        "select document, runs, before from receipt_document where receipt = ?", (id,)
-    )
-    rewritten = _rewritten(db, id)
+        raise InvalidInput(f"Import {id} was undone on {receipt.undone_at:%Y-%m-%d %H:%M} UTC.")
+    states = dict(db.rows("select document, before from receipt_document where receipt = ?", (id,)))
+    rewritten = _rewritten_documents(db, id)
     changed = set()
-    for document, _, before in contained:
+    for document, before in states.items():
         if document in rewritten:
-            _put_back(db, id, document, before, index)
-        elif _restore_passages(db, id, document, index) | _restore_document(
-            db, id, document, before, index
-        ):
+            _undo_rewrite(db, id, document, before, index)
+            continue
+        has_passages = _restore_passages(db, id, document, index)
+        has_fields = _restore_document(db, id, document, before, index)
+        if has_passages or has_fields:
             changed.add(document)
-    brought = {
-        document: _brought(db, id, document)
-        for document, _, _ in contained
+    added = {
+        document: _passages_to_remove(db, id, document)
+        for document in states
         if document not in rewritten
     }
     db.run("delete from receipt_document where receipt = ?", (id,))
-    _remove(db, brought, index)
-    for document in sorted(changed.union(document for document, some in brought.items() if some)):
-        passages.count_up(db, document)
+    _remove(db, added, index)
+    changed.update(document for document, keys in added.items() if keys)
+    for document in sorted(changed):
+        passages.increment_version(db, document)
     receipt.undone_at = datetime.now(UTC)
     db.run("update receipt set undone_at = ? where id = ?", (micros(receipt.undone_at), id))
     return receipt
 
 
-def _rewritten(db: Database, id: int) -> set[int]:
-    """Those documents of an import whose states are kept whole. What older versions imported is taken back
-    as they would have."""
+def _rewritten_documents(db: Database, id: int) -> set[int]:
+    """The documents of an import whose earlier states are stored as a whole.
+
+    What older versions imported has no such states, and is undone as they would have done it.
+    """
     rows = db.rows(
-        "select r.document, d.kind, r.before from receipt_document r join document d on d.key = r.document "
-        "where r.receipt = ?",
+        "select r.document, d.kind, r.before from receipt_document r "
+        "join document d on d.key = r.document where r.receipt = ?",
         (id,),
     )
-    return {
-        document
-        for document, kind, before in rows
-        if rewriting.is_rewritten(kind)
-        and (before is None or rewriting.is_kept(json.loads(before)))
-    }
+    rewritten = set()
+    for document, kind, before in rows:
+        if not rewriting.is_rewritable(kind):
+            continue
+        if before is None or rewriting.is_whole_state(json.loads(before)):
+            rewritten.add(document)
+    return rewritten
 
 
-def _put_back(db: Database, id: int, document: int, before: str | None, index: TextIndex) -> None:
-    """Let a document be what it was before an import, unless a later one had it too: then what was before
-    this one is what was before that one."""
-    if before is None and db.get(
-        "select 1 from passage where document = ? and receipt = ? limit 1", (document, id)
-    ):
-        before = rewriting.NEW  # so an older version left it
+def _undo_rewrite(
+    db: Database, id: int, document: int, before: str | None, index: TextIndex
+) -> None:
+    """Restore a whole document, unless a later import contains it as well.
+
+    Then the state before this import becomes the state before the later one.
+    """
     if before is None:
-        return
-    heir = db.get(
-        "select min(receipt) from receipt_document where document = ? and receipt > ?",
-        (document, id),
-    )
-    if heir is not None:
-        db.run(
-            "update receipt_document set before = ? where document = ? and receipt = ?",
-            (before, document, heir),
+        was_added = db.get(
+            "select 1 from passage where document = ? and receipt = ? limit 1", (document, id)
         )
+        if not was_added:
+            return
+        before = rewriting.NEW  # older versions did not store it
+    later = _next_import(db, id, document)
+    if later is not None:
+        _hand_over_state(db, document, later, before)
     elif before == rewriting.NEW:
-        documents.delete(db, document, index)
+        editing.delete(db, document, index)
     else:
-        rewriting.restore(db, index, document, json.loads(before))
-
-
-def _restore_passages(db: Database, id: int, document: int, index: TextIndex) -> bool:
-    """Give passages back what they said before, unless a later import said the same or something
-    else again: then the change is that import's, together with what was before. True where any did."""
-    revisions = db.rows(
-        "select r.passage, r.before from receipt_revision r join passage p on p.key = r.passage "
-        "where r.receipt = ? and p.document = ?",
-        (id, document),
-    )
-    later = _others(db, id, document) if revisions else []
-    restored = False
-    for passage, before in revisions:
-        heir = next((other for other, keys in later if other > id and passage in keys), None)
-        if heir is None:
-            digest, position, canonical, *rest = json.loads(before)
-            row = (bytes.fromhex(digest), position, bool(canonical), *rest)  # SQLite wrote a number
-            passages.replace_passage(db, passage, row, index)
-            restored = True
-        else:
-            db.run(
-                "delete from receipt_revision where receipt = ? and passage = ?", (heir, passage)
-            )
-            db.insert(
-                "receipt_revision", ("receipt", "passage", "before"), [(heir, passage, before)]
-            )
-        db.run("delete from receipt_revision where receipt = ? and passage = ?", (id, passage))
-    return restored
+        rewriting.restore_state(db, index, document, json.loads(before))
 
 
 def _restore_document(
     db: Database, id: int, document: int, before: str | None, index: TextIndex
 ) -> bool:
+    """Restore title, dates and metadata of a conversation. True if it was restored."""
     if before is None:
         return False
-    heir = db.get(
+    later = _next_import(db, id, document)
+    if later is not None:
+        _hand_over_state(db, document, later, before)
+        return False
+    passages.update_document(db, document, upgrade_row(json.loads(before)), index)
+    return True
+
+
+def _next_import(db: Database, id: int, document: int) -> int | None:
+    """The next import after this one that contains the document."""
+    receipt: int | None = db.get(
         "select min(receipt) from receipt_document where document = ? and receipt > ?",
         (document, id),
     )
-    if heir is None:
-        passages.change_document(db, document, current_row(json.loads(before)), index)
-    else:
-        db.run(
-            "update receipt_document set before = ? where document = ? and receipt = ?",
-            (before, document, heir),
-        )
-    return heir is None
+    return receipt
 
 
-def _brought(db: Database, id: int, document: int) -> list[int]:
-    """The passages that only this import contained. The others now belong to the next import that
-    has them, which so brought them as it has them: what they said before is no matter any more."""
-    brought = {
-        k
-        for (k,) in db.rows(
-            "select key from passage where document = ? and receipt = ?", (document, id)
-        )
-    }
-    for other, keys in _others(db, id, document):
-        kept = brought & keys
-        db.run_many("update passage set receipt = ? where key = ?", ((other, key) for key in kept))
+def _hand_over_state(db: Database, document: int, receipt: int, before: str) -> None:
+    """Make an earlier state of a document the one that another import restores."""
+    db.run(
+        "update receipt_document set before = ? where document = ? and receipt = ?",
+        (before, document, receipt),
+    )
+
+
+def _restore_passages(db: Database, id: int, document: int, index: TextIndex) -> bool:
+    """Restore the earlier texts of passages. True if any was restored.
+
+    If a later import contains the passage as well, the change now belongs to that import, together
+    with the earlier text.
+    """
+    revisions = db.rows(
+        "select r.passage, r.before from receipt_revision r join passage p on p.key = r.passage "
+        "where r.receipt = ? and p.document = ?",
+        (id, document),
+    )
+    if not revisions:
+        return False
+    later_imports = [
+        (other, keys) for other, keys in _other_imports(db, id, document) if other > id
+    ]
+    is_restored = False
+    for passage, before in revisions:
+        later = next((other for other, keys in later_imports if passage in keys), None)
+        if later is None:
+            digest, position, canonical, *rest = json.loads(before)
+            # SQLite stored the flag as a number.
+            row = (bytes.fromhex(digest), position, bool(canonical), *rest)
+            passages.replace_passage(db, passage, row, index)
+            is_restored = True
+        else:
+            _delete_revisions(db, later, [passage])
+            db.insert(
+                "receipt_revision", ("receipt", "passage", "before"), [(later, passage, before)]
+            )
+        _delete_revisions(db, id, [passage])
+    return is_restored
+
+
+def _delete_revisions(db: Database, receipt: int, keys: Sequence[int]) -> None:
+    db.run_many(
+        "delete from receipt_revision where receipt = ? and passage = ?",
+        [(receipt, key) for key in keys],
+    )
+
+
+def _passages_to_remove(db: Database, id: int, document: int) -> list[int]:
+    """The passages that only this import contained.
+
+    The others now belong to the next import that contains them. To that import they are new, so
+    what they said before it no longer matters.
+    """
+    rows = db.rows("select key from passage where document = ? and receipt = ?", (document, id))
+    added = {key for (key,) in rows}
+    for other, keys in _other_imports(db, id, document):
+        shared = sorted(added & keys)
         db.run_many(
-            "delete from receipt_revision where receipt = ? and passage = ?",
-            ((other, key) for key in kept),
+            "update passage set receipt = ? where key = ?", [(other, key) for key in shared]
         )
-        brought -= kept
-    return sorted(brought)
+        _delete_revisions(db, other, shared)
+        added.difference_update(shared)
+    return sorted(added)
 
 
-def _others(db: Database, id: int, document: int) -> list[tuple[int, set[int]]]:
-    """The other imports that contained a document, oldest first, with the keys of what they contained."""
-    others = db.rows(
-        "select receipt, runs from receipt_document where document = ? and receipt <> ? order by receipt",
+def _other_imports(db: Database, id: int, document: int) -> list[tuple[int, set[int]]]:
+    """The other imports that contained a document, oldest first, with the keys of its passages."""
+    rows = db.rows(
+        "select receipt, runs from receipt_document where document = ? and receipt <> ? "
+        "order by receipt",
         (document, id),
     )
-    return [(receipt, documents.load_runs(runs)) for receipt, runs in others]
+    return [(receipt, load_keys(keys)) for receipt, keys in rows]
 
 
-def _remove(db: Database, brought: dict[int, list[int]], index: TextIndex) -> None:
-    passages.remove_passages(db, brought, index)
-    for document, some in brought.items():
-        ((left, imports),) = db.rows(
+def _remove(db: Database, added: dict[int, list[int]], index: TextIndex) -> None:
+    """Delete passages, and documents that are then empty and in no other import."""
+    passages.delete_passages(db, added, index)
+    for document, keys in added.items():
+        ((remaining, imports),) = db.rows(
             "select d.passages, (select count(*) from receipt_document r where r.document = d.key) "
             "from document d where d.key = ?",
             (document,),
         )
-        if some:
-            documents.forget_observations(db, document, index)
-        if not left and not imports:
+        if keys:
+            editing.delete_observations(db, document, index)
+        if not remaining and not imports:
             db.run("delete from document where key = ?", (document,))
-        elif some:
-            passages.replace_order(db, document, index)
+        elif keys:
+            passages.reorder(db, document, index)

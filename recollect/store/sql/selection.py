@@ -1,4 +1,4 @@
-"""What a filter asks of one library, in the library's own terms; the same in every database."""
+"""Turn a filter into keys of documents, the same for both databases."""
 
 from __future__ import annotations
 
@@ -11,78 +11,80 @@ from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.store.sql.database import Database
 
-_FEW = 2_000  # documents that are listed rather than described
-_SHORT = 20_000  # passages that they have together
+_FEW = 2_000  # documents that are listed by key instead of described by conditions
+_SHORT = 20_000  # passages that these documents may have together
 
-# One step of an index a name, however many have it. Names too long for an index are met as they are written only.
+# One index lookup per distinct name, however many rows have it. Names that are too long for an
+# index only match as they are written.
 _NAMES = """with recursive names(name) as (
-    select min({column}) from {table} where {those}
-    union all select (select min(t.{column}) from {table} t where {those} and t.{column} > names.name) from names
-      where names.name is not null)
+    select min({column}) from {table} where {condition}
+    union all select
+      (select min(t.{column}) from {table} t where {condition} and t.{column} > names.name)
+      from names where names.name is not null)
   select name from names where name is not null"""
 _AUTHORS = _NAMES.format(
-    column="author", table="passage", those="author is not null and length(author) <= 200"
+    column="author", table="passage", condition="author is not null and length(author) <= 200"
 )
 _OTHER_ROLES = _NAMES.format(
     column="role",
     table="passage",
-    those="role not in ('user', 'assistant', 'system', 'tool') and length(role) <= 200",
+    condition="role not in ('user', 'assistant', 'system', 'tool') and length(role) <= 200",
 )
-_KINDS = _NAMES.format(column="kind", table="document", those="kind is not null")
+_KINDS = _NAMES.format(column="kind", table="document", condition="kind is not null")
 
 
-def exact(db: Database, filter: Filter) -> Filter:
-    """The filter with senders written as the library writes them, in every case that it has, and without
-    kinds where there are no others."""
+def resolve_filter(db: Database, filter: Filter) -> Filter:
+    """The filter with senders spelled as in the library, in every case that occurs there.
+
+    Kinds are dropped from the filter if the library has no other kinds.
+    """
     if filter.kinds and all(kind in filter.kinds for (kind,) in db.rows(_KINDS)):
         filter = replace(filter, kinds=())
     if not filter.senders:
         return filter
-    wanted = set(map(fold, filter.senders))
-    written = {*ROLES, *(name for sql in (_AUTHORS, _OTHER_ROLES) for (name,) in db.rows(sql))}
-    return replace(
-        filter, senders=tuple(sorted({*filter.senders, *(n for n in written if fold(n) in wanted)}))
-    )
+    names = set(ROLES)
+    for sql in (_AUTHORS, _OTHER_ROLES):
+        names.update(name for (name,) in db.rows(sql))
+    senders = {fold(sender) for sender in filter.senders}
+    spellings = {name for name in names if fold(name) in senders}
+    return replace(filter, senders=tuple(sorted(spellings.union(filter.senders))))
 
 
-class Chosen(NamedTuple):
-    """The keys of documents."""
+class DocumentKeys(NamedTuple):
+    """A set of documents, by their keys."""
 
     only: list[int] | None
-    """None for any."""
+    """None means all documents."""
     without: list[int]
 
 
-def chosen(db: Database, filter: Filter) -> Chosen:
-    """The documents that the filter lets through. Nearly all of them are those without the few others."""
-    filter, without = without_kinds(db, filter)
-    filter = of_documents(filter)
+def matching_documents(db: Database, filter: Filter) -> DocumentKeys:
+    """The documents that pass the filter. Nearly all documents are "all without a few"."""
+    filter, without = drop_common_kinds(db, filter)
+    filter = document_filter(filter)
     if filter == Filter(hidden=True):
-        return Chosen(None, without)
+        return DocumentKeys(None, without)
     where, values = db.conditions(filter)
-    return Chosen(
-        [key for (key,) in db.rows(f"select d.key from document d where {where}", values)], without
-    )
+    rows = db.rows(f"select d.key from document d where {where}", values)
+    return DocumentKeys([key for (key,) in rows], without)
 
 
-def few(db: Database, filter: Filter) -> list[int] | None:
-    """The documents that the filter lets through, where these are few and short; else None."""
-    filter = of_documents(filter)
+def few_documents(db: Database, filter: Filter) -> list[int] | None:
+    """The documents that pass the filter if they are few and short, otherwise None."""
+    filter = document_filter(filter)
     if filter == Filter(hidden=True):
         return None
     where, values = db.conditions(filter)
     rows = db.rows(
         f"select d.key, d.passages from document d where {where} limit ?", (*values, _FEW + 1)
     )
-    return (
-        None
-        if len(rows) > _FEW or sum(count for _, count in rows) > _SHORT
-        else [key for key, _ in rows]
-    )
+    if len(rows) > _FEW or sum(count for _, count in rows) > _SHORT:
+        return None
+    return [key for key, _ in rows]
 
 
-def of_documents(filter: Filter) -> Filter:
-    """What it says of documents."""
+def document_filter(filter: Filter) -> Filter:
+    """The part of a filter that is about documents, not passages."""
     return replace(
         filter,
         roles=(),
@@ -96,25 +98,24 @@ def of_documents(filter: Filter) -> Filter:
     )
 
 
-def without_kinds(db: Database, filter: Filter) -> tuple[Filter, list[int]]:
-    """Where nearly all documents are of the kinds asked for, the filter that does not ask, and the others."""
+def drop_common_kinds(db: Database, filter: Filter) -> tuple[Filter, list[int]]:
+    """If nearly all documents have the kinds of the filter: the filter without kinds.
+
+    Also returns the keys of the few documents of other kinds, which the caller must leave out.
+    """
     if not filter.kinds:
         return filter, []
-    others = [kind for (kind,) in db.rows(_KINDS) if kind not in filter.kinds]
-    few = _keys_of(db, others)
-    if len(few) > _FEW or len(few) >= len(_keys_of(db, filter.kinds)):
+    other_kinds = [kind for (kind,) in db.rows(_KINDS) if kind not in filter.kinds]
+    others = _keys_of_kinds(db, other_kinds)
+    if len(others) > _FEW or len(others) >= len(_keys_of_kinds(db, filter.kinds)):
         return filter, []
-    return replace(filter, kinds=()), few
+    return replace(filter, kinds=()), others
 
 
-def _keys_of(db: Database, kinds: Sequence[str]) -> list[int]:
-    """The keys of documents of some kinds, not many more than a few."""
+def _keys_of_kinds(db: Database, kinds: Sequence[str]) -> list[int]:
+    """The keys of documents of these kinds, at most one more than `_FEW`."""
     if not kinds:
         return []
-    listed, value = db.among(list(kinds))
-    return [
-        key
-        for (key,) in db.rows(
-            f"select key from document where kind in ({listed}) limit ?", (value, _FEW + 1)
-        )
-    ]
+    listed, value = db.in_list(list(kinds))
+    rows = db.rows(f"select key from document where kind in ({listed}) limit ?", (value, _FEW + 1))
+    return [key for (key,) in rows]

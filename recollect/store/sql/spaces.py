@@ -1,4 +1,4 @@
-"""Which passages have vectors and which wait, the same in every database."""
+"""Vector spaces: which passages have vectors and which do not, the same for both databases."""
 
 from __future__ import annotations
 
@@ -10,83 +10,88 @@ from recollect.store.values import Space, Unembedded
 
 T = TypeVar("T")
 
-_DROPPED = 5_000  # passages whose vectors are removed in one transaction
+_CLEARED = 5_000  # passages whose vectors are deleted in one transaction
 
 
 def all_spaces(db: Database) -> list[Space]:
-    listed = db.rows(
-        "select id, name, version, dimensions, state, done, ready from space where not gone order by id"
+    rows = db.rows(
+        "select id, name, version, dimensions, state, done, ready from space "
+        "where not gone order by id"
     )
     return [
-        Space(id_, name, version, dimensions, state, done, bool(ready))
-        for id_, name, version, dimensions, state, done, ready in listed
+        Space(id_, name, version, dimensions, state, last_key, bool(ready))
+        for id_, name, version, dimensions, state, last_key, ready in rows
     ]
 
 
-def add(db: Database, name: str, version: str, dimensions: int, state: bytes | None) -> Space:
+def add(db: Database, name: str, version: str, dimensions: int, model_state: bytes | None) -> Space:
     db.run(
-        "insert into space (name, version, dimensions, state) values (?, ?, ?, ?) on conflict do nothing",
-        (name, version, dimensions, state),
+        "insert into space (name, version, dimensions, state) values (?, ?, ?, ?) "
+        "on conflict do nothing",
+        (name, version, dimensions, model_state),
     )
     return next(s for s in all_spaces(db) if (s.name, s.version) == (name, version))
 
 
 def drop(db: Database, space: Space) -> bool:
-    """Begin to remove a space. From now on nobody asks for it; `clear_dropped` removes the rest."""
+    """Mark a space as dropped and delete a part of it; `clear_dropped` deletes the rest."""
     db.run(
-        "update space set gone = true, version = version || ' gone ' || id where id = ? and not gone",
+        "update space set gone = true, version = version || ' gone ' || id "
+        "where id = ? and not gone",
         (space.id,),
     )
     return clear_dropped(db)
 
 
 def clear_dropped(db: Database) -> bool:
-    """Remove a part of what spaces that are gone have left; False once nothing is."""
-    gone: int | None = db.get("select id from space where gone limit 1")
-    if gone is None:
+    """Delete some vectors of dropped spaces. False if there is nothing left to delete."""
+    dropped: int | None = db.get("select id from space where gone limit 1")
+    if dropped is None:
         return False
-    some = {
-        key
-        for (key,) in db.rows(
-            "select passage from vector where space = ? limit ?", (gone, _DROPPED)
-        )
-    }
-    if some:
-        listed, value = db.among(sorted(some))
-        db.run(f"delete from vector where passage in ({listed}) and space = ?", (value, gone))
+    rows = db.rows("select passage from vector where space = ? limit ?", (dropped, _CLEARED))
+    passages = {key for (key,) in rows}
+    if passages:
+        listed, value = db.in_list(sorted(passages))
+        db.run(f"delete from vector where passage in ({listed}) and space = ?", (value, dropped))
     else:
-        db.run("delete from unembedded where space = ?", (gone,))
-        db.run("delete from space where id = ?", (gone,))
+        db.run("delete from unembedded where space = ?", (dropped,))
+        db.run("delete from space where id = ?", (dropped,))
     return True
 
 
+# -- passages without vectors ---
+# New passages have keys after the last embedded one (`done`). Changed ones are in `unembedded`.
+
 _QUEUED = """from unembedded q where q.space = ? and q.passage <= ?
   and exists (select 1 from passage p where p.key = q.passage)"""
+_TEXT = "p.key, case when d.opening = p.key then d.title else '' end, p.author, p.content"
 
 
 def unembedded(db: Database, space: Space, limit: int) -> tuple[list[Unembedded], int]:
-    done: int = db.get("select done from space where id = ?", (space.id,)) or 0
-    listed = db.rows(
-        f"""select p.key, case when d.opening = p.key then d.title else '' end, p.author, p.content, coalesce(u.mark, 0)
+    """See Store.unembedded."""
+    last: int = db.get("select done from space where id = ?", (space.id,)) or 0
+    rows = db.rows(
+        f"""select {_TEXT}, coalesce(u.mark, 0)
         from (select q.passage as key {_QUEUED}
-          union all select key from (select key from passage where key > ? order by key limit ?) n limit ?) k
+          union all select key from
+            (select key from passage where key > ? order by key limit ?) n limit ?) k
         join passage p on p.key = k.key join document d on d.key = p.document
         left join unembedded u on u.passage = p.key and u.space = ? order by p.key""",
-        (space.id, done, done, limit, limit, space.id),
+        (space.id, last, last, limit, limit, space.id),
     )
-    if not listed:
+    if not rows:
         return [], 0
-    waiting: int = db.get(
+    total: int = db.get(
         f"select (select count(*) {_QUEUED}) + (select passage from last_key) - ?",
-        (space.id, done, done),
+        (space.id, last, last),
     )
-    return [Unembedded(*row) for row in listed], max(waiting, len(listed))
+    return [Unembedded(*row) for row in rows], max(total, len(rows))
 
 
 def vectorless(db: Database, space: Space, after: int, limit: int) -> list[Unembedded]:
     """See Store.vectorless."""
     rows = db.rows(
-        """select p.key, case when d.opening = p.key then d.title else '' end, p.author, p.content, 0
+        f"""select {_TEXT}, 0
         from passage p join document d on d.key = p.document
         where p.key > ? and p.key <= (select done from space where id = ?)
           and not exists (select 1 from vector v where v.passage = p.key and v.space = ?)
@@ -99,7 +104,7 @@ def vectorless(db: Database, space: Space, after: int, limit: int) -> list[Unemb
 
 def queue(db: Database, space: Space, passages: Sequence[int]) -> None:
     """See Store.queue."""
-    listed, value = db.among(passages)
+    listed, value = db.in_list(passages)
     db.run(
         "insert into unembedded (passage, space) select p.key, s.id from passage p, space s "
         f"where p.key in ({listed}) and s.id = ? and not exists "
@@ -123,39 +128,57 @@ def remove_orphans(db: Database) -> None:
     db.run(f"delete {_ORPHANS}")
 
 
+# -- vectors ---
+
+
 def add_vectors(
     db: Database,
     space: Space,
     vectors: Mapping[Unembedded, Sequence[T]],
     insert: Callable[[list[tuple[int, T]]], None],
 ) -> None:
-    """Keep vectors; `insert` writes them, each with the key of its passage."""
+    """See Store.add_vectors. `insert` writes vectors, each with the key of its passage."""
     if not vectors:
         return
-    listed, value = db.among([p.key for p in vectors])
-    marks = dict(
-        db.rows(
-            "select p.key, coalesce(u.mark, 0) from passage p left join unembedded u on u.passage = p.key and u.space = ? "
-            f"where p.key in ({listed})",
-            (space.id, value),
-        )
+    unchanged = _unchanged(db, space, list(vectors))
+    last: int = db.get("select done from space where id = ?", (space.id,)) or 0
+    db.run_many(
+        "delete from vector where passage = ? and space = ?",
+        [(passage.key, space.id) for passage in unchanged if passage.key <= last],
     )
-    unchanged = [passage for passage in vectors if marks.get(passage.key) == passage.revision]
-    done: int = db.get("select done from space where id = ?", (space.id,)) or 0
-    again = [(p.key, space.id) for p in unchanged if p.key <= done]
-    db.run_many("delete from vector where passage = ? and space = ?", again)
-    if made := [(p.key, one) for p in unchanged for one in vectors[p]]:
-        insert(made)
-    changed = [(p.key, space.id) for p in unchanged if p.revision]
-    db.run_many("delete from unembedded where passage = ? and space = ?", changed)
-    newest = max(p.key for p in vectors)
+    rows = [(passage.key, vector) for passage in unchanged for vector in vectors[passage]]
+    if rows:
+        insert(rows)
+    db.run_many(
+        "delete from unembedded where passage = ? and space = ?",
+        [(passage.key, space.id) for passage in unchanged if passage.revision],
+    )
+    newest = max(passage.key for passage in vectors)
     db.run("update space set done = ? where id = ? and done < ?", (newest, space.id, newest))
 
 
+def _unchanged(db: Database, space: Space, passages: Sequence[Unembedded]) -> list[Unembedded]:
+    """The passages that still exist and have not changed since they were read."""
+    listed, value = db.in_list([passage.key for passage in passages])
+    rows = db.rows(
+        "select p.key, coalesce(u.mark, 0) from passage p "
+        "left join unembedded u on u.passage = p.key and u.space = ? "
+        f"where p.key in ({listed})",
+        (space.id, value),
+    )
+    revisions = dict(rows)
+    return [passage for passage in passages if revisions.get(passage.key) == passage.revision]
+
+
 def mark_ready(db: Database, space: Space) -> None:
-    """Everything was embedded: so was what was deleted after it, unless something newer has come."""
+    """Mark a space as ready. Unless there are newer passages, it is embedded up to the last key.
+
+    The last key may belong to a passage that was deleted before it was embedded.
+    """
     db.run(
-        """update space set ready = true, done = case when exists (select 1 from passage p where p.key > space.done)
-        then done else (select k.passage from last_key k) end where id = ?""",
+        """update space set ready = true, done =
+          case when exists (select 1 from passage p where p.key > space.done) then done
+          else (select k.passage from last_key k) end
+        where id = ?""",
         (space.id,),
     )

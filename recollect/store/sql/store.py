@@ -21,13 +21,12 @@ from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.sql import documents as document_sql
+from recollect.store.sql import editing, reading, rewriting, saving, statistics, transfer
 from recollect.store.sql import observations as observation_sql
 from recollect.store.sql import receipts as receipt_sql
-from recollect.store.sql import rewriting, statistics, transfer
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import Database, TextIndex
-from recollect.store.sql.selection import exact
+from recollect.store.sql.selection import resolve_filter
 from recollect.store.values import (
     Activity,
     Appended,
@@ -98,7 +97,7 @@ class SqlStore(Store, Generic[Connection]):
         self, documents: Sequence[Document], receipt: int | None = None, index_ids: bool = False
     ) -> list[SaveResult]:
         results = self._write_text(
-            lambda db, index: document_sql.save(db, index, documents, receipt, index_ids)
+            lambda db, index: saving.save(db, index, documents, receipt, index_ids)
         )
         if receipt is None:  # else after the import
             self._complete_vocabulary()
@@ -110,8 +109,8 @@ class SqlStore(Store, Generic[Connection]):
         self, document: str, replacement: Document, version: int | None = None
     ) -> SaveResult:
         def work(db: Connection, index: TextIndex) -> SaveResult:
-            result = document_sql.rewrite(db, index, document, replacement, version)
-            self._forget_document(db, document_sql.key_of(db, result.id))
+            result = saving.rewrite(db, index, document, replacement, version)
+            self._forget_document(db, reading.key_of(db, result.id))
             return result
 
         result = self._write_text(work)
@@ -121,8 +120,8 @@ class SqlStore(Store, Generic[Connection]):
 
     def revise(self, document: str, change: Callable[[Document], Document]) -> int:
         def work(db: Connection, index: TextIndex) -> int:
-            count = document_sql.revise(db, document, change, index)
-            self._forget_document(db, document_sql.key_of(db, document))
+            count = editing.revise(db, document, change, index)
+            self._forget_document(db, reading.key_of(db, document))
             return count
 
         count = self._write_text(work)
@@ -131,12 +130,10 @@ class SqlStore(Store, Generic[Connection]):
         return count
 
     def append(self, document: str, passage: Passage) -> Appended:
-        return self._write_text(lambda db, index: document_sql.append(db, document, passage, index))
+        return self._write_text(lambda db, index: editing.append(db, document, passage, index))
 
     def extend(self, document: str, passages: Sequence[Passage]) -> int:
-        return self._write_text(
-            lambda db, index: document_sql.extend(db, document, passages, index)
-        )
+        return self._write_text(lambda db, index: editing.extend(db, document, passages, index))
 
     def update(
         self,
@@ -146,7 +143,7 @@ class SqlStore(Store, Generic[Connection]):
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self._write_text(
-            lambda db, index: document_sql.update(db, document, index, title, project, metadata)
+            lambda db, index: editing.update(db, document, index, title, project, metadata)
         )
 
     def delete_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
@@ -156,61 +153,59 @@ class SqlStore(Store, Generic[Connection]):
 
     def delete_passage(self, document: str, passage: str) -> Passage:
         deleted = self._write_text(
-            lambda db, index: document_sql.delete_passage(db, document, passage, index)
+            lambda db, index: editing.delete_passage(db, document, passage, index)
         )
         self._purge()
         return deleted
 
     def delete(self, document: str) -> None:
-        self._write_text(
-            lambda db, index: document_sql.delete(db, document_sql.key_of(db, document), index)
-        )
+        self._write_text(lambda db, index: editing.delete(db, reading.key_of(db, document), index))
         self._purge()
 
     def pop(self, document: str) -> Document:
-        deleted = self._write_text(lambda db, index: document_sql.pop(db, document, index))
+        deleted = self._write_text(lambda db, index: editing.pop(db, document, index))
         self._purge()
         return deleted
 
     def document(self, id: str) -> Document:
-        return self._read(lambda db: document_sql.read(db, document_sql.key_of(db, id)))
+        return self._read(lambda db: reading.read(db, reading.key_of(db, id)))
 
     def header(self, id: str) -> Document:
-        return self._read(lambda db: document_sql.read_header(db, document_sql.key_of(db, id)))
+        return self._read(lambda db: reading.read_header(db, reading.key_of(db, id)))
 
     def summary(self, id: str) -> Summary:
-        return self._read(lambda db: document_sql.summary(db, id))
+        return self._read(lambda db: reading.summary(db, id))
 
     def summaries(
         self, filter: Filter, search: str, limit: int, offset: int
     ) -> tuple[list[Summary], int]:
-        return self._search(lambda db: document_sql.summaries(db, filter, search, limit, offset))
+        return self._search(lambda db: reading.summaries(db, filter, search, limit, offset))
 
     def find_id(self, source: str, source_id: str) -> str | None:
-        return self._read(lambda db: document_sql.find_id(db, source, source_id))
+        return self._read(lambda db: reading.find_id(db, source, source_id))
 
     def documents_containing(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
-        return self._read(lambda db: document_sql.documents_containing(db, source, passages))
+        return self._read(lambda db: reading.documents_containing(db, source, passages))
 
     def iter_documents(self, filter: Filter) -> Iterator[Document]:
-        for key in self._read(lambda db: document_sql.keys(db, filter)):
+        for key in self._read(lambda db: reading.keys(db, filter)):
             with suppress(NotFound):  # deleted in the meantime
-                yield self._read(partial(document_sql.read, key=key))
+                yield self._read(partial(reading.read, key=key))
 
     def positions(self, id: str) -> list[Position]:
-        return self._read(lambda db: document_sql.positions(db, id))
+        return self._read(lambda db: reading.positions(db, id))
 
     def passage_page(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
-        return self._read(lambda db: document_sql.passage_page(db, id, position, limit))
+        return self._read(lambda db: reading.passage_page(db, id, position, limit))
 
     def passage_key(self, document: str, passage: str) -> int:
-        return self._search(lambda db: document_sql.passage_key(db, document, passage))
+        return self._search(lambda db: reading.passage_key(db, document, passage))
 
     def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
-        return self._read(lambda db: document_sql.passages_by_key(db, keys))
+        return self._read(lambda db: reading.passages_by_key(db, keys))
 
     def change_times(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
-        return self._read(lambda db: document_sql.change_times(db, keys))
+        return self._read(lambda db: reading.change_times(db, keys))
 
     def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
         return self._read(lambda db: observation_sql.unobserved(db, limit))
@@ -234,13 +229,13 @@ class SqlStore(Store, Generic[Connection]):
     # -- text search ---
 
     def title_matches(self, words: Sequence[Word]) -> list[int]:
-        return self._search(lambda db: document_sql.title_matches(db, words))
+        return self._search(lambda db: reading.title_matches(db, words))
 
     def variants(self, words: Sequence[str]) -> list[tuple[str, ...]]:
         return self._search(lambda db: self._text.variants(db, words))
 
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        return self._search(lambda db: self._text.passages(db, keys, exact(db, filter)))
+        return self._search(lambda db: self._text.passages(db, keys, resolve_filter(db, filter)))
 
     def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
         return self._search(lambda db: self._text.preceding(db, keys))
@@ -249,18 +244,20 @@ class SqlStore(Store, Generic[Connection]):
         self, text: str, filter: Filter, limit: int, offset: int
     ) -> tuple[list[Candidate], int]:
         return self._search(
-            lambda db: self._text.find_literal(db, text, exact(db, filter), limit, offset)
+            lambda db: self._text.find_literal(db, text, resolve_filter(db, filter), limit, offset)
         )
 
     def newest(
         self, filter: Filter, limit: int, offset: int, by_document: bool = False
     ) -> tuple[list[Candidate], int]:
         return self._search(
-            lambda db: self._text.newest(db, exact(db, filter), limit, offset, by_document)
+            lambda db: self._text.newest(db, resolve_filter(db, filter), limit, offset, by_document)
         )
 
     def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
-        return self._search(lambda db: self._text.recent(db, text, exact(db, filter), limit))
+        return self._search(
+            lambda db: self._text.recent(db, text, resolve_filter(db, filter), limit)
+        )
 
     # -- vectors ---
 

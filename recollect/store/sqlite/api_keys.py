@@ -15,7 +15,7 @@ from recollect.errors import NotFound
 from recollect.language.text import micros, truncate
 from recollect.store.api_keys import (
     COLUMNS,
-    USED_EVERY,
+    USED_AT_INTERVAL,
     ApiKey,
     ApiKeys,
     from_row,
@@ -70,7 +70,7 @@ class SqliteKeys(ApiKeys):
             if not found:
                 return None
             key, now = from_row(found[0]), micros(datetime.now(UTC)) or 0
-            if now - (micros(key.used_at) or 0) > USED_EVERY:
+            if now - (micros(key.used_at) or 0) > USED_AT_INTERVAL:
                 db.run("update api_key set used_at = ? where id = ?", (now, id))
             return key
 

@@ -27,7 +27,7 @@ from recollect.language.stem import stem
 from recollect.language.text import fold, indexable, storable
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store.sql.encoding import found_by
+from recollect.store.sql.encoding import filter_columns
 from recollect.store.sqlite.filters import document_conditions, passage_conditions
 
 T = TypeVar("T")
@@ -80,17 +80,17 @@ class Connection(apsw.Connection):
             rows,
         )
 
-    def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
+    def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         return "select value from json_each(?)", json.dumps(values)
 
-    def outdated(self, passages: Sequence[int]) -> None:
+    def mark_outdated(self, passages: Sequence[int]) -> None:
         pass  # triggers see to it
 
-    def forgotten(self, passages: Sequence[int]) -> None:
+    def delete_derived(self, passages: Sequence[int]) -> None:
         pass
 
-    def derived(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        return found_by(row)
+    def derived_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return filter_columns(row)
 
     def conditions(self, filter: Filter, search: str = "") -> tuple[str, list[Any]]:
         where, values = document_conditions(filter)

@@ -6,7 +6,7 @@ from typing import Any
 
 from recollect.language.text import fold, micros
 from recollect.model.search import Filter
-from recollect.store.sql.encoding import FOUND_BY
+from recollect.store.sql.encoding import FILTER_CHARACTERS
 
 
 def conditions(filter: Filter, many: bool = False) -> tuple[str, list[Any]]:
@@ -51,8 +51,12 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
         ("d.source", "in", filter.sources),
         ("d.kind", "in", filter.kinds),
         ("d.id", "in", filter.conversations),
-        ("d.media_type", "in", tuple(fold(name)[:FOUND_BY] for name in filter.media_types)),
-        ("d.character_id", "in", tuple(id_[:FOUND_BY] for id_ in filter.characters)),
+        (
+            "d.media_type",
+            "in",
+            tuple(fold(name)[:FILTER_CHARACTERS] for name in filter.media_types),
+        ),
+        ("d.character_id", "in", tuple(id_[:FILTER_CHARACTERS] for id_ in filter.characters)),
     )
     for tags, has in ((filter.tags, "exists"), (filter.not_tags, "not exists")):
         if tags:

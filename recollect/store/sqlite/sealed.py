@@ -23,7 +23,7 @@ from typing import TypeGuard, TypeVar
 from recollect.language.query import Node, Or, Word
 from recollect.language.text import micros
 from recollect.model.search import Filter
-from recollect.store.sql.selection import chosen, of_documents
+from recollect.store.sql.selection import document_filter, matching_documents
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.text import Span
@@ -151,7 +151,9 @@ class Sealed:
     def _wanted(self, db: Connection, filter: Filter) -> Callable[[Seen], Wanted]:
         @cache
         def wanted(stale: tuple[int, ...]) -> Wanted:
-            documents = db.remembered(of_documents(filter), lambda: chosen(db, filter))
+            documents = db.remembered(
+                document_filter(filter), lambda: matching_documents(db, filter)
+            )
             return Wanted(
                 roles=filter.roles,
                 authors=filter.authors,

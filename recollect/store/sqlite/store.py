@@ -18,7 +18,7 @@ from recollect.settings import LIMITS
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql import statistics, transfer
 from recollect.store.sql.database import TextIndex
-from recollect.store.sql.selection import exact
+from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections, connect, explained
@@ -131,7 +131,7 @@ class SqliteStore(SqlStore[Connection]):
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         def work(db: Connection) -> list[int]:
-            narrowed = exact(db, filter)
+            narrowed = resolve_filter(db, filter)
             if _is_sealed(db):
                 return self._sealed.best(db, node, narrowed, limit)
             few = text.keys_of_few(db, narrowed)
@@ -142,7 +142,7 @@ class SqliteStore(SqlStore[Connection]):
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         def work(db: Connection) -> tuple[int, bool]:
-            narrowed = exact(db, filter)
+            narrowed = resolve_filter(db, filter)
             if _is_sealed(db):
                 return self._sealed.count(db, node, narrowed, _COUNTED)
             few = text.keys_of_few(db, narrowed)
@@ -196,7 +196,7 @@ class SqliteStore(SqlStore[Connection]):
         self, space: Space, vector: Any, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
         return self._search(
-            lambda db: self._vectors.nearest(db, space, vector, exact(db, filter), limit)
+            lambda db: self._vectors.nearest(db, space, vector, resolve_filter(db, filter), limit)
         )
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
@@ -221,7 +221,7 @@ class SqliteStore(SqlStore[Connection]):
             # Leaving WAL mode fails while anybody else has the file open.
             db.execute("pragma journal_mode = delete").fetchall()
             db.execute("begin exclusive")
-            transfer.expect(db, expected, self.path)
+            transfer.require_contents(db, expected, self.path)
         except apsw.BusyError as error:
             raise StoreBusy(
                 f"Another program has {self.path} open, so it was not removed. "
@@ -252,7 +252,7 @@ class SqliteStore(SqlStore[Connection]):
                 "select count(*) from passage where length(content) > ?",
                 (LIMITS.indexed_characters,),
             )
-            return statistics.counted(db) | {
+            return statistics.library_counts(db) | {
                 "indexed_in_part": partly_indexed,
                 "file_bytes": self.path.stat().st_size,
                 "path": str(self.path),

@@ -31,7 +31,7 @@ from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql.candidates import COLUMNS, candidates
 from recollect.store.sql.database import IndexRow as Row
-from recollect.store.sql.selection import few, without_kinds
+from recollect.store.sql.selection import drop_common_kinds, few_documents
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions, passage_conditions
 from recollect.store.values import Candidate
@@ -255,7 +255,7 @@ def sample(db: Connection, limit: int) -> Iterator[str]:
 
 def keys_of_few(db: Connection, filter: Filter) -> list[int] | None:
     """All passages of the documents that the filter lets through, in order, where they are few; else None."""
-    documents = few(db, filter)
+    documents = few_documents(db, filter)
     if documents is None:
         return None
     sql = "select p.key from json_each(?) k cross join passage p on p.document = k.value order by p.key"
@@ -440,7 +440,7 @@ def find_literal(
     db: Connection, text: str, filter: Filter, limit: int, offset: int
 ) -> tuple[list[Candidate], int]:
     """See Store.find_literal. It is for texts without a word, so there is no index to ask."""
-    walk = _walk(db, filter, few(db, filter))
+    walk = _walk(db, filter, few_documents(db, filter))
     source = f"""from {walk.source} cross join document d on d.key = p.document
       where {walk.where} and contains(p.content, ?)"""
     given = (*walk.values, fold(text))
@@ -455,7 +455,7 @@ def find_literal(
 def newest(
     db: Connection, filter: Filter, limit: int, offset: int, by_document: bool
 ) -> tuple[list[Candidate], int]:
-    walk = _walk(db, filter, few(db, filter))
+    walk = _walk(db, filter, few_documents(db, filter))
     values = walk.values
     counted = "*"
     source = f"{walk.source} cross join document d on d.key = p.document where {walk.where}"
@@ -488,7 +488,7 @@ def _walk(db: Connection, filter: Filter, documents: Sequence[int] | None) -> _W
             "json_each(?) k cross join passage p indexed by passage_order on p.document = k.value"
         )
         return _Walk(source, where, [json.dumps(documents), *values])
-    any_kind, others = without_kinds(db, filter)
+    any_kind, others = drop_common_kinds(db, filter)
     where, values = conditions(filter if others else any_kind, many=True)
     return _Walk("passage p indexed by passage_time", where, values)
 
@@ -496,7 +496,7 @@ def _walk(db: Connection, filter: Filter, documents: Sequence[int] | None) -> _W
 def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
     """See Store.recent. A few matches are gathered and sorted; where there are many, a walk
     from the newest passage soon has enough of them."""
-    documents = few(db, filter)
+    documents = few_documents(db, filter)
     source, where, values = _walk(db, filter, documents)
     found, given = "1", []
     if text is not None:

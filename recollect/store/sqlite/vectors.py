@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from recollect.language.text import micros
 from recollect.model.search import Filter
-from recollect.store.sql.quantised import Vector, cosines, nearest_parts, quantised
-from recollect.store.sql.selection import Chosen, chosen, of_documents
+from recollect.store.sql.quantisation import Vector, best_scores, cosines, quantise
+from recollect.store.sql.selection import DocumentKeys, document_filter, matching_documents
 from recollect.store.sql.spaces import all_spaces
 from recollect.store.sqlite import text
 from recollect.store.sqlite.connection import Connection, Connections
@@ -60,7 +60,7 @@ def packed(vectors: Sequence[Vector]) -> list[bytes]:
     """Vectors as the database keeps them."""
     if not len(vectors):
         return []
-    numbers, scales = quantised(vectors)
+    numbers, scales = quantise(vectors)
     return [s.tobytes() + n.tobytes() for s, n in zip(scales, numbers, strict=True)]
 
 
@@ -82,7 +82,7 @@ class Vectors:
         self, db: Connection, space: Space, vector: Vector, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
         """The passages nearest to a unit vector, with their cosines, nearest first."""
-        (query,), (query_scale,) = quantised([vector])
+        (query,), (query_scale,) = quantise([vector])
         few = text.keys_of_few(db, filter)
         if few is not None and len(few) <= max(_SINGLY, text.everything(db)[1] // _SHARE):
             near = self.cosines(
@@ -90,7 +90,7 @@ class Vectors:
             )
             return sorted(near.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
         copy = self._copy(space)
-        documents = db.remembered(of_documents(filter), lambda: chosen(db, filter))
+        documents = db.remembered(document_filter(filter), lambda: matching_documents(db, filter))
         gone = np.array([row for (row,) in db.execute("select row from wiped")], np.int64)
         allowed = _Allowed(filter, documents, gone)
         nearest = _Nearest(query, allowed, limit)
@@ -109,7 +109,7 @@ class Vectors:
         if not found:
             return {}
         numbers, scales = _unpacked([blob for _, blob in found], space.dimensions)
-        return nearest_parts((passage for passage, _ in found), cosines(numbers, scales, vector))
+        return best_scores((passage for passage, _ in found), cosines(numbers, scales, vector))
 
     def of(self, db: Connection, space: Space, key: int) -> list[Vector]:
         """The vectors of a passage, one a part."""
@@ -267,7 +267,7 @@ def _write_at(path: Path, offset: int, data: bytes) -> None:
 class _Allowed:
     """The filter, over the attributes of rows."""
 
-    def __init__(self, filter: Filter, documents: Chosen, gone: NDArray[np.int64]) -> None:
+    def __init__(self, filter: Filter, documents: DocumentKeys, gone: NDArray[np.int64]) -> None:
         self._filter = filter
         self._documents = None if documents.only is None else np.array(documents.only, np.int64)
         self._not_documents = np.array(documents.without, np.int64)

@@ -24,6 +24,8 @@ from recollect.store.views.base import StoreView
 
 COUNTED = 10_000
 _READ = 500  # passages per query
+_RARE = 200  # matches of a word up to which its frequency is exact
+_ALL = Filter(hidden=True)
 
 SHOWS_NO_TEXT = {
     "header": "it returns the document without its messages",
@@ -32,8 +34,7 @@ SHOWS_NO_TEXT = {
     "find_id": "it returns only the id of a document",
     "size": "it returns only a number",
     "unobserved": "it returns only ids and versions of conversations",
-    "frequencies": "it returns only numbers, which weigh the words of a query",
-    "variants": "it returns single words, which widen a query and are not shown",
+    "variants": "it returns single words, which widen a query and are never shown",
     "spaces": "it returns the state of models, not messages",
     "receipts": "it returns file names and counts",
     "get_marker": "it returns only a number",
@@ -105,6 +106,26 @@ class AudienceStore(StoreView):
         matches = len(self.match(node, filter, COUNTED + 1))
         return min(matches, COUNTED), matches <= COUNTED
 
+    def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
+        """The frequencies of words in visible messages, since scores depend on them.
+
+        A word that occurs only in hidden messages must score like a word that does not occur.
+        """
+        counts, size = self._store.frequencies(nodes)
+        visible = [
+            self._visible_frequency(node, count) for node, count in zip(nodes, counts, strict=True)
+        ]
+        return visible, size
+
+    def _visible_frequency(self, node: Node, frequency: int) -> int:
+        if not frequency:
+            return 0
+        if frequency <= _RARE:
+            return len(self.match(node, _ALL, frequency))
+        if self.match(node, _ALL, 1):
+            return frequency
+        return 0
+
     def title_matches(self, words: Sequence[Word]) -> list[int]:
         return self._visible(self._store.title_matches(words))
 
@@ -141,9 +162,14 @@ class AudienceStore(StoreView):
     def nearest(
         self, space: Space, vector: Any, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
-        neighbours = self._store.nearest(space, vector, filter, limit)
-        visible = self._visible_set(key for key, _ in neighbours)
-        return [(key, cosine) for key, cosine in neighbours if key in visible]
+        request = limit
+        while True:
+            neighbours = self._store.nearest(space, vector, filter, request)
+            keys = self._visible_set(key for key, _ in neighbours)
+            visible = [(key, cosine) for key, cosine in neighbours if key in keys]
+            if len(visible) >= limit or len(neighbours) < request:
+                return visible[:limit]
+            request = 2 * request + _READ
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
         return self._store.cosines(space, vector, self._visible(keys))
@@ -161,7 +187,7 @@ class AudienceStore(StoreView):
         return self._visible_unembedded(self._store.vectorless(space, after, limit))
 
     def sample(self, limit: int) -> Iterator[str]:
-        candidates, _ = self.newest(Filter(hidden=True), limit, 0)
+        candidates, _ = self.newest(_ALL, limit, 0)
         return (candidate.content for candidate in candidates)
 
     # -- what needs the whole library ---

@@ -1,8 +1,8 @@
 """A view of a store that removes secrets from everything before it is written.
 
-Redaction happens here because every interface writes through the store. Whatever is stored, indexed,
-embedded, observed, exported or moved later contains no secret, and no later step can forget to hide
-one. The price is that the redacted text is lost.
+Redaction happens here because every interface writes through the store. Whatever is stored,
+indexed, embedded, observed, exported or moved later contains no secret, and no later step can
+forget to hide one. The price is that the redacted text is lost.
 """
 
 from __future__ import annotations

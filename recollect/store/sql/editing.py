@@ -1,0 +1,254 @@
+"""Change and delete single documents and passages, the same for both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from recollect.errors import Conflict, NotFound
+from recollect.language.text import from_micros, identifier, micros, truncate
+from recollect.model.documents import Document, Passage
+from recollect.model.kinds import OBSERVATIONS
+from recollect.store.errors import missing_document
+from recollect.store.sql import passages as passage_sql
+from recollect.store.sql import rewriting
+from recollect.store.sql.database import Database, TextIndex
+from recollect.store.sql.encoding import (
+    decode_passage,
+    document_row,
+    passage_digest,
+    passage_row,
+)
+from recollect.store.sql.reading import key_of, passage_key, read, read_header, read_row
+from recollect.store.values import Appended
+
+# -- adding passages ---
+
+
+def append(db: Database, id: str, passage: Passage, index: TextIndex) -> Appended:
+    """See Store.append."""
+    appended = _append(db, id, passage, index)
+    if appended:
+        _mark_extended(db, id)
+    return appended
+
+
+def extend(db: Database, id: str, passages: Sequence[Passage], index: TextIndex) -> int:
+    """See Store.extend."""
+    key = key_of(db, id)
+    if not passages:
+        return 0
+    listed, value = db.in_list([identifier(passage.id) for passage in passages])
+    rows = db.rows(f"select id from passage where document = ? and id in ({listed})", (key, value))
+    stored_ids = {id_ for (id_,) in rows}
+    count = 0
+    for passage in passages:
+        if identifier(passage.id) not in stored_ids:
+            stored_ids.add(identifier(passage.id))
+            _append(db, id, passage, index, shared=True)
+            count += 1
+    if count:
+        _mark_extended(db, id)
+    return count
+
+
+def _append(
+    db: Database, id: str, passage: Passage, index: TextIndex, shared: bool = False
+) -> Appended:
+    documents = db.rows(
+        "select key, head, updated_at, passages from document where id = ?", (identifier(id),)
+    )
+    if not documents:
+        raise missing_document(id)
+    ((key, head, updated_at, position),) = documents
+    id_, parent = identifier(passage.id), identifier(passage.parent or "")
+    stored: dict[str, int] = dict(
+        db.rows(
+            "select id, key from passage where document = ? and id in (?, ?)", (key, id_, parent)
+        )
+    )
+    if id_ in stored:
+        return _require_same(passage, read_row(db, stored[id_]))
+    follows_head = passage.parent is None or parent == head
+    if not follows_head and parent not in stored:
+        raise NotFound(
+            f"Message {truncate(passage.parent or '', 80)!r}, named as the parent, "
+            f"is not in conversation {truncate(id, 80)!r}."
+        )
+    created_at = passage.created_at or datetime.now(UTC)
+    row = passage_row(
+        passage._replace(parent=passage.parent or head, created_at=created_at), position
+    )
+    new_key: int = db.get("update last_key set passage = passage + 1 returning passage")
+    db.insert("passage", passage_sql.COLUMNS, [(new_key, key, None, shared, *row)])
+    index.add([(new_key, "", row[-1])])
+    changed_at = max(from_micros(updated_at) or created_at, created_at)
+    db.run(
+        "update document set head = ?, passages = passages + 1, updated_at = ? where key = ?",
+        (id_, micros(changed_at), key),
+    )
+    if not follows_head:
+        _mark_path(db, key, id_)
+    if position == 0:
+        passage_sql.ensure_opening(db, key, index)
+    return Appended(position, True)
+
+
+def _require_same(passage: Passage, row: tuple[Any, ...]) -> Appended:
+    """Accept a message that was sent before, if it is the same. Fields left out count as equal."""
+    stored = decode_passage(row)
+    again = passage._replace(
+        parent=passage.parent or stored.parent, created_at=passage.created_at or stored.created_at
+    )
+    if passage_digest(again) == row[0]:
+        return Appended(stored.position, False)
+    raise Conflict(
+        f"Message id {truncate(passage.id, 80)!r} is already used in this conversation "
+        "for another one."
+    )
+
+
+def _mark_extended(db: Database, id: str) -> None:
+    """Count a new version of a document that got passages."""
+    ((key, kind),) = db.rows(
+        "update document set version = version + 1 where id = ? returning key, kind",
+        (identifier(id),),
+    )
+    if rewriting.is_rewritable(kind):
+        rewriting.detach_from_imports(db, key)
+
+
+def _mark_path(db: Database, key: int, head: str) -> None:
+    """Make the path from the root to the head the canonical one."""
+    outline = passage_sql.load_outline(db, key)
+    path = set()
+    step: str | None = head
+    while step is not None and step in outline and step not in path:
+        path.add(step)
+        step = outline[step].parent
+    positions = {
+        id_: (passage.position, id_ in path)
+        for id_, passage in outline.items()
+        if passage.canonical != (id_ in path)
+    }
+    passage_sql.renumber(db, key, positions)
+
+
+# -- changing documents ---
+
+
+def update(
+    db: Database,
+    id: str,
+    index: TextIndex,
+    title: str | None,
+    project: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> None:
+    """See Store.update."""
+    key = key_of(db, id)
+    stored = read_header(db, key)
+    new_metadata = dict(stored.metadata)
+    for name, value in (metadata or {}).items():
+        if value is None:
+            new_metadata.pop(name, None)
+        else:
+            new_metadata[name] = value
+    if title is None:
+        title = stored.title
+    now = datetime.now(UTC)
+    document = replace(
+        stored,
+        title=title,
+        project=project or stored.project,
+        metadata=new_metadata,
+        updated_at=max(stored.updated_at or now, now),
+    )
+    passage_sql.update_document(db, key, document_row(document), index)
+    passage_sql.increment_version(db, key)
+
+
+def revise(db: Database, id: str, change: Callable[[Document], Document], index: TextIndex) -> int:
+    """See Store.revise."""
+    key = key_of(db, id)
+    stored = read(db, key)
+    revised = change(stored)
+    keys = dict(db.rows("select id, key from passage where document = ?", (key,)))
+    count = 0
+    for before, after in zip(stored.passages, revised.passages, strict=True):
+        if after is before:
+            continue
+        row = passage_row(after, before.position, before.canonical)
+        if row[0] != passage_digest(before):
+            passage_sql.replace_passage(db, keys[identifier(before.id)], row, index)
+            count += 1
+    document = replace(stored, title=revised.title, metadata=revised.metadata)
+    if not count and document == stored:
+        return 0
+    passage_sql.update_document(db, key, document_row(document), index)
+    passage_sql.increment_version(db, key)
+    delete_observations(db, key, index)
+    rewriting.delete_document_states(db, key)
+    return count
+
+
+# -- deleting ---
+
+
+def delete_passage(db: Database, id: str, passage: str, index: TextIndex) -> Passage:
+    """See Store.delete_passage."""
+    key = key_of(db, id)
+    deleted_key = passage_key(db, id, passage)
+    deleted = decode_passage(read_row(db, deleted_key))
+    has_replies = db.get(
+        "select 1 from passage where document = ? and parent = ? limit 1",
+        (key, identifier(passage)),
+    )
+    if has_replies:
+        raise Conflict(f"Message {truncate(passage, 80)!r} has replies. Delete them first.")
+    delete_observations(db, key, index)
+    parent = None
+    if deleted.parent is not None:
+        parent = identifier(deleted.parent)
+    db.run(
+        "update document set head = ? where key = ? and head = ?",
+        (parent, key, identifier(passage)),
+    )
+    passage_sql.delete_passages(db, {key: [deleted_key]}, index)
+    passage_sql.reorder(db, key, index)
+    passage_sql.increment_version(db, key)
+    return deleted
+
+
+def pop(db: Database, id: str, index: TextIndex) -> Document:
+    """See Store.pop."""
+    key = key_of(db, id)
+    document = read(db, key)
+    delete(db, key, index)
+    return document
+
+
+def delete(db: Database, document: int, index: TextIndex) -> None:
+    """Delete a document and its observations."""
+    delete_observations(db, document, index)
+    _delete(db, document, index)
+
+
+def delete_observations(db: Database, conversation: int, index: TextIndex) -> None:
+    """Delete the observations of a conversation and mark it as unobserved."""
+    rows = db.rows(
+        "select o.key from document o join document d on d.id = o.source_id "
+        "where d.key = ? and o.source = ?",
+        (conversation, OBSERVATIONS),
+    )
+    for (key,) in rows:
+        _delete(db, key, index)
+    db.run("update document set observed = 0 where key = ? and observed <> 0", (conversation,))
+
+
+def _delete(db: Database, document: int, index: TextIndex) -> None:
+    rows = db.rows("select key from passage where document = ?", (document,))
+    passage_sql.delete_passages(db, {document: [key for (key,) in rows]}, index)
+    db.run("delete from document where key = ?", (document,))

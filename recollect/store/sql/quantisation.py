@@ -1,0 +1,36 @@
+"""Vectors as 8-bit integers, each with the scale that turns it back into a unit vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float32]
+Integers = NDArray[np.int8]
+
+
+def quantise(vectors: Sequence[Vector]) -> tuple[Integers, Vector]:
+    """The integers of each vector, and the scale of each vector."""
+    matrix = np.stack([np.asarray(vector, np.float32) for vector in vectors])
+    scales = np.abs(matrix).max(axis=1) / 127
+    scales[scales == 0] = 1.0
+    return np.round(matrix / scales[:, None]).astype(np.int8), scales.astype(np.float32)
+
+
+def cosines(integers: Integers, scales: Vector, vector: Vector) -> list[float]:
+    """The cosine between a unit vector and each row."""
+    query, query_scale = quantise([vector])
+    products = integers.astype(np.int32) @ query[0].astype(np.int32)
+    scores = products.astype(np.float32) * scales
+    return [score * float(query_scale[0]) for score in scores.tolist()]
+
+
+def best_scores(passages: Iterable[int], scores: Iterable[float]) -> dict[int, float]:
+    """The score of each passage: that of its best part."""
+    best: dict[int, float] = {}
+    for passage, score in zip(passages, scores, strict=True):
+        if score > best.get(passage, -np.inf):
+            best[passage] = score
+    return best

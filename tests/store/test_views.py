@@ -1,0 +1,277 @@
+"""The views of a store handle every method that they must handle, also methods added later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from recollect.errors import InvalidInput, NotFound
+from recollect.language.query import Word, parse
+from recollect.model.documents import Document, Passage
+from recollect.model.receipts import FileReceipt
+from recollect.model.search import Filter
+from recollect.store import base
+from recollect.store.base import NEUTRAL, READERS, WRITERS, Store
+from recollect.store.sqlite import SqliteStore
+from recollect.store.values import Batch
+from recollect.store.views import audience, redacting
+from recollect.store.views.audience import AudienceStore
+from recollect.store.views.base import StoreView
+from recollect.store.views.observed import ObservationStore
+from recollect.store.views.redacting import RedactingStore
+
+CONTRACTS = (
+    base.Documents,
+    base.TextSearch,
+    base.Vectors,
+    base.Receipts,
+    base.Transfer,
+    base.Care,
+)
+METHODS = {name for part in CONTRACTS for name in vars(part) if not name.startswith("_")}
+SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
+NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
+EVERYTHING = Filter(hidden=True)
+
+
+def overrides(view: type[StoreView]) -> set[str]:
+    return METHODS & vars(view).keys()
+
+
+# -- the contract ---
+
+
+def test_the_store_combines_the_six_contracts() -> None:
+    assert Store.__bases__ == CONTRACTS
+    assert {name for name in dir(Store) if not name.startswith("_")} == METHODS
+
+
+def test_no_method_belongs_to_two_contracts() -> None:
+    names = [name for part in CONTRACTS for name in vars(part) if not name.startswith("_")]
+    assert len(names) == len(METHODS)
+
+
+def test_every_method_is_marked_as_reader_or_writer_or_neither() -> None:
+    assert READERS | WRITERS | NEUTRAL == METHODS
+    assert not NEUTRAL & (READERS | WRITERS)
+
+
+def test_the_base_view_passes_every_method_on() -> None:
+    assert overrides(StoreView) == METHODS
+    assert not StoreView.__abstractmethods__
+
+
+@pytest.mark.parametrize("view", [StoreView, AudienceStore, RedactingStore, ObservationStore])
+def test_no_view_passes_on_unknown_attributes(view: type[StoreView]) -> None:
+    assert "__getattr__" not in dir(view)
+
+
+def test_the_redacting_view_handles_every_writer() -> None:
+    handled = overrides(RedactingStore)
+    exempt = redacting.WRITES_NO_TEXT.keys()
+    assert handled | exempt == WRITERS
+    assert not handled & exempt
+
+
+def test_the_audience_view_handles_every_reader() -> None:
+    handled = overrides(AudienceStore)
+    exempt = audience.SHOWS_NO_TEXT.keys()
+    assert handled | exempt == READERS
+    assert not handled & exempt
+
+
+# -- the redacting view ---
+
+
+def talk(*texts: str) -> Document:
+    passages = tuple(
+        Passage(f"m{n}", "user", text, created_at=NOON) for n, text in enumerate(texts)
+    )
+    return Document("test", "c1", "A talk", passages=passages, updated_at=NOON)
+
+
+def note(text: str) -> Document:
+    return Document("test", "n1", "A note", kind="note", passages=(Passage("0", None, text),))
+
+
+def finish_import(store: Store) -> None:
+    receipt = store.start_import("folder")
+    receipt.files = [FileReceipt("file", "test", samples={"unreadable": [f"line {SECRET}"]})]
+    store.finish_import(receipt)
+
+
+def rewrite(store: Store) -> None:
+    store.save([note("plain")])
+    store.rewrite("n1", note(f"now {SECRET}"))
+
+
+WRITES: dict[str, Callable[[Store], object]] = {
+    "save": lambda store: store.save([note(f"a {SECRET}")]),
+    "rewrite": rewrite,
+    "append": lambda store: store.append("c1", Passage("x", "user", f"b {SECRET}")),
+    "extend": lambda store: store.extend("c1", [Passage("y", "user", f"c {SECRET}")]),
+    "update": lambda store: store.update("c1", f"d {SECRET}", None, {"e": SECRET}),
+    "revise": lambda store: store.revise("c1", lambda _: talk(f"f {SECRET}")),
+    "save_observations": lambda store: store.save_observations("c1", 1, note(f"g {SECRET}")),
+    "finish_import": finish_import,
+}
+
+
+def test_every_write_is_tried() -> None:
+    assert WRITES.keys() == overrides(RedactingStore) - {"import_batch"}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_no_writer_of_the_redacting_view_stores_a_secret(store: Store, name: str) -> None:
+    store.save([talk("plain")])
+    WRITES[name](RedactingStore(store))
+    kinds = Filter(kinds=("conversation", "note"), hidden=True)
+    stored = repr(list(store.iter_documents(kinds))) + repr(store.receipts())
+    assert SECRET not in stored
+    assert "[redacted:github-pat]" in stored
+
+
+def test_a_library_cannot_be_moved_into_the_redacting_view(store: Store) -> None:
+    with pytest.raises(InvalidInput, match="moved unchanged"):
+        RedactingStore(store).import_batch(Batch("document", (0,), [], True))
+
+
+# -- the audience view ---
+
+TEXT = "zebra plans"
+HIDDEN = ("h0", "h1", "h2")
+
+
+@pytest.fixture
+def agent(store: Store) -> AudienceStore:
+    """A view of a conversation in which an agent may see only the first and the last message."""
+    people = {"visibility": "human_only"}
+    passages = (
+        Passage("a", "user", TEXT),
+        Passage("h0", "user", TEXT, parent="a", **people),  # type: ignore[arg-type]
+        Passage("h1", "user", TEXT, parent="h0", metadata={"audience": "human"}),
+        Passage("h2", "user", TEXT, parent="h1", metadata={"visibility": "human_only"}),
+        Passage("b", "user", TEXT, parent="h2"),
+    )
+    store.save([Document("test", "c1", "Zebras", passages=passages)], index_ids=True)
+    space = store.add_space("model", "1", 2, None)
+    unembedded, _ = store.unembedded(space, 10)
+    assert len(unembedded) == 5
+    return AudienceStore(store)
+
+
+def key_of(view: AudienceStore, passage: str) -> int:
+    return view._store.passage_key("c1", passage)
+
+
+def embed(view: AudienceStore) -> tuple[Any, Any]:
+    import numpy as np
+
+    (space,) = view.spaces()
+    vector = np.array([1.0, 0.0], np.float32)
+    passages, _ = view._store.unembedded(space, 10)
+    view._store.add_vectors(space, {passage: [vector] for passage in passages})
+    view._store.mark_space_ready(space)
+    return view.spaces()[0], vector
+
+
+def test_an_agent_reads_documents_without_the_hidden_messages(agent: AudienceStore) -> None:
+    assert [p.id for p in agent.document("c1").passages] == ["a", "b"]
+    assert [p.id for d in agent.iter_documents(EVERYTHING) for p in d.passages] == ["a", "b"]
+    assert [position.id for position in agent.positions("c1")] == ["a", "b"]
+    page, total = agent.passage_page("c1", 1, 1)
+    assert ([p.id for p in page], total) == (["b"], 2)
+
+
+def test_an_agent_cannot_look_up_a_hidden_message(agent: AudienceStore) -> None:
+    assert agent.passage_key("c1", "a") == key_of(agent, "a")
+    with pytest.raises(NotFound) as hidden:
+        agent.passage_key("c1", "h0")
+    with pytest.raises(NotFound) as missing:
+        agent.passage_key("c1", "zz")
+    assert str(hidden.value).replace("h0", "zz") == str(missing.value)
+    assert agent.documents_containing("test", ["a", *HIDDEN]) == [("c1", "a")]
+
+
+def test_an_agent_gets_nothing_for_the_keys_of_hidden_messages(agent: AudienceStore) -> None:
+    visible = key_of(agent, "a")
+    keys = [visible, *(key_of(agent, id) for id in HIDDEN)]
+    assert agent.passages_by_key(keys).keys() == {visible}
+    assert [key for key, _, _ in agent.change_times(keys)] == [visible]
+    assert [c.id for c in agent.candidates(keys, EVERYTHING)] == ["a"]
+    assert [c.id for c in agent.previous_passages([key_of(agent, "b")])] == []
+    assert agent.text_scores(parse("zebra"), keys).keys() == {visible}
+
+
+def test_an_agent_searches_without_the_hidden_messages(agent: AudienceStore) -> None:
+    visible = {key_of(agent, "a"), key_of(agent, "b")}
+    assert set(agent.match(parse("zebra"), EVERYTHING, 2)) == visible
+    assert agent.count(parse("zebra"), EVERYTHING) == (2, True)
+    assert set(agent.title_matches([Word("zebras")])) == {key_of(agent, "a")}
+    for candidates, total in (
+        agent.newest(EVERYTHING, 10, 0),
+        agent.find_substring("zebra", EVERYTHING, 10, 0),
+    ):
+        assert ({c.key for c in candidates}, total) == (visible, 2)
+    assert {c.key for c in agent.recent("zebra", EVERYTHING, 2)} == visible
+    assert list(agent.sample(10)) == [TEXT, TEXT]
+
+
+def test_an_agent_gets_frequencies_of_visible_messages(
+    agent: AudienceStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = Passage("q", "user", "quagga quagga", visibility="human_only")
+    agent._store.append("c1", hidden)
+    nodes = [parse("zebra"), parse("quagga"), parse("okapi")]
+    assert agent._store.frequencies(nodes)[0] == [5, 1, 0]
+    assert agent.frequencies(nodes)[0] == [2, 0, 0]
+    monkeypatch.setattr(audience, "_RARE", 0)  # then only whether it occurs is checked
+    assert agent.frequencies(nodes)[0] == [5, 0, 0]
+
+
+def test_hidden_messages_do_not_take_the_places_of_visible_neighbours(agent: AudienceStore) -> None:
+    space, vector = embed(agent)
+    assert len(agent.nearest(space, vector, EVERYTHING, 2)) == 2
+
+
+def test_an_agent_gets_no_vectors_of_hidden_messages(agent: AudienceStore) -> None:
+    visible = {key_of(agent, "a"), key_of(agent, "b")}
+    hidden = key_of(agent, "h0")
+    (space,) = agent.spaces()
+    assert {passage.key for passage in agent.unembedded(space, 10)[0]} == visible
+    space, vector = embed(agent)
+    assert {key for key, _ in agent.nearest(space, vector, EVERYTHING, 10)} == visible
+    assert agent.cosines(space, vector, [*visible, hidden]).keys() == visible
+    assert agent.vectors(space, hidden) == []
+    assert len(agent.vectors(space, key_of(agent, "a"))) == 1
+
+
+def test_an_agent_gets_no_text_of_hidden_messages_without_vectors(agent: AudienceStore) -> None:
+    (space,) = agent.spaces()
+    passages, _ = agent._store.unembedded(space, 10)
+    agent._store.add_vectors(space, {passage: [] for passage in passages})
+    visible = {key_of(agent, "a"), key_of(agent, "b")}
+    assert {passage.key for passage in agent.vectorless(space, 0, 10)} == visible
+
+
+def test_an_agent_cannot_do_what_needs_the_whole_library(agent: AudienceStore) -> None:
+    batches: list[Batch] = []
+    states: list[str] = []
+    for operation in (
+        lambda: agent.pop("c1"),
+        lambda: agent.delete_passage("c1", "b"),
+        lambda: agent.revise("c1", lambda document: document),
+        lambda: agent.delete_undo_states(lambda state: bool(states.append(state))),
+        lambda: agent.export_batches(batches.append),
+    ):
+        with pytest.raises(InvalidInput, match="needs the whole library"):
+            operation()
+    assert (batches, states) == ([], [])
+    assert len(agent._store.document("c1").passages) == 5
+
+
+def test_the_engines_inherit_the_contract() -> None:
+    assert not SqliteStore.__abstractmethods__
