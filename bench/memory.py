@@ -40,8 +40,10 @@ import recollect
 from bench import corpus
 from bench.quality import FOLDER, Question, libraries
 from recollect.library import Library
-from recollect.memory.api import Memory, Recalled
+from recollect.memory.api import Memory
+from recollect.memory.filters import MemoryFilter
 from recollect.memory.render import details_text, search_text
+from recollect.memory.results import ObservationHit
 from recollect.model.kinds import OBSERVATION
 from recollect.model.search import Filter
 
@@ -134,11 +136,11 @@ def down(
 Place = tuple[str, tuple[int, int]]
 
 
-def asked_in(one: Recalled) -> Place | None:
+def asked_in(one: ObservationHit) -> Place | None:
     return None if one.observation.asked is None else (one.path, one.observation.asked)
 
 
-def rest_of(one: Recalled) -> Place | None:
+def rest_of(one: ObservationHit) -> Place | None:
     first, last = one.observation.lines
     if one.observation.asked is not None:
         first = one.observation.asked[1] + 1
@@ -192,7 +194,7 @@ def reached(
     return any_, all_
 
 
-def read_first(library: Library, found: tuple[Recalled, ...]) -> Iterator[str]:
+def read_first(library: Library, found: tuple[ObservationHit, ...]) -> Iterator[str]:
     if ids := [each.observation.id for each in found[:READ_SOON]]:
         for each in library.memory.get(ids):
             yield library.memory.read(each.path, *each.observation.lines)
@@ -332,7 +334,7 @@ def calls(memory: Memory) -> dict[str, list[Callable[[], Any]]]:
     if not found:
         sys.exit("Nothing was observed in the synthetic conversations.")
     ids = [each.observation.id for each in found]
-    month = {"types": [found[0].observation.type], "after": "2024-03-01", "before": "2024-03-31"}
+    month = MemoryFilter("2024-03-01", "2024-03-31", types=[found[0].observation.type])
 
     def search(**how: Any) -> list[Callable[[], Any]]:
         return [partial(_search, memory, text, how) for text in asked]
@@ -341,7 +343,7 @@ def calls(memory: Memory) -> dict[str, list[Callable[[], Any]]]:
         "search": search(),
         "search, text": search(mode="text"),
         "search, vector": search(mode="vector"),
-        "search, one type and one month": search(**month),
+        "search, one type and one month": search(filters=month),
         "get_observations, 5": [partial(_get, memory, ids[n : n + 5]) for n in range(0, 200, 5)],
         "get_observations, 20": [partial(_get, memory, ids[n : n + 20]) for n in range(0, 200, 20)],
         "read, the lines of one": [

@@ -77,9 +77,9 @@ def _observe_job(store: Store) -> Job:
         return True
 
     def has_work_left() -> bool:
-        from recollect.memory.backlog import waiting
+        from recollect.memory.backlog import has_backlog
 
-        return waiting(store)
+        return has_backlog(store)
 
     return Job("Observing", run, _OBSERVE_INTERVAL, has_work_left)
 
@@ -644,11 +644,9 @@ class Library:
         )
 
     def _visible_store(self, audience: Audience) -> Store:
-        if audience is not Audience.AGENT_HIDDEN:
-            return self.store
-        from recollect.store.views.audience import AudienceStore
+        from recollect.store.views.audience import visible_store
 
-        return AudienceStore(self.store)
+        return visible_store(self.store, audience)
 
     def related(
         self,

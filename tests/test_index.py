@@ -844,7 +844,7 @@ def test_whatever_changes_documents_wakes_the_background_indexer(
         assert wakes, f"{name} does not wake the indexer"
         done(library)
         assert not has_work(library.store, models.STATIC), name
-        assert not observing.waiting(library.store), name
+        assert not observing.has_backlog(library.store), name
     assert library.verify().healthy
 
 

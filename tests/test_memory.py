@@ -1,4 +1,4 @@
-"""What is remembered of past work: finding observations, their details, the lines behind them, and forgetting."""
+"""The Memory API in Python: search, details, reading conversations, timelines and deletion."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.errors import InvalidInput, NotFound
+from recollect.language.text import storable
 from recollect.library import Library
-from recollect.memory import api as module
-from recollect.memory import backlog as observing
-from recollect.memory.api import Recalled, file_of, path_of, project_of
-from recollect.memory.observe import reading
-from recollect.memory.render import FACTS, facts_for, search_text
+from recollect.memory import api, backlog
+from recollect.memory.filters import MemoryFilter
+from recollect.memory.names import conversation_id, conversation_path, file_name, project_name
+from recollect.memory.observe import as_document, conversation_text
+from recollect.memory.render import FACTS_LENGTH, search_text, top_facts
+from recollect.memory.results import MemoryResults, ObservationHit
 from recollect.model.audience import MASK, Audience
 from recollect.model.observations import Observation
 
@@ -25,25 +27,25 @@ DAY = datetime(2025, 12, 1, 14, 30, tzinfo=UTC)
 SECRET = "the wombat code is 7261"
 
 
-def talk(
+def add_conversation(
     library: Library,
     id_: str = "s1",
-    namespace: str = "/home/me/my-api",
+    project: str = "/home/me/my-api",
     at: datetime = DAY,
     *more: str,
 ) -> None:
-    """A conversation of two exchanges, of which nothing has been observed."""
-    said = [
+    """Add a conversation of two exchanges without observations."""
+    texts = [
         ("user", "How should I implement authentication?"),
         ("assistant", f"JWT, as in {id_}.\nIt needs no state."),
         ("user", "What about refresh tokens?"),
         ("assistant", "Rotate them on every use."),
     ]
-    said += [("user", text) for text in more]
+    texts += [("user", text) for text in more]
     library.add_conversation(
         id_,
         f"Talk {id_}",
-        project=namespace,
+        project=project,
         created_at=at,
         messages=[
             {
@@ -52,15 +54,15 @@ def talk(
                 "content": text,
                 "created_at": at + timedelta(minutes=n),
             }
-            for n, (role, text) in enumerate(said)
+            for n, (role, text) in enumerate(texts)
         ],
     )
 
 
-def keep(library: Library, conversation: str, *observations: dict[str, Any]) -> None:
-    """Let these be what was observed in a conversation."""
+def save_observations(library: Library, conversation: str, *observations: dict[str, Any]) -> None:
+    """Store these observations of a conversation."""
     document = library.conversation(conversation)
-    made = [
+    rows = [
         Observation(
             **{
                 "type": "decision",
@@ -69,23 +71,21 @@ def keep(library: Library, conversation: str, *observations: dict[str, Any]) -> 
                 "lines": (7, 12),
                 "passages": tuple(p.id for p in document.passages[:2]),
                 "created_at": document.created_at,
-                **given_,
+                **fields,
             }
         )
-        for given_ in observations
+        for fields in observations
     ]
-    library.store.save_observations(
-        conversation, document.version, observing.as_document(document, made)
-    )
+    library.store.save_observations(conversation, document.version, as_document(document, rows))
 
 
 @pytest.fixture
 def world(library: Library) -> Library:
     """Three conversations in two projects, with five observations."""
-    talk(library, "s1")
-    talk(library, "s2", "/home/me/auth-service", DAY - timedelta(days=16))
-    talk(library, "s3", "/home/me/my-api", DAY - timedelta(days=60))
-    keep(
+    add_conversation(library, "s1")
+    add_conversation(library, "s2", "/home/me/auth-service", DAY - timedelta(days=16))
+    add_conversation(library, "s3", "/home/me/my-api", DAY - timedelta(days=60))
+    save_observations(
         library,
         "s1",
         {
@@ -104,7 +104,7 @@ def world(library: Library) -> Library:
             "files_read": ("/home/me/my-api/src/token.ts",),
         },
     )
-    keep(
+    save_observations(
         library,
         "s2",
         {
@@ -117,20 +117,22 @@ def world(library: Library) -> Library:
         },
         {"id": "obs-4", "title": "Keep the token in a cookie", "concepts": ("cookies",)},
     )
-    keep(library, "s3", {"id": "obs-5", "type": "learning", "title": "A token has three parts"})
+    save_observations(
+        library, "s3", {"id": "obs-5", "type": "learning", "title": "A token has three parts"}
+    )
     return library
 
 
-def ids(found: module.Answer) -> list[str]:
-    return sorted(one.observation.id for one in found.observations)
+def ids(results: MemoryResults) -> list[str]:
+    return sorted(hit.observation.id for hit in results.observations)
 
 
-# -- finding -------------------------------------------------------------------
+# -- search --------------------------------------------------------------------
 
 
-def test_observations_are_found_and_nothing_else(world: Library) -> None:
-    found = world.memory.search("token")
-    assert (found.kind, ids(found), found.total) == (
+def test_a_search_finds_observations_only(world: Library) -> None:
+    results = world.memory.search("token")
+    assert (results.kind, ids(results), results.total) == (
         "observations",
         ["obs-2", "obs-3", "obs-4", "obs-5"],
         4,
@@ -183,18 +185,20 @@ def test_observations_are_found_and_nothing_else(world: Library) -> None:
         ({"files": ["lib/auth.tsx"], "types": ["bugfix"]}, []),
     ],
 )
-def test_every_filter_holds(world: Library, filters: dict[str, Any], expected: list[str]) -> None:
-    found = world.memory.search("token", **filters)
-    if found.kind == "observations":
-        assert (ids(found), found.total) == (expected, len(expected))
+def test_every_filter_is_applied(
+    world: Library, filters: dict[str, Any], expected: list[str]
+) -> None:
+    results = world.memory.search("token", MemoryFilter(**filters))
+    if results.kind == "observations":
+        assert (ids(results), results.total) == (expected, len(expected))
     else:
         assert not expected
 
 
-def test_filters_come_before_the_limit(library: Library) -> None:
-    talk(library)
+def test_filters_are_applied_before_the_limit(library: Library) -> None:
+    add_conversation(library)
     rare = {n: ("rare",) for n in range(0, 700, 100)}
-    keep(
+    save_observations(
         library,
         "s1",
         *(
@@ -202,67 +206,71 @@ def test_filters_come_before_the_limit(library: Library) -> None:
             for n in range(700)
         ),
     )
-    found = library.memory.search("token", concepts=["rare"], limit=3)
-    assert (len(found.observations), found.total) == (3, 7)
+    results = library.memory.search("token", MemoryFilter(concepts=["rare"]), limit=3)
+    assert (len(results.observations), results.total) == (3, 7)
     assert library.memory.search("token").total == 700
 
 
-def test_meaning_finds_what_words_do_not_and_filters_hold_there_too(
+def test_vector_search_finds_observations_without_the_words_and_applies_filters(
     world: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_OBSERVER", "off")  # so that what the test observed stays
+    monkeypatch.setenv("RECOLLECT_OBSERVER", "off")  # keeps the observations of this test
     world.index()
-    everything = world.memory.search("login security", mode="vector")
-    assert everything.kind == "observations" and everything.observations
-    only = world.memory.search("login security", mode="vector", concepts=["cookies"])
-    assert ids(only) == ["obs-4"]
+    results = world.memory.search("login security", mode="vector")
+    assert results.kind == "observations" and results.observations
+    filters = MemoryFilter(concepts=["cookies"])
+    assert ids(world.memory.search("login security", filters, mode="vector")) == ["obs-4"]
 
 
-def test_without_vectors_a_search_by_meaning_alone_says_so(world: Library) -> None:
+def test_vector_search_without_vectors_is_an_error(world: Library) -> None:
     with pytest.raises(InvalidInput, match="vectors"):
         world.memory.search("token", mode="vector")
 
 
-def test_signs_and_fields_are_searched_too(world: Library) -> None:
+def test_queries_may_have_operators_fields_and_punctuation(world: Library) -> None:
     assert ids(world.memory.search("token before:2025-11-01")) == ["obs-5"]
     assert ids(world.memory.search('"token check" OR cookie')) == ["obs-2", "obs-4"]
     assert world.memory.search("!!").observations == ()
-    assert ids(world.memory.search("after:2025-12-01", concepts=["clock skew"])) == ["obs-2"]
+    assert ids(world.memory.search("after:2025-12-01", MemoryFilter(concepts=["clock skew"]))) == [
+        "obs-2"
+    ]
 
 
-def test_what_was_not_observed_is_found_as_it_was_said(library: Library) -> None:
-    talk(library, "s1")
-    talk(library, "s2", "/home/me/other", DAY - timedelta(days=3))
-    found = library.memory.search("refresh tokens", projects=["my-api"])
-    assert (found.kind, found.observations) == ("exchanges", ())
-    ((path, project, title, _, _, snippets, lines),) = found.talks
+def test_exchanges_are_found_where_nothing_was_observed(library: Library) -> None:
+    add_conversation(library, "s1")
+    add_conversation(library, "s2", "/home/me/other", DAY - timedelta(days=3))
+    results = library.memory.search("refresh tokens", MemoryFilter(projects=["my-api"]))
+    assert (results.kind, results.observations) == ("exchanges", ())
+    ((path, project, title, _, _, snippets, lines),) = results.conversations
     assert (path, project, title) == ("/my-api/s1.jsonl", "my-api", "Talk s1")
     assert "refresh tokens" in snippets[0]
     assert lines is not None
     text = library.memory.read(path, *lines)
     assert text.startswith("## Exchange 2\n") and text.endswith("Rotate them on every use.")
-    assert library.memory.search("refresh tokens", before="2025-11-01").kind == "observations"
-    assert library.memory.search("refresh tokens", types=["bugfix"]).total == 0
-    assert library.memory.search("quagga").talks == ()
+    early = MemoryFilter(before="2025-11-01")
+    assert library.memory.search("refresh tokens", early).kind == "observations"
+    bugfixes = MemoryFilter(types=["bugfix"])
+    assert library.memory.search("refresh tokens", bugfixes).total == 0
+    assert library.memory.search("quagga").conversations == ()
 
 
-def test_several_concepts_find_conversations_that_have_them_all(world: Library) -> None:
-    talk(world, "s4", "/home/me/my-api", DAY, "And a zebra.")
-    found = world.memory.search(["zebra", "rotate"])
-    assert (found.kind, [t.path for t in found.talks], found.total) == (
+def test_several_concepts_find_conversations_that_contain_all_of_them(world: Library) -> None:
+    add_conversation(world, "s4", "/home/me/my-api", DAY, "And a zebra.")
+    results = world.memory.search(["zebra", "rotate"])
+    assert (results.kind, [hit.path for hit in results.conversations], results.total) == (
         "conversations",
         ["/my-api/s4.jsonl"],
         1,
     )
-    assert found.talks[0].lines is not None
-    assert world.memory.search(["zebra", "rotate"], projects=["auth-service"]).talks == ()
-    assert world.memory.search(["zebra", "rotate"], before="2025-11-30").talks == ()
+    assert results.conversations[0].lines is not None
+    for filters in (MemoryFilter(projects=["auth-service"]), MemoryFilter(before="2025-11-30")):
+        assert world.memory.search(["zebra", "rotate"], filters).conversations == ()
     with pytest.raises(InvalidInput, match="must be a string"):
-        world.memory.search(["zebra", "rotate"], types=["bugfix"])
+        world.memory.search(["zebra", "rotate"], MemoryFilter(types=["bugfix"]))
 
 
 @pytest.mark.parametrize(
-    ("query", "options", "error"),
+    ("query", "filters", "error"),
     [
         ("x", {}, "Query must be at least 2 characters"),
         ("  x ", {}, "Query must be at least 2 characters"),
@@ -270,7 +278,8 @@ def test_several_concepts_find_conversations_that_have_them_all(world: Library) 
         (
             ["ab"],
             {},
-            "Query array must have 2-5 items. Must provide at least 2 concepts for multi-concept search",
+            "Query array must have 2-5 items. "
+            "Must provide at least 2 concepts for multi-concept search",
         ),
         (
             ["ab"] * 6,
@@ -287,49 +296,49 @@ def test_several_concepts_find_conversations_that_have_them_all(world: Library) 
         ),
         ("ab", {"before": "2025-12-01T10:00:00"}, "Invalid date format"),
         ("ab", {"types": ["poem"]}, "Unknown type: 'poem'. Types: decision, bugfix"),
-        ("ab", {"mode": "psychic"}, "mode: 'psychic' is not one of both, text, vector"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(
-    library: Library, query: Any, options: dict[str, Any], error: str
+def test_invalid_searches_are_errors(
+    library: Library, query: Any, filters: dict[str, Any], error: str
 ) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        library.memory.search(query, **options)
-    assert str(refused.value).startswith(error)
+    with pytest.raises(InvalidInput) as raised:
+        library.memory.search(query, MemoryFilter(**filters))
+    assert str(raised.value).startswith(error)
+
+
+def test_an_unknown_mode_is_an_error(library: Library) -> None:
+    with pytest.raises(InvalidInput, match=r"^mode: 'psychic' is not one of both, text, vector"):
+        library.memory.search("ab", mode="psychic")
 
 
 # -- details -------------------------------------------------------------------
 
 
-def test_details_come_in_the_order_asked(world: Library) -> None:
-    found = world.memory.get(["obs-4", "obs-1", "obs-3", "obs-1"], audience=Audience.AGENT_MASKED)
-    assert [one.observation.id for one in found] == ["obs-4", "obs-1", "obs-3", "obs-1"]
-    one = found[1].observation
-    assert (one.title, one.fields, one.concepts) == (
+def test_details_come_in_the_order_of_the_ids(world: Library) -> None:
+    hits = world.memory.get(["obs-4", "obs-1", "obs-3", "obs-1"], audience=Audience.AGENT_MASKED)
+    assert [hit.observation.id for hit in hits] == ["obs-4", "obs-1", "obs-3", "obs-1"]
+    observation = hits[1].observation
+    assert (observation.title, observation.facts, observation.concepts) == (
         "Use JWT for authentication",
         ("Chose JWT over sessions",),
         ("JWT", "Rate-Limiting"),
     )
-    assert (one.project, one.conversation, one.created_at, one.lines) == (
-        "/home/me/my-api",
-        "s1",
-        DAY,
-        (7, 12),
-    )
+    assert (observation.project, observation.conversation) == ("/home/me/my-api", "s1")
+    assert (observation.created_at, observation.lines) == (DAY, (7, 12))
 
 
-def test_unknown_ids_are_named_and_nothing_is_returned(world: Library) -> None:
+def test_the_error_names_all_unknown_ids(world: Library) -> None:
     with pytest.raises(InvalidInput, match=r"^Invalid observation ID: obs-9, s1-0$"):
         world.memory.get(["obs-1", "obs-9", "s1-0"])
-    for given_, error in (
+    for bad_ids, error in (
         ([], "at least 1 observation ID"),
         (["obs-1"] * 21, "more than 20 observations at once"),
     ):
         with pytest.raises(InvalidInput, match=error):
-            world.memory.get(given_)
+            world.memory.get(bad_ids)
 
 
-def test_observations_are_made_by_the_rules_and_lead_back_to_what_was_said(
+def test_observations_made_by_rules_point_to_their_messages(
     library: Library,
 ) -> None:
     library.add_conversation(
@@ -339,7 +348,7 @@ def test_observations_are_made_by_the_rules_and_lead_back_to_what_was_said(
         messages=[
             {
                 "role": "user",
-                "content": "We decided to prune the roses in March because frost kills the new shoots.",
+                "content": "We decided to prune the roses in March because frost kills the shoots.",
             },
             {
                 "role": "assistant",
@@ -347,10 +356,12 @@ def test_observations_are_made_by_the_rules_and_lead_back_to_what_was_said(
             },
         ],
     )
-    assert observing.catch_up(library.store) == 1
-    (first, *_) = library.memory.search("prune roses", types=["decision"]).observations
-    (one,) = library.memory.get([first.observation.id])
-    text = library.memory.read(one.path, *one.observation.lines)
+    assert backlog.catch_up(library.store) == 1
+    (first, *_) = library.memory.search(
+        "prune roses", MemoryFilter(types=["decision"])
+    ).observations
+    (hit,) = library.memory.get([first.observation.id])
+    text = library.memory.read(hit.path, *hit.observation.lines)
     assert "We decided to prune the roses in March" in text
 
 
@@ -368,7 +379,7 @@ def test_a_conversation_is_read_whole_or_by_lines(world: Library) -> None:
     assert world.memory.read("/my-api/s1.jsonl", 4) == "\n".join(lines[3:])
 
 
-def test_a_range_that_is_none_is_refused_and_says_how_many_lines_there_are(world: Library) -> None:
+def test_an_invalid_line_range_is_an_error_with_the_number_of_lines(world: Library) -> None:
     total = world.memory.read("/my-api/s1.jsonl").count("\n") + 1
     for start, end in ((0, None), (-3, 5), (5, 4), (total + 1, None)):
         with pytest.raises(InvalidInput, match=f"^Invalid line range: .*{total} lines"):
@@ -407,69 +418,65 @@ def test_only_paths_of_conversations_are_read(world: Library, path: str) -> None
 def test_a_long_conversation_is_read_in_parts(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_READ", 300)
-    talk(library, "s1", "p", DAY, *(f"Line {n} of the long tale." for n in range(40)), "x" * 1_000)
-    whole = reads = ""
+    monkeypatch.setattr(api, "MAX_READ_LENGTH", 300)
+    add_conversation(
+        library, "s1", "p", DAY, *(f"Line {n} of the long tale." for n in range(40)), "x" * 1_000
+    )
+    whole = ""
+    calls = 0
     start = 1
     while True:
         text = library.memory.read("/p/s1.jsonl", start)
         text, _, more = text.partition("\n\n[Lines ")
         assert len(text) <= 300
         whole += text + "\n"
-        reads += "."
+        calls += 1
         if not more:
             break
         start = int(more.rpartition("startLine ")[2].rstrip("]"))
-    assert "Line 39 of the long tale." in whole and len(reads) > 3
+    assert "Line 39 of the long tale." in whole and calls > 3
     assert whole.count("Line 7 of") == 1
 
 
-def test_what_only_people_may_see_is_masked_hidden_or_shown(library: Library) -> None:
-    talk(library)
+def test_human_only_messages_are_masked_hidden_or_shown(library: Library) -> None:
+    add_conversation(library)
     library.store.append(
         "s1", recollect.Passage("p", "user", SECRET, visibility="human_only", created_at=DAY)
     )
     library.add_message("s1", "assistant", "That stays between us.", id="last")
     path = "/my-api/s1.jsonl"
-    assert MASK in library.memory.read(
-        path, audience=Audience.AGENT_MASKED
-    ) and SECRET not in library.memory.read(path, audience=Audience.AGENT_MASKED)
+    masked = library.memory.read(path, audience=Audience.AGENT_MASKED)
+    assert MASK in masked and SECRET not in masked
     hidden = library.memory.read(path, audience=Audience.AGENT_HIDDEN)
     assert MASK not in hidden and SECRET not in hidden and "between us" in hidden
     assert SECRET in library.memory.read(path, audience=Audience.PERSON)
-    assert library.memory.search("wombat", audience=Audience.PERSON).talks
+    assert library.memory.search("wombat", audience=Audience.PERSON).conversations
     for audience in (Audience.AGENT_MASKED, Audience.AGENT_HIDDEN):
-        assert not library.memory.search("wombat", audience=audience).talks
-        assert not library.memory.search(["wombat", "rotate"], audience=audience).talks
-    lines = reading(library.conversation("s1")).span(("last",))
-    keep(
+        assert not library.memory.search("wombat", audience=audience).conversations
+        assert not library.memory.search(["wombat", "rotate"], audience=audience).conversations
+    lines = conversation_text(library.conversation("s1")).span(("last",))
+    save_observations(
         library, "s1", {"id": "obs-1", "title": "Between us", "passages": ("last",), "lines": lines}
     )
     for audience in Audience:
-        (one,) = library.memory.get(["obs-1"], audience=audience)
-        assert "between us" in library.memory.read(
-            one.path, *one.observation.lines, audience=audience
-        )
+        (hit,) = library.memory.get(["obs-1"], audience=audience)
+        text = library.memory.read(hit.path, *hit.observation.lines, audience=audience)
+        assert "between us" in text
 
 
 # -- names ---------------------------------------------------------------------
 
 
 @given(st.text(min_size=1, max_size=60), st.text(min_size=1, max_size=60))
-def test_every_name_survives_its_path(namespace: str, id_: str) -> None:
-    from urllib.parse import unquote
-
-    from recollect.language.text import storable
-
-    path = path_of(namespace, id_)
+def test_every_id_can_be_read_back_from_its_path(project: str, id_: str) -> None:
+    path = conversation_path(project, id_)
     assert path.isprintable() and "`" not in path and path.count("/") == 2
-    match = module._PATH.fullmatch(path)
-    assert match is not None and unquote(match[2]) == storable(id_)
+    assert conversation_id(path) == storable(id_)
 
 
 def test_projects_and_files_have_short_names() -> None:
     assert [
-        project_of(n)
+        project_name(n)
         for n in ("/home/me/my-api", "C:\\work\\app\\", "~/x/y", "team/alpha", "default", "/")
     ] == [
         "my-api",
@@ -479,62 +486,67 @@ def test_projects_and_files_have_short_names() -> None:
         "default",
         "/",
     ]
-    assert file_of("/home/me/my-api/src/a.ts", "/home/me/my-api") == "src/a.ts"
-    assert file_of("/home/me/my-apis/a.ts", "/home/me/my-api") == "/home/me/my-apis/a.ts"
-    assert file_of("default/a.ts", "default") == "default/a.ts"
+    assert file_name("/home/me/my-api/src/a.ts", "/home/me/my-api") == "src/a.ts"
+    assert file_name("/home/me/my-apis/a.ts", "/home/me/my-api") == "/home/me/my-apis/a.ts"
+    assert file_name("default/a.ts", "default") == "default/a.ts"
 
 
-def test_a_list_shows_few_facts_and_those_first_that_were_asked_for() -> None:
+def test_a_list_shows_a_few_facts_with_words_of_the_query_first() -> None:
     facts = (
         "Nothing of note happened here at all.",
         "T.",
         "The token is rotated. " + "word " * 60,
         "And more.",
     )
-    one = Recalled(
+    hit = ObservationHit(
         Observation("obs-1", "decision", "T", "c", (), facts=facts),
         "/p/c.jsonl",
         terms=("rotated",),
     )
-    shown = facts_for(one)
-    assert shown[0].startswith("The token is rotated.") and shown[0].endswith("…")
-    assert sum(map(len, shown)) <= FACTS * 1.6 and "T." not in shown
-    text = search_text(module.Answer("observations", (one,), total=1), "token")
+    excerpts = top_facts(hit)
+    assert excerpts[0].startswith("The token is rotated.") and excerpts[0].endswith("…")
+    assert sum(map(len, excerpts)) <= FACTS_LENGTH * 1.6 and "T." not in excerpts
+    text = search_text(MemoryResults("observations", (hit,), total=1), "token")
     assert len(text) // 4 < 110
 
 
-# -- around a time -------------------------------------------------------------
+# -- timeline ------------------------------------------------------------------
 
 
-def around(library: Library, anchor: str, **options: Any) -> tuple[list[str], int | None]:
-    found, place = library.memory.timeline(anchor, **options)
-    return [one.observation.id for one in found], place
+def timeline(library: Library, anchor: str, **options: Any) -> tuple[list[str], int | None]:
+    hits, index = library.memory.timeline(anchor, **options)
+    return [hit.observation.id for hit in hits], index
 
 
-def test_what_happened_around_an_observation(world: Library) -> None:
-    assert around(world, "obs-3") == (["obs-5", "obs-3", "obs-4", "obs-1", "obs-2"], 1)
-    assert around(world, "obs-4", before=1, after=1) == (["obs-3", "obs-4", "obs-1"], 1)
-    assert around(world, "obs-5", before=3, after=0) == (["obs-5"], 0)
-    assert around(world, "obs-3", projects=["my-api"]) == (["obs-5", "obs-3", "obs-1", "obs-2"], 1)
-    assert around(world, "2025-11-20", before=2, after=1) == (["obs-3", "obs-4", "obs-1"], None)
-    assert around(world, "2025-12-01", before=1, after=9) == (["obs-4", "obs-1", "obs-2"], None)
-    assert around(world, "1999-01-01", before=3, after=1) == (["obs-5"], None)
-    assert around(world, "0001-01-01", after=1) == (["obs-5"], None)
-    assert around(world, "9999-12-31", before=1) == (["obs-2"], None)
+def test_a_timeline_shows_the_observations_around_an_anchor(world: Library) -> None:
+    assert timeline(world, "obs-3") == (["obs-5", "obs-3", "obs-4", "obs-1", "obs-2"], 1)
+    assert timeline(world, "obs-4", before=1, after=1) == (["obs-3", "obs-4", "obs-1"], 1)
+    assert timeline(world, "obs-5", before=3, after=0) == (["obs-5"], 0)
+    assert timeline(world, "obs-3", projects=["my-api"]) == (
+        ["obs-5", "obs-3", "obs-1", "obs-2"],
+        1,
+    )
+    assert timeline(world, "2025-11-20", before=2, after=1) == (["obs-3", "obs-4", "obs-1"], None)
+    assert timeline(world, "2025-12-01", before=1, after=9) == (["obs-4", "obs-1", "obs-2"], None)
+    assert timeline(world, "1999-01-01", before=3, after=1) == (["obs-5"], None)
+    assert timeline(world, "0001-01-01", after=1) == (["obs-5"], None)
+    assert timeline(world, "9999-12-31", before=1) == (["obs-2"], None)
 
 
-def test_many_observations_of_one_moment_stay_in_order(library: Library) -> None:
-    talk(library)
-    keep(library, "s1", *({"id": f"obs-{n:02}", "title": f"Step {n}"} for n in range(30)))
-    assert around(library, "obs-15", before=2, after=2) == (
+def test_simultaneous_observations_stay_in_order(library: Library) -> None:
+    add_conversation(library)
+    save_observations(
+        library, "s1", *({"id": f"obs-{n:02}", "title": f"Step {n}"} for n in range(30))
+    )
+    assert timeline(library, "obs-15", before=2, after=2) == (
         ["obs-13", "obs-14", "obs-15", "obs-16", "obs-17"],
         2,
     )
 
 
-def test_an_anchor_that_is_none_is_refused(library: Library) -> None:
-    talk(library)
-    keep(library, "s1", {"id": "obs-1", "title": "Undated", "created_at": None})
+def test_an_invalid_anchor_is_an_error(library: Library) -> None:
+    add_conversation(library)
+    save_observations(library, "s1", {"id": "obs-1", "title": "Undated", "created_at": None})
     for anchor, error in (
         ("obs-9", "Invalid observation ID"),
         ("soon", "Invalid anchor"),
@@ -544,22 +556,29 @@ def test_an_anchor_that_is_none_is_refused(library: Library) -> None:
             library.memory.timeline(anchor)
 
 
-# -- forgetting ----------------------------------------------------------------
+# -- deletion ------------------------------------------------------------------
 
 
-def left(library: Library) -> list[str]:
-    return sorted(about.id for about in library.conversations()[0])
+def conversation_ids(library: Library) -> list[str]:
+    return sorted(summary.id for summary in library.conversations()[0])
 
 
-def test_nothing_is_forgotten_unless_it_is_confirmed(world: Library) -> None:
-    forgotten = world.memory.forget(["obs-1"], conversations=True)
-    assert [about.id for about in forgotten.conversations] == ["s1"]
-    assert (forgotten.messages, forgotten.observed) == (4, 2)
-    assert [one.observation.id for one in world.memory.forget(["obs-1"]).observations] == ["obs-1"]
-    assert left(world) == ["s1", "s2", "s3"] and world.memory.get(["obs-1"])
+def test_nothing_is_deleted_without_confirm(world: Library) -> None:
+    deletion = world.memory.forget(["obs-1"], conversations=True)
+    assert [summary.id for summary in deletion.conversations] == ["s1"]
+    assert (deletion.message_count, deletion.observation_count) == (4, 2)
+    (hit,) = world.memory.forget(["obs-1"]).observations
+    assert hit.observation.id == "obs-1"
+    assert conversation_ids(world) == ["s1", "s2", "s3"] and world.memory.get(["obs-1"])
 
 
-def test_an_observation_is_forgotten_and_never_made_again(library: Library) -> None:
+def observation_ids(library: Library, *queries: str) -> set[str]:
+    return {
+        hit.observation.id for query in queries for hit in library.memory.search(query).observations
+    }
+
+
+def test_a_deleted_observation_is_never_made_again(library: Library) -> None:
     library.add_conversation(
         "s1",
         "Roses",
@@ -576,47 +595,39 @@ def test_an_observation_is_forgotten_and_never_made_again(library: Library) -> N
             },
         ],
     )
-    observing.catch_up(library.store)
-    before = {
-        one.observation.id
-        for q in ("roses", "tomatoes")
-        for one in library.memory.search(q).observations
-    }
-    gone = library.memory.search("roses").observations[0].observation.id
-    library.memory.forget([gone], confirm=True)
+    backlog.catch_up(library.store)
+    before = observation_ids(library, "roses", "tomatoes")
+    deleted_id = library.memory.search("roses").observations[0].observation.id
+    library.memory.forget([deleted_id], confirm=True)
     with pytest.raises(InvalidInput, match="Invalid observation ID"):
-        library.memory.get([gone])
+        library.memory.get([deleted_id])
     library.add_message("s1", "assistant", "Noted.")
-    again = library.conversation("s1")
+    document = library.conversation("s1")
     library.store.save(
         [
             recollect.Document(
-                again.source,
+                document.source,
                 "s1",
                 "Roses again",
                 updated_at=datetime.now(UTC) + timedelta(days=1),
-                passages=again.passages,
+                passages=document.passages,
             )
         ]
     )
-    assert observing.catch_up(library.store) == 1
+    assert backlog.catch_up(library.store) == 1
     library.store.reset_observations()
-    assert observing.catch_up(library.store) == 1
-    after = {
-        one.observation.id
-        for q in ("roses", "tomatoes")
-        for one in library.memory.search(q).observations
-    }
-    assert gone not in after and before - {gone} <= after
+    assert backlog.catch_up(library.store) == 1
+    after = observation_ids(library, "roses", "tomatoes")
+    assert deleted_id not in after and before - {deleted_id} <= after
     assert "We decided to prune" in library.memory.read("/default/s1.jsonl")
 
 
-def test_a_conversation_goes_with_everything_that_was_observed_in_it(world: Library) -> None:
+def test_a_conversation_is_deleted_with_its_observations(world: Library) -> None:
     world.memory.forget(["obs-1"], conversations=True, confirm=True)
-    assert left(world) == ["s2", "s3"]
+    assert conversation_ids(world) == ["s2", "s3"]
     assert ids(world.memory.search("token")) == ["obs-3", "obs-4", "obs-5"]
     world.memory.forget(path="/x/s2.jsonl", confirm=True)
-    assert left(world) == ["s3"]
+    assert conversation_ids(world) == ["s3"]
     with pytest.raises(NotFound):
         world.memory.forget(path="/x/s2.jsonl", confirm=True)
 
@@ -632,21 +643,21 @@ def test_a_conversation_goes_with_everything_that_was_observed_in_it(world: Libr
         ({"after": "2026-01-01"}, ["s1", "s2", "s3"]),
     ],
 )
-def test_a_project_or_days_are_forgotten(
+def test_conversations_are_deleted_by_project_and_days(
     world: Library, options: dict[str, Any], expected: Sequence[str]
 ) -> None:
     world.memory.forget(confirm=True, **options)
-    assert left(world) == expected
+    assert conversation_ids(world) == expected
 
 
-def test_a_conversation_that_goes_on_past_the_days_stays(world: Library) -> None:
+def test_a_conversation_that_continues_after_the_days_is_kept(world: Library) -> None:
     world.add_message("s2", "user", "Much later.", created_at="2025-11-20T00:00:00+00:00")
     world.update_conversation("s3", "Renamed today")
     world.memory.forget(before="2025-11-15", confirm=True)
-    assert left(world) == ["s1", "s2"]
+    assert conversation_ids(world) == ["s1", "s2"]
 
 
-def test_what_to_forget_must_be_said_in_one_way(world: Library) -> None:
+def test_forget_takes_ids_or_a_path_or_a_project_and_dates(world: Library) -> None:
     for options in (
         {},
         {"ids": ["obs-1"], "path": "/x/s1.jsonl"},
@@ -658,4 +669,4 @@ def test_what_to_forget_must_be_said_in_one_way(world: Library) -> None:
         world.memory.forget(before="soon", confirm=True)
     with pytest.raises(InvalidInput, match="more than 20"):
         world.memory.forget(["obs-1"] * 21, confirm=True)
-    assert left(world) == ["s1", "s2", "s3"]
+    assert conversation_ids(world) == ["s1", "s2", "s3"]

@@ -12,7 +12,7 @@ from recollect.errors import InvalidInput
 from recollect.library import Library
 from recollect.memory import backlog as observing
 from recollect.memory.observe import from_passage
-from recollect.memory.observe.model import Made
+from recollect.memory.observe.model import ObserverResult
 from recollect.model.documents import Document
 from recollect.model.kinds import OBSERVATION
 from recollect.model.observations import Observation
@@ -54,25 +54,29 @@ def by_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     """An observer of another make, which says whether it saw everything."""
     complete = [True]
 
-    def observe(document: Document) -> Made:
+    def observe(document: Document) -> ObserverResult:
         id_ = document.id
         one = Observation(
             f"obs-{id_}",
             "decision",
-            "Made by a model",
+            "ObserverResult by a model",
             id_,
             (document.passages[0].id,),
             maker="model:x/1",
         )
-        return Made((one,), complete[-1], "" if complete[-1] else "The budget is used up.")
+        return ObserverResult(
+            (one,), complete[-1], "" if complete[-1] else "The budget is used up."
+        )
 
-    monkeypatch.setattr(observing, "_configured", lambda: observing.Observer("model:x/1", observe))
+    monkeypatch.setattr(
+        observing, "_configured_observer", lambda: observing.Observer("model:x/1", observe)
+    )
     yield complete
 
 
 def test_indexing_observes_what_is_new(library: Library) -> None:
     talk(library)
-    assert observing.waiting(library.store)
+    assert observing.has_backlog(library.store)
     library.index()
     (found,) = observed(library)
     assert (found.type, found.conversation, found.project, found.maker) == (
@@ -83,7 +87,7 @@ def test_indexing_observes_what_is_new(library: Library) -> None:
     )
     assert "kettle" in found.title
     assert found.passages[0] == "c:0"
-    assert not observing.waiting(library.store)
+    assert not observing.has_backlog(library.store)
 
 
 def test_a_conversation_that_goes_on_is_observed_again_and_what_stays_keeps_its_id(
@@ -98,7 +102,7 @@ def test_a_conversation_that_goes_on_is_observed_again_and_what_stays_keeps_its_
         "We decided to buy the red toaster instead of the oven, since it costs 40 euros.",
     )
     library.add_message("c", "assistant", "The red toaster it is, for 40 euros.")
-    assert observing.waiting(library.store)
+    assert observing.has_backlog(library.store)
     library.index()
     after = observed(library)
     assert before < {o.id for o in after}
@@ -149,7 +153,7 @@ def test_what_is_only_for_people_is_never_observed(library: Library) -> None:
     )
     library.index()
     assert not any(
-        "heliotrope" in p for o in observed(library) for p in (o.title, o.narrative, *o.fields)
+        "heliotrope" in p for o in observed(library) for p in (o.title, o.narrative, *o.facts)
     )
 
 
@@ -157,7 +161,7 @@ def test_another_observer_observes_everything_anew(library: Library, by_model: l
     talk(library)
     library.index()
     assert [o.maker for o in observed(library)] == ["model:x/1"]
-    assert not observing.waiting(library.store)
+    assert not observing.has_backlog(library.store)
 
 
 def test_what_a_model_could_not_finish_is_tried_again_another_day(
@@ -166,7 +170,7 @@ def test_what_a_model_could_not_finish_is_tried_again_another_day(
     by_model.append(False)
     talk(library)
     library.index()
-    assert not observing.waiting(library.store), "it is not tried again and again"
+    assert not observing.has_backlog(library.store), "it is not tried again and again"
     by_model.append(True)
     assert observing.catch_up(library.store) == 0
     library.store.set_marker("observer_tried", 1)
@@ -177,12 +181,14 @@ def test_what_a_model_could_not_finish_is_tried_again_another_day(
 def test_a_conversation_that_cannot_be_observed_does_not_keep_the_others(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(document: Document) -> Made:
+    def fails(document: Document) -> ObserverResult:
         if document.id == "c":
             raise ZeroDivisionError
-        return Made((Observation("obs-1", "learning", "Fine", document.id, ("x",)),))
+        return ObserverResult((Observation("obs-1", "learning", "Fine", document.id, ("x",)),))
 
-    monkeypatch.setattr(observing, "_configured", lambda: observing.Observer("fails/1", fails))
+    monkeypatch.setattr(
+        observing, "_configured_observer", lambda: observing.Observer("fails/1", fails)
+    )
     talk(library)
     talk(library, "other")
     library.index()
@@ -194,7 +200,7 @@ def test_observing_can_be_turned_off(library: Library, monkeypatch: pytest.Monke
     talk(library)
     library.index()
     assert observed(library) == []
-    assert not observing.waiting(library.store)
+    assert not observing.has_backlog(library.store)
 
 
 @pytest.mark.parametrize(

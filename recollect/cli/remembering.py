@@ -144,16 +144,14 @@ def _add_forget(actions: Commands) -> None:
 
 def search(arguments: argparse.Namespace) -> int:
     from recollect.memory import render
+    from recollect.memory.filters import MemoryFilter
 
     first = " ".join(arguments.query)
     query: str | list[str] = first
     if arguments.also:
         query = [first, *arguments.also]
     with existing(arguments) as library:
-        result = library.memory.search(
-            query,
-            mode=arguments.mode,
-            limit=arguments.limit,
+        filters = MemoryFilter(
             after=arguments.after,
             before=arguments.before,
             projects=arguments.project,
@@ -161,6 +159,7 @@ def search(arguments: argparse.Namespace) -> int:
             concepts=arguments.concept,
             files=arguments.file,
         )
+        result = library.memory.search(query, filters, mode=arguments.mode, limit=arguments.limit)
     return _print(arguments, render.search_text(result, query), render.search_json(result))
 
 
@@ -208,10 +207,10 @@ def forget(arguments: argparse.Namespace) -> int:
             conversations=arguments.conversation,
             confirm=arguments.yes,
         )
-    text = render.forgotten_text(result, arguments.yes).replace(
+    text = render.deletion_text(result, arguments.yes).replace(
         "To delete: confirm true.", "To delete: --yes."
     )
-    return _print(arguments, text, render.forgotten_json(result, arguments.yes))
+    return _print(arguments, text, render.deletion_json(result, arguments.yes))
 
 
 def _print(arguments: argparse.Namespace, text: str, value: Any) -> int:

@@ -35,7 +35,7 @@ from recollect.search.everything import MATCH_IN, Entry, KindQuery, Results
 from recollect.search.snippet import first_match
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.views.audience import AudienceStore
+from recollect.store.views.audience import visible_store
 
 LONGEST_QUERY = 1_000
 PAGE_SIZE = 50
@@ -112,7 +112,7 @@ class Knowledge:
         limit, offset = max(1, min(limit, 100)), max(0, min(offset, LIMITS.page_offset))
         chosen = _sources(sources)
         results = Results(
-            self._seen_through(audience),
+            visible_store(self._store, audience),
             self._meaning,
             query,
             _asked(chosen, filters or {}),
@@ -133,9 +133,6 @@ class Knowledge:
         if results.note:
             answer["note"] = results.note
         return answer
-
-    def _seen_through(self, audience: Audience) -> Store:
-        return AudienceStore(self._store) if audience is Audience.AGENT_HIDDEN else self._store
 
     def _shown(
         self,
@@ -286,7 +283,7 @@ class Knowledge:
             return None
         filter_ = Filter(conversations=(identifier(about.id),), kinds=(about.kind,))
         results = Results(
-            self._seen_through(audience),
+            visible_store(self._store, audience),
             self._meaning,
             _checked(wanted.query),
             [KindQuery(filter_, "message")],

@@ -1,7 +1,7 @@
-"""Observing what is new: conversations in, observations kept beside them, in small steps that may be broken off.
+"""Observe the conversations that are new or changed, in small steps that can be interrupted.
 
-Observations are derived, like vectors: a conversation that changes is observed
-again, and so is every one when the observer changes.
+Observations are derived data, like vectors: a conversation that changes is observed again, and all
+are when the observer changes.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from typing import NamedTuple
 from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.index.lock import OnWait, index_lock
 from recollect.language.text import truncate
-from recollect.memory.observe import MAKER, as_document, observe
-from recollect.memory.observe.model import Budget, Made, ModelObserver
+from recollect.memory.observe import MAKER, as_document, forgotten_ids, observe
+from recollect.memory.observe.model import Budget, ModelObserver, ObserverResult
 from recollect.model.documents import Document
 from recollect.models.chat import ChatModel
 from recollect.settings import OBSERVER, home
 from recollect.store.base import Store
 
 Progress = Callable[[str, int, int], None]
-"""Called with (what is done, how much is done, how much there is)."""
+"""Called with a description of the work, how much is finished and how much there is."""
 
 log = logging.getLogger(__name__)
 
 _BATCH = 100
-_OBSERVER, _TRIED = "observer", "observer_tried"
+_OBSERVER_MARKER = "observer"
+_RETRY_DAY_MARKER = "observer_tried"
 
 
 def catch_up(
@@ -37,71 +38,91 @@ def catch_up(
     stop: Callable[[], bool] | None = None,
     on_wait: OnWait | None = None,
 ) -> int:
-    """Observe every conversation that has changed since it was observed, and return how many there were.
+    """Observe all conversations that have changed since they were observed; return their number.
 
     Does nothing if another process is indexing. With `on_wait`, waits for it.
     """
-    if (observer := _configured()) is None:
+    observer = _configured_observer()
+    if observer is None:
         return 0
-    with index_lock(store, on_wait) as alone:
-        if not alone:
+    with index_lock(store, on_wait) as acquired:
+        if not acquired:
             return 0
-        return _observe(store, observer, progress or (lambda *_: None), stop or (lambda: False))
+        return _observe_all(store, observer, progress or _ignore_progress, stop or _never_stop)
 
 
-def waiting(store: Store) -> bool:
+def _ignore_progress(description: str, count: int, total: int) -> None:
+    pass
+
+
+def _never_stop() -> bool:
+    return False
+
+
+def has_backlog(store: Store) -> bool:
     """Whether there is anything to observe."""
-    observer = _configured()
+    observer = _configured_observer()
     if observer is None:
         return False
-    return store.get_marker(_OBSERVER) != _number(observer.maker) or bool(store.unobserved(1)[0])
+    if store.get_marker(_OBSERVER_MARKER) != _checksum(observer.maker):
+        return True
+    conversations, _ = store.unobserved(1)
+    return bool(conversations)
 
 
 class Observer(NamedTuple):
     maker: str
-    """What it is called, and its version: others would observe otherwise."""
-    observe: Callable[[Document], Made]
+    """Its name and version. When it changes, everything is observed again."""
+    observe: Callable[[Document], ObserverResult]
 
 
-def _configured() -> Observer | None:
-    observer = OBSERVER.get()
-    if observer == "off":
+def _configured_observer() -> Observer | None:
+    name = OBSERVER.get()
+    if name == "off":
         return None
-    if observer == "rules":
-        return Observer(MAKER, lambda document: Made(tuple(observe(document))))
+    if name == "rules":
+        return Observer(MAKER, _observe_by_rules)
     chat = ChatModel.from_settings()
     if chat is None:
         raise InvalidInput(
             "RECOLLECT_OBSERVER is model, but RECOLLECT_MODEL names none (https://host/v1#model)."
         )
-    by_model = ModelObserver(chat, chat.model, Budget(home() / "observer.json"))
-    return Observer(by_model.maker, by_model.observe)
+    model_observer = ModelObserver(chat, chat.model, Budget(home() / "observer.json"))
+    return Observer(model_observer.maker, model_observer.observe)
 
 
-def _observe(
-    store: Store, observer: Observer, report: Progress, stopped: Callable[[], bool]
+def _observe_by_rules(document: Document) -> ObserverResult:
+    return ObserverResult(tuple(observe(document)))
+
+
+def _observe_all(
+    store: Store, observer: Observer, progress: Progress, should_stop: Callable[[], bool]
 ) -> int:
-    if store.get_marker(_OBSERVER) != _number(observer.maker):
-        store.reset_observations()
-        store.set_marker(_OBSERVER, _number(observer.maker))
-    today = datetime.now(UTC).date().toordinal()
-    if (
-        store.get_marker(_TRIED) != today
-    ):  # what a model could not do, because of its budget or its server, it may do now
-        store.reset_observations(incomplete_only=True)
-        store.set_marker(_TRIED, today)
-    done = 0
-    while not stopped():
-        some, left = store.unobserved(_BATCH)
-        if not some:
+    _reset_if_outdated(store, observer)
+    count = 0
+    while not should_stop():
+        batch, backlog = store.unobserved(_BATCH)
+        if not batch:
             break
-        for conversation, version in some:
-            if stopped():
+        for conversation, version in batch:
+            if should_stop():
                 break
             _observe_one(store, observer, conversation, version)
-            done += 1
-            report("Observing", done, max(done, left + done - 1))
-    return done
+            count += 1
+            progress("Observing", count, max(count, backlog + count - 1))
+    return count
+
+
+def _reset_if_outdated(store: Store, observer: Observer) -> None:
+    checksum = _checksum(observer.maker)
+    if store.get_marker(_OBSERVER_MARKER) != checksum:
+        store.reset_observations()
+        store.set_marker(_OBSERVER_MARKER, checksum)
+    # A model may have run out of budget, or its server may have failed: retry once a day.
+    today = datetime.now(UTC).date().toordinal()
+    if store.get_marker(_RETRY_DAY_MARKER) != today:
+        store.reset_observations(incomplete_only=True)
+        store.set_marker(_RETRY_DAY_MARKER, today)
 
 
 def _observe_one(store: Store, observer: Observer, conversation: str, version: int) -> None:
@@ -110,22 +131,23 @@ def _observe_one(store: Store, observer: Observer, conversation: str, version: i
     except NotFound:
         return
     try:
-        made = observer.observe(document)
+        result = observer.observe(document)
     except RecollectError:
         raise
-    except Exception:  # a conversation like no other must not keep the rest from being observed
+    except Exception:  # one odd conversation must not block the others
         log.exception("Conversation %s could not be observed", truncate(conversation, 80))
-        made = Made((), complete=False)
-    if made.note:
-        log.warning("Conversation %s: %s", truncate(conversation, 80), made.note)
-    forgotten = document.metadata.get("forgotten")
-    left_out = set(forgotten) if isinstance(forgotten, list) else set()
-    kept = [observation for observation in made.observations if observation.id not in left_out]
-    # Of the version that was listed: if it has changed since, it is observed once more.
-    store.save_observations(
-        conversation, version, as_document(document, kept) if kept else None, complete=made.complete
-    )
+        result = ObserverResult((), complete=False)
+    if result.note:
+        log.warning("Conversation %s: %s", truncate(conversation, 80), result.note)
+    excluded_ids = forgotten_ids(document.metadata)
+    observations = [each for each in result.observations if each.id not in excluded_ids]
+    observation_document = None
+    if observations:
+        observation_document = as_document(document, observations)
+    # Saved for the version that was listed: if the conversation has changed since, it is observed
+    # once more.
+    store.save_observations(conversation, version, observation_document, complete=result.complete)
 
 
-def _number(maker: str) -> int:
-    return zlib.crc32(maker.encode()) >> 1  # what every database takes for an integer
+def _checksum(maker: str) -> int:
+    return zlib.crc32(maker.encode()) >> 1  # 31 bits, an integer in every database

@@ -1,4 +1,4 @@
-"""What memory tells, as Markdown for whoever reads and as JSON for programs. A list is short: details are asked for."""
+"""Results of the memory as Markdown for readers and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -7,21 +7,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recollect.language.text import iso, tokens
-from recollect.memory.api import (
-    Answer,
-    Forgotten,
-    Recalled,
-    Talk,
-    file_of,
-    project_of,
-)
+from recollect.memory.names import file_name, project_name
+from recollect.memory.results import ConversationHit, Deletion, MemoryResults, ObservationHit
 from recollect.model.observations import Observation
 
-MOST_FACTS = 3
-FACTS = 160
-"""Characters of the facts of an observation in a list."""
-SNIPPET = 240
-LISTED = 10
+MAX_FACTS = 3
+FACTS_LENGTH = 160
+"""How many characters of facts a list shows for one observation."""
+SNIPPET_LENGTH = 240
+MAX_DELETION_NAMES = 10
 
 NO_OBSERVATIONS = "No observations found matching your query."
 NO_CONVERSATIONS = "No conversations found matching all concepts: "
@@ -29,267 +23,325 @@ EXCHANGES = "No observations found. Showing exchanges that match:"
 _RULE = "\n\n---\n\n"
 
 
-# -- what was found ------------------------------------------------------------
+# -- search ----------------------------------------------------------------------
 
 
-def search_text(found: Answer, query: str | Sequence[str]) -> str:
-    if found.kind == "observations":
-        if not found.observations:
-            text = NO_OBSERVATIONS
-        else:
-            told = [_observation(number, one) for number, one in enumerate(found.observations, 1)]
-            text = f"## Search Results ({_count(len(told), 'observation')})\n\n{_RULE.join(told)}"
-    elif not found.talks:
-        text = NO_CONVERSATIONS + ", ".join([query] if isinstance(query, str) else query)
+def search_text(results: MemoryResults, query: str | Sequence[str]) -> str:
+    if results.kind == "observations":
+        text = _observations_text(results.observations)
     else:
-        told = [_talk(number, talk, found.kind) for number, talk in enumerate(found.talks, 1)]
-        head = f"## Search Results ({_count(len(told), found.kind.removesuffix('s'))})"
-        first = f"{EXCHANGES}\n\n" if found.kind == "exchanges" else ""
-        text = f"{first}{head}\n\n{_RULE.join(told)}"
-    return f"{text}\n\n{found.note}" if found.note else text
+        text = _conversations_text(results, query)
+    if results.note:
+        text += f"\n\n{results.note}"
+    return text
 
 
-def search_json(found: Answer) -> dict[str, Any]:
-    results = [_as_result(one) for one in found.observations] or [
-        _as_talk(talk) for talk in found.talks
-    ]
-    note = {"note": found.note} if found.note else {}
-    if found.kind == "exchanges":
-        note = {"note": " ".join(filter(None, (EXCHANGES, found.note)))}
-    return {"results": results, "total": found.total, **note}
+def _observations_text(hits: Sequence[ObservationHit]) -> str:
+    if not hits:
+        return NO_OBSERVATIONS
+    entries = [_observation_text(number, hit) for number, hit in enumerate(hits, 1)]
+    return f"## Search Results ({_count(len(hits), 'observation')})\n\n{_RULE.join(entries)}"
 
 
-def _observation(number: int, one: Recalled) -> str:
-    o = one.observation
+def _conversations_text(results: MemoryResults, query: str | Sequence[str]) -> str:
+    hits = results.conversations
+    if not hits:
+        concepts = [query] if isinstance(query, str) else query
+        return NO_CONVERSATIONS + ", ".join(concepts)
+    entries = [_conversation_text(number, hit, results.kind) for number, hit in enumerate(hits, 1)]
+    count = _count(len(hits), results.kind.removesuffix("s"))
+    text = f"## Search Results ({count})\n\n{_RULE.join(entries)}"
+    if results.kind == "exchanges":
+        return f"{EXCHANGES}\n\n{text}"
+    return text
+
+
+def search_json(results: MemoryResults) -> dict[str, Any]:
+    entries = [_observation_json(hit) for hit in results.observations]
+    if not entries:
+        entries = [_conversation_json(hit) for hit in results.conversations]
+    notes = [results.note]
+    if results.kind == "exchanges":
+        notes.insert(0, EXCHANGES)
+    value: dict[str, Any] = {"results": entries, "total": results.total}
+    note = " ".join(filter(None, notes))
+    if note:
+        value["note"] = note
+    return value
+
+
+def _observation_text(number: int, hit: ObservationHit) -> str:
+    observation = hit.observation
+    project = project_name(observation.project)
     lines = [
-        f"### {number}. [{project_of(o.project)}] - {_date(o.created_at)}",
-        f"**ID:** {o.id}",
-        f"**Type:** {o.type}",
-        f"**Score:** {one.score:.2f}",
+        f"### {number}. [{project}] - {_date(observation.created_at)}",
+        f"**ID:** {observation.id}",
+        f"**Type:** {observation.type}",
+        f"**Score:** {hit.score:.2f}",
         "",
-        f"**Title:** {_line(o.title)}",
+        f"**Title:** {_one_line(observation.title)}",
     ]
-    if facts := facts_for(one):
+    facts = top_facts(hit)
+    if facts:
         lines += ["**Facts:**", *(f"- {fact}" for fact in facts)]
     return "\n".join(lines)
 
 
-def facts_for(one: Recalled) -> list[str]:
-    """A few facts, first those that have words of the query; what the title says already is left out."""
-    wanted = {word for term in one.terms for word in tokens(term)}
-    title = _line(one.observation.title).rstrip(".…").casefold()
+def top_facts(hit: ObservationHit) -> list[str]:
+    """A few facts, those with words of the query first, without what the title already says."""
+    query_words = {word for term in hit.terms for word in tokens(term)}
+    title = _one_line(hit.observation.title).rstrip(".…").casefold()
     facts = [
         fact
-        for fact in map(_line, one.observation.facts)
+        for fact in map(_one_line, hit.observation.facts)
         if fact and fact.rstrip(".…").casefold() != title
     ]
-    facts.sort(key=lambda fact: -len(wanted.intersection(tokens(fact))))
-    shown: list[str] = []
-    room = FACTS
-    for fact in facts[:MOST_FACTS]:
-        if shown and room < FACTS // 4:
+    facts.sort(key=lambda fact: -len(query_words.intersection(tokens(fact))))
+    excerpts: list[str] = []
+    room = FACTS_LENGTH
+    for fact in facts[:MAX_FACTS]:
+        if excerpts and room < FACTS_LENGTH // 4:
             break
-        shown.append(_cut(fact, max(room, FACTS // 4)))
-        room -= len(shown[-1])
-    return shown
+        excerpt = _shorten(fact, max(room, FACTS_LENGTH // 4))
+        excerpts.append(excerpt)
+        room -= len(excerpt)
+    return excerpts
 
 
-def _talk(number: int, talk: Talk, kind: str) -> str:
-    said = " … ".join(_cut(snippet, SNIPPET) for snippet in talk.snippets)
-    title = _line(talk.title)
-    summary = f"Summary: {title}\n{said}" if kind == "conversations" and title else said
-    place = "" if talk.lines is None else f" lines {talk.lines[0]}-{talk.lines[1]}"
+def _conversation_text(number: int, hit: ConversationHit, kind: str) -> str:
+    summary = " … ".join(_shorten(snippet, SNIPPET_LENGTH) for snippet in hit.snippets)
+    title = _one_line(hit.title)
+    if kind == "conversations" and title:
+        summary = f"Summary: {title}\n{summary}"
+    lines = ""
+    if hit.lines is not None:
+        lines = f" lines {hit.lines[0]}-{hit.lines[1]}"
     return "\n".join(
         (
-            f"### {number}. [{talk.project}] - {_date(talk.created_at)}",
-            f"**Path:** `{talk.path}`{place}",
-            f"**Score:** {talk.score:.2f}",
+            f"### {number}. [{hit.project}] - {_date(hit.created_at)}",
+            f"**Path:** `{hit.path}`{lines}",
+            f"**Score:** {hit.score:.2f}",
             "",
             summary,
         )
     )
 
 
-def _as_result(one: Recalled) -> dict[str, Any]:
-    o = one.observation
+def _observation_json(hit: ObservationHit) -> dict[str, Any]:
+    observation = hit.observation
     return {
-        "id": o.id,
-        "path": one.path,
-        "project": project_of(o.project),
-        "date": _date(o.created_at),
-        "type": o.type,
-        "title": o.title,
-        "facts": facts_for(one),
-        "concepts": list(o.concepts),
-        "files": _files(one),
-        "score": one.score,
-        "summary": o.subtitle or o.title,
-        "snippet": one.snippet,
+        "id": observation.id,
+        "path": hit.path,
+        "project": project_name(observation.project),
+        "date": _date(observation.created_at),
+        "type": observation.type,
+        "title": observation.title,
+        "facts": top_facts(hit),
+        "concepts": list(observation.concepts),
+        "files": _files(observation),
+        "score": hit.score,
+        "summary": observation.subtitle or observation.title,
+        "snippet": hit.snippet,
     }
 
 
-def _as_talk(talk: Talk) -> dict[str, Any]:
+def _conversation_json(hit: ConversationHit) -> dict[str, Any]:
+    lines = None
+    if hit.lines is not None:
+        lines = list(hit.lines)
     return {
-        "path": talk.path,
-        "project": talk.project,
-        "date": _date(talk.created_at),
-        "title": talk.title,
-        "score": talk.score,
-        "summary": talk.title,
-        "snippet": " … ".join(talk.snippets),
-        "lines": None if talk.lines is None else list(talk.lines),
+        "path": hit.path,
+        "project": hit.project,
+        "date": _date(hit.created_at),
+        "title": hit.title,
+        "score": hit.score,
+        "summary": hit.title,
+        "snippet": " … ".join(hit.snippets),
+        "lines": lines,
     }
 
 
 # -- details -------------------------------------------------------------------
 
 
-def details_text(recalled: Sequence[Recalled]) -> str:
-    told = _RULE.join(map(_details, recalled))
-    return f"Retrieved {_count(len(recalled), 'observation')}:\n\n{told}"
+def details_text(hits: Sequence[ObservationHit]) -> str:
+    details = _RULE.join(map(_details_text, hits))
+    return f"Retrieved {_count(len(hits), 'observation')}:\n\n{details}"
 
 
-def details_json(recalled: Iterable[Recalled]) -> list[dict[str, Any]]:
-    return [_as_json(one.observation) | {"path": one.path} for one in recalled]
+def details_json(hits: Iterable[ObservationHit]) -> list[dict[str, Any]]:
+    return [_details_json(hit) for hit in hits]
 
 
-def _as_json(observation: Observation) -> dict[str, Any]:
-    o = observation
+def _details_json(hit: ObservationHit) -> dict[str, Any]:
+    observation = hit.observation
     return {
-        "id": o.id,
-        "type": o.type,
-        "title": o.title,
-        "subtitle": o.subtitle,
-        "narrative": o.narrative,
-        "facts": list(o.facts),
-        "concepts": list(o.concepts),
-        "files_read": list(o.files_read),
-        "files_modified": list(o.files_modified),
-        "project": o.project,
-        "created_at": iso(o.created_at),
-        "conversation": o.conversation,
-        "messages": list(o.passages),
-        "lines": list(o.lines),
-        "asked": list(o.asked or ()),
-        "maker": o.maker,
+        "id": observation.id,
+        "type": observation.type,
+        "title": observation.title,
+        "subtitle": observation.subtitle,
+        "narrative": observation.narrative,
+        "facts": list(observation.facts),
+        "concepts": list(observation.concepts),
+        "files_read": list(observation.files_read),
+        "files_modified": list(observation.files_modified),
+        "project": observation.project,
+        "created_at": iso(observation.created_at),
+        "conversation": observation.conversation,
+        "messages": list(observation.passages),
+        "lines": list(observation.lines),
+        "asked": list(observation.asked or ()),
+        "maker": observation.maker,
+        "path": hit.path,
     }
 
 
-def _details(one: Recalled) -> str:
-    o = one.observation
-    parts = [f"## [{project_of(o.project)}, {_time(o.created_at)}] - {o.type}: {_line(o.title)}"]
-    parts += [f"**{_line(o.subtitle)}**"] if o.subtitle else []
-    parts += [o.narrative] if o.narrative else []
-    parts += ["**Facts:**\n" + "\n".join(f"- {_line(fact)}" for fact in o.facts)] if o.facts else []
-    parts += [f"**Concepts:** {_quoted(o.concepts)}"] if o.concepts else []
-    parts += [f"**Files:** {_quoted(_files(one))}"] if _files(one) else []
-    asked = (
-        f", of which {o.asked[0]}-{o.asked[1]} what was asked"
-        if o.asked and o.asked != o.lines
-        else ""
-    )
-    parts.append(f"**Source:** `{one.path}` lines {o.lines[0]}-{o.lines[1]}{asked}")
+def _details_text(hit: ObservationHit) -> str:
+    observation = hit.observation
+    project = project_name(observation.project)
+    time = _time(observation.created_at)
+    parts = [f"## [{project}, {time}] - {observation.type}: {_one_line(observation.title)}"]
+    if observation.subtitle:
+        parts.append(f"**{_one_line(observation.subtitle)}**")
+    if observation.narrative:
+        parts.append(observation.narrative)
+    if observation.facts:
+        facts = [f"- {_one_line(fact)}" for fact in observation.facts]
+        parts.append("\n".join(["**Facts:**", *facts]))
+    if observation.concepts:
+        parts.append(f"**Concepts:** {_code_list(observation.concepts)}")
+    files = _files(observation)
+    if files:
+        parts.append(f"**Files:** {_code_list(files)}")
+    first, last = observation.lines
+    source = f"**Source:** `{hit.path}` lines {first}-{last}"
+    if observation.asked and observation.asked != observation.lines:
+        source += f", of which {observation.asked[0]}-{observation.asked[1]} what was asked"
+    parts.append(source)
     return "\n\n".join(parts)
 
 
-def _files(one: Recalled) -> list[str]:
-    o = one.observation
-    return [file_of(path, o.project) for path in dict.fromkeys((*o.files_modified, *o.files_read))]
+def _files(observation: Observation) -> list[str]:
+    paths = dict.fromkeys((*observation.files_modified, *observation.files_read))
+    return [file_name(path, observation.project) for path in paths]
 
 
-# -- around a time -------------------------------------------------------------
+# -- timeline ------------------------------------------------------------------
 
 
-def timeline_text(told: Sequence[Recalled], anchor: int | None) -> str:
-    if not told:
+def timeline_text(hits: Sequence[ObservationHit], anchor: int | None) -> str:
+    if not hits:
         return "No observations found around that time."
     lines = []
-    for number, one in enumerate(told):
-        o = one.observation
+    for number, hit in enumerate(hits):
+        observation = hit.observation
         mark = "→" if number == anchor else "-"
+        project = project_name(observation.project)
         lines.append(
-            f"{mark} {_time(o.created_at)} [{project_of(o.project)}] {o.type} {o.id}: {_line(o.title)}"
+            f"{mark} {_time(observation.created_at)} [{project}] "
+            f"{observation.type} {observation.id}: {_one_line(observation.title)}"
         )
-    return f"## Timeline ({_count(len(told), 'observation')})\n\n" + "\n".join(lines)
+    return f"## Timeline ({_count(len(hits), 'observation')})\n\n" + "\n".join(lines)
 
 
-def timeline_json(told: Iterable[Recalled], anchor: int | None) -> dict[str, Any]:
+def timeline_json(hits: Iterable[ObservationHit], anchor: int | None) -> dict[str, Any]:
     results = [
         {
-            "id": one.observation.id,
-            "path": one.path,
-            "project": project_of(one.observation.project),
-            "created_at": iso(one.observation.created_at),
-            "type": one.observation.type,
-            "title": one.observation.title,
+            "id": hit.observation.id,
+            "path": hit.path,
+            "project": project_name(hit.observation.project),
+            "created_at": iso(hit.observation.created_at),
+            "type": hit.observation.type,
+            "title": hit.observation.title,
         }
-        for one in told
+        for hit in hits
     ]
     return {"results": results, "anchor": anchor}
 
 
-# -- forgetting ----------------------------------------------------------------
+# -- deletion ------------------------------------------------------------------
 
 
-def forgotten_text(forgotten: Forgotten, confirmed: bool) -> str:
-    names = [f"{_line(a.title) or a.id} ({_date(a.created_at)})" for a in forgotten.conversations]
+def deletion_text(deletion: Deletion, confirm: bool) -> str:
+    names = [
+        f"{_one_line(summary.title) or summary.id} ({_date(summary.created_at)})"
+        for summary in deletion.conversations
+    ]
     names += [
-        f"{one.observation.id}: {_line(one.observation.title)}" for one in forgotten.observations
+        f"{hit.observation.id}: {_one_line(hit.observation.title)}" for hit in deletion.observations
     ]
     if not names:
         return "Nothing matches, so nothing was forgotten."
-    what = _count(len(forgotten.observations), "observation")
-    if forgotten.conversations:
-        what = (
-            f"{_count(len(forgotten.conversations), 'conversation')} with {_count(forgotten.messages, 'message')} and "
-            f"{_count(forgotten.observed, 'observation')}"
-        )
-    listed = "\n".join(f"- {name}" for name in names[:LISTED])
-    more = f"\n- and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-    if confirmed:
-        return f"Forgot {what}, for good:\n{listed}{more}"
-    return f"This would delete {what}, for good:\n{listed}{more}\n\nNothing was deleted. To delete: confirm true."
+    lines = [f"- {name}" for name in names[:MAX_DELETION_NAMES]]
+    if len(names) > MAX_DELETION_NAMES:
+        lines.append(f"- and {len(names) - MAX_DELETION_NAMES:,} more")
+    listing = "\n".join(lines)
+    if confirm:
+        return f"Forgot {_deletion_counts(deletion)}, for good:\n{listing}"
+    return (
+        f"This would delete {_deletion_counts(deletion)}, for good:\n{listing}\n\n"
+        "Nothing was deleted. To delete: confirm true."
+    )
 
 
-def forgotten_json(forgotten: Forgotten, confirmed: bool) -> dict[str, Any]:
+def _deletion_counts(deletion: Deletion) -> str:
+    if not deletion.conversations:
+        return _count(len(deletion.observations), "observation")
+    conversations = _count(len(deletion.conversations), "conversation")
+    messages = _count(deletion.message_count, "message")
+    observations = _count(deletion.observation_count, "observation")
+    return f"{conversations} with {messages} and {observations}"
+
+
+def deletion_json(deletion: Deletion, confirm: bool) -> dict[str, Any]:
     return {
-        "deleted": confirmed,
-        "conversations": [{"id": a.id, "title": a.title} for a in forgotten.conversations],
-        "observations": [one.observation.id for one in forgotten.observations],
+        "deleted": confirm,
+        "conversations": [
+            {"id": summary.id, "title": summary.title} for summary in deletion.conversations
+        ],
+        "observations": [hit.observation.id for hit in deletion.observations],
         "counts": {
-            "conversations": len(forgotten.conversations),
-            "messages": forgotten.messages,
-            "observations": forgotten.observed + len(forgotten.observations),
+            "conversations": len(deletion.conversations),
+            "messages": deletion.message_count,
+            "observations": deletion.observation_count + len(deletion.observations),
         },
     }
 
 
-# -- words -----------------------------------------------------------------------
+# -- text ------------------------------------------------------------------------
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun}s"
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _cut(text: str, length: int) -> str:
-    """At most so many characters, to the end of a word."""
+def _shorten(text: str, length: int) -> str:
+    """At most `length` characters, cut at the end of a word."""
     if len(text) <= length:
         return text
-    kept = text[: length - 1]
-    return (kept.rsplit(" ", 1)[0] if " " in kept[length // 2 :] else kept).rstrip(" ,;:") + "…"
+    head = text[: length - 1]
+    if " " in head[length // 2 :]:
+        head = head.rsplit(" ", 1)[0]
+    return head.rstrip(" ,;:") + "…"
 
 
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(f"`{_line(name)}`" for name in names)
+def _code_list(names: Iterable[str]) -> str:
+    return ", ".join(f"`{_one_line(name)}`" for name in names)
 
 
 def _date(at: datetime | None) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d}" if at is not None else "unknown"
+    if at is None:
+        return "unknown"
+    return f"{at.astimezone(UTC):%Y-%m-%d}"
 
 
 def _time(at: datetime | None) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}" if at is not None else "unknown"
+    if at is None:
+        return "unknown"
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"

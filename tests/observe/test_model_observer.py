@@ -15,7 +15,7 @@ from upstream import StandIn
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.memory.observe import MAKER, observe
-from recollect.memory.observe.model import SCHEMA, Budget, Made, ModelObserver
+from recollect.memory.observe.model import SCHEMA, Budget, ModelObserver, ObserverResult
 from recollect.model.documents import Document
 from recollect.models.chat import ChatModel
 
@@ -52,7 +52,7 @@ def answer(*observations: dict[str, Any]) -> str:
     return json.dumps({"observations": observations})
 
 
-def made_of(text: str, document: Document | None = None, **more: Any) -> Made:
+def made_of(text: str, document: Document | None = None, **more: Any) -> ObserverResult:
     return ModelObserver(lambda body: text, "wise-1", **more).observe(document or chickens())
 
 
@@ -73,7 +73,7 @@ def test_a_model_is_asked_with_a_strict_schema_and_its_key(server: StandIn) -> N
     assert made.complete
     assert not made.note
     assert observation.maker == "model:wise-1/1"
-    assert observation.fields == ("Bought 20 pounds of organic scratch grains",)
+    assert observation.facts == ("Bought 20 pounds of organic scratch grains",)
     assert observation.passages == ("p0", "p1")
     assert observation.lines == observe(chickens())[0].lines
 
@@ -88,7 +88,7 @@ def test_a_model_is_asked_with_a_strict_schema_and_its_key(server: StandIn) -> N
 )
 def test_facts_that_the_source_does_not_carry_are_dropped(facts: list[str]) -> None:
     good = "Bought 20 pounds of organic scratch grains"
-    assert made_of(answer(told(facts=[*facts, good]))).observations[0].fields == (good,)
+    assert made_of(answer(told(facts=[*facts, good]))).observations[0].facts == (good,)
     assert made_of(answer(told(facts=facts))).observations == ()
 
 

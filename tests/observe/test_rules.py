@@ -14,12 +14,12 @@ from recollect.memory.observe import (
     MAKER,
     TYPES,
     as_document,
+    conversation_text,
     from_passage,
     observe,
-    reading,
-    type_of,
+    parse_type,
 )
-from recollect.memory.observe.exchanges import asked, exchanges
+from recollect.memory.observe.exchanges import person_text, split_exchanges
 from recollect.memory.observe.prose import folded, plain
 from recollect.memory.observe.rules import FACTS, TITLE, derived
 from recollect.memory.observe.work import work
@@ -34,12 +34,12 @@ def only(document: Document) -> Observation:
 
 def assert_from_source(document: Document) -> None:
     """Every fact and every sentence told is in the source, or has a form that the structure fills."""
-    sources = {p.id: p for e in exchanges(document) for p in e.told}
+    sources = {p.id: p for e in split_exchanges(document) for p in e.quotable}
     for observation in observe(document):
         passages = [sources[id_] for id_ in observation.passages]
-        source = folded("\n".join(plain(asked(p)) for p in passages))
+        source = folded("\n".join(plain(person_text(p)) for p in passages))
         raw = folded("\n".join(p.content for p in passages))
-        for text in (*observation.fields, *filter(None, observation.narrative.split("\n"))):
+        for text in (*observation.facts, *filter(None, observation.narrative.split("\n"))):
             if text in source or text in raw:
                 continue
             assert derived(text), text
@@ -70,7 +70,7 @@ def test_what_a_person_says_of_themselves_is_a_fact_and_what_they_ask_for_the_ti
         )
     )
     assert found.title == "Recommend a few wing sauces for the party"
-    assert "I've got 1250 followers on Instagram now." in found.fields
+    assert "I've got 1250 followers on Instagram now." in found.facts
     assert found.maker == MAKER
     assert found.type in TYPES
 
@@ -93,7 +93,7 @@ def test_what_holds_nothing_gives_nothing(words: str) -> None:
 def test_an_answer_after_a_mere_yes_is_remembered() -> None:
     plan = "1. **Tokyo**: five days in Shinjuku\n2. **Kyoto**: three days near Gion\n3. **Osaka**: two days of food"
     found = only(talk(("user", "Yes please"), ("assistant", f"Here is the plan:\n\n{plan}")))
-    assert "Listed: Tokyo; Kyoto; Osaka" in found.fields
+    assert "Listed: Tokyo; Kyoto; Osaka" in found.facts
 
 
 def test_the_heads_of_a_list_stand_for_it() -> None:
@@ -106,7 +106,7 @@ def test_the_heads_of_a_list_stand_for_it() -> None:
             ),
         )
     )
-    assert "Listed: Dharma Trading Co; Fabriclore; Etsy" in found.fields
+    assert "Listed: Dharma Trading Co; Fabriclore; Etsy" in found.facts
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_among_people_facts_say_who_speaks() -> None:
         said("user", "I joined a mentorship program for LGBTQ youth in Boston.", author="Caroline"),
         said("user", "That is wonderful news about the mentorship!", author="Melanie"),
     )
-    assert [len(e.passages) for e in exchanges(document)] == [2, 1]
+    assert [len(e.passages) for e in split_exchanges(document)] == [2, 1]
     assert observe(document)[0].title.startswith("Caroline: I joined a mentorship program")
     assert_from_source(document)
 
@@ -149,7 +149,7 @@ def test_a_pasted_log_is_no_fact() -> None:
             ("assistant", "The database has no index."),
         )
     )
-    assert not any("GET /api" in fact for fact in found.fields)
+    assert not any("GET /api" in fact for fact in found.facts)
     assert found.title == "Why is the checkout so slow?"
 
 
@@ -178,9 +178,9 @@ def test_work_is_told_by_its_structure() -> None:
     found = only(fixing())
     assert found.type == "bugfix"
     assert found.title == "Edit auth.ts: The login fails for expired tokens, please fix it"
-    assert "Ran `npm test`: failed, then passed" in found.fields
-    assert "Modified auth.ts (+2 −1)" in found.fields
-    assert "TypeError: token is undefined" in found.fields
+    assert "Ran `npm test`: failed, then passed" in found.facts
+    assert "Modified auth.ts (+2 −1)" in found.facts
+    assert "TypeError: token is undefined" in found.facts
     assert found.files_modified == ("auth.ts",)
     assert found.files_read == ()
     assert found.subtitle == "Expired tokens are refused now and all tests pass."
@@ -308,7 +308,7 @@ def test_hidden_messages_and_those_for_people_never_enter() -> None:
     found = observe(document)
     assert len(found) == 1
     assert "Zanzibar" not in json.dumps(as_document(document, found).passages, default=str)
-    assert "Zanzibar" not in "\n".join(reading(document).lines)
+    assert "Zanzibar" not in "\n".join(conversation_text(document).lines)
 
 
 @pytest.mark.parametrize("end", ["</private>", ""])
@@ -326,10 +326,10 @@ def test_a_private_span_is_not_told(end: str) -> None:
 def test_observations_are_bounded_and_point_to_their_lines() -> None:
     document = fixing()
     found = only(document)
-    lines = reading(document).lines
+    lines = conversation_text(document).lines
     first, last = found.lines
     assert len(found.title) <= TITLE
-    assert len(found.fields) <= FACTS
+    assert len(found.facts) <= FACTS
     assert lines[first - 1] == "**User:**"
     assert lines[first] == "The login fails for expired tokens, please fix it"
     assert lines[last - 1] == "Expired tokens are refused now and all tests pass."
@@ -368,11 +368,11 @@ def test_they_are_stored_as_a_document_and_read_back() -> None:
     ],
 )
 def test_types_have_aliases(name: str, type_: str) -> None:
-    assert type_of(name) == type_
+    assert parse_type(name) == type_
 
 
 def test_an_unknown_type_is_none() -> None:
-    assert type_of("poem") is None
+    assert parse_type("poem") is None
 
 
 WORDS = st.text(st.sampled_from("ab cdI'm 12.,:;-?!\n*`#>|_()[]<{é日。\u3000\ud800"), max_size=200)

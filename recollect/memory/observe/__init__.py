@@ -1,23 +1,31 @@
 """Observations: what a conversation is worth remembering for.
 
-`observe` makes them locally, by rules; `model` by a configured model. They are
-derived: `maker` names what made them, and they can be made anew at any time.
+`observe` makes them locally by rules; `observe.model` makes them with a language model. They are
+derived data: `maker` names what made them, and they can be made again at any time.
 """
 
-from recollect.memory.observe.kinds import TYPES, type_of
-from recollect.memory.observe.reading import reading
+from recollect.memory.observe.conversation_text import ConversationText, conversation_text
+from recollect.memory.observe.kinds import TYPES, parse_type
 from recollect.memory.observe.rules import MAKER, observe
-from recollect.memory.observe.storing import as_document, from_passage
+from recollect.memory.observe.storing import (
+    FORGOTTEN_IDS,
+    as_document,
+    forgotten_ids,
+    from_passage,
+)
 from recollect.memory.observe.summary import Digest, summary
 
 __all__ = [
+    "FORGOTTEN_IDS",
     "MAKER",
     "TYPES",
+    "ConversationText",
     "Digest",
     "as_document",
+    "conversation_text",
+    "forgotten_ids",
     "from_passage",
     "observe",
-    "reading",
+    "parse_type",
     "summary",
-    "type_of",
 ]

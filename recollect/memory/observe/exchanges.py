@@ -1,8 +1,7 @@
-"""A conversation in exchanges: what a person said, and everything until they speak again.
+"""Exchanges: a message of a person, and everything until that person speaks again.
 
-Only the canonical path counts, and of it what is not hidden (system prompts,
-reminders). Of what is for people alone only the place is kept, so that lines
-and numbers are the same for whoever reads.
+Only the canonical branch of a conversation counts, without hidden messages such as system prompts.
+Human-only messages are masked and not dropped, so that line numbers do not depend on the reader.
 """
 
 from __future__ import annotations
@@ -15,62 +14,64 @@ from recollect.model.audience import MASK, is_human_only
 from recollect.model.documents import Document, Passage
 
 _COMMAND = re.compile(r"\s*<command-(?:name|message)>")
-_NAME = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
-_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
-_LONGEST_AMONG_PEOPLE = 8
+_COMMAND_NAME = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
+_COMMAND_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
+_MAX_GROUP_EXCHANGE = 8
+"""How many messages an exchange among people may have before the next person starts a new one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A stretch of a conversation: a person's words, and all that came of them."""
-
     number: int
     passages: tuple[Passage, ...]
-    """What is for people alone is masked."""
+    """Human-only messages are masked."""
 
     @property
-    def told(self) -> tuple[Passage, ...]:
-        """What may be quoted."""
-        return tuple(p for p in self.passages if not is_human_only(p))
+    def quotable(self) -> tuple[Passage, ...]:
+        """The passages that everybody may read."""
+        return tuple(passage for passage in self.passages if not is_human_only(passage))
 
 
-def opens(passage: Passage) -> bool:
-    """Whether a person speaks here, by a message or a slash command."""
+def is_from_person(passage: Passage) -> bool:
+    """Whether this is a message or a slash command of a person."""
     if passage.role != "user" or not passage.content.strip():
         return False
-    return passage.type == "message" or (
-        passage.type == "context" and _COMMAND.match(passage.content) is not None
-    )
+    if passage.type == "message":
+        return True
+    return passage.type == "context" and _COMMAND.match(passage.content) is not None
 
 
-def asked(passage: Passage) -> str:
+def person_text(passage: Passage) -> str:
+    """What the person typed: the message, or the slash command with its arguments."""
     if passage.type == "message":
         return passage.content
-    found = [
-        match[1] for pattern in (_NAME, _ARGUMENTS) if (match := pattern.search(passage.content))
-    ]
-    return " ".join(filter(None, found))
+    matches = [pattern.search(passage.content) for pattern in (_COMMAND_NAME, _COMMAND_ARGUMENTS)]
+    return " ".join(match[1] for match in matches if match is not None and match[1])
 
 
-def exchanges(document: Document) -> list[Exchange]:
-    """The exchanges of a conversation, in its order. Among people, one goes on until whoever began it speaks again."""
+def split_exchanges(document: Document) -> list[Exchange]:
+    """The exchanges of a conversation, in order.
+
+    Among people, an exchange goes on until the person who started it speaks again.
+    """
     parts: list[list[Passage]] = []
     for passage in document.canonical:
         if passage.visibility == "hidden" or not (passage.content.strip() or passage.attachments):
             continue
-        if not parts or (opens(passage) and _is_next(parts[-1], passage)):
+        if not parts or (is_from_person(passage) and _starts_exchange(passage, parts[-1])):
             parts.append([])
-        masked = is_human_only(passage)
-        parts[-1].append(passage._replace(content=MASK, attachments=()) if masked else passage)
+        if is_human_only(passage):
+            passage = passage._replace(content=MASK, attachments=())
+        parts[-1].append(passage)
     return [Exchange(number, tuple(part)) for number, part in enumerate(parts, 1)]
 
 
-def _is_next(part: Sequence[Passage], passage: Passage) -> bool:
-    people = passage.author is not None and all(
-        p.role == "user" and p.type == "message" for p in part
+def _starts_exchange(passage: Passage, previous: Sequence[Passage]) -> bool:
+    is_among_people = passage.author is not None and all(
+        p.role == "user" and p.type == "message" for p in previous
     )
-    return (
-        not people
-        or any(p.author == passage.author for p in part[:1])
-        or len(part) >= _LONGEST_AMONG_PEOPLE
-    )
+    if not is_among_people:
+        return True
+    if previous and previous[0].author == passage.author:
+        return True
+    return len(previous) >= _MAX_GROUP_EXCHANGE

@@ -59,7 +59,7 @@ _ALIASES = {
 }
 
 
-def type_of(name: str) -> str | None:
+def parse_type(name: str) -> str | None:
     """The type that a name means: `bug-fix`, `Bug_Fix` and `fix` are bugfix. None if it is none."""
     bare = re.sub(r"[\s_-]+", "", name).casefold()
     return bare if bare in TYPES else _ALIASES.get(bare)

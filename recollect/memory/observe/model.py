@@ -19,11 +19,11 @@ from pathlib import Path
 from recollect.errors import RecollectError
 from recollect.language.text import for_model, tokens
 from recollect.memory.observe import rules
-from recollect.memory.observe.exchanges import Exchange, exchanges
+from recollect.memory.observe.conversation_text import conversation_text, speaker
+from recollect.memory.observe.exchanges import Exchange, split_exchanges
 from recollect.memory.observe.kinds import TYPES
 from recollect.memory.observe.phrases import MOST as CONCEPTS
 from recollect.memory.observe.prose import cut, folded, plain, prose
-from recollect.memory.observe.reading import reading, speaker
 from recollect.memory.observe.words import words
 from recollect.model.documents import Document, Json
 from recollect.model.observations import Observation
@@ -75,7 +75,7 @@ Ask = Callable[[dict[str, Json]], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ObserverResult:
     """The observations of a conversation, and what the person should know of how they were made."""
 
     observations: tuple[Observation, ...]
@@ -140,10 +140,10 @@ class ModelObserver:
     def maker(self) -> str:
         return f"model:{self._name}/{VERSION}"
 
-    def observe(self, document: Document) -> Made:
+    def observe(self, document: Document) -> ObserverResult:
         """What is worth remembering of a conversation. Never raises for what the model or its server does."""
         by_rules = rules.observe(document)
-        parts = [exchange for exchange in exchanges(document) if exchange.told]
+        parts = [exchange for exchange in split_exchanges(document) if exchange.quotable]
         found: dict[str, Observation] = {}
         left = self._each
         note = ""
@@ -176,7 +176,7 @@ class ModelObserver:
         found.update((o.id, o) for o in by_rules if rest & set(o.passages))
         order = {p.id: n for n, exchange in enumerate(parts) for p in exchange.passages}
         told = sorted(found.values(), key=lambda o: order.get(o.passages[0], 0))
-        return Made(tuple(told), complete, note)
+        return ObserverResult(tuple(told), complete, note)
 
     def _body(self, texts: Sequence[str]) -> dict[str, Json]:
         return {
@@ -200,7 +200,7 @@ class ModelObserver:
         by_rules: Sequence[Observation],
     ) -> Iterator[Observation]:
         """The observations of an answer that hold against their sources. Raises ValueError for another shape."""
-        lines = reading(document)
+        lines = conversation_text(document)
         numbered = {exchange.number: exchange for exchange in batch}
         for told in _read(answer):
             exchange = numbered.get(told["exchange"])
@@ -213,7 +213,7 @@ class ModelObserver:
             title = folded(told["title"])
             if not facts or not source.carries(title, 0.5):
                 continue  # what is left of it is no memory of this exchange
-            passages = tuple(p.id for p in exchange.told)
+            passages = tuple(p.id for p in exchange.quotable)
             narrative = [s.text for s in prose(told["narrative"]) if source.carries(s.text, 0.6)]
             subtitle = folded(told["subtitle"])
             conversation = document.id or document.source_id
@@ -235,7 +235,7 @@ class ModelObserver:
                 files_modified=_united(o.files_modified for o in same),
                 project=document.project,
                 created_at=next(
-                    (p.created_at for p in exchange.told if p.created_at), document.created_at
+                    (p.created_at for p in exchange.quotable if p.created_at), document.created_at
                 ),
                 lines=lines.span(passages),
                 asked=lines.passages.get(passages[0]),
@@ -247,7 +247,7 @@ class _Source:
     """The words of an exchange, against which what a model says of it is held."""
 
     def __init__(self, exchange: Exchange) -> None:
-        text = "\n".join(f"{speaker(p)} {p.content[:60_000]}" for p in exchange.told)
+        text = "\n".join(f"{speaker(p)} {p.content[:60_000]}" for p in exchange.quotable)
         self._words = words(text).distinct
         self._numbers = {token for token in tokens(text) if any(c.isdigit() for c in token)}
         self._text = folded(plain(text)).casefold()
@@ -287,7 +287,7 @@ def _batches(parts: Sequence[Exchange]) -> Iterator[list[tuple[Exchange, str]]]:
 def _shown(exchange: Exchange) -> str:
     """An exchange as a model is shown it: messages as they are, of tools the beginning."""
     lines = [f"[exchange {exchange.number}]"]
-    for passage in exchange.told:
+    for passage in exchange.quotable:
         if passage.type == "thinking":
             continue
         most = _RESULT if passage.type in ("tool_call", "tool_result") else _MESSAGE

@@ -13,7 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from recollect.memory.observe import kinds
-from recollect.memory.observe.exchanges import Exchange, asked, exchanges, opens
+from recollect.memory.observe.conversation_text import ConversationText, conversation_text
+from recollect.memory.observe.exchanges import (
+    Exchange,
+    is_from_person,
+    person_text,
+    split_exchanges,
+)
 from recollect.memory.observe.phrases import concepts
 from recollect.memory.observe.prose import (
     Sentence,
@@ -23,7 +29,6 @@ from recollect.memory.observe.prose import (
     prose,
     without_lead,
 )
-from recollect.memory.observe.reading import Reading, reading
 from recollect.memory.observe.salience import Salience, is_empty, is_own
 from recollect.memory.observe.words import overlap, terms, words
 from recollect.memory.observe.work import Work, basename, work
@@ -112,10 +117,10 @@ def derived(fact: str) -> bool:
 
 def observe(document: Document) -> list[Observation]:
     """What is worth remembering of a conversation, in its order."""
-    parts = exchanges(document)
+    parts = split_exchanges(document)
     if not parts:
         return []
-    lines = reading(document, parts)
+    lines = conversation_text(document, parts)
     stretches = [s for exchange in parts for s in _stretches(exchange, document.project)]
     salience = Salience(s.sentences for s in stretches)
     found: dict[str, Observation] = {}
@@ -169,17 +174,17 @@ class _Draft:
 
 
 def _stretches(exchange: Exchange, root: str) -> Iterator[_Stretch]:
-    for passages in _parts(exchange.told):
+    for passages in _parts(exchange.quotable):
         stretch = _Stretch(passages, "", work(passages, root))
-        authors = {p.author for p in passages if opens(p)}
+        authors = {p.author for p in passages if is_from_person(p)}
         stretch.people = (
             None not in authors
             and bool(authors)
             and not any(p.role == "assistant" for p in passages)
         )
         for passage in passages:
-            if opens(passage):
-                text = asked(passage)
+            if is_from_person(passage):
+                text = person_text(passage)
                 stretch.request = stretch.request or text
                 said = _said(_own(text))
                 stretch.asked += said
@@ -555,7 +560,11 @@ def _titled(text: str) -> str:
 
 
 def _finished(
-    draft: _Draft, stretch: _Stretch, document: Document, lines: Reading, salience: Salience
+    draft: _Draft,
+    stretch: _Stretch,
+    document: Document,
+    lines: ConversationText,
+    salience: Salience,
 ) -> Observation:
     passages = tuple(p.id for p in stretch.passages)
     conversation = document.id or document.source_id

@@ -1,25 +1,39 @@
-"""Observations as a document, and back.
+"""How observations are stored.
 
-There is one for each conversation; each observation is a passage that only its own search finds.
+Each conversation has one document of observations. Each observation is a hidden passage, so only a
+search for observations finds it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from recollect.memory.observe.summary import Digest, summary
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
 from recollect.model.observations import Observation
 
+FORGOTTEN_IDS = "forgotten"
+"""The metadata key of a conversation with the ids of observations that must not be made again."""
+
 _TUPLES = ("passages", "facts", "concepts", "files_read", "files_modified")
+
+
+def forgotten_ids(metadata: Mapping[str, Any]) -> set[str]:
+    """The ids of the observations that were deleted from the conversation with this metadata."""
+    ids = metadata.get(FORGOTTEN_IDS)
+    if not isinstance(ids, list):
+        return set()
+    return set(map(str, ids))
 
 
 def as_document(
     conversation: Document, observations: Iterable[Observation], digest: Digest | None = None
 ) -> Document:
-    """The observations of a conversation, as they are stored; with what the session was about as a whole."""
-    told = digest if digest is not None else summary(conversation)
+    """The document that stores the observations of a conversation and its summary."""
+    if digest is None:
+        digest = summary(conversation)
     id_ = conversation.id or conversation.source_id
     return Document(
         source=OBSERVATIONS,
@@ -30,49 +44,51 @@ def as_document(
         project=conversation.project,
         created_at=conversation.created_at,
         updated_at=conversation.updated_at,
-        passages=tuple(map(_passage, observations)),
-        metadata={"summary": told._asdict()},
+        passages=tuple(map(_as_passage, observations)),
+        metadata={"summary": digest._asdict()},
     )
 
 
-def searched(observation: Observation) -> str:
-    """What of an observation is searched: what it says, line by line, and what filters ask for."""
-    o = observation
-    files = dict.fromkeys((*o.files_modified, *o.files_read))
-    listed = [
-        f"{name}: {', '.join(values)}"
-        for name, values in (("Concepts", o.concepts), ("Files", files))
-        if values
-    ]
-    return "\n".join(filter(None, (o.title, o.subtitle, *o.facts, o.narrative, *listed)))
+def searchable_text(observation: Observation) -> str:
+    """The text of an observation that is indexed, with its concepts and files."""
+    lines = [observation.title, observation.subtitle, *observation.facts, observation.narrative]
+    if observation.concepts:
+        lines.append(f"Concepts: {', '.join(observation.concepts)}")
+    files = dict.fromkeys((*observation.files_modified, *observation.files_read))
+    if files:
+        lines.append(f"Files: {', '.join(files)}")
+    return "\n".join(line for line in lines if line)
 
 
 def from_passage(passage: Passage, project: str) -> Observation:
-    """The observation that a passage holds; `project` is its document's namespace."""
-    told = passage.metadata
-    first, last = told.get("lines") or (1, 1)
-    asked = told.get("asked")
+    """The observation that a passage stores; `project` is that of its document."""
+    metadata = passage.metadata
+    first, last = metadata.get("lines") or (1, 1)
+    question_lines = None
+    if metadata.get("asked"):
+        question_first, question_last = metadata["asked"]
+        question_lines = (int(question_first), int(question_last))
     return Observation(
         id=passage.id,
         type=passage.role or "discovery",
-        title=str(told.get("title") or passage.content.partition("\n")[0]),
-        conversation=str(told.get("conversation") or ""),
-        subtitle=str(told.get("subtitle") or ""),
-        narrative=str(told.get("narrative") or ""),
+        title=str(metadata.get("title") or passage.content.partition("\n")[0]),
+        conversation=str(metadata.get("conversation") or ""),
+        subtitle=str(metadata.get("subtitle") or ""),
+        narrative=str(metadata.get("narrative") or ""),
         project=project,
         created_at=passage.created_at,
         lines=(int(first), int(last)),
-        asked=(int(asked[0]), int(asked[1])) if asked else None,
-        maker=str(told.get("maker") or ""),
-        **{key: tuple(map(str, told.get(key) or ())) for key in _TUPLES},
+        asked=question_lines,
+        maker=str(metadata.get("maker") or ""),
+        **{key: tuple(map(str, metadata.get(key) or ())) for key in _TUPLES},
     )
 
 
-def _passage(observation: Observation) -> Passage:
+def _as_passage(observation: Observation) -> Passage:
     return Passage(
         id=observation.id,
         role=observation.type,
-        content=searched(observation),
+        content=searchable_text(observation),
         type=OBSERVATION,
         created_at=observation.created_at,
         visibility="hidden",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from recollect.memory.observe import kinds
-from recollect.memory.observe.exchanges import asked, exchanges, opens
+from recollect.memory.observe.exchanges import is_from_person, person_text, split_exchanges
 from recollect.memory.observe.prose import Sentence, cut, is_prose, prose
 from recollect.memory.observe.salience import Salience, is_empty
 from recollect.memory.observe.words import overlap
@@ -34,8 +34,8 @@ class Digest(NamedTuple):
 
 def summary(document: Document) -> Digest:
     """What was asked for, looked into, learned and done, and what is left."""
-    passages = [p for exchange in exchanges(document) for p in exchange.told]
-    said = [s for p in passages if opens(p) for s in _sentences(asked(p)[:4_000])]
+    passages = [p for exchange in split_exchanges(document) for p in exchange.quotable]
+    said = [s for p in passages if is_from_person(p) for s in _sentences(person_text(p)[:4_000])]
     told = [
         s
         for p in passages

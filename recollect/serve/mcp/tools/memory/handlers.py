@@ -13,7 +13,8 @@ from typing import Any
 from recollect.errors import RecollectError, SearchTimeout
 from recollect.language.text import storable
 from recollect.memory import render
-from recollect.memory.api import AROUND, MOST_AROUND, MOST_RESULTS, RESULTS
+from recollect.memory.api import DEFAULT_LIMIT, DEFAULT_NEIGHBORS, MAX_LIMIT, MAX_NEIGHBORS
+from recollect.memory.filters import MemoryFilter
 from recollect.serve.mcp.arguments import TIMEOUT, Arguments, json_answer, sanitize
 from recollect.serve.mcp.context import Answer, Context, ToolError
 from recollect.serve.mcp.tools.memory.definitions import (
@@ -36,16 +37,19 @@ class Handlers:
         query = args.query()
         response_format = args.choice("response_format", "markdown")
         with plain_errors(), context.library() as library:
-            answer = library.memory.search(
-                query,
-                mode=args.choice("mode", "both"),
-                limit=args.number("limit", 1, MOST_RESULTS, default=RESULTS),
+            filters = MemoryFilter(
                 after=args.text("after"),
                 before=args.text("before"),
                 projects=args.texts("projects"),
                 types=args.texts("types"),
                 concepts=args.texts("concepts"),
                 files=args.texts("files"),
+            )
+            answer = library.memory.search(
+                query,
+                filters,
+                mode=args.choice("mode", "both"),
+                limit=args.number("limit", 1, MAX_LIMIT, default=DEFAULT_LIMIT),
                 audience=context.audience,
             )
         if response_format == "json":
@@ -72,8 +76,8 @@ class Handlers:
     def timeline(self, context: Context, arguments: dict[str, Any]) -> str:
         args = MemoryArguments(TIMELINE, arguments)
         anchor = args.required_text("anchor").strip()
-        before = args.number("before", 0, MOST_AROUND, default=AROUND)
-        after = args.number("after", 0, MOST_AROUND, default=AROUND)
+        before = args.number("before", 0, MAX_NEIGHBORS, default=DEFAULT_NEIGHBORS)
+        after = args.number("after", 0, MAX_NEIGHBORS, default=DEFAULT_NEIGHBORS)
         projects = args.texts("projects")
         with plain_errors(), context.library() as library:
             observations, position = library.memory.timeline(
@@ -94,7 +98,7 @@ class Handlers:
                 conversations=args.choice("scope", "observation") == "conversation",
                 confirm=confirm,
             )
-        return _sanitize_text(render.forgotten_text(deletion, confirm))
+        return _sanitize_text(render.deletion_text(deletion, confirm))
 
 
 class MemoryArguments(Arguments):

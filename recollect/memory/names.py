@@ -1,0 +1,64 @@
+"""Short names for projects and files, and the paths by which conversations are read."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, unquote
+
+from recollect.language.text import storable
+
+_PATH = re.compile(r"/([^/]+)/([^/]+)\.jsonl")
+_ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
+_NOT_IN_PATHS = re.compile(r"[\s%/\\`?#\u2028\u2029]")
+
+
+def is_folder(project: str) -> bool:
+    """Whether a project is named by an absolute path."""
+    return _ABSOLUTE.match(project) is not None
+
+
+def project_name(project: str) -> str:
+    """The name of a project as people read it: the last part if the project is a folder."""
+    if not is_folder(project):
+        return project
+    return re.split(r"[/\\]", project.rstrip("/\\"))[-1] or project
+
+
+def conversation_path(project: str, conversation: str) -> str:
+    """The path of a conversation, as `Memory.read` accepts it.
+
+    It is a name inside the library and never the path of a file.
+    """
+    folder = _encode(project_name(project)) or "-"
+    return f"/{folder}/{_encode(conversation)}.jsonl"
+
+
+def conversation_id(path: str) -> str | None:
+    """The id of the conversation that a path names.
+
+    The project in a path is only for people, because a conversation may move to another project.
+    """
+    match = _PATH.fullmatch(storable(path).strip())
+    if match is None:
+        return None
+    return unquote(match[2])
+
+
+def _encode(name: str) -> str:
+    """A name as part of a path: separators and invisible characters are percent-encoded."""
+    return "".join(map(_encode_character, storable(name)))
+
+
+def _encode_character(char: str) -> str:
+    if _NOT_IN_PATHS.match(char) or not char.isprintable():
+        return quote(char, safe="")
+    return char
+
+
+def file_name(path: str, project: str) -> str:
+    """The path of a file as people read it: relative to the folder of its project."""
+    relative = path.removeprefix(project.rstrip("/\\"))
+    is_inside = relative != path and is_folder(project) and relative[:1] in "/\\"
+    if not is_inside:
+        return path
+    return relative.lstrip("/\\")
