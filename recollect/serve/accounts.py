@@ -101,6 +101,4 @@ def _validate_permissions(scopes: Sequence[str], toolsets: Sequence[str] | None)
             raise InvalidInput(f"{scope!r} is not a scope. Scopes: {', '.join(SCOPES)}.")
     for toolset in toolsets or ():
         if not _TOOLSET.fullmatch(toolset):
-            raise InvalidInput(
-                f"{toolset!r} is not the name of a toolset. Use lower-case letters, digits, - and _."
-            )
+            raise InvalidInput(f"{toolset!r} is not the name of a toolset. Use a-z, 0-9, - and _.")

@@ -434,7 +434,7 @@ class _HttpExchange(_Exchange):
     def _too_large(self) -> Problem:
         return Problem(
             413,
-            f"The request body is too large. The limit for this route is {self._max_bytes:,} bytes.",
+            f"The request body is too large. This route accepts {self._max_bytes:,} bytes.",
             headers={"Connection": "close"},
         )
 

@@ -141,7 +141,7 @@ def to_problem(error: Exception) -> Problem:
 
 
 def is_unexpected(error: Exception) -> bool:
-    """Whether the error was not meant for the client, so it is logged as a failure of the server."""
+    """Whether the error is a failure of the server, as opposed to one meant for the client."""
     if isinstance(error, (HTTPException, RequestValidationError)):
         return False
     return _status(error) in (500, 507)

@@ -70,7 +70,8 @@ programs, <code>detail</code> is meant for people.</p>
 {% endfor %}
 {% if operation.parameters %}
 <table>
-<thead><tr><th scope="col">Parameter</th><th scope="col">In</th><th scope="col">Description</th></tr></thead>
+<thead><tr><th scope="col">Parameter</th><th scope="col">In</th>\
+<th scope="col">Description</th></tr></thead>
 <tbody>
 {% for parameter in operation.parameters %}
 <tr><td><code>{{ parameter.name }}</code></td><td>{{ parameter.place }}</td>\
@@ -119,22 +120,30 @@ def _groups(api: Schema) -> list[dict[str, Any]]:
 
 
 def _operation(api: Schema, method: str, path: str, operation: Schema) -> dict[str, Any]:
-    sections = []
-    if "requestBody" in operation:
-        lines = _field_lines(api, _content_schema(operation["requestBody"]))
-        sections.append({"title": "Request body", "lines": lines})
-    for status, response in operation["responses"].items():
-        lines = _field_lines(api, _content_schema(response))
-        if status != "default" and lines:
-            sections.append({"title": f"Response {status}", "lines": lines})
     return {
         "method": method.upper(),
         "path": path,
         "summary": operation.get("summary", ""),
         "paragraphs": operation.get("description", "").split("\n\n"),
         "parameters": [_parameter(parameter) for parameter in operation.get("parameters", ())],
-        "sections": sections,
+        "sections": _sections(api, operation),
     }
+
+
+def _sections(api: Schema, operation: Schema) -> list[dict[str, Any]]:
+    """The fields of the request body and of the responses. Equal responses share a section."""
+    sections = []
+    if "requestBody" in operation:
+        lines = _field_lines(api, _content_schema(operation["requestBody"]))
+        sections.append({"title": "Request body", "lines": lines})
+    statuses: dict[tuple[str, ...], list[str]] = {}
+    for status, response in operation["responses"].items():
+        response_lines = tuple(_field_lines(api, _content_schema(response)))
+        if status != "default" and response_lines:
+            statuses.setdefault(response_lines, []).append(status)
+    for response_lines, names in statuses.items():
+        sections.append({"title": f"Response {' or '.join(names)}", "lines": list(response_lines)})
+    return sections
 
 
 def _parameter(parameter: Schema) -> dict[str, str]:
@@ -159,10 +168,14 @@ def _content_schema(holder: Schema) -> Schema:
     return {}
 
 
-def _field_lines(api: Schema, schema: Schema) -> list[str]:
-    """The fields of a schema, one per line."""
+def _field_lines(api: Schema, schema: Schema, outer: tuple[str, ...] = ()) -> list[str]:
+    """The fields of a schema, one per line, with those of nested schemas indented below."""
     if "$ref" in schema:
-        schema = api["components"]["schemas"].get(_reference(schema), {})
+        name = _reference(schema)
+        if name in outer:
+            return []
+        outer = (*outer, name)
+        schema = api["components"]["schemas"].get(name, {})
     required = schema.get("required", ())
     lines = []
     for name, field in schema.get("properties", {}).items():
@@ -172,7 +185,20 @@ def _field_lines(api: Schema, schema: Schema) -> list[str]:
         if field.get("description"):
             line += f"  {field['description']}"
         lines.append(line)
+        nested = _field_lines(api, _nested_schema(field), outer)
+        lines.extend(f"  {nested_line}" for nested_line in nested)
     return lines
+
+
+def _nested_schema(field: Schema) -> Schema:
+    """The object that a field or the items of a list consist of."""
+    for choice in field.get("anyOf", [field]):
+        if choice.get("type") == "array":
+            choice = choice.get("items", {})
+        if "$ref" in choice or "properties" in choice:
+            nested: Schema = choice
+            return nested
+    return {}
 
 
 def _type(schema: Schema) -> str:

@@ -128,7 +128,7 @@ def related(access: AccessTo, parameters: Annotated[RelatedParameters, Query()])
 
 
 def _require_readable(access: Access, library: Library, parameters: RelatedParameters) -> None:
-    """Similar messages reveal what a message says, so agents cannot ask for those of a masked one."""
+    """Related messages reveal what a masked message says, so agents cannot ask for them."""
     if not access.principal.agent:
         return
     message = stored_message(library, parameters.conversation, parameters.message)
