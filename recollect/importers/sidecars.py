@@ -45,7 +45,7 @@ _TIME_KEYS = (b'"start', b'"offsets"', b'"timestamps"', b'"tStartMs"')
 
 
 def split(name: str) -> tuple[str, str]:
-    """A file's name without its suffix, and the suffix in lower case. `.info.json` is one suffix."""
+    """A file's name without its suffix, and the lower-case suffix. `.info.json` is one suffix."""
     if name.lower().endswith(DESCRIPTION):
         return name[: -len(DESCRIPTION)], DESCRIPTION
     stem, _, suffix = name.rpartition(".")
@@ -113,7 +113,7 @@ def _first_neighbour(entry: Entry, names: Iterable[str]) -> Entry | None:
 
 
 def transcript_of(recording: Entry) -> Entry | None:
-    """The best transcript of a recording: without a language in its name, then English, then any."""
+    """The best transcript of a recording: without a language in its name, or else English."""
     ranked = sorted(_ranked_transcripts(recording), key=lambda candidate: candidate[0])
     if not ranked:
         return None

@@ -166,7 +166,7 @@ def test_a_circle_of_parents_is_cut_and_reported() -> None:
     document = only(found)
     assert {p.content for p in document.passages} == {"one", "two", "three", "four", "five"}
     assert passage(document, "tail").parent == "a"
-    assert problems(found) == [Problem("circle of parents was cut", where="A chat", count=2)]
+    assert problems(found) == [Problem("a cycle of parents was broken", where="A chat", count=2)]
 
 
 def test_a_parent_that_is_not_there_makes_a_root() -> None:

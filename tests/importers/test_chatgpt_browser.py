@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.importers.chats import chatgpt_browser
-from recollect.importers.chats.chatgpt_browser import decode_content, decode_time
+from recollect.importers.chats.chatgpt_browser import decode_content
 from recollect.importers.entries import Entry
+from recollect.language.text import moment
 from recollect.model.documents import Document, arrange
 from recollect.model.receipts import Problem
 
@@ -136,12 +137,12 @@ def test_no_content_makes_it_raise(text: str) -> None:
     "raw", ["1700000000.5", 1700000000.5, "2023-11-14T22:13:20.500Z", "2023-11-14 22:13:20.500"]
 )
 def test_time_is_written_in_several_ways(raw: object) -> None:
-    assert decode_time(raw) == datetime(2023, 11, 14, 22, 13, 20, 500000, tzinfo=UTC)
+    assert moment(raw) == datetime(2023, 11, 14, 22, 13, 20, 500000, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("raw", ["", None, "soon"])
 def test_no_time_is_no_time(raw: object) -> None:
-    assert decode_time(raw) is None
+    assert moment(raw) is None
 
 
 # -- databases -------------------------------------------------------------

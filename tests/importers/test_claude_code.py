@@ -240,7 +240,7 @@ def test_a_file_without_messages_says_so():
     )
     assert documents == []
     assert [(p.reason, p.unit, p.failed) for p in problems] == [
-        ("no messages in the session", "conversations", False),
+        ("session without messages", "conversations", False),
         ("record type file-history-snapshot", "messages", False),
     ]
 

@@ -178,8 +178,8 @@ def test_a_file_without_messages_says_so():
     documents, problems = read(meta(), event("token_count"), line("world_state", state={}))
     assert documents == []
     assert [(p.reason, p.unit) for p in problems] == [
-        ("no messages in the session", "conversations"),
-        ("event without words of its own", "messages"),
+        ("session without messages", "conversations"),
+        ("event without text of its own", "messages"),
         ("record type world_state", "messages"),
     ]
 

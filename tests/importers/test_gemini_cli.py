@@ -212,7 +212,7 @@ def test_broken_records_do_not_stop_the_rest() -> None:
 
 def test_a_session_without_messages_is_said_to_be_one() -> None:
     (problem,) = gemini_cli.read(entry(start()))
-    assert isinstance(problem, Problem) and problem.reason == "no messages in the session"
+    assert isinstance(problem, Problem) and problem.reason == "session without messages"
 
 
 # -- where they lie ------------------------------------------------------------

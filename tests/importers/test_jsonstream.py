@@ -188,7 +188,7 @@ def test_bytes_that_are_no_text_are_reported_and_replaced() -> None:
         (1, {"m": "tea"}),
     ]
     assert [(p.reason, p.failed) for p in problems(found)] == [
-        ("bytes that are no text were replaced", True)
+        ("bytes that are not text were replaced", True)
     ]
 
 
@@ -205,7 +205,7 @@ def test_a_record_past_the_size_limit_is_left_out(monkeypatch: pytest.MonkeyPatc
 
 def test_a_file_damaged_all_over_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_characters=100))
-    assert read("[x" + ',{"a":[x' * 2000 + ',{"m":1}]')[-1] == "file too damaged to read on"
+    assert read("[x" + ',{"a":[x' * 2000 + ',{"m":1}]')[-1] == "file is too damaged to continue"
 
 
 def test_a_damaged_archive_gives_what_was_read_before(tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
-"""What the transcripts of coding agents (Claude Code, Codex) have in common.
+"""What the transcripts of coding agents have in common (Claude Code, Codex, Gemini CLI).
 
-Tool calls and their results become text in which every word of the original
-can be found: JSON is unfolded into `key: value` lines, because its escapes
-glue words together. Embedded files leave behind what they were, not their
-bytes.
+Tool calls and results become text in which every word of the original can be found: JSON is
+unfolded into `key: value` lines, because its escapes join words. Embedded files are described, not
+stored.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from recollect.model.documents import Json, Passage
 from recollect.model.receipts import Problem
 
 TITLE_LENGTH = 80
-_KINDS_NAMED = 20
-_LINES_LOOKED_AT = 40
+_MAX_REASONS = 20
+_MAX_LINES = 40
 _TAG = re.compile(r"</?[\w-]+>")
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?,(.*)", re.DOTALL)
 
 
 class Unusable(ValueError):
-    """A record whose shape gives nothing to keep; its text is the reason."""
+    """A record without anything to import. The message is the reason."""
 
 
-# -- shapes ------------------------------------------------------------------
+# -- values ------------------------------------------------------------------
 
 
 def as_mapping(value: Json) -> dict[str, Json]:
@@ -45,24 +44,29 @@ def as_text(value: Json) -> str:
 
 
 def content_blocks(content: Json) -> list[dict[str, Json]]:
-    """The blocks of a message: a bare string, alone or in the list, is a text block."""
+    """The blocks of a message. A plain string, alone or in the list, is a text block."""
     if isinstance(content, str):
-        return [{"type": "text", "text": content}]
+        content = [content]
     if not isinstance(content, list):
         raise Unusable("message without content")
-    return [{"type": "text", "text": b} if isinstance(b, str) else as_mapping(b) for b in content]
+    blocks = []
+    for block in content:
+        if isinstance(block, str):
+            block = {"type": "text", "text": block}
+        blocks.append(as_mapping(block))
+    return blocks
 
 
 # -- text --------------------------------------------------------------------
 
 
 def as_lines(value: Json) -> str:
-    """A tool's input or output as lines of text; strings stay as they are."""
+    """A tool's input or output as lines of text. Strings stay as they are."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
         return "\n".join(
-            _line(key, item) for key, item in value.items() if not _is_payload(key, value)
+            _line(key, item) for key, item in value.items() if not _is_base64(key, value)
         )
     if isinstance(value, list):
         return "\n".join(as_lines(item) for item in value)
@@ -73,75 +77,83 @@ def _line(key: str, value: Json) -> str:
     if key in ("command", "cmd") and isinstance(value, list):
         return f"{key}: {' '.join(map(as_lines, value))}"
     text = as_lines(value)
-    return f"{key}:\n{text}" if "\n" in text else f"{key}: {text}"
+    separator = "\n" if "\n" in text else " "
+    return f"{key}:{separator}{text}"
 
 
-def _is_payload(key: str, owner: dict[str, Json]) -> bool:
-    return key == "base64" or (key == "data" and owner.get("type") == "base64")
+def _is_base64(key: str, parent: dict[str, Json]) -> bool:
+    return key == "base64" or (key == "data" and parent.get("type") == "base64")
 
 
 def unfold_json(text: str) -> str:
-    """The same for JSON inside a string; text that is no JSON stays as it is."""
+    """Like `as_lines`, for JSON in a string. Text that is not JSON stays as it is."""
     value = parse_json(text)
-    return text if value is None else as_lines(value)
+    if value is None:
+        return text
+    return as_lines(value)
 
 
 def parse_json(text: str) -> Json:
-    """The value of JSON inside a string; None where there is none, or one that the file itself could not hold."""
+    """The value of JSON in a string; None if it is invalid or nested too deeply."""
     try:
-        value = json.loads(text, parse_float=_finite, parse_constant=str)
+        value = json.loads(text, parse_float=_parse_float, parse_constant=str)
     except (ValueError, RecursionError):
         return None
-    return None if nested_too_deeply(value) else value
+    if nested_too_deeply(value):
+        return None
+    return value
 
 
-def _finite(digits: str) -> float | str:
-    return float(digits) if math.isfinite(float(digits)) else digits
+def _parse_float(digits: str) -> float | str:
+    value = float(digits)
+    return value if math.isfinite(value) else digits
 
 
 def title_of(passages: Iterable[Passage]) -> str:
-    """The first line that the person wrote, or else the first one to be seen."""
-    shown = [p for p in passages if p.visibility == "all" and p.content.strip()]
-    first = next(
-        (p for p in shown if p.role == "user" and p.type == "message"), shown[0] if shown else None
-    )
-    if first is None:
+    """The first line that the user wrote, or else the first visible line."""
+    visible = [p for p in passages if p.visibility == "all" and p.content.strip()]
+    if not visible:
         return ""
-    return first_line(first.content if first.type == "message" else _TAG.sub(" ", first.content))
+    prompts = [p for p in visible if p.role == "user" and p.type == "message"]
+    first = (prompts or visible)[0]
+    if first.type == "message":
+        return first_line(first.content)
+    return first_line(_TAG.sub(" ", first.content))
 
 
 def first_line(value: str) -> str:
     return value.strip().split("\n", 1)[0].strip()[:TITLE_LENGTH]
 
 
-# -- embedded files ----------------------------------------------------------
+# -- files in messages -------------------------------------------------------
 
 
 def embedded_file(kind: str, media_type: Json, data: Json) -> dict[str, Json]:
-    """What is kept of a file in base64: its type, size and fingerprint."""
-    found: dict[str, Json] = {"type": kind, "media_type": as_text(media_type)}
+    """Describe a file in base64: its type, size and hash."""
+    file: dict[str, Json] = {"type": kind, "media_type": as_text(media_type)}
     if isinstance(data, str):
         try:
             raw = base64.b64decode(data)
         except ValueError:
-            found["bytes"] = len(data) * 3 // 4
+            file["bytes"] = len(data) * 3 // 4
         else:
-            found |= {"bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
-    return found
+            file |= {"bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
+    return file
 
 
 def linked_file(kind: str, url: Json) -> dict[str, Json]:
-    """The same for a file given as an address, which may hold the file itself."""
-    if inline := _DATA_URL.match(as_text(url)):
-        return embedded_file(kind, inline[1], inline[2])
+    """Describe a file given by its URL, which may be a data URL."""
+    data_url = _DATA_URL.match(as_text(url))
+    if data_url:
+        return embedded_file(kind, data_url[1], data_url[2])
     return {"type": kind, "url": as_text(url)}
 
 
-# -- recognising and counting ------------------------------------------------
+# -- detection ---------------------------------------------------------------
 
 
 def head_text(entry: Entry) -> str:
-    """The start of a file as text; empty where it cannot be read."""
+    """The start of a file as text; empty if it cannot be read."""
     try:
         head = entry.head()
     except UNREADABLE:
@@ -150,16 +162,16 @@ def head_text(entry: Entry) -> str:
 
 
 def first_records(head: str) -> list[dict[str, Json]]:
-    """The objects on the first lines, as far as the head holds them whole."""
-    found = []
-    for line in head.split("\n")[:_LINES_LOOKED_AT]:
+    """The objects on the first lines that are complete in the head of a file."""
+    records = []
+    for line in head.split("\n")[:_MAX_LINES]:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
-            found.append(value)
-    return found
+            records.append(value)
+    return records
 
 
 def stem(entry: Entry) -> str:
@@ -167,7 +179,7 @@ def stem(entry: Entry) -> str:
 
 
 class Tally:
-    """Counts what is left out on purpose, so that a report names each kind once."""
+    """Counts skipped records by reason, so that a receipt lists each reason once."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -175,8 +187,8 @@ class Tally:
 
     def skip(self, what: str, kind: Json = "") -> None:
         reason = f"{what} {printable(as_text(kind))[:40]}".strip()
-        if reason not in self._counts and len(self._counts) >= _KINDS_NAMED:
-            reason = "record of a further unknown type"
+        if reason not in self._counts and len(self._counts) >= _MAX_REASONS:
+            reason = "record of another unknown type"
         self._counts[reason] += 1
 
     def problems(self) -> Iterator[Problem]:

@@ -1,11 +1,10 @@
-"""ChatGPT's own export: `conversations.json`, or `conversations-000.json` and on, in a zip, folder or alone.
+"""ChatGPT's export: `conversations.json`, `conversations-000.json` etc., in a zip, folder or alone.
 
-A conversation is a map of nodes, each naming its parent; edits and regenerations
-are sibling branches, all kept, and `current_node` is the leaf last seen. Nodes
-without a message, or whose message says nothing, are left out and their children
-hang on the nearest one that is kept. What a message says lies in a different
-field for each `content_type`; it is kept as it came, citation marks included.
-Exports name fields this module does not know: they go to `metadata` untouched.
+A conversation is a map of nodes, each with its parent. Edits and regenerations are sibling
+branches; all are imported, and `current_node` is the last leaf that was shown. Nodes without a
+message, or with an empty one, are skipped, and their children become children of the nearest
+ancestor. The text of a message is in a different field for each `content_type`; it is stored as it
+is, including citation marks. Unknown fields go to `metadata`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from recollect.model.sources import CHATGPT
 SOURCE = CHATGPT
 DESCRIPTION = "ChatGPT export (zip, folder or conversations*.json)"
 
-_CIRCLE = "circle of parents was cut"
+_CYCLE = "a cycle of parents was broken"
 
 _CONTEXT = frozenset({"user_editable_context", "model_editable_context"})
 _THINKING = frozenset({"thoughts", "reasoning_recap"})
@@ -54,7 +53,8 @@ _TEXT_FIELDS = {
     "citable_code_output": ("output_str",),
     "sonic_webpage": ("title", "text", "snippet"),
 }
-_NO_TEXT_FIELDS = frozenset(
+"""The fields with the text of a message, by its content type."""
+_OTHER_FIELDS = frozenset(
     {
         "content_type",
         "language",
@@ -66,11 +66,14 @@ _NO_TEXT_FIELDS = frozenset(
         "response_format_name",
     }
 )
+"""Fields that are not text, for unknown content types."""
 _MESSAGE_FIELDS = frozenset({"author", "create_time", "update_time", "content", "metadata"})
 _METADATA_FIELDS = frozenset({"model_slug", "attachments", "citations", "content_references"})
 _CONVERSATION_FIELDS = frozenset(
     {"title", "create_time", "update_time", "mapping", "current_node", "conversation_id", "id"}
 )
+
+Nodes = dict[str, Any]
 
 
 def claims(entry: Entry) -> bool:
@@ -78,122 +81,129 @@ def claims(entry: Entry) -> bool:
     if not name.endswith(".json"):
         return False
     keys = peek(entry)
-    if "chat_messages" in keys or "uuid" in keys:  # Claude's export, which uses the same file name
+    if "chat_messages" in keys or "uuid" in keys:  # Claude's export has the same file name
         return False
-    return name.startswith("conversations") or (
-        "mapping" in keys and len(keys & _CONVERSATION_FIELDS) > 1
-    )
+    if name.startswith("conversations"):
+        return True
+    return "mapping" in keys and len(keys & _CONVERSATION_FIELDS) > 1
 
 
 def read(entry: Entry) -> Iterator[Document | Problem]:
     return convert_records(entry, ("mapping",), _conversation)
 
 
-# -- conversations ---------------------------------------------------------
+# -- conversations -----------------------------------------------------------
 
 
 def _conversation(record: Any, where: str) -> Iterator[Document | Problem]:
     title = string_or_none(record.get("title")) or ""
-    mapping = record.get("mapping")
-    origin_id = (
-        string_or_none(record.get("conversation_id"))
-        or string_or_none(record.get("id"))
-        or _made_up_id(record)
-    )
-    where = truncate(title, 80) or origin_id or where
-    if mapping is None:
+    nodes = record.get("mapping")
+    source_id = _source_id(record)
+    where = truncate(title, 80) or source_id or where
+    if nodes is None:
         yield Problem("conversation without messages (no mapping)", where, unit="conversations")
         return
-    passages, kept, left_out = _passages(mapping, string_or_none(record.get("default_model_slug")))
-    for reason, count in left_out.items():
+    tree = _Tree(nodes, string_or_none(record.get("default_model_slug")))
+    for reason, count in tree.skipped.items():
         yield Problem(reason, where, failed=reason == UNKNOWN_MESSAGE, count=count)
-    if not passages:
+    if not tree.passages:
         yield Problem(EMPTY_CONVERSATION, where, unit="conversations")
         return
     yield Document(
         source=SOURCE.name,
-        source_id=origin_id,
+        source_id=source_id,
         title=title,
         project=_project(record) or "default",
         created_at=moment(record.get("create_time")),
         updated_at=moment(record.get("update_time")),
-        head=kept.get(string_or_none(record.get("current_node")) or ""),
-        passages=tuple(passages),
+        head=tree.nearest_passage.get(string_or_none(record.get("current_node")) or ""),
+        passages=tuple(tree.passages),
         metadata=other_fields(record, _CONVERSATION_FIELDS),
     )
 
 
 def _project(record: dict[str, Any]) -> str | None:
-    ids = (
-        string_or_none(record.get("gizmo_id")),
-        string_or_none(record.get("conversation_template_id")),
-    )
-    return next((i for i in ids if i and i.startswith("g-p-")), None)
+    for key in ("gizmo_id", "conversation_template_id"):
+        value = string_or_none(record.get(key))
+        if value and value.startswith("g-p-"):
+            return value
+    return None
 
 
-def _made_up_id(record: dict[str, Any]) -> str:
-    """A name for a conversation that has none, the same each time it is exported."""
-    first = next(iter(record.get("mapping") or {}), "")
-    known = f"{record.get('create_time')} {first}".encode(errors="surrogatepass")
-    return hashlib.blake2s(known, digest_size=16).hexdigest()
+def _source_id(record: dict[str, Any]) -> str:
+    for key in ("conversation_id", "id"):
+        value = string_or_none(record.get(key))
+        if value:
+            return value
+    # A conversation without an id gets one that is the same in every export.
+    first_node = next(iter(record.get("mapping") or {}), "")
+    content = f"{record.get('create_time')} {first_node}".encode(errors="surrogatepass")
+    return hashlib.blake2s(content, digest_size=16).hexdigest()
 
 
-# -- the tree --------------------------------------------------------------
+# -- the tree ----------------------------------------------------------------
 
 
-def _passages(
-    mapping: dict[str, Any], model: str | None
-) -> tuple[list[Passage], dict[str, str | None], Counter[str]]:
-    """The passages in reading order, for every node the nearest one kept, and what was left out."""
-    passages: list[Passage] = []
-    kept: dict[str, str | None] = {}
-    order, circles = _reading_order(mapping)
-    left_out = Counter({_CIRCLE: circles} if circles else ())
-    for node_id, parent_id in order.items():
-        above = None if parent_id is None else kept[parent_id]
-        kept[node_id] = above
+class _Tree:
+    """The messages of a conversation in reading order."""
+
+    def __init__(self, nodes: Nodes, model: str | None) -> None:
+        self.passages: list[Passage] = []
+        self.nearest_passage: dict[str, str | None] = {}
+        """For every node: itself if it has a message, or else its nearest ancestor that has one."""
+        self.skipped: Counter[str] = Counter()
+        order, cycles = _reading_order(nodes)
+        if cycles:
+            self.skipped[_CYCLE] = cycles
+        for node_id, parent_id in order.items():
+            self._add(node_id, parent_id, nodes[node_id], model)
+
+    def _add(self, node_id: str, parent_id: str | None, node: Any, model: str | None) -> None:
+        parent = None if parent_id is None else self.nearest_passage[parent_id]
+        self.nearest_passage[node_id] = parent
         try:
-            message = mapping[node_id].get("message")
-            passage = message and _passage(node_id, message, above, model)
+            message = node.get("message")
+            passage = _passage(node_id, message, parent, model) if message else None
         except UNEXPECTED:
-            left_out[UNKNOWN_MESSAGE] += 1
-            continue
-        if passage:
-            passages.append(passage)
-            kept[node_id] = node_id
-        elif message or parent_id is not None:  # a root without a message is how every tree starts
-            left_out[EMPTY_MESSAGE] += 1
-    return passages, kept, left_out
+            self.skipped[UNKNOWN_MESSAGE] += 1
+            return
+        if passage is not None:
+            self.passages.append(passage)
+            self.nearest_passage[node_id] = node_id
+        elif message or parent_id is not None:  # every tree has a root without a message
+            self.skipped[EMPTY_MESSAGE] += 1
 
 
-def _reading_order(mapping: dict[str, Any]) -> tuple[dict[str, str | None], int]:
-    """Every node with its parent, depth first; and how many circles of parents had to be cut for it."""
-    parents = _parents(mapping)
+def _reading_order(nodes: Nodes) -> tuple[dict[str, str | None], int]:
+    """Every node with its parent, depth first, and the number of cycles that were broken."""
+    parents = _parents(nodes)
     children: dict[str | None, list[str]] = {}
     for node_id, parent in parents.items():
         children.setdefault(parent, []).append(node_id)
     for parent, siblings in children.items():
         if len(siblings) > 1:
-            _sort_siblings(siblings, mapping, parent)
+            _sort_siblings(siblings, nodes, parent)
     order: dict[str, str | None] = {}
-    _descend(children.get(None, ()), None, children, order)
-    circles = 0
-    for node_id in parents if len(order) < len(parents) else ():
-        if node_id not in order:
-            _descend([_on_circle(node_id, parents)], None, children, order)
-            circles += 1
-    return order, circles
+    _descend(children.get(None, ()), children, order)
+    cycles = 0
+    if len(order) < len(parents):
+        for node_id in parents:
+            if node_id not in order:
+                _descend([_node_on_cycle(node_id, parents)], children, order)
+                cycles += 1
+    return order, cycles
 
 
-def _parents(mapping: dict[str, Any]) -> dict[str, str | None]:
+def _parents(nodes: Nodes) -> dict[str, str | None]:
     parents: dict[str, str | None] = {}
-    for node_id, node in mapping.items():
+    for node_id, node in nodes.items():
         parent = node.get("parent") if isinstance(node, dict) else None
-        parents[node_id] = parent if isinstance(parent, str) and parent in mapping else None
-    if (
-        sum(parent is None for parent in parents.values()) > 1
-    ):  # some exports name only the children
-        for node_id, node in mapping.items():
+        if not isinstance(parent, str) or parent not in nodes:
+            parent = None
+        parents[node_id] = parent
+    roots = sum(parent is None for parent in parents.values())
+    if roots > 1:  # some exports have only `children`
+        for node_id, node in nodes.items():
             for child in _children(node):
                 if child in parents and parents[child] is None:
                     parents[child] = node_id
@@ -201,32 +211,32 @@ def _parents(mapping: dict[str, Any]) -> dict[str, str | None]:
 
 
 def _children(node: Any) -> list[str]:
-    return (
-        [child for child in as_list(node.get("children")) if isinstance(child, str)]
-        if isinstance(node, dict)
-        else []
-    )
+    if not isinstance(node, dict):
+        return []
+    return [child for child in as_list(node.get("children")) if isinstance(child, str)]
 
 
-def _sort_siblings(siblings: list[str], mapping: dict[str, Any], parent: str | None) -> None:
-    rank = {child: n for n, child in enumerate(_children(mapping.get(parent or "")))}
+def _sort_siblings(siblings: list[str], nodes: Nodes, parent: str | None) -> None:
+    """Sort by the parent's list of children, then by time."""
+    ranks = {child: rank for rank, child in enumerate(_children(nodes.get(parent or "")))}
 
-    def place(node_id: str) -> tuple[int, float]:
-        node = mapping[node_id]
+    def sort_key(node_id: str) -> tuple[int, float]:
+        node = nodes[node_id]
         message = node.get("message") if isinstance(node, dict) else None
         time = message.get("create_time") if isinstance(message, dict) else None
-        return rank.get(node_id, len(rank)), time if isinstance(time, (int, float)) else math.inf
+        if not isinstance(time, (int, float)):
+            time = math.inf
+        return ranks.get(node_id, len(ranks)), time
 
-    siblings.sort(key=place)
+    siblings.sort(key=sort_key)
 
 
 def _descend(
-    starts: Iterable[str],
-    parent: str | None,
+    roots: Iterable[str],
     children: dict[str | None, list[str]],
     order: dict[str, str | None],
 ) -> None:
-    stack = [(start, parent) for start in starts]
+    stack: list[tuple[str, str | None]] = [(root, None) for root in roots]
     stack.reverse()
     while stack:
         node_id, parent = stack.pop()
@@ -235,57 +245,61 @@ def _descend(
             stack.extend([(child, node_id) for child in reversed(children.get(node_id, ()))])
 
 
-def _on_circle(node_id: str, parents: dict[str, str | None]) -> str:
-    seen: set[str | None] = set()
-    walk: str | None = node_id
-    while walk not in seen:
-        seen.add(walk)
-        walk = parents[walk] if walk is not None else None
-    return walk or node_id
+def _node_on_cycle(node_id: str, parents: dict[str, str | None]) -> str:
+    """The first node that is met twice on the way up from a node."""
+    visited: set[str | None] = set()
+    current: str | None = node_id
+    while current not in visited:
+        visited.add(current)
+        if current is not None:
+            current = parents[current]
+    return current or node_id
 
 
-# -- messages --------------------------------------------------------------
+# -- messages ----------------------------------------------------------------
 
 
 def _passage(
-    node_id: str, message: dict[str, Any], parent: str | None, model: str | None
+    node_id: str, message: dict[str, Any], parent: str | None, default_model: str | None
 ) -> Passage | None:
     content = message.get("content")
     metadata = message.get("metadata") or {}
     content_type = content.get("content_type") if isinstance(content, dict) else None
-    text, assets = _said(content, content_type)
+    text, assets = _text(content, content_type)
     attachments = (*as_list(metadata.get("attachments")), *assets)
     if not attachments and is_blank(text):
         return None
     author = message.get("author") or {}
     role = string_or_none(author.get("role"))
     name = string_or_none(author.get("name"))
-    kind, tool = _kind(content_type, role, name, message.get("recipient"))
+    type_, tool = _type(content_type, role, name, message.get("recipient"))
+    model = string_or_none(metadata.get("model_slug"))
+    if not model and role == "assistant":
+        model = default_model
+    citations = [*as_list(metadata.get("citations"))]
+    citations += as_list(metadata.get("content_references"))
     return Passage(
         id=node_id,
         role=role,
         content=text,
-        type=kind,
+        type=type_,
         author=None if role == "tool" else name,
-        model=string_or_none(metadata.get("model_slug"))
-        or (model if role == "assistant" else None),
+        model=model or None,
         tool=tool,
         parent=parent,
         created_at=moment(message.get("create_time")),
         updated_at=moment(message.get("update_time")),
-        visibility="hidden" if _hidden(content_type, role, message, metadata) else "all",
+        visibility="hidden" if _is_hidden(content_type, role, message, metadata) else "all",
         attachments=attachments,
-        citations=(
-            *as_list(metadata.get("citations")),
-            *as_list(metadata.get("content_references")),
-        ),
+        citations=tuple(citations),
         metadata=_message_metadata(node_id, message, metadata, content),
     )
 
 
-def _kind(
+def _type(
     content_type: str | None, role: str | None, name: str | None, recipient: Any
 ) -> tuple[str, str | None]:
+    """The type of a message, and the tool that it calls or comes from."""
     if content_type in _THINKING:
         return "thinking", None
     if content_type in _CONTEXT:
@@ -297,7 +311,7 @@ def _kind(
     return "message", None
 
 
-def _hidden(
+def _is_hidden(
     content_type: str | None, role: str | None, message: dict[str, Any], metadata: dict[str, Any]
 ) -> bool:
     return bool(
@@ -311,37 +325,45 @@ def _hidden(
 def _message_metadata(
     node_id: str, message: dict[str, Any], metadata: dict[str, Any], content: Any
 ) -> dict[str, Any]:
-    given = other_fields(message, _MESSAGE_FIELDS)
-    if given.get("id") == node_id:
-        del given["id"]
-    if inner := other_fields(metadata, _METADATA_FIELDS):
-        given["metadata"] = inner
+    fields = other_fields(message, _MESSAGE_FIELDS)
+    if fields.get("id") == node_id:
+        del fields["id"]
+    other_metadata = other_fields(metadata, _METADATA_FIELDS)
+    if other_metadata:
+        fields["metadata"] = other_metadata
     if isinstance(content, dict):
-        given["content_type"] = content.get("content_type")
-        if len(content) > 2 and (unsaid := _unsaid(content)):
-            given["content"] = unsaid
-    if about_author := (message.get("author") or {}).get("metadata"):
-        given["author"] = about_author
-    return given
+        fields["content_type"] = content.get("content_type")
+        if len(content) > 2:
+            other_content = _other_content(content)
+            if other_content:
+                fields["content"] = other_content
+    author_metadata = (message.get("author") or {}).get("metadata")
+    if author_metadata:
+        fields["author"] = author_metadata
+    return fields
 
 
-def _unsaid(content: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a content that did not become text."""
-    used = _TEXT_FIELDS.get(content.get("content_type", ""))
+def _other_content(content: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a message's content that did not become text."""
+    text_fields = _TEXT_FIELDS.get(content.get("content_type", ""))
+
+    def is_text(key: str, value: Any) -> bool:
+        if text_fields:
+            return key in text_fields
+        return key not in _OTHER_FIELDS and isinstance(value, str)
+
     return {
         key: value
-        for key, value in content.items()
-        if value is not None
-        and key not in ("content_type", "parts", "thoughts")
-        and (key not in used if used else key in _NO_TEXT_FIELDS or not isinstance(value, str))
+        for key, value in other_fields(content, ("content_type", "parts", "thoughts")).items()
+        if not is_text(key, value)
     }
 
 
-# -- what a message says ---------------------------------------------------
+# -- text --------------------------------------------------------------------
 
 
-def _said(content: Any, content_type: str | None) -> tuple[str, list[Any]]:
-    """The text of a message, and the files that stand in it."""
+def _text(content: Any, content_type: str | None) -> tuple[str, list[Any]]:
+    """The text of a message, and the files in it."""
     if content is None or isinstance(content, str):
         return content or "", []
     parts = content.get("parts")
@@ -349,21 +371,21 @@ def _said(content: Any, content_type: str | None) -> tuple[str, list[Any]]:
     if content_type in ("text", "multimodal_text"):
         return text, assets
     if content_type == "thoughts":
-        thoughts = as_list(content.get("thoughts"))
-        return join_texts(
-            thought.get(field) for thought in thoughts for field in ("summary", "content")
-        ), assets
-    fields = _TEXT_FIELDS.get(content_type or "") or [
-        key for key in content if key not in _NO_TEXT_FIELDS
-    ]
+        texts = []
+        for thought in as_list(content.get("thoughts")):
+            texts += [thought.get("summary"), thought.get("content")]
+        return join_texts(texts), assets
     assets += [
         value for value in content.values() if isinstance(value, dict) and "asset_pointer" in value
     ]
+    fields: Iterable[str] | None = _TEXT_FIELDS.get(content_type or "")
+    if fields is None:
+        fields = [key for key in content if key not in _OTHER_FIELDS]
     return join_texts((text, *map(content.get, fields))), assets
 
 
 def join_parts(parts: list[Any]) -> tuple[str, list[Any]]:
-    """The words of a message's parts, a line each, and the parts that are not words."""
+    """The texts among a message's parts, one per line, and the parts that are not text."""
     if len(parts) == 1 and isinstance(parts[0], str):
         return parts[0], []
     texts = []
@@ -373,8 +395,9 @@ def join_parts(parts: list[Any]) -> tuple[str, list[Any]]:
             texts.append(part)
         elif isinstance(part, dict) and isinstance(part.get("text"), str):
             texts.append(part["text"])
-            if rest := {key: value for key, value in part.items() if key not in ("text", "type")}:
-                assets.append(rest)
+            others = {key: value for key, value in part.items() if key not in ("text", "type")}
+            if others:
+                assets.append(others)
         elif part is not None:
             assets.append(part)
     return join_texts(texts), assets

@@ -1,11 +1,10 @@
-"""The databases of the program ChatGPT Browser: its working one, and its canonical export.
+"""Databases of the program ChatGPT Browser: the working database and its canonical export.
 
-Both hold `conversations` and `messages`; the working one has `parent_id` and
-`message_metadata`, the canonical one has a `position` counted from 0 or 1. Their
-`content` is the JSON list of a message's parts, or plain text; code, tool output
-and reasoning were never stored. They are lossy copies of a ChatGPT export, so
-documents are `partial`: they add what is missing and replace nothing. The file
-belongs to others: it is opened read-only, and nothing in its schema is trusted.
+Both have tables `conversations` and `messages`. The working one has `parent_id` and
+`message_metadata`; the canonical one has a `position` counted from 0 or 1. `content` is a JSON list
+of a message's parts, or plain text. Code, tool output and reasoning were never stored. The
+databases are lossy copies of a ChatGPT export, so documents are `partial`: they add what is missing
+and replace nothing.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from contextlib import closing
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
-from recollect.importers.chats.chatgpt import SOURCE, join_parts
+from recollect.importers.chats.chatgpt import join_parts
 from recollect.importers.databases import connect
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import UNREADABLE, decode
@@ -38,15 +37,16 @@ from recollect.importers.records import (
 from recollect.language.text import EPOCH, moment, truncate
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Problem
+from recollect.model.sources import CHATGPT
 
-__all__ = ["DESCRIPTION", "SOURCE", "claims", "decode_content", "decode_time", "read"]
-
+SOURCE = CHATGPT
 DESCRIPTION = "ChatGPT Browser database (working or canonical)"
 
 _SUFFIXES = (".db", ".sqlite", ".sqlite3")
-_NEEDED = frozenset({"id", "conversation_id", "role", "content", "create_time"})
-_PLACES = frozenset({"position", "parent_id"})
-_MESSAGE_FIELDS = (*sorted(_NEEDED), "update_time", *sorted(_PLACES))
+_REQUIRED = frozenset({"id", "conversation_id", "role", "content", "create_time"})
+_ORDER = frozenset({"position", "parent_id"})
+"""Columns of which at least one must exist."""
+_MESSAGE_FIELDS = (*sorted(_REQUIRED), "update_time", *sorted(_ORDER))
 _CITATION_FIELDS = ("citations", "content_references")
 _METADATA_FIELDS = (
     "message_type",
@@ -59,7 +59,7 @@ _METADATA_FIELDS = (
 )
 _PART_KEYS = frozenset({"content_type", "asset_pointer", "type", "text"})
 
-# A virtual table has no pages of its own.
+# A virtual table has no root page.
 _REAL_TABLE = (
     "select 1 from sqlite_schema where type = 'table' and rootpage > 0 and name = ? collate nocase"
 )
@@ -68,90 +68,87 @@ _EMPTY_CONVERSATIONS = """
     where id not in (select conversation_id from messages where conversation_id is not null)
 """
 
-decode_time = moment
-
 
 def decode_content(raw: object) -> str:
-    """The words in a `content` column: a JSON list of parts joined by line, anything else as it is."""
+    """The text in a `content` column: the parts of a JSON list, one per line, or plain text."""
     return _decode(raw)[0]
 
 
 def _decode(raw: object) -> tuple[str, list[Any]]:
+    if raw is None:
+        return "", []
     if not isinstance(raw, str):
-        return "" if raw is None else str(raw), []
+        return str(raw), []
     if not raw.lstrip().startswith("["):
         return raw, []
     try:
         parts = decode(raw)
     except ValueError:
         return raw, []
-    return join_parts(parts) if all(map(_is_part, parts)) else (raw, [])
+    if not all(map(_is_part, parts)):
+        return raw, []
+    return join_parts(parts)
 
 
 def _is_part(value: Any) -> bool:
-    """Whether ChatGPT could have written it, so that plain text that happens to be a list stays itself."""
-    return (
-        value is None
-        or isinstance(value, str)
-        or (isinstance(value, dict) and not _PART_KEYS.isdisjoint(value))
-    )
+    """Whether ChatGPT could have written it. Plain text that happens to be a list stays text."""
+    if isinstance(value, dict):
+        return not _PART_KEYS.isdisjoint(value)
+    return value is None or isinstance(value, str)
 
 
-# -- the file --------------------------------------------------------------
+# -- the database ------------------------------------------------------------
 
 
 def claims(entry: Entry) -> bool:
     if not entry.basename.lower().endswith(_SUFFIXES):
         return False
     if entry.path is None:
-        return _looks_like_one(entry)
+        return _looks_like_database(entry)
     try:
         with closing(connect(entry.path)) as database:
             messages = _columns(database, "messages")
-            placed = not messages.isdisjoint(_PLACES)
-            return (
-                placed
-                and messages >= _NEEDED
-                and _columns(database, "conversations") >= {"id", "title"}
-            )
+            if not messages >= _REQUIRED or messages.isdisjoint(_ORDER):
+                return False
+            return _columns(database, "conversations") >= {"id", "title"}
     except apsw.Error:
         return False
 
 
 def read(entry: Entry) -> Iterator[Document | Problem]:
     if entry.path is None:
-        yield _lost("database inside an archive; unpack it and import the database", entry.name)
+        yield _failure("database inside an archive; unpack it and import the database", entry.name)
         return
     try:
         with closing(connect(entry.path)) as database:
             yield from _empty_conversations(database, entry.name)
-            about = _about(database)
+            find_conversation = _conversation_finder(database)
             for conversation_id, group in groupby(_rows(database), itemgetter("conversation_id")):
                 rows = list(group)
+                fields = find_conversation(conversation_id)
                 try:
-                    yield from _conversation(conversation_id, rows, about(conversation_id))
+                    yield from _conversation(conversation_id, rows, fields)
                 except UNEXPECTED:
-                    yield _lost(UNKNOWN_CONVERSATION, str(conversation_id))
+                    yield _failure(UNKNOWN_CONVERSATION, str(conversation_id))
     except (apsw.Error, UnicodeDecodeError) as error:
-        yield _lost("database cannot be read to its end", f"{entry.name}: {error}")
+        yield _failure("database cannot be read to its end", f"{entry.name}: {error}")
 
 
-def _lost(reason: str, where: str) -> Problem:
+def _failure(reason: str, where: str) -> Problem:
     return Problem(reason, where, failed=True, unit="conversations")
 
 
-def _looks_like_one(entry: Entry) -> bool:
+def _looks_like_database(entry: Entry) -> bool:
     try:
         head = entry.head()
     except UNREADABLE:
         return False
-    return (
-        head.startswith(b"SQLite format 3\0") and b"conversation_id" in head and b"messages" in head
-    )
+    is_sqlite = head.startswith(b"SQLite format 3\0")
+    return is_sqlite and b"conversation_id" in head and b"messages" in head
 
 
 def _columns(database: apsw.Connection, table: str) -> frozenset[str]:
-    """The columns of a table; none for a view or a virtual table of that name."""
+    """The columns of a table; empty for a view or a virtual table."""
     if not database.execute(_REAL_TABLE, (table,)).fetchall():
         return frozenset()
     columns = database.execute("select name from pragma_table_info(?)", (table,))
@@ -164,58 +161,66 @@ def _empty_conversations(database: apsw.Connection, where: str) -> Iterator[Prob
         yield Problem(EMPTY_CONVERSATION, where, unit="conversations", count=count)
 
 
-def _about(database: apsw.Connection) -> Callable[[Any], dict[str, Any]]:
-    """Looks up the fields of a conversation."""
-    there = _columns(database, "conversations")
-    names = [name for name in ("title", "create_time", "update_time") if name in there]
-    statement = f"select {', '.join(names)} from conversations where id = ?"  # noqa: S608 - names of this module
+def _conversation_finder(database: apsw.Connection) -> Callable[[Any], dict[str, Any]]:
+    """A function that returns the fields of a conversation."""
+    columns = _columns(database, "conversations")
+    names = [name for name in ("title", "create_time", "update_time") if name in columns]
+    statement = f"select {', '.join(names)} from conversations where id = ?"  # noqa: S608
 
-    def look_up(conversation_id: Any) -> dict[str, Any]:
+    def find_conversation(conversation_id: Any) -> dict[str, Any]:
         row = database.execute(statement, (conversation_id,)).fetchone()
-        return dict(zip(names, row, strict=True)) if row else {}
+        if not row:
+            return {}
+        return dict(zip(names, row, strict=True))
 
-    return look_up
+    return find_conversation
 
 
 def _rows(database: apsw.Connection) -> Iterator[dict[str, Any]]:
-    """Every message, one conversation after the other."""
+    """Every message, grouped by conversation."""
     messages = _columns(database, "messages")
-    about = _columns(database, "message_metadata")
-    names = [n for n in _MESSAGE_FIELDS if n in messages]
-    columns = ["cast(m.content as blob)" if n == "content" else f"m.{n}" for n in names]
-    more = [
-        n
-        for n in ("model_slug", *_CITATION_FIELDS, *_METADATA_FIELDS)
-        if n in about and "message_id" in about
-    ]
-    names += more
-    columns += [f"x.{n}" for n in more]
-    join = "left join message_metadata x on x.message_id = m.id" if more else ""
+    names = [name for name in _MESSAGE_FIELDS if name in messages]
+    # Content is read as bytes: text that is not UTF-8 would abort the query.
+    columns = [f"m.{name}" if name != "content" else "cast(m.content as blob)" for name in names]
+    join = ""
+    metadata = _columns(database, "message_metadata")
+    if "message_id" in metadata:
+        fields = ("model_slug", *_CITATION_FIELDS, *_METADATA_FIELDS)
+        metadata_names = [name for name in fields if name in metadata]
+        names += metadata_names
+        columns += [f"x.{name}" for name in metadata_names]
+        if metadata_names:
+            join = "left join message_metadata x on x.message_id = m.id"
     order = "m.conversation_id, m.position" if "position" in messages else "m.conversation_id"
-    statement = f"select {', '.join(columns)} from messages m {join} order by {order}"  # noqa: S608 - as above
+    statement = f"select {', '.join(columns)} from messages m {join} order by {order}"  # noqa: S608
     encoding = str(database.pragma("encoding"))
     for row in database.execute(statement):
-        fields = dict(zip(names, row, strict=True))
-        if isinstance(
-            fields["content"], bytes
-        ):  # read as bytes: text that is not UTF-8 would end the query
-            fields["content"] = fields["content"].decode(encoding, "replace")
-        yield fields
+        fields_by_name = dict(zip(names, row, strict=True))
+        content = fields_by_name["content"]
+        if isinstance(content, bytes):
+            fields_by_name["content"] = content.decode(encoding, "replace")
+        yield fields_by_name
 
 
-# -- conversations ---------------------------------------------------------
+# -- conversations -----------------------------------------------------------
+
+
+class _Message(NamedTuple):
+    text: str
+    attachments: list[Any]
+    row: dict[str, Any]
 
 
 def _conversation(
-    conversation_id: Any, rows: list[dict[str, Any]], about: dict[str, Any]
+    conversation_id: Any, rows: list[dict[str, Any]], fields: dict[str, Any]
 ) -> Iterator[Document | Problem]:
-    title = str(about.get("title") or "")
+    title = str(fields.get("title") or "")
     where = truncate(title, 80) or str(conversation_id)
     if conversation_id is None:
         yield Problem("message without a conversation", where, failed=True, count=len(rows))
         return
-    passages, left_out = _passages(str(conversation_id), rows)
-    for reason, count in left_out.items():
+    passages, skipped = _passages(str(conversation_id), rows)
+    for reason, count in skipped.items():
         yield Problem(reason, where, count=count)
     if not passages:
         yield Problem(EMPTY_CONVERSATION, where, unit="conversations")
@@ -224,8 +229,8 @@ def _conversation(
         source=SOURCE.name,
         source_id=str(conversation_id),
         title=title,
-        created_at=decode_time(about.get("create_time")),
-        updated_at=decode_time(about.get("update_time")),
+        created_at=moment(fields.get("create_time")),
+        updated_at=moment(fields.get("update_time")),
         passages=tuple(passages),
         partial=True,
     )
@@ -234,58 +239,64 @@ def _conversation(
 def _passages(
     conversation_id: str, rows: list[dict[str, Any]]
 ) -> tuple[list[Passage], Counter[str]]:
-    linked = "parent_id" in rows[0]
-    if linked:
+    """The messages of a conversation, and the number of skipped ones by reason."""
+    has_parents = "parent_id" in rows[0]
+    if has_parents:
         rows = sorted(rows, key=_time)
-    left_out: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
     parents: dict[str, str | None] = {}
-    said: dict[str, tuple[str, list[Any], dict[str, Any]]] = {}
+    messages: dict[str, _Message] = {}
     previous = None
     for number, row in enumerate(rows):
         message_id = f"{conversation_id}:{number}" if row["id"] is None else str(row["id"])
         if message_id in parents:
-            left_out[REPEATED_MESSAGE] += 1
+            skipped[REPEATED_MESSAGE] += 1
             continue
-        parent = row["parent_id"] if linked else previous
+        parent = row["parent_id"] if has_parents else previous
         parents[message_id] = None if parent is None else str(parent)
         previous = message_id
-        text, assets = _decode(row["content"])
-        if is_blank(text) and not assets:
-            left_out[EMPTY_MESSAGE] += 1
+        text, attachments = _decode(row["content"])
+        if is_blank(text) and not attachments:
+            skipped[EMPTY_MESSAGE] += 1
         else:
-            said[message_id] = text, assets, row
-    passages = [
-        _passage(i, nearest_included(parents[i], parents, said), *what) for i, what in said.items()
-    ]
-    return passages, left_out
+            messages[message_id] = _Message(text, attachments, row)
+    passages = []
+    for message_id, message in messages.items():
+        parent = nearest_included(parents[message_id], parents, messages)
+        passages.append(_passage(message_id, parent, message))
+    return passages, skipped
 
 
-def _passage(
-    message_id: str, parent: str | None, text: str, assets: list[Any], row: dict[str, Any]
-) -> Passage:
+def _passage(message_id: str, parent: str | None, message: _Message) -> Passage:
+    row = message.row
     role = string_or_none(row["role"]) or None
+    citations: list[Any] = []
+    for name in _CITATION_FIELDS:
+        citations += _json_list(row.get(name))
     return Passage(
         id=message_id,
         role=role,
-        content=text,
+        content=message.text,
         type="tool_result" if role == "tool" else "message",
         model=string_or_none(row.get("model_slug")),
         parent=parent,
-        created_at=decode_time(row["create_time"]),
-        updated_at=decode_time(row.get("update_time")),
+        created_at=moment(row["create_time"]),
+        updated_at=moment(row.get("update_time")),
         visibility="hidden" if role == "system" else "all",
-        attachments=tuple(assets),
-        citations=tuple(c for name in _CITATION_FIELDS for c in _json_list(row.get(name))),
+        attachments=tuple(message.attachments),
+        citations=tuple(citations),
         metadata={name: row[name] for name in _METADATA_FIELDS if row.get(name) is not None},
     )
 
 
 def _json_list(raw: object) -> list[Any]:
+    if not isinstance(raw, str):
+        return []
     try:
-        return as_list(decode(raw)) if isinstance(raw, str) else []
+        return as_list(decode(raw))
     except ValueError:
         return []
 
 
 def _time(row: dict[str, Any]) -> datetime:
-    return decode_time(row["create_time"]) or EPOCH
+    return moment(row["create_time"]) or EPOCH

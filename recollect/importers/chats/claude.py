@@ -1,11 +1,10 @@
-"""Claude.ai's own export: conversations, projects and memories, in a zip, folder or alone.
+"""Claude.ai's export: conversations, projects and memories, in a zip, folder or alone.
 
-A message is a list of blocks. Its visible text is the passage that carries the
-message's id; thinking, tool calls, tool results and pasted files are passages of
-their own that hang before it, so that a path through the tree stays a line.
-Newer exports name each message's parent, older ones list messages in order. The
-export does not say which branch was last seen, so the newest leaf is taken.
-What projects are told, their documents, and memories become notes.
+A message is a list of blocks. Its visible text is the passage with the message's id. Thinking, tool
+calls, tool results and pasted files are passages before it, each the parent of the next, so that a
+path through the tree stays a line. Newer exports name the parent of each message; older ones list
+messages in order. The export does not say which branch was last shown, so the newest leaf is used.
+The instructions and documents of projects, and memories, become notes.
 """
 
 from __future__ import annotations
@@ -66,9 +65,11 @@ _PROJECT_FIELDS = frozenset(
 _DOC_FIELDS = frozenset({"uuid", "filename", "content", "created_at"})
 _EXTRACTED = frozenset({"extracted_content"})
 _ROLES = {"human": "user"}
-# The parts of a tool's input that are a text themselves, as in artifacts and files, in reading order.
+# The parts of a tool's input that are text, as in artifacts and files, in reading order.
 _INPUT_TEXTS = ("title", "path", "old_str", "content", "file_text", "new_str", "code")
 _INPUT_BODIES = frozenset({"content", "file_text", "new_str", "code"})
+
+Block = dict[str, Any]
 
 
 def claims(entry: Entry) -> bool:
@@ -86,42 +87,37 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
 
 
 def _record(record: dict[str, Any], where: str) -> Iterator[Document | Problem]:
-    where = (
-        truncate(string_or_none(record.get("name")) or "", 80)
-        or string_or_none(record.get("uuid"))
-        or where
-    )
+    name = truncate(string_or_none(record.get("name")) or "", 80)
+    where = name or string_or_none(record.get("uuid")) or where
     keys = record.keys()
     if "chat_messages" in keys:
         yield from _conversation(record, where)
     elif not keys.isdisjoint(_PROJECT):
-        yield from _some(
-            _project(record), Problem("project without text", where, unit="conversations")
-        )
+        yield from _notes(_project(record), "project without text", where)
     elif not keys.isdisjoint(_MEMORY):
-        yield from _some(
-            _memory(record), Problem("memory without text", where, unit="conversations")
-        )
+        yield from _notes(_memory(record), "memory without text", where)
     else:
         yield Problem(EMPTY_CONVERSATION, where, failed="uuid" not in keys, unit="conversations")
 
 
-def _some(found: Iterator[Document], otherwise: Problem) -> Iterator[Document | Problem]:
-    documents = list(found)
-    yield from documents
-    if not documents:
-        yield otherwise
+def _notes(notes: Iterator[Document], problem: str, where: str) -> Iterator[Document | Problem]:
+    is_empty = True
+    for note in notes:
+        is_empty = False
+        yield note
+    if is_empty:
+        yield Problem(problem, where, unit="conversations")
 
 
-# -- conversations ---------------------------------------------------------
+# -- conversations -----------------------------------------------------------
 
 
 def _conversation(record: dict[str, Any], where: str) -> Iterator[Document | Problem]:
     uuid = record["uuid"]
-    passages, left_out = _passages(
+    passages, skipped = _passages(
         uuid, record["chat_messages"] or [], string_or_none(record.get("model"))
     )
-    for reason, count in left_out.items():
+    for reason, count in skipped.items():
         yield Problem(reason, where, failed=reason == UNKNOWN_MESSAGE, count=count)
     if not passages:
         yield Problem(EMPTY_CONVERSATION, where, unit="conversations")
@@ -141,9 +137,10 @@ def _conversation(record: dict[str, Any], where: str) -> Iterator[Document | Pro
 def _passages(
     conversation: str, messages: list[Any], model: str | None
 ) -> tuple[list[Passage], Counter[str]]:
-    left_out: Counter[str] = Counter()
+    """The passages of a conversation, and the number of skipped messages by reason."""
+    skipped: Counter[str] = Counter()
     parents: dict[str, str | None] = {}
-    kept: dict[str, list[Passage]] = {}
+    parts_by_message: dict[str, list[Passage]] = {}
     previous = None
     for number, message in enumerate(messages):
         try:
@@ -151,225 +148,258 @@ def _passages(
             parts = _message(message, model)
             parent = string_or_none(message.get("parent_message_uuid", previous))
         except UNEXPECTED:
-            left_out[UNKNOWN_MESSAGE] += 1
+            skipped[UNKNOWN_MESSAGE] += 1
             continue
         if uuid in parents:
-            left_out[REPEATED_MESSAGE] += 1
+            skipped[REPEATED_MESSAGE] += 1
             continue
         parents[uuid] = parent
         previous = uuid
         if parts:
-            kept[uuid] = parts
+            parts_by_message[uuid] = parts
         else:
-            left_out[EMPTY_MESSAGE] += 1
-    chains = (
-        _chained(parts, uuid, nearest_included(parents[uuid], parents, kept))
-        for uuid, parts in kept.items()
-    )
-    return [passage for chain in chains for passage in chain], left_out
+            skipped[EMPTY_MESSAGE] += 1
+    passages: list[Passage] = []
+    for uuid, parts in parts_by_message.items():
+        parent = nearest_included(parents[uuid], parents, parts_by_message)
+        passages += _link_parts(parts, uuid, parent)
+    return passages, skipped
 
 
-def _chained(parts: list[Passage], uuid: str, parent: str | None) -> Iterator[Passage]:
-    """The parts of one message, each hanging on the one before; the last carries the message's own id."""
-    thought = False
+def _link_parts(parts: list[Passage], uuid: str, parent: str | None) -> Iterator[Passage]:
+    """The parts of one message, each the parent of the next. The last has the message's id."""
+    has_thinking = False
     for number, part in enumerate(parts, 1):
-        own_id = uuid if number == len(parts) else f"{uuid}:{number}"
-        if part.type == "thinking" and not thought and own_id != uuid:
-            own_id = f"{uuid}:thinking"
-            thought = True
-        yield part._replace(id=own_id, parent=parent)
-        parent = own_id
+        if number == len(parts):
+            part_id = uuid
+        elif part.type == "thinking" and not has_thinking:
+            part_id = f"{uuid}:thinking"
+            has_thinking = True
+        else:
+            part_id = f"{uuid}:{number}"
+        yield part._replace(id=part_id, parent=parent)
+        parent = part_id
 
 
-# -- messages --------------------------------------------------------------
+# -- messages ----------------------------------------------------------------
 
 
-def _message(message: dict[str, Any], model: str | None) -> list[Passage]:
-    """The parts of a message in the order they are read, without ids; none when it says nothing."""
-    sender = string_or_none(message.get("sender"))
-    whole = Passage(
-        id="",
-        role=_ROLES.get(sender or "", sender),
-        content="",
-        model=string_or_none(message.get("model")) or (model if sender == "assistant" else None),
-        created_at=moment(message.get("created_at")),
-        updated_at=moment(message.get("updated_at")),
-    )
-    pasted = [file for file in as_list(message.get("attachments")) if isinstance(file, dict)]
-    files = (*(other_fields(file, _EXTRACTED) for file in pasted), *as_list(message.get("files")))
-    texts, others, unread = _blocks(message.get("content"), whole)
-    parts = [
-        _pasted(file, whole)
-        for file in pasted
-        if not is_blank(string_or_none(file.get("extracted_content")) or "")
-    ] + others
+def _message(message: dict[str, Any], default_model: str | None) -> list[Passage]:
+    """The parts of a message in reading order, without ids; empty if it has no content."""
+    template = _template(message, default_model)
+    attachments = [file for file in as_list(message.get("attachments")) if isinstance(file, dict)]
+    files = [other_fields(file, _EXTRACTED) for file in attachments]
+    files += as_list(message.get("files"))
+    texts, others, unknown = _blocks(message.get("content"), template)
+    parts = [_file_text(file, template) for file in attachments if _has_text(file)]
+    parts += others
     text = join_texts(block.get("text") for block in texts)
     if is_blank(text) and not parts:
         text = string_or_none(message.get("text")) or ""
-    metadata = other_fields(message, _MESSAGE_FIELDS) | ({"blocks": unread} if unread else {})
+    metadata = other_fields(message, _MESSAGE_FIELDS)
+    if unknown:
+        metadata["blocks"] = unknown
     if not is_blank(text) or (files and not parts):
-        citations = tuple(
-            citation for block in texts for citation in as_list(block.get("citations"))
+        citations: list[Any] = []
+        for block in texts:
+            citations += as_list(block.get("citations"))
+        visible = template._replace(
+            content=text,
+            attachments=tuple(files),
+            citations=tuple(citations),
+            metadata=metadata,
         )
-        parts.append(
-            whole._replace(content=text, attachments=files, citations=citations, metadata=metadata)
-        )
+        parts.append(visible)
     elif parts:
         last = parts[-1]
-        files = (*last.attachments, *(file for file in files if file not in last.attachments))
-        parts[-1] = last._replace(attachments=files, metadata={**last.metadata, **metadata})
+        new_files = [file for file in files if file not in last.attachments]
+        parts[-1] = last._replace(
+            attachments=(*last.attachments, *new_files), metadata={**last.metadata, **metadata}
+        )
     return parts
 
 
-def _blocks(content: Any, whole: Passage) -> tuple[list[dict[str, Any]], list[Passage], list[Any]]:
+def _template(message: dict[str, Any], default_model: str | None) -> Passage:
+    """An empty passage with what all parts of a message have in common."""
+    sender = string_or_none(message.get("sender"))
+    model = string_or_none(message.get("model"))
+    if not model and sender == "assistant":
+        model = default_model
+    return Passage(
+        id="",
+        role=_ROLES.get(sender or "", sender),
+        content="",
+        model=model or None,
+        created_at=moment(message.get("created_at")),
+        updated_at=moment(message.get("updated_at")),
+    )
+
+
+def _blocks(content: Any, template: Passage) -> tuple[list[Block], list[Passage], list[Any]]:
     """The blocks of visible text, the others as passages, and those without any text."""
-    texts: list[dict[str, Any]] = []
+    texts: list[Block] = []
     others: list[Passage] = []
-    unread: list[Any] = []
-    for block in [content] if isinstance(content, str) else as_list(content):
+    unknown: list[Any] = []
+    if isinstance(content, str):
+        content = [content]
+    for block in as_list(content):
         if isinstance(block, str):
             texts.append({"text": block})
-        elif block.get("type") == "text":
+            continue
+        if block.get("type") == "text":
             texts.append(block)
-        elif part := _part(block, whole):
+            continue
+        part = _block_passage(block, template)
+        if part is not None:
             others.append(part)
         elif block.get("type") != "token_budget":
-            unread.append(block)
-    return texts, others, unread
+            unknown.append(block)
+    return texts, others, unknown
 
 
-def _pasted(file: dict[str, Any], whole: Passage) -> Passage:
-    """The text of an attached file: context, not the person's own words."""
-    return whole._replace(
+def _has_text(file: dict[str, Any]) -> bool:
+    return not is_blank(string_or_none(file.get("extracted_content")) or "")
+
+
+def _file_text(file: dict[str, Any], template: Passage) -> Passage:
+    """The text of an attached file. It is context, not the user's own words."""
+    return template._replace(
         type="context",
         content=file["extracted_content"],
         attachments=(other_fields(file, _EXTRACTED),),
     )
 
 
-def _part(block: dict[str, Any], whole: Passage) -> Passage | None:
-    """A block that is not visible text, as a passage of its own; None when there is no text in it."""
-    part = _PARTS.get(str(block.get("type")), _other)(block, whole)
+def _block_passage(block: Block, template: Passage) -> Passage | None:
+    """A block that is not visible text, as a passage; None if it has no text."""
+    type_ = block.get("type")
+    if type_ == "thinking":
+        part = _thinking(block, template)
+    elif type_ == "tool_use":
+        part = _tool_use(block, template)
+    elif type_ == "tool_result":
+        part = _tool_result(block, template)
+    else:
+        part = _other_block(block, template)
     if part is None:
         return None
-    return part._replace(created_at=moment(block.get("start_timestamp")) or whole.created_at)
+    return part._replace(created_at=moment(block.get("start_timestamp")) or template.created_at)
 
 
-def _thinking(block: dict[str, Any], whole: Passage) -> Passage | None:
-    text = string_or_none(block.get("thinking")) or join_texts(
-        s.get("summary") for s in as_list(block.get("summaries"))
-    )
+def _thinking(block: Block, template: Passage) -> Passage | None:
+    text = string_or_none(block.get("thinking"))
+    if not text:
+        text = join_texts(summary.get("summary") for summary in as_list(block.get("summaries")))
     if is_blank(text):
         return None
-    return whole._replace(
+    return template._replace(
         type="thinking", content=text, metadata=other_fields(block, {"type", "thinking"})
     )
 
 
-def _tool_use(block: dict[str, Any], whole: Passage) -> Passage | None:
-    given = block.get("input")
+def _tool_use(block: Block, template: Passage) -> Passage:
+    arguments = block.get("input")
     metadata = other_fields(block, {"type", "name", "input"})
-    if isinstance(given, dict) and any(isinstance(given.get(key), str) for key in _INPUT_BODIES):
-        text = join_texts(given.get(key) for key in _INPUT_TEXTS)
+    if isinstance(arguments, dict) and _has_body(arguments):
+        text = join_texts(arguments.get(key) for key in _INPUT_TEXTS)
         metadata["input"] = {
-            key: v for key, v in given.items() if key not in _INPUT_TEXTS or not isinstance(v, str)
+            key: value
+            for key, value in arguments.items()
+            if key not in _INPUT_TEXTS or not isinstance(value, str)
         }
     else:
-        text = json.dumps(given, ensure_ascii=False)
-    return whole._replace(
+        text = json.dumps(arguments, ensure_ascii=False)
+    return template._replace(
         type="tool_call", tool=string_or_none(block.get("name")), content=text, metadata=metadata
     )
 
 
-def _tool_result(block: dict[str, Any], whole: Passage) -> Passage | None:
+def _has_body(arguments: dict[str, Any]) -> bool:
+    return any(isinstance(arguments.get(key), str) for key in _INPUT_BODIES)
+
+
+def _tool_result(block: Block, template: Passage) -> Passage | None:
     items = block.get("content")
-    items = items if isinstance(items, list) else [items]
-    text = join_texts(line for item in items for line in _item_text(item)) or _display_text(block)
-    files = tuple(item for item in items if item is not None and not any(_item_text(item)))
+    if not isinstance(items, list):
+        items = [items]
+    texts: list[str] = []
+    files = []
+    citations = []
+    for item in items:
+        item_texts = _item_texts(item)
+        texts += item_texts
+        if item is not None and not item_texts:
+            files.append(item)
+        if isinstance(item, dict) and "url" in item:
+            citations.append(other_fields(item, {"text", "type"}))
+    text = join_texts(texts) or _display_text(block)
     if is_blank(text) and not files:
         return None
-    return whole._replace(
+    return template._replace(
         role="tool",
         type="tool_result",
         model=None,
         tool=string_or_none(block.get("name")),
         content=text,
-        attachments=files,
-        citations=tuple(
-            other_fields(item, {"text", "type"})
-            for item in items
-            if isinstance(item, dict) and "url" in item
-        ),
+        attachments=tuple(files),
+        citations=tuple(citations),
         metadata=other_fields(block, {"type", "name", "content"}),
     )
 
 
-def _other(block: dict[str, Any], whole: Passage) -> Passage | None:
-    text = join_texts(_item_text(block)) or _display_text(block)
-    return (
-        None
-        if is_blank(text)
-        else whole._replace(type="context", content=text, metadata=other_fields(block, {"text"}))
-    )
+def _other_block(block: Block, template: Passage) -> Passage | None:
+    text = join_texts(_item_texts(block)) or _display_text(block)
+    if is_blank(text):
+        return None
+    return template._replace(type="context", content=text, metadata=other_fields(block, {"text"}))
 
 
-_PARTS = {"thinking": _thinking, "tool_use": _tool_use, "tool_result": _tool_result}
-
-
-def _item_text(item: Any) -> list[str]:
-    values = (
-        [item]
-        if isinstance(item, str)
-        else [item.get("title"), item.get("text")]
-        if isinstance(item, dict)
-        else []
-    )
+def _item_texts(item: Any) -> list[str]:
+    values: list[Any] = []
+    if isinstance(item, str):
+        values = [item]
+    elif isinstance(item, dict):
+        values = [item.get("title"), item.get("text")]
     return [value for value in values if isinstance(value, str) and value]
 
 
-def _display_text(block: dict[str, Any]) -> str:
+def _display_text(block: Block) -> str:
     display = block.get("display_content")
-    return (string_or_none(display.get("text")) or "") if isinstance(display, dict) else ""
+    if not isinstance(display, dict):
+        return ""
+    return string_or_none(display.get("text")) or ""
 
 
-# -- notes -----------------------------------------------------------------
+# -- projects and memories ---------------------------------------------------
 
 
 def _project(record: dict[str, Any]) -> Iterator[Document]:
-    """What a project is told, and each of its documents, as a note of its own."""
+    """A note with the project's description and instructions, and a note for each document."""
     uuid, name = str(record["uuid"]), string_or_none(record.get("name")) or ""
-    told = _told(
-        string_or_none(record.get("description")), string_or_none(record.get("prompt_template"))
-    )
-    if not is_blank(told):
-        about = Document(SOURCE.name, uuid, name, metadata=other_fields(record, _PROJECT_FIELDS))
-        yield _note(about, told, record.get("created_at"), record.get("updated_at"))
-    taken: set[str] = set()
+    texts = [
+        string_or_none(record.get("description")) or "",
+        string_or_none(record.get("prompt_template")) or "",
+    ]
+    instructions = "\n\n".join(text for text in texts if not is_blank(text))
+    if instructions:
+        note = Document(SOURCE.name, uuid, name, metadata=other_fields(record, _PROJECT_FIELDS))
+        yield _note(note, instructions, record.get("created_at"), record.get("updated_at"))
+    ids: set[str] = set()
     for number, doc in enumerate(as_list(record.get("docs"))):
-        if isinstance(doc, dict) and not is_blank(text := string_or_none(doc.get("content")) or ""):
-            own_id = string_or_none(doc.get("uuid")) or f"{uuid}:{number}"
-            own_id = f"{own_id}#{number + 1}" if own_id in taken else own_id
-            taken.add(own_id)
-            file = string_or_none(doc.get("filename"))
-            metadata = {
-                "project": name,
-                "project_id": uuid,
-                "file": file,
-                **other_fields(doc, _DOC_FIELDS),
-            }
-            about = Document(
-                SOURCE.name, own_id, file or name, metadata={k: v for k, v in metadata.items() if v}
-            )
-            yield _note(
-                about,
-                text,
-                doc.get("created_at") or record.get("created_at"),
-                doc.get("updated_at"),
-            )
-
-
-def _told(description: str | None, instructions: str | None) -> str:
-    return "\n\n".join(text for text in (description, instructions) if text and not is_blank(text))
+        text = string_or_none(doc.get("content")) if isinstance(doc, dict) else None
+        if text is None or is_blank(text):
+            continue
+        doc_id = string_or_none(doc.get("uuid")) or f"{uuid}:{number}"
+        if doc_id in ids:
+            doc_id = f"{doc_id}#{number + 1}"
+        ids.add(doc_id)
+        file = string_or_none(doc.get("filename"))
+        metadata = {"project": name, "project_id": uuid, "file": file}
+        metadata |= other_fields(doc, _DOC_FIELDS)
+        metadata = {key: value for key, value in metadata.items() if value}
+        note = Document(SOURCE.name, doc_id, file or name, metadata=metadata)
+        created_at = doc.get("created_at") or record.get("created_at")
+        yield _note(note, text, created_at, doc.get("updated_at"))
 
 
 def _memory(record: dict[str, Any]) -> Iterator[Document]:
@@ -377,31 +407,31 @@ def _memory(record: dict[str, Any]) -> Iterator[Document]:
     metadata = other_fields(record, {*_MEMORY, "updated_at"})
     for key in sorted(_MEMORY):
         for name, text in _memories(key, record.get(key)):
-            if not is_blank(text):
-                whose = (
-                    "" if name == "conversations_memory" else name.removeprefix("project_memories:")
-                )
-                own_id = f"{account}:{whose}" if whose else account
-                title = f"Claude's memory of project {whose}" if whose else "Claude's memory"
-                yield _note(
-                    Document(SOURCE.name, own_id, title, metadata=metadata),
-                    text,
-                    None,
-                    record.get("updated_at"),
-                )
-
-
-def _note(about: Document, text: str, created_at: Any, updated_at: Any) -> Document:
-    created, updated = moment(created_at), moment(updated_at)
-    dated = replace(about, kind=NOTE, created_at=created or updated, updated_at=updated or created)
-    return with_text(dated, text)
+            if is_blank(text):
+                continue
+            if name == "conversations_memory":
+                memory_id, title = account, "Claude's memory"
+            else:
+                project = name.removeprefix("project_memories:")
+                memory_id = f"{account}:{project}"
+                title = f"Claude's memory of project {project}"
+            note = Document(SOURCE.name, memory_id, title, metadata=metadata)
+            yield _note(note, text, None, record.get("updated_at"))
 
 
 def _memories(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """The texts in a value of any depth, each with its path."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _memories(f"{name}:{key}", inner)
-    for number, inner in enumerate(as_list(value)):
-        yield from _memories(f"{name}:{number}", inner)
+        for key, item in value.items():
+            yield from _memories(f"{name}:{key}", item)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _memories(f"{name}:{number}", item)
+
+
+def _note(note: Document, text: str, created_at: Any, updated_at: Any) -> Document:
+    created, updated = moment(created_at), moment(updated_at)
+    note = replace(note, kind=NOTE, created_at=created or updated, updated_at=updated or created)
+    return with_text(note, text)

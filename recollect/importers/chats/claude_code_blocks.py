@@ -1,10 +1,9 @@
 """One record of a Claude Code transcript as passages.
 
-`type: user` rarely means the person: most such records carry tool results,
-and others what the program put in. What the person typed outside a prompt
-(slash commands, shell lines) is context that is seen; what the program slipped
-in (reminders, caveats, `isMeta`) is context that is hidden. A tool's result is
-stored once: `toolUseResult` repeats it and counts only where the block is empty.
+`type: user` rarely means the user: most such records have tool results, and others have text that
+the program added. What the user typed outside a prompt (slash commands, shell commands) is visible
+context. What the program added (reminders, caveats, `isMeta`) is hidden context. A tool's result is
+stored once: `toolUseResult` repeats it, and is used only if the block is empty.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from recollect.importers.chats.agentlog import (
     Tally,
@@ -26,10 +26,10 @@ from recollect.importers.chats.agentlog import (
 from recollect.language.text import moment
 from recollect.model.documents import Json, Passage
 
-_TYPED = ("<command-name>", "<command-message>", "<bash-input>", "<user-memory-input>")
-_PRINTED = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
+_COMMANDS = ("<command-name>", "<command-message>", "<bash-input>", "<user-memory-input>")
+_OUTPUTS = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 _NOTICES = ("<task-notification>", "<agent-message", "<teammate-message")
-_SLIPPED_IN = (
+_ADDED_BY_PROGRAM = (
     "<system-reminder>",
     "<local-command-caveat>",
     "Caveat: The messages below",
@@ -38,11 +38,32 @@ _SLIPPED_IN = (
     "<user-prompt-submit-hook>",
     "[Request interrupted by user",
 )
-_NOTED = ("requestId", "isApiErrorMessage", "permissionMode", "subtype", "level", "sourceToolUseID")
+_METADATA = (
+    "requestId",
+    "isApiErrorMessage",
+    "permissionMode",
+    "subtype",
+    "level",
+    "sourceToolUseID",
+)
+
+
+class _Category(NamedTuple):
+    role: str
+    type: str
+    visibility: str = "all"
+
+
+_PROMPT = _Category("user", "message")
+_VISIBLE_CONTEXT = _Category("user", "context")
+_HIDDEN_CONTEXT = _Category("user", "context", "hidden")
+_OUTPUT = _Category("tool", "tool_result")
+_SUMMARY = _Category("system", "summary")
+_HIDDEN_NOTICE = _Category("system", "context", "hidden")
 
 
 @dataclass(slots=True)
-class Speech:
+class _Passages:
     """Collects the passages of one record."""
 
     id: str
@@ -52,18 +73,16 @@ class Speech:
     metadata: dict[str, Json] = field(default_factory=dict)
     passages: list[Passage] = field(default_factory=list)
     attachments: list[Json] = field(default_factory=list)
-    at: datetime | None = field(init=False)
+    created_at: datetime | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self.at = moment(self.record.get("timestamp"))
+        self.created_at = moment(self.record.get("timestamp"))
 
     def add(
         self,
         content: str,
-        kind: str,
+        category: _Category,
         *,
-        role: str | None = None,
-        visibility: str = "all",
         tool: str | None = None,
         attachments: tuple[Json, ...] = (),
         **metadata: Json,
@@ -72,189 +91,206 @@ class Speech:
         self.passages.append(
             Passage(
                 id=f"{self.id}:{number}" if number else self.id,
-                role=role or self.role,
+                role=category.role,
                 content=content,
-                type=kind,
+                type=category.type,
                 model=self.model,
                 tool=tool,
-                created_at=self.at,
-                visibility=visibility,
+                created_at=self.created_at,
+                visibility=category.visibility,
                 attachments=attachments,
                 metadata=self.metadata | {k: v for k, v in metadata.items() if v is not None},
             )
         )
 
-    def say(self, content: str, role: str, kind: str, visibility: str) -> None:
-        """Add text; text blocks that follow one another are one passage."""
+    def add_text(self, content: str, category: _Category) -> None:
+        """Add text. Successive blocks of text of the same category become one passage."""
         if not content.strip():
             return
         last = self.passages[-1] if self.passages else None
-        if last and (last.role, last.type, last.visibility) == (role, kind, visibility):
-            self.passages[-1] = joined(last, content)
+        if last and (last.role, last.type, last.visibility) == category:
+            self.passages[-1] = append_text(last, content)
         else:
-            self.add(content, kind, role=role, visibility=visibility)
+            self.add(content, category)
 
-    def finished(self) -> list[Passage]:
+    def finish(self) -> list[Passage]:
+        """All passages, with the attachments on the first that can have them."""
         if not self.attachments:
             return self.passages
-        for n, passage in enumerate(self.passages):
+        attachments = tuple(self.attachments)
+        for number, passage in enumerate(self.passages):
             if passage.type in ("message", "context", "summary"):
-                self.passages[n] = passage._replace(attachments=tuple(self.attachments))
+                self.passages[number] = passage._replace(attachments=attachments)
                 return self.passages
-        self.add("", "message", attachments=tuple(self.attachments))
+        self.add("", _Category(self.role, "message"), attachments=attachments)
         return self.passages
 
 
-def joined(passage: Passage, more: str) -> Passage:
-    return passage._replace(content=f"{passage.content}\n\n{more}")
+def append_text(passage: Passage, text: str) -> Passage:
+    return passage._replace(content=f"{passage.content}\n\n{text}")
 
 
 # -- records -----------------------------------------------------------------
 
 
-def spoken(
+def message_passages(
     record: Mapping[str, Json], id_: str, tools: dict[str, str], tally: Tally
 ) -> list[Passage]:
-    """The passages of a `user` or `assistant` record; notes the names of the tools called in `tools`."""
+    """The passages of a `user` or `assistant` record. Adds the names of called tools to `tools`."""
     message = record.get("message")
     if not isinstance(message, dict):
         raise Unusable("message without content")
-    speech = Speech(id_, str(record["type"]), record, _model(message), _noted(record))
+    passages = _Passages(id_, str(record["type"]), record, _model(message), _metadata(record))
     if isinstance(message.get("id"), str):
-        speech.metadata["message_id"] = message["id"]
+        passages.metadata["message_id"] = message["id"]
     for block in content_blocks(message.get("content")):
-        _block(speech, block, tools, tally)
-    return speech.finished()
+        _add_block(passages, block, tools, tally)
+    return passages.finish()
 
 
-def typed(content: Json, record: Mapping[str, Json], id_: str, tally: Tally) -> list[Passage]:
+def queued_passages(
+    content: Json, record: Mapping[str, Json], id_: str, tally: Tally
+) -> list[Passage]:
     """The passages of a prompt that was queued while the agent was busy."""
-    speech = Speech(id_, "user", record, metadata={"queued": True})
+    passages = _Passages(id_, "user", record, metadata={"queued": True})
     for block in content_blocks(content):
-        _block(speech, block, {}, tally)
-    return speech.finished()
+        _add_block(passages, block, {}, tally)
+    return passages.finish()
 
 
-def announced(record: Mapping[str, Json], id_: str) -> list[Passage]:
+def system_passages(record: Mapping[str, Json], id_: str) -> list[Passage]:
     """The passages of a `system` record."""
-    speech = Speech(id_, "system", record, metadata=_noted(record))
+    passages = _Passages(id_, "system", record, metadata=_metadata(record))
     content = as_text(record.get("content"))
     if record.get("subtype") == "away_summary":
-        speech.say(content, "system", "summary", "all")
-    elif content.lstrip().startswith(_TYPED + _PRINTED):
-        speech.say(content, *_sorted(content))
+        category = _SUMMARY
+    elif content.lstrip().startswith(_COMMANDS + _OUTPUTS):
+        category = _user_category(content)
     else:
-        speech.say(content, "system", "context", "hidden")
-    return speech.finished()
+        category = _HIDDEN_NOTICE
+    passages.add_text(content, category)
+    return passages.finish()
 
 
-def _noted(record: Mapping[str, Json]) -> dict[str, Json]:
-    return {k: record[k] for k in _NOTED if isinstance(record.get(k), (str, bool))}
+def _metadata(record: Mapping[str, Json]) -> dict[str, Json]:
+    return {key: record[key] for key in _METADATA if isinstance(record.get(key), (str, bool))}
 
 
 def _model(message: Mapping[str, Json]) -> str | None:
     model = as_text(message.get("model"))
-    return None if model in ("", "<synthetic>") else model
+    if model in ("", "<synthetic>"):
+        return None
+    return model
 
 
 # -- blocks ------------------------------------------------------------------
 
 
-def _block(speech: Speech, block: Mapping[str, Json], tools: dict[str, str], tally: Tally) -> None:
+def _add_block(
+    passages: _Passages, block: Mapping[str, Json], tools: dict[str, str], tally: Tally
+) -> None:
     type_ = as_text(block.get("type"))
     if type_ == "text":
-        _text(speech, as_text(block.get("text")))
+        _add_text(passages, as_text(block.get("text")))
     elif type_ == "thinking":
-        speech.say(as_text(block.get("thinking")), speech.role, "thinking", "all")
+        thinking = _Category(passages.role, "thinking")
+        passages.add_text(as_text(block.get("thinking")), thinking)
     elif type_.endswith("tool_use"):
-        _tool_call(speech, block, tools)
+        _add_tool_call(passages, block, tools)
     elif type_.endswith("tool_result"):
-        _tool_result(speech, block, tools)
-    elif (file := _file(block)) is not None:
-        speech.attachments.append(file)
+        _add_tool_result(passages, block, tools)
+    elif type_ in ("image", "document"):
+        passages.attachments.append(_file(block, type_))
         source = as_mapping(block.get("source"))
         if source.get("type") == "text":
-            _text(speech, as_text(source.get("data")))
+            _add_text(passages, as_text(source.get("data")))
     else:
         tally.skip("block type", type_)
 
 
-def _text(speech: Speech, content: str) -> None:
-    if speech.role != "user":
-        speech.say(content, speech.role, "message", "all")
-    elif speech.record.get("isCompactSummary") is True:
-        speech.say(content, "system", "summary", "all")
-    elif speech.record.get("isMeta") is True:
-        speech.say(content, "user", "context", "hidden")
+def _add_text(passages: _Passages, content: str) -> None:
+    if passages.role != "user":
+        category = _Category(passages.role, "message")
+    elif passages.record.get("isCompactSummary") is True:
+        category = _SUMMARY
+    elif passages.record.get("isMeta") is True:
+        category = _HIDDEN_CONTEXT
     else:
-        speech.say(content, *_sorted(content))
+        category = _user_category(content)
+    passages.add_text(content, category)
 
 
-def _sorted(content: str) -> tuple[str, str, str]:
-    """Role, kind and visibility of text in a `user` record, by how it begins."""
+def _user_category(content: str) -> _Category:
+    """The category of text in a `user` record, judged by how it begins."""
     start = content.lstrip()
-    if start.startswith(_PRINTED):
-        return "tool", "tool_result", "all"
-    if start.startswith(_TYPED + _NOTICES):
-        return "user", "context", "all"
-    if start.startswith(_SLIPPED_IN):
-        return "user", "context", "hidden"
-    return "user", "message", "all"
+    if start.startswith(_OUTPUTS):
+        return _OUTPUT
+    if start.startswith(_COMMANDS + _NOTICES):
+        return _VISIBLE_CONTEXT
+    if start.startswith(_ADDED_BY_PROGRAM):
+        return _HIDDEN_CONTEXT
+    return _PROMPT
 
 
-def _tool_call(speech: Speech, block: Mapping[str, Json], tools: dict[str, str]) -> None:
+def _add_tool_call(passages: _Passages, block: Mapping[str, Json], tools: dict[str, str]) -> None:
     name, call = as_text(block.get("name")), as_text(block.get("id"))
     tools[call] = name
-    speech.add(
+    passages.add(
         as_lines(block.get("input", "")),
-        "tool_call",
-        role="assistant",
+        _Category("assistant", "tool_call"),
         tool=name or None,
         tool_use_id=call or None,
     )
 
 
-def _tool_result(speech: Speech, block: Mapping[str, Json], tools: Mapping[str, str]) -> None:
+def _add_tool_result(
+    passages: _Passages, block: Mapping[str, Json], tools: Mapping[str, str]
+) -> None:
     call = as_text(block.get("tool_use_id"))
     content, files = _output(block.get("content"))
     if not content and not files:
-        content = as_lines(speech.record.get("toolUseResult", ""))
-    speech.add(
+        content = as_lines(passages.record.get("toolUseResult", ""))
+    is_error = block.get("is_error")
+    if not isinstance(is_error, bool):
+        is_error = None
+    passages.add(
         content,
-        "tool_result",
-        role="tool",
+        _OUTPUT,
         tool=tools.get(call) or None,
         attachments=tuple(files),
         tool_use_id=call or None,
-        is_error=block.get("is_error") if isinstance(block.get("is_error"), bool) else None,
+        is_error=is_error,
     )
 
 
 def _output(content: Json) -> tuple[str, list[Json]]:
+    """The text of a tool's result, and the files in it."""
+    if content is None:
+        return "", []
     if not isinstance(content, list):
-        return as_lines(content) if content is not None else "", []
+        return as_lines(content), []
     texts, files = [], []
     for block in content:
-        if (file := _file(as_mapping(block))) is not None:
-            files.append(file)
-        elif isinstance(block, dict) and block.get("type") == "text":
+        type_ = block.get("type") if isinstance(block, dict) else None
+        if type_ in ("image", "document"):
+            files.append(_file(block, type_))
+        elif type_ == "text":
             texts.append(as_text(block.get("text")))
         else:
             texts.append(as_lines(block))
     return "\n".join(texts), files
 
 
-def _file(block: Mapping[str, Json]) -> dict[str, Json] | None:
-    """An image or document, without its bytes; None for any other block."""
-    type_ = as_text(block.get("type"))
-    if type_ not in ("image", "document"):
-        return None
+def _file(block: Mapping[str, Json], type_: str) -> dict[str, Json]:
+    """Describe an image or document."""
     source = as_mapping(block.get("source"))
     if source.get("type") == "url":
-        found = linked_file(type_, source.get("url"))
+        file = linked_file(type_, source.get("url"))
     elif source.get("type") == "text":
-        found = {"type": type_, "media_type": as_text(source.get("media_type"))}
+        file = {"type": type_, "media_type": as_text(source.get("media_type"))}
     else:
-        found = embedded_file(type_, source.get("media_type"), source.get("data"))
+        file = embedded_file(type_, source.get("media_type"), source.get("data"))
     title = as_text(block.get("title"))
-    return found | {"name": title} if title else found
+    if title:
+        file["name"] = title
+    return file

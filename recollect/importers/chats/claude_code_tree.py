@@ -1,11 +1,10 @@
-"""The records of a Claude Code session as one conversation tree.
+"""The records of a Claude Code session as a conversation tree.
 
-Every record names its parent, but several children seldom mean that the person
-went back: parallel tool calls, progress chains and hooks branch too. So a line
-of records is followed in file order, and a new line begins only where a prompt
-has an earlier prompt for a sibling. Records without passages are passed
-through. A record with the parent, time and words of another is a replay that
-compaction writes; it is dropped and what hangs on it moves to the original.
+Every record names its parent, but several children seldom mean that the user went back: parallel
+tool calls, progress records and hooks branch as well. So records are appended to a line in file
+order, and a new line begins only if a prompt has an earlier prompt as a sibling. Records without
+passages are transparent. A record with the parent, time and text of another is a replay that
+compaction wrote; it is dropped, and its children become children of the original.
 """
 
 from __future__ import annotations
@@ -18,117 +17,130 @@ from recollect.model.documents import Passage
 
 @dataclass(slots=True)
 class Node:
-    """A record: the passages made of it (none where it only connects others) and its place."""
+    """A record: its passages (none if it only connects others) and its place in the tree."""
 
     id: str
     parent: str | None
     passages: list[Passage] = field(default_factory=list)
-    prompt: bool = False
-    """Typed by the person, so a second one under the same parent is a change of mind."""
-    turn: bool = False
-    """Part of the talk itself, so the last one shows where the conversation stands."""
-    queued: str = ""
+    is_prompt: bool = False
+    """The user typed it, so a second one under the same parent replaces the first."""
+    is_turn: bool = False
+    """A message of the user or the assistant. The last one is the head of the conversation."""
+    queued_as: str = ""
     """How a prompt that waited in the queue was recorded: "operation" or "attachment"."""
     message: str = ""
-    """The API message that the record is a piece of."""
+    """The id of the API message that the record is a part of."""
 
 
 @dataclass(slots=True)
 class Tree:
-    """Passages in file order with their parents, and the leaf where the conversation stands."""
+    """Passages in file order with their parents, and the last passage of the conversation."""
 
     passages: list[Passage] = field(default_factory=list)
     head: str | None = None
     replays: int = 0
 
 
-def grown(nodes: Sequence[Node]) -> Tree:
-    return _Growth(nodes).tree(nodes)
+def build_tree(nodes: Sequence[Node]) -> Tree:
+    return _Builder(nodes).build(nodes)
 
 
-class _Growth:
+class _Builder:
     def __init__(self, nodes: Sequence[Node]) -> None:
-        known = {node.id for node in nodes}
-        self._has_links = any(node.parent in known for node in nodes)
-        self._kept: dict[str, str | None] = {}  # record -> it, or the nearest kept record above it
-        self._line: dict[str, int] = {}  # kept record -> its line
-        self._tips: list[str | None] = [None]  # line -> its last passage
-        self._current = 0
-        self._prompted: dict[
-            str | None, str | None
-        ] = {}  # record -> passage before the first prompt under it
+        ids = {node.id for node in nodes}
+        self._has_links = any(node.parent in ids for node in nodes)
+        self._nearest: dict[str, str | None] = {}
+        """For every record: itself if it has passages, or else the nearest such ancestor."""
+        self._lines: dict[str, int] = {}
+        """The line of every record with passages."""
+        self._last_passages: list[str | None] = [None]
+        """The last passage of every line."""
+        self._current_line = 0
+        self._before_prompts: dict[str | None, str | None] = {}
+        """For every record with a prompt below it: the passage before the first prompt."""
         self._originals: dict[object, str] = {}
-        self._parents: dict[str, str | None] = {}  # passage -> parent
+        self._parents: dict[str, str | None] = {}
+        """The parent of every passage."""
 
-    def tree(self, nodes: Sequence[Node]) -> Tree:
+    def build(self, nodes: Sequence[Node]) -> Tree:
         replays = 0
         for node in _parents_first(nodes):
-            replays += not self._place(node)
+            if not self._append(node):
+                replays += 1
         passages = [
-            p._replace(parent=self._parents[p.id])
+            passage._replace(parent=self._parents[passage.id])
             for node in nodes
-            for p in node.passages
-            if p.id in self._parents
+            for passage in node.passages
+            if passage.id in self._parents
         ]
-        placed = [node for node in nodes if node.id in self._line]
-        turns = [node for node in placed if node.turn] or placed
-        return Tree(passages, self._tips[self._line[turns[-1].id]] if turns else None, replays)
+        included = [node for node in nodes if node.id in self._lines]
+        turns = [node for node in included if node.is_turn] or included
+        head = None
+        if turns:
+            head = self._last_passages[self._lines[turns[-1].id]]
+        return Tree(passages, head, replays)
 
-    def _place(self, node: Node) -> bool:
-        """Append the node to its line; False where it is a replay."""
-        above = self._kept.get(node.parent) if node.parent is not None else None
+    def _append(self, node: Node) -> bool:
+        """Append the node to its line; False if it is a replay."""
+        parent = None if node.parent is None else self._nearest.get(node.parent)
         if not node.passages:
-            self._kept[node.id] = above
+            self._nearest[node.id] = parent
             return True
-        if (original := self._original(node, above)) != node.id:
-            self._kept[node.id] = original
+        original = self._original(node, parent)
+        if original != node.id:
+            self._nearest[node.id] = original
             return False
-        line = self._line[above] if above is not None else self._current
-        if (
-            node.prompt
-            and above in self._prompted
-            and (above is not None or self._starts_over(node))
-        ):
-            self._tips.append(self._prompted[above])
-            line = len(self._tips) - 1
-        if node.prompt:
-            self._prompted.setdefault(above, self._tips[line])
+        line = self._current_line if parent is None else self._lines[parent]
+        if node.is_prompt and self._replaces_prompt(node, parent):
+            self._last_passages.append(self._before_prompts[parent])
+            line = len(self._last_passages) - 1
+        if node.is_prompt:
+            self._before_prompts.setdefault(parent, self._last_passages[line])
         for passage in node.passages:
-            self._parents[passage.id] = self._tips[line]
-            self._tips[line] = passage.id
-        self._kept[node.id] = node.id
-        self._line[node.id] = self._current = line
+            self._parents[passage.id] = self._last_passages[line]
+            self._last_passages[line] = passage.id
+        self._nearest[node.id] = node.id
+        self._lines[node.id] = line
+        self._current_line = line
         return True
 
-    def _starts_over(self, node: Node) -> bool:
-        """A second prompt without a parent is a new start only where records name parents at all."""
-        return self._has_links and node.parent is None
+    def _replaces_prompt(self, node: Node, parent: str | None) -> bool:
+        """Whether there is an earlier prompt under the same parent.
 
-    def _original(self, node: Node, above: str | None) -> str:
-        at = node.passages[0].created_at
-        if above is None or at is None:
+        A second prompt without a parent only counts if records name parents at all.
+        """
+        if parent not in self._before_prompts:
+            return False
+        return parent is not None or (self._has_links and node.parent is None)
+
+    def _original(self, node: Node, parent: str | None) -> str:
+        """The id of the first record with the same parent, time and text."""
+        time = node.passages[0].created_at
+        if parent is None or time is None:
             return node.id
-        words = tuple(
+        content = tuple(
             (p.role, p.type, p.content, p.metadata.get("tool_use_id")) for p in node.passages
         )
-        return self._originals.setdefault((above, at, words), node.id)
+        return self._originals.setdefault((parent, time, content), node.id)
 
 
 def _parents_first(nodes: Iterable[Node]) -> list[Node]:
-    """File order, except that a record waits for its parent; circles come last."""
+    """File order, but every record after its parent. Cycles come last."""
     nodes = list(nodes)
-    known = {node.id for node in nodes}
+    ids = {node.id for node in nodes}
     waiting: dict[str, list[Node]] = {}
-    placed: set[str] = set()
+    ordered: set[str] = set()
     order: list[Node] = []
     for node in nodes:
-        if node.parent in known and node.parent not in placed:
+        if node.parent in ids and node.parent not in ordered:
             waiting.setdefault(str(node.parent), []).append(node)
             continue
         ready = [node]
         while ready:
             current = ready.pop()
-            placed.add(current.id)
+            ordered.add(current.id)
             order.append(current)
             ready.extend(reversed(waiting.pop(current.id, [])))
-    return order + [node for group in waiting.values() for node in group]
+    for group in waiting.values():
+        order += group
+    return order

@@ -1,14 +1,14 @@
 """Codex CLI: rollouts (`rollout-*.jsonl`), `codex exec --json`, and `history.jsonl`.
 
-A rollout is one thread, named by the `id` of its first session_meta; later
-ones were copied in with a fork's history. What is seen is written twice:
-response items are taken, and events only where a file has no items of that
-kind. A rollback moves the canonical path and keeps what was taken back as a
-branch. Items have no ids that survive copying (times are written anew, missing
-ids are filled in), so ids are made of what is said and of the turn it is said
-in: the turn's own id, which copies keep, or in older files the thread it all
-began with and the prompts so far. A fork's copy thus has its parent's ids,
-and a grown file keeps those it had.
+A rollout is one thread, named by the `id` of its first session_meta; later ones were copied with
+the history of a fork. Visible text is written twice: response items are used, and events only if a file
+has no items of that kind. A rollback moves the canonical path; what was rolled back stays as a
+branch.
+
+Items have no ids that survive copying (times are rewritten, missing ids are filled in). So ids are
+made from the text and its turn: the turn's own id, which copies keep, or in older files the first
+thread and the prompts so far. Therefore the copy in a fork has the ids of its parent, and a file
+that grows keeps its ids.
 """
 
 from __future__ import annotations
@@ -31,7 +31,12 @@ from recollect.importers.chats.agentlog import (
     title_of,
 )
 from recollect.importers.chats.codex_exec import EVENT_TYPES, Events, History, digest
-from recollect.importers.chats.codex_items import Draft, Reader, summed_up, told
+from recollect.importers.chats.codex_items import (
+    Draft,
+    ItemReader,
+    compaction_summary,
+    event_drafts,
+)
 from recollect.importers.entries import Entry
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json, Passage
@@ -55,9 +60,9 @@ _ROLLOUT_START = re.compile(
     rf'[\[{{].{{0,300}}?"type"\s*:\s*"({"|".join(_ROLLOUT_TYPES)})"', re.DOTALL
 )
 _CWD = re.compile(r"<cwd>([^<]+)</cwd>")
-# What an editor's extension sets before the prompt ends here.
+# The end of what an editor's extension puts before the prompt.
 _REQUEST = re.compile(r"^## My request for Codex:\s*$", re.MULTILINE)
-_NOTED = (
+_METADATA = (
     "cwd",
     "git",
     "originator",
@@ -67,10 +72,10 @@ _NOTED = (
     "session_id",
     "forked_from_id",
 )
-_NOTED_OF_AGENTS = ("parent_thread_id", "agent_nickname", "agent_role")
+_AGENT_METADATA = ("parent_thread_id", "agent_nickname", "agent_role")
 
 
-# -- recognising -------------------------------------------------------------
+# -- detection ---------------------------------------------------------------
 
 
 def claims(entry: Entry) -> bool:
@@ -78,37 +83,39 @@ def claims(entry: Entry) -> bool:
 
 
 def _schema(entry: Entry) -> str:
+    """Which of the three files this is: "rollout", "exec" or "history"; empty if none."""
     name = entry.basename.lower()
     if not name.endswith((".jsonl", ".json")):
         return ""
     head = head_text(entry)
-    if name.endswith(".json") or not (found := first_records(head)):
-        return "rollout" if _ROLLOUT_START.match(head.lstrip()) and '"payload"' in head else ""
-    for record in found:
+    records = [] if name.endswith(".json") else first_records(head)
+    if not records:
+        is_rollout = _ROLLOUT_START.match(head.lstrip()) and '"payload"' in head
+        return "rollout" if is_rollout else ""
+    for record in records:
         if record.get("type") in EVENT_TYPES:
             return "exec"
         if {"session_id", "ts", "text"} <= record.keys():
             return "history"
-        if _is_rollout(record, named=name.startswith("rollout-")):
+        if _is_rollout(record, has_rollout_name=name.startswith("rollout-")):
             return "rollout"
     return ""
 
 
-def _is_rollout(record: Mapping[str, Json], *, named: bool) -> bool:
+def _is_rollout(record: Mapping[str, Json], *, has_rollout_name: bool) -> bool:
     if isinstance(record.get("payload"), dict):
         return record.get("type") in _ROLLOUT_TYPES
-    return _is_flat_start(record) or (named and record.get("type") in _FLAT_TYPES)
+    return _is_flat_header(record) or (has_rollout_name and record.get("type") in _FLAT_TYPES)
 
 
-def _is_flat_start(record: Mapping[str, Json]) -> bool:
-    return (
-        {"id", "timestamp"} <= record.keys()
-        and "type" not in record
-        and ("instructions" in record or "git" in record)
-    )
+def _is_flat_header(record: Mapping[str, Json]) -> bool:
+    """Whether this is the first line of a file of the first versions."""
+    if "type" in record or not {"id", "timestamp"} <= record.keys():
+        return False
+    return "instructions" in record or "git" in record
 
 
-# -- reading -----------------------------------------------------------------
+# -- files -------------------------------------------------------------------
 
 
 def read(entry: Entry) -> Iterator[Document | Problem]:
@@ -128,7 +135,7 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
     documents = list(reader.documents(SOURCE.name))
     yield from documents
     if not documents:
-        yield Problem("no messages in the session", where=entry.name, unit="conversations")
+        yield Problem("session without messages", where=entry.name, unit="conversations")
     yield from tally.problems()
 
 
@@ -136,7 +143,9 @@ def _reader(entry: Entry, tally: Tally) -> Events | History | _Rollout:
     schema = _schema(entry)
     if schema == "exec":
         return Events(entry, tally)
-    return History(entry, tally) if schema == "history" else _Rollout(entry, tally)
+    if schema == "history":
+        return History(entry, tally)
+    return _Rollout(entry, tally)
 
 
 def _records(entry: Entry) -> Iterator[tuple[int, Json] | Problem]:
@@ -145,9 +154,12 @@ def _records(entry: Entry) -> Iterator[tuple[int, Json] | Problem]:
     return jsonstream.records(entry, ("payload",))
 
 
+# -- rollouts ----------------------------------------------------------------
+
+
 @dataclass(slots=True)
 class _Turn:
-    """The start of a turn, by its own id."""
+    """The start of a turn."""
 
     id: str
 
@@ -157,6 +169,9 @@ class _Rollback:
     turns: int
 
 
+Step = Draft | _Turn | _Rollback
+
+
 @dataclass(slots=True)
 class _Rollout:
     """Reads the lines of one thread."""
@@ -164,12 +179,12 @@ class _Rollout:
     entry: Entry
     tally: Tally
     metas: list[dict[str, Json]] = field(default_factory=list)
-    steps: list[Draft | _Turn | _Rollback] = field(default_factory=list)
-    reader: Reader = field(default_factory=Reader)
+    steps: list[Step] = field(default_factory=list)
+    items: ItemReader = field(default_factory=ItemReader)
     model: str = ""
     cwd: str = ""
-    here: str = ""
-    """Where the current turn works, which may be elsewhere than where the thread began."""
+    turn_cwd: str = ""
+    """The folder of the current turn, which may differ from that of the thread."""
 
     # -- lines --
 
@@ -183,175 +198,196 @@ class _Rollout:
             self._add(as_text(record.get("type")), payload, record)
 
     def _add_flat(self, record: dict[str, Json]) -> None:
-        """A line of the first versions: the item itself, after a header without a type."""
-        if _is_flat_start(record):
+        """Add a line of the first versions: an item, or the header without a type."""
+        if _is_flat_header(record):
             self.metas.append(record)
         elif "type" in record or "role" in record:
-            self._item(record, record)
+            self._add_item(record, record)
         elif "record_type" not in record:
             raise Unusable("line without a payload")
 
     def _add(self, type_: str, payload: dict[str, Json], record: Mapping[str, Json]) -> None:
         if type_ == "response_item":
-            self._item(payload, record)
+            self._add_item(payload, record)
         elif type_ == "event_msg":
-            self._event(payload, record)
+            self._add_event(payload, record)
         elif type_ == "inter_agent_communication":
-            self._item({**payload, "type": "agent_message"}, record)
+            self._add_item({**payload, "type": "agent_message"}, record)
         elif type_ == "session_meta":
             self.metas.append({k: v for k, v in payload.items() if k != "base_instructions"})
             self.cwd = self.cwd or as_text(payload.get("cwd"))
         elif type_ == "turn_context":
             self.model = as_text(payload.get("model")) or self.model
-            self.here = as_text(payload.get("cwd")) or self.here
-            self.cwd = self.cwd or self.here
+            self.turn_cwd = as_text(payload.get("cwd")) or self.turn_cwd
+            self.cwd = self.cwd or self.turn_cwd
         elif type_ == "compacted":
-            self._keep(summed_up(payload), record)
+            self._add_drafts(compaction_summary(payload), record)
         else:
             self.tally.skip("record type", type_)
 
-    def _item(self, item: dict[str, Json], record: Mapping[str, Json]) -> None:
-        drafts = self.reader.drafts(item)
+    def _add_item(self, item: dict[str, Json], record: Mapping[str, Json]) -> None:
+        drafts = self.items.drafts(item)
         if drafts is None:
             self.tally.skip("item type", item.get("type"))
         else:
-            self._keep(drafts, record)
+            self._add_drafts(drafts, record)
 
-    def _event(self, event: dict[str, Json], record: Mapping[str, Json]) -> None:
+    def _add_event(self, event: dict[str, Json], record: Mapping[str, Json]) -> None:
         type_ = event.get("type")
         turns = event.get("num_turns")
         if type_ == "thread_rolled_back" and isinstance(turns, int) and turns > 0:
             self.steps.append(_Rollback(turns))
-        elif type_ in ("task_started", "turn_started"):
-            if _UUID.fullmatch(as_text(event.get("turn_id"))):
-                self.steps.append(_Turn(as_text(event.get("turn_id"))))
-        elif (drafts := told(event)) is not None:
-            self._keep(drafts, record, event=True)
+            return
+        if type_ in ("task_started", "turn_started"):
+            turn = as_text(event.get("turn_id"))
+            if _UUID.fullmatch(turn):
+                self.steps.append(_Turn(turn))
+            return
+        drafts = event_drafts(event)
+        if drafts is None:
+            self.tally.skip("event without text of its own")
         else:
-            self.tally.skip("event without words of its own")
+            self._add_drafts(drafts, record, is_event=True)
 
-    def _keep(
-        self, drafts: Iterator[Draft], record: Mapping[str, Json], *, event: bool = False
+    def _add_drafts(
+        self, drafts: Iterator[Draft], record: Mapping[str, Json], *, is_event: bool = False
     ) -> None:
-        notes = {"cwd": self.here} if self.here != self.cwd and self.here else {}
         for draft in drafts:
+            metadata = dict(draft.passage.metadata)
+            if self.turn_cwd and self.turn_cwd != self.cwd:
+                metadata["cwd"] = self.turn_cwd
+            model = None
+            if draft.passage.role == "assistant":
+                model = self.model or None
             draft.passage = draft.passage._replace(
-                created_at=moment(record.get("timestamp")),
-                model=(self.model or None) if draft.passage.role == "assistant" else None,
-                metadata={**draft.passage.metadata, **notes},
+                created_at=moment(record.get("timestamp")), model=model, metadata=metadata
             )
-            draft.event = event
+            draft.is_event = is_event
             self.steps.append(draft)
 
     # -- the document --
 
-    def documents(self, origin: str) -> Iterator[Document]:
+    def documents(self, source: str) -> Iterator[Document]:
         thread = self._thread_id()
-        passages, head = _linked(self._said_once(), self._root(thread))
+        passages, head = _link(self._steps_without_repeats(), self._first_thread(thread))
+        if not passages:
+            return
         meta = self.metas[0] if self.metas else {}
-        times = [p.created_at for p in passages if p.created_at]
-        started = moment(meta.get("timestamp"))
-        if passages:
-            yield Document(
-                source=origin,
-                source_id=thread,
-                title=_title(passages),
-                project=self._project(passages),
-                created_at=started or min(times, default=None),
-                updated_at=max(times, default=started),
-                head=head,
-                passages=tuple(passages),
-                metadata=self._metadata(meta),
-                shared_ids=True,
-            )
-
-    def _thread_id(self) -> str:
-        meta = self.metas[0] if self.metas else {}
-        named = _UUID.findall(stem(self.entry))
-        return (
-            as_text(meta.get("id"))
-            or as_text(meta.get("session_id"))
-            or (named[0] if named else stem(self.entry))
+        times = [passage.created_at for passage in passages if passage.created_at]
+        started_at = moment(meta.get("timestamp"))
+        yield Document(
+            source=source,
+            source_id=thread,
+            title=_title(passages),
+            project=self._project(passages),
+            created_at=started_at or min(times, default=None),
+            updated_at=max(times, default=started_at),
+            head=head,
+            passages=tuple(passages),
+            metadata=self._metadata(meta),
+            shared_ids=True,
         )
 
-    def _root(self, thread: str) -> str:
+    def _thread_id(self) -> str:
+        if self.metas:
+            meta = self.metas[0]
+            thread = as_text(meta.get("id")) or as_text(meta.get("session_id"))
+            if thread:
+                return thread
+        uuid = _UUID.search(stem(self.entry))
+        if uuid:
+            return uuid[0]
+        return stem(self.entry)
+
+    def _first_thread(self, thread: str) -> str:
         """The thread that the history of this one began with, as far as the file tells."""
-        origins = {
+        parents = {
             as_text(meta.get("id")): as_text(meta.get("forked_from_id"))
             for meta in reversed(self.metas)
         }
-        seen = {thread}
-        while (above := origins.get(thread) or self._copied_from(thread)) and above not in seen:
-            seen.add(above)
-            thread = above
+        visited: set[str] = set()
+        current = thread
+        while current and current not in visited:
+            visited.add(current)
+            thread = current
+            current = parents.get(thread) or self._copied_from(thread)
         return thread
 
     def _copied_from(self, thread: str) -> str:
-        """Older forks do not name their parent, but its session_meta comes with its history."""
+        """The parent of an older fork: not named, but its session_meta is next in the file."""
         ids = [as_text(meta.get("id")) for meta in self.metas]
-        return ids[ids.index(thread) + 1] if thread in ids[:-1] else ""
+        if thread not in ids[:-1]:
+            return ""
+        return ids[ids.index(thread) + 1]
 
-    def _said_once(self) -> list[Draft | _Turn | _Rollback]:
-        items = {
-            (s.passage.role, s.passage.type)
-            for s in self.steps
-            if isinstance(s, Draft) and not s.event
-        }
-        return [
-            step
+    def _steps_without_repeats(self) -> list[Step]:
+        """The steps without events that repeat items."""
+        item_kinds = {
+            (step.passage.role, step.passage.type)
             for step in self.steps
-            if not (
-                isinstance(step, Draft)
-                and step.event
-                and (step.passage.role, step.passage.type) in items
-            )
-        ]
+            if isinstance(step, Draft) and not step.is_event
+        }
+
+        def repeats_item(step: Step) -> bool:
+            if not isinstance(step, Draft) or not step.is_event:
+                return False
+            return (step.passage.role, step.passage.type) in item_kinds
+
+        return [step for step in self.steps if not repeats_item(step)]
 
     def _project(self, passages: list[Passage]) -> str:
-        told_to_model = (
-            found[1] for p in passages if p.type == "context" and (found := _CWD.search(p.content))
-        )
-        return self.cwd or next(told_to_model, "default")
+        if self.cwd:
+            return self.cwd
+        for passage in passages:
+            cwd = _CWD.search(passage.content) if passage.type == "context" else None
+            if cwd:
+                return cwd[1]
+        return "default"
 
     def _metadata(self, meta: Mapping[str, Json]) -> dict[str, Json]:
-        spawn = as_mapping(
-            as_mapping(as_mapping(meta.get("source")).get("subagent")).get("thread_spawn")
-        )
-        found = {k: meta[k] for k in (*_NOTED, *_NOTED_OF_AGENTS) if meta.get(k)}
-        found |= {k: spawn[k] for k in _NOTED_OF_AGENTS if spawn.get(k)}
-        return (
-            found | {"encrypted_items": self.reader.encrypted} if self.reader.encrypted else found
-        )
+        subagent = as_mapping(as_mapping(meta.get("source")).get("subagent"))
+        spawn = as_mapping(subagent.get("thread_spawn"))
+        metadata = {key: meta[key] for key in (*_METADATA, *_AGENT_METADATA) if meta.get(key)}
+        metadata |= {key: spawn[key] for key in _AGENT_METADATA if spawn.get(key)}
+        if self.items.encrypted:
+            metadata["encrypted_items"] = self.items.encrypted
+        return metadata
 
 
-def _linked(steps: list[Draft | _Turn | _Rollback], root: str) -> tuple[list[Passage], str | None]:
-    """The passages with ids and parents, and the one where the thread stands."""
+def _link(steps: list[Step], first_thread: str) -> tuple[list[Passage], str | None]:
+    """The passages with ids and parents, and the head of the thread."""
     passages: list[Passage] = []
-    seen: Counter[str] = Counter()
+    repetitions: Counter[str] = Counter()
     before_prompts: list[str | None] = []
-    scope, in_turn, tip = root, False, None
+    scope, has_turn_id, head = first_thread, False, None
     for step in steps:
         if isinstance(step, _Turn):
-            scope, in_turn = step.id, True
-        elif isinstance(step, _Rollback):
+            scope, has_turn_id = step.id, True
+            continue
+        if isinstance(step, _Rollback):
             if before_prompts:
-                cut = max(len(before_prompts) - step.turns, 0)
-                tip = before_prompts[cut]
-                del before_prompts[cut:]
-        else:
-            said = step.passage
-            if step.prompt:
-                before_prompts.append(tip)
-                scope = scope if in_turn else digest(scope, said.content)
-            key = digest(scope, str(said.role), said.type, step.call, said.content)
-            id_ = f"{key}:{seen[key]}" if seen[key] else key
-            seen[key] += 1
-            passages.append(said._replace(id=id_, parent=tip))
-            tip = id_
-    return passages, tip
+                index = max(len(before_prompts) - step.turns, 0)
+                head = before_prompts[index]
+                del before_prompts[index:]
+            continue
+        passage = step.passage
+        if step.is_prompt:
+            before_prompts.append(head)
+            if not has_turn_id:
+                scope = digest(scope, passage.content)
+        key = digest(scope, str(passage.role), passage.type, step.call, passage.content)
+        id_ = f"{key}:{repetitions[key]}" if repetitions[key] else key
+        repetitions[key] += 1
+        passages.append(passage._replace(id=id_, parent=head))
+        head = id_
+    return passages, head
 
 
 def _title(passages: list[Passage]) -> str:
-    prompt = next((p.content for p in passages if p.role == "user" and p.type == "message"), "")
-    asked = _REQUEST.search(prompt)
-    return first_line(prompt[asked.end() :]) if asked else title_of(passages)
+    for passage in passages:
+        if passage.role == "user" and passage.type == "message":
+            request = _REQUEST.search(passage.content)
+            if request:
+                return first_line(passage.content[request.end() :])
+            break
+    return title_of(passages)

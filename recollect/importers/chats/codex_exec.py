@@ -1,9 +1,8 @@
-"""The two lesser files of Codex: what `codex exec --json` prints, and `history.jsonl`.
+"""Two other files of Codex: the output of `codex exec --json`, and `history.jsonl`.
 
-The events of `exec` carry neither times nor the prompt, and the history only
-prompts. Both repeat, with other ids, what a rollout of the same thread has in
-full, so each makes documents of its own (`exec:<thread>`, `history:<thread>`)
-and leaves those of the rollouts alone.
+The events of `exec` have neither times nor the prompt, and the history has only prompts. Both
+repeat, with other ids, what a rollout of the same thread has in full. So they become documents of
+their own (`exec:<thread>`, `history:<thread>`) and do not touch those of the rollouts.
 """
 
 from __future__ import annotations
@@ -32,57 +31,69 @@ EVENT_TYPES = (
     "item.updated",
     "item.completed",
 )
-_BEGINNING = "unknown"  # of events before any that names their thread
+_UNKNOWN_THREAD = "unknown"  # of events before the first one that names a thread
+
+# The keys of a tool's input and of its output, by item type.
+_TOOL_KEYS = {
+    "command_execution": (("command",), ("aggregated_output",)),
+    "file_change": (("changes",), ()),
+    "mcp_tool_call": (("arguments",), ("result", "error")),
+    "collab_tool_call": (("prompt",), ("agents_states",)),
+    "web_search": (("query",), ()),
+    "todo_list": (("items",), ()),
+}
 
 
 # -- exec --------------------------------------------------------------------
 
 
 class Events:
-    """Collects the items of each thread; a later event of an item replaces the earlier ones."""
+    """Collects the items of each thread. A later event of an item replaces the earlier ones."""
 
     def __init__(self, entry: Entry, tally: Tally) -> None:
         self._tally = tally
         self._name = stem(entry)
         self._threads: dict[str, dict[str, dict[str, Json]]] = {}
-        self._thread = _BEGINNING
+        self._thread = _UNKNOWN_THREAD
         self._runs: Counter[str] = Counter()
 
     def add(self, number: int, record: dict[str, Json]) -> None:
         type_ = as_text(record.get("type"))
         if type_ == "thread.started":
-            self._thread = as_text(record.get("thread_id")) or _BEGINNING
+            self._thread = as_text(record.get("thread_id")) or _UNKNOWN_THREAD
             self._runs[self._thread] += 1
         elif type_.startswith("item."):
             item = as_mapping(record.get("item"))
-            run = self._runs[self._thread]  # resuming counts the items anew
             key = as_text(item.get("id")) or f"line_{number}"
-            self._threads.setdefault(self._thread, {})[f"{run}:{key}" if run > 1 else key] = item
+            run = self._runs[self._thread]
+            if run > 1:  # a resumed run numbers its items from the start again
+                key = f"{run}:{key}"
+            self._items()[key] = item
         elif type_ in ("error", "turn.failed"):
             error = as_mapping(record.get("error")) or record
-            self._threads.setdefault(self._thread, {})[f"line_{number}"] = {
-                "type": "error",
-                **error,
-            }
+            self._items()[f"line_{number}"] = {"type": "error", **error}
         elif type_ not in EVENT_TYPES:
             self._tally.skip("record type", type_)
 
-    def documents(self, origin: str) -> Iterator[Document]:
+    def _items(self) -> dict[str, dict[str, Json]]:
+        return self._threads.setdefault(self._thread, {})
+
+    def documents(self, source: str) -> Iterator[Document]:
         for thread, items in self._threads.items():
-            identity = self._name if thread == _BEGINNING else thread
+            identity = self._name if thread == _UNKNOWN_THREAD else thread
             passages: list[Passage] = []
+            parent = None
             for number, item in enumerate(items.values()):
                 for part, passage in enumerate(self._passages(item)):
                     id_ = f"{identity}:{number}:{part}" if part else f"{identity}:{number}"
-                    passages.append(
-                        passage._replace(id=id_, parent=passages[-1].id if passages else None)
-                    )
+                    passages.append(passage._replace(id=id_, parent=parent))
+                    parent = id_
             if passages:
                 yield Document(
-                    source=origin,
+                    source=source,
                     source_id=f"exec:{identity}",
                     title=title_of(passages),
-                    head=passages[-1].id,
+                    head=parent,
                     passages=tuple(passages),
                     metadata={"thread_id": thread},
                 )
@@ -96,34 +107,28 @@ class Events:
             return [Passage("", "assistant", text, type="thinking")]
         if type_ == "error":
             return [Passage("", "system", as_text(item.get("message")), type="context")]
-        if type_ in _TOOLS:
-            return _used(item, type_)
+        if type_ in _TOOL_KEYS:
+            return _tool_passages(item, type_)
         self._tally.skip("item type", type_)
         return []
 
 
-# Item type -> the keys of what was asked, and of what came back.
-_TOOLS = {
-    "command_execution": (("command",), ("aggregated_output",)),
-    "file_change": (("changes",), ()),
-    "mcp_tool_call": (("arguments",), ("result", "error")),
-    "collab_tool_call": (("prompt",), ("agents_states",)),
-    "web_search": (("query",), ()),
-    "todo_list": (("items",), ()),
-}
-
-
-def _used(item: Mapping[str, Json], type_: str) -> list[Passage]:
-    asked, answered = _TOOLS[type_]
+def _tool_passages(item: Mapping[str, Json], type_: str) -> list[Passage]:
+    """A tool call, and its result if there is one."""
+    input_keys, output_keys = _TOOL_KEYS[type_]
     tool = as_text(item.get("tool")) or type_
-    notes = {
-        k: item[k] for k in ("status", "exit_code", "server") if isinstance(item.get(k), (str, int))
+    metadata = {
+        key: item[key]
+        for key in ("status", "exit_code", "server")
+        if isinstance(item.get(key), (str, int))
     }
-    call = "\n".join(as_lines(item[k]) for k in asked if k in item)
-    result = "\n".join(as_lines(item[k]) for k in answered if item.get(k))
-    passages = [Passage("", "assistant", call, type="tool_call", tool=tool, metadata=notes)]
+    call = "\n".join(as_lines(item[key]) for key in input_keys if key in item)
+    result = "\n".join(as_lines(item[key]) for key in output_keys if item.get(key))
+    passages = [Passage("", "assistant", call, type="tool_call", tool=tool, metadata=metadata)]
     if result:
-        passages.append(Passage("", "tool", result, type="tool_result", tool=tool, metadata=notes))
+        passages.append(
+            Passage("", "tool", result, type="tool_result", tool=tool, metadata=metadata)
+        )
     return passages
 
 
@@ -136,7 +141,7 @@ class History:
     def __init__(self, _entry: Entry, tally: Tally) -> None:
         self._tally = tally
         self._sessions: dict[str, list[Passage]] = {}
-        self._seen: Counter[str] = Counter()
+        self._repetitions: Counter[str] = Counter()
 
     def add(self, _number: int, record: dict[str, Json]) -> None:
         session, text = as_text(record.get("session_id")), as_text(record.get("text"))
@@ -144,12 +149,14 @@ class History:
             self._tally.skip("history line without a prompt")
             return
         prompts = self._sessions.setdefault(session, [])
-        key = digest(session, str(record.get("ts")), text)
-        number = self._seen[key]
-        self._seen[key] += 1
+        id_ = digest(session, str(record.get("ts")), text)
+        number = self._repetitions[id_]
+        self._repetitions[id_] += 1
+        if number:
+            id_ = f"{id_}:{number}"
         prompts.append(
             Passage(
-                id=f"{key}:{number}" if number else key,
+                id=id_,
                 role="user",
                 content=text,
                 parent=prompts[-1].id if prompts else None,
@@ -157,10 +164,10 @@ class History:
             )
         )
 
-    def documents(self, origin: str) -> Iterator[Document]:
+    def documents(self, source: str) -> Iterator[Document]:
         for session, prompts in self._sessions.items():
             yield Document(
-                source=origin,
+                source=source,
                 source_id=f"history:{session}",
                 title=title_of(prompts),
                 created_at=prompts[0].created_at,
@@ -168,12 +175,12 @@ class History:
                 head=prompts[-1].id,
                 passages=tuple(prompts),
                 metadata={"thread_id": session},
-                partial=True,  # Codex cuts the file at its start
+                partial=True,  # Codex truncates the file at its start
             )
 
 
 def digest(*parts: str) -> str:
-    """A name for what has no id, made of what it says."""
+    """An id made from the content of something that has none."""
     whole = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")

@@ -1,9 +1,8 @@
 """One item of a Codex rollout as drafts of passages.
 
-A draft has all of a passage but its id and parent, which depend on the whole
-thread. Roles other than the person's and the model's (developer, system) and
-what Codex puts into the person's mouth (environment, instructions) are hidden
-context. Reasoning is kept as far as it is readable; the encrypted part is not.
+A draft has everything of a passage except its id and parent, which depend on the whole thread.
+Messages of other roles (developer, system), and what Codex adds to the user's messages
+(environment, instructions), are hidden context. Encrypted reasoning is skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from recollect.importers.chats.agentlog import (
 )
 from recollect.model.documents import Json, Passage
 
-_INJECTED = (
+_ADDED_BY_CODEX = (
     "<environment_context>",
     "<user_instructions>",
     "# AGENTS.md instructions",
@@ -42,8 +41,8 @@ _INJECTED = (
     "<external_",
     "<skill>",
 )
-_SHELL = "<user_shell_command>"
-_BESIDE_OUTPUT = {
+_SHELL_COMMAND = "<user_shell_command>"
+_OUTPUT_METADATA = {
     "metadata",
     "success",
     "exit_code",
@@ -57,31 +56,33 @@ _OUTPUTS = (
     "tool_search_output",
     "local_shell_call_output",
 )
+_EMPTY_ITEMS = ("compaction", "compaction_summary", "context_compaction", "ghost_snapshot")
+_FILE_KEYS = ("image_url", "audio_url", "file_data", "file_url", "path")
 
 
 @dataclass(slots=True)
 class Draft:
     passage: Passage
     call: str = ""
-    """The id that ties a tool's result to its call."""
-    event: bool = False
-    """Taken from an event, which repeats an item wherever the file has items of its kind."""
+    """The id that links a tool's result to its call."""
+    is_event: bool = False
+    """From an event. It repeats an item if the file has items of its kind."""
 
     @property
-    def prompt(self) -> bool:
+    def is_prompt(self) -> bool:
         return self.passage.role == "user" and self.passage.type == "message"
 
 
 @dataclass(slots=True)
-class Reader:
-    """Turns items into drafts; remembers the names of the tools that were called."""
+class ItemReader:
+    """Converts items to drafts. Remembers the names of the tools that were called."""
 
     tools: dict[str, str] = field(default_factory=dict)
     encrypted: int = 0
-    """How many items hold something that only the provider can read."""
+    """The number of items with content that only the provider can read."""
 
     def drafts(self, item: Mapping[str, Json]) -> Iterator[Draft] | None:
-        """What an item holds; None when its type is not known."""
+        """The drafts of an item; None if its type is unknown."""
         type_ = as_text(item.get("type"))
         if item.get("encrypted_content"):
             self.encrypted += 1
@@ -90,60 +91,52 @@ class Reader:
         if type_ == "reasoning":
             return _reasoning(item)
         if type_ == "agent_message":
-            return _from_agent(item)
+            return _agent_message(item)
         if type_ in _OUTPUTS:
-            return self._output(item)
+            return iter([self._output(item)])
         if type_.endswith("_call"):
-            return self._call(item, type_)
-        if type_ in ("compaction", "compaction_summary", "context_compaction", "ghost_snapshot"):
+            return iter([self._call(item, type_)])
+        if type_ in _EMPTY_ITEMS:
             return iter(())
         return None
 
-    def _call(self, item: Mapping[str, Json], type_: str) -> Iterator[Draft]:
+    def _call(self, item: Mapping[str, Json], type_: str) -> Draft:
         name = as_text(item.get("name")) or type_.removesuffix("_call")
         call = as_text(item.get("call_id"))
         self.tools[call] = name
-        arguments = item.get("arguments")
-        content = next((item[k] for k in ("input", "action", "revised_prompt") if item.get(k)), "")
         files: tuple[Json, ...] = ()
         if type_ == "image_generation_call":
             files = (embedded_file("image", "image/png", item.get("result")),)
-        yield Draft(
-            Passage(
-                "",
-                "assistant",
-                unfold_json(arguments)
-                if isinstance(arguments, str)
-                else as_lines(arguments or content),
-                type="tool_call",
-                tool=name,
-                attachments=files,
-                metadata={
-                    k: item[k]
-                    for k in ("call_id", "status", "namespace")
-                    if isinstance(item.get(k), str)
-                },
-            ),
-            call,
+        passage = Passage(
+            "",
+            "assistant",
+            _call_text(item),
+            type="tool_call",
+            tool=name,
+            attachments=files,
+            metadata=_strings(item, ("call_id", "status", "namespace")),
         )
+        return Draft(passage, call)
 
-    def _output(self, item: Mapping[str, Json]) -> Iterator[Draft]:
+    def _output(self, item: Mapping[str, Json]) -> Draft:
         call = as_text(item.get("call_id"))
-        content, files, notes = _output_text(item.get("output", item.get("tools", "")))
-        tool = self.tools.get(call) or as_text(item.get("name")) or None
-        notes |= {"call_id": call} if call else {}
-        yield Draft(
-            Passage(
-                "",
-                "tool",
-                content,
-                type="tool_result",
-                tool=tool,
-                attachments=tuple(files),
-                metadata=notes,
-            ),
-            call,
+        content, files, metadata = _output_text(item.get("output", item.get("tools", "")))
+        if call:
+            metadata["call_id"] = call
+        passage = Passage(
+            "",
+            "tool",
+            content,
+            type="tool_result",
+            tool=self.tools.get(call) or as_text(item.get("name")) or None,
+            attachments=tuple(files),
+            metadata=metadata,
         )
+        return Draft(passage, call)
+
+
+def _strings(item: Mapping[str, Json], keys: tuple[str, ...]) -> dict[str, Json]:
+    return {key: item[key] for key in keys if isinstance(item.get(key), str)}
 
 
 # -- messages ----------------------------------------------------------------
@@ -151,125 +144,141 @@ class Reader:
 
 def _message(item: Mapping[str, Json]) -> Iterator[Draft]:
     role = as_text(item.get("role"))
-    content = content_blocks(item.get("content"))
-    texts = [as_text(block.get("text")) for block in content]
-    files = tuple(f for f in map(_file, content) if f)
-    notes = {k: item[k] for k in ("id", "phase") if isinstance(item.get(k), str)}
+    blocks = content_blocks(item.get("content"))
+    texts = [as_text(block.get("text")) for block in blocks]
+    files = tuple(file for file in map(_file, blocks) if file)
+    metadata = _strings(item, ("id", "phase"))
     if role == "assistant":
-        yield from _said(role, "message", "all", texts, files, notes)
+        message = Passage("", role, "", attachments=files, metadata=metadata)
+        yield from _with_texts(message, texts)
     elif role == "user":
-        yield from _asked(texts, files, notes)
+        yield from _user_message(texts, files, metadata)
     else:
         visibility = "hidden" if role in ("developer", "system") else "all"
-        yield from _said("system", "context", visibility, texts, files, notes | {"role": role})
+        metadata["role"] = role
+        context = Passage("", "system", "", type="context", visibility=visibility)
+        yield from _with_texts(context._replace(attachments=files, metadata=metadata), texts)
 
 
-def _asked(texts: list[str], files: tuple[Json, ...], notes: Mapping[str, Json]) -> Iterator[Draft]:
-    """What stands under the person's name: first what Codex put there, then their own words."""
-    injected = [t for t in texts if t.lstrip().startswith(_INJECTED)]
-    own = [t for t in texts if not t.lstrip().startswith(_INJECTED)]
-    shell = any(t.lstrip().startswith(_SHELL) for t in own)
-    yield from _said("user", "context", "hidden", injected, (), notes)
-    yield from _said("user", "context" if shell else "message", "all", own, files, notes)
-
-
-def _said(
-    role: str,
-    kind: str,
-    visibility: str,
-    texts: list[str],
-    files: tuple[Json, ...],
-    notes: Mapping[str, Json],
+def _user_message(
+    texts: list[str], files: tuple[Json, ...], metadata: Mapping[str, Json]
 ) -> Iterator[Draft]:
-    text = "\n".join(t for t in texts if t)
-    if text.strip() or files:
-        yield Draft(
-            Passage(
-                "",
-                role,
-                text,
-                type=kind,
-                visibility=visibility,
-                attachments=files,
-                metadata=dict(notes),
-            )
-        )
+    """A message of the user: first what Codex added to it, then the user's own words."""
+    added, typed = [], []
+    has_shell_command = False
+    for text in texts:
+        start = text.lstrip()
+        if start.startswith(_ADDED_BY_CODEX):
+            added.append(text)
+        else:
+            typed.append(text)
+            has_shell_command |= start.startswith(_SHELL_COMMAND)
+    context = Passage("", "user", "", type="context", metadata=dict(metadata))
+    yield from _with_texts(context._replace(visibility="hidden"), added)
+    type_ = "context" if has_shell_command else "message"
+    yield from _with_texts(context._replace(type=type_, attachments=files), typed)
 
 
-def _from_agent(item: Mapping[str, Json]) -> Iterator[Draft]:
-    """A message from another agent: it asks like the person does, but is not theirs."""
-    text = "\n".join(as_text(b.get("text")) for b in content_blocks(item.get("content")))
-    notes = {k: item[k] for k in ("id", "recipient") if isinstance(item.get(k), str)}
+def _with_texts(template: Passage, texts: list[str]) -> Iterator[Draft]:
+    """A draft of the texts, unless there is neither text nor a file."""
+    text = "\n".join(text for text in texts if text)
+    if text.strip() or template.attachments:
+        yield Draft(template._replace(content=text))
+
+
+def _agent_message(item: Mapping[str, Json]) -> Iterator[Draft]:
+    """A message from another agent: in the place of a prompt, but not written by the user."""
+    text = "\n".join(as_text(block.get("text")) for block in content_blocks(item.get("content")))
     if text.strip():
         author = as_text(item.get("author")) or None
-        yield Draft(Passage("", "user", text, type="context", author=author, metadata=notes))
+        metadata = _strings(item, ("id", "recipient"))
+        yield Draft(Passage("", "user", text, type="context", author=author, metadata=metadata))
 
 
 def _reasoning(item: Mapping[str, Json]) -> Iterator[Draft]:
-    parts = [
-        p for key in ("summary", "content") if isinstance(item.get(key), list) for p in item[key]
-    ]
-    texts = [as_text(p) or as_text(as_mapping(p).get("text")) for p in parts]
-    notes: dict[str, Json] = {"encrypted_content": True} if item.get("encrypted_content") else {}
-    text = "\n\n".join(t for t in texts if t)
+    texts = []
+    for key in ("summary", "content"):
+        parts = item.get(key)
+        if isinstance(parts, list):
+            texts += [as_text(part) or as_text(as_mapping(part).get("text")) for part in parts]
+    text = "\n\n".join(text for text in texts if text)
+    metadata: dict[str, Json] = {}
+    if item.get("encrypted_content"):
+        metadata["encrypted_content"] = True
     if text.strip():
-        yield Draft(Passage("", "assistant", text, type="thinking", metadata=notes))
+        yield Draft(Passage("", "assistant", text, type="thinking", metadata=metadata))
 
 
-def summed_up(compacted: Mapping[str, Json]) -> Iterator[Draft]:
-    """The summary that replaced the history so far; the history it was made of stands before it."""
-    yield from _said("system", "summary", "all", [as_text(compacted.get("message"))], (), {})
+def compaction_summary(compacted: Mapping[str, Json]) -> Iterator[Draft]:
+    """The summary that replaced the history so far. The history itself is before it in the file."""
+    summary = Passage("", "system", "", type="summary")
+    yield from _with_texts(summary, [as_text(compacted.get("message"))])
 
 
-def told(event: Mapping[str, Json]) -> Iterator[Draft] | None:
-    """What an event says that older files have nowhere else; None for every other event."""
+def event_drafts(event: Mapping[str, Json]) -> Iterator[Draft] | None:
+    """The drafts of an event whose text older files have nowhere else; None for other events."""
     type_ = event.get("type")
     message = as_text(event.get("message"))
     if type_ == "user_message":
         images = event.get("images")
-        files = (
-            tuple(linked_file("image", url) for url in images) if isinstance(images, list) else ()
-        )
-        return _asked([message], files, {})
+        files: tuple[Json, ...] = ()
+        if isinstance(images, list):
+            files = tuple(linked_file("image", url) for url in images)
+        return _user_message([message], files, {})
     if type_ == "agent_message":
-        return _said("assistant", "message", "all", [message], (), {})
+        return _with_texts(Passage("", "assistant", ""), [message])
     if type_ in ("agent_reasoning", "agent_reasoning_raw_content"):
-        return _said("assistant", "thinking", "all", [as_text(event.get("text"))], (), {})
+        thinking = Passage("", "assistant", "", type="thinking")
+        return _with_texts(thinking, [as_text(event.get("text"))])
     return None
 
 
 # -- tools -------------------------------------------------------------------
 
 
-def _output_text(output: Json) -> tuple[str, list[Json], dict[str, Json]]:
-    """A tool's output as text, the files in it, and what stands beside it.
+def _call_text(item: Mapping[str, Json]) -> str:
+    arguments = item.get("arguments")
+    if isinstance(arguments, str):
+        return unfold_json(arguments)
+    if arguments:
+        return as_lines(arguments)
+    for key in ("input", "action", "revised_prompt"):
+        if item.get(key):
+            return as_lines(item[key])
+    return ""
 
-    The text stays as it is, framing included; only where a program wrapped it
-    in JSON (`{"output": …, "metadata": …}`) is it taken out.
+
+def _output_text(output: Json) -> tuple[str, list[Json], dict[str, Json]]:
+    """A tool's output as text, the files in it, and its metadata.
+
+    The text stays as it is, unless it is wrapped in JSON (`{"output": …, "metadata": …}`).
     """
     if isinstance(output, list):
-        files = [f for f in map(_file, map(as_mapping, output)) if f]
-        rest = [
-            as_mapping(block).get("text", block) for block in output if not _file(as_mapping(block))
-        ]
-        return "\n".join(_output_text(text)[0] for text in rest), files, {}
-    wrapper = as_mapping(
-        parse_json(output) if isinstance(output, str) and output.startswith("{") else output
-    )
+        texts, files = [], []
+        for block in output:
+            file = _file(as_mapping(block))
+            if file:
+                files.append(file)
+            else:
+                texts.append(_output_text(as_mapping(block).get("text", block))[0])
+        return "\n".join(texts), files, {}
+    wrapper = as_mapping(output)
+    if isinstance(output, str) and output.startswith("{"):
+        wrapper = as_mapping(parse_json(output))
     key = "output" if "output" in wrapper else "content"
-    beside = {k: v for k, v in wrapper.items() if k != key}
-    if isinstance(wrapper.get(key), (str, list)) and beside.keys() <= _BESIDE_OUTPUT:
+    metadata = {name: value for name, value in wrapper.items() if name != key}
+    if isinstance(wrapper.get(key), (str, list)) and metadata.keys() <= _OUTPUT_METADATA:
         text, files, _ = _output_text(wrapper[key])
-        return text, files, beside
+        return text, files, metadata
     return as_lines(output), [], {}
 
 
 def _file(block: Mapping[str, Json]) -> dict[str, Json] | None:
-    """An image, sound or file in a message, without its bytes; None for any other block."""
+    """Describe an image, recording or file in a message; None for any other block."""
     type_ = as_text(block.get("type")).removeprefix("input_").removeprefix("output_")
     if type_ not in ("image", "audio", "file", "local_image"):
         return None
-    for key in ("image_url", "audio_url", "file_data", "file_url", "path"):
+    for key in _FILE_KEYS:
         if isinstance(block.get(key), str):
             return linked_file(type_, block[key])
     return {"type": type_}

@@ -1,14 +1,11 @@
-"""Gemini CLI: sessions as an append log (`session-*.jsonl`) and, before that, as one object (`session-*.json`).
+"""Gemini CLI: sessions as a log (`session-*.jsonl`) or, in old versions, JSON (`session-*.json`).
 
-In the log a line of a known id replaces that message, `$set` changes what is
-said of the session, and `$rewindTo` takes back a message and all behind it;
-what was taken back stays as a branch. `$set.messages` replaces the list, where
-the CLI has masked long results to save room: of a message known before, the
-fuller version is kept. Sub-agents (`chats/<session>/<id>.jsonl`) are documents
-of their own that name their parent. The project is the folder that
-`.project_root` or `projects.json` names, as far as they lie where the CLI puts
-them. A session that was resumed lies there in both shapes, under one id and
-with the same message ids: the later one has the last word.
+In the log, a line with a known id replaces that message, `$set` changes the session's data, and
+`$rewindTo` removes a message and all after it; what was removed stays as a branch. `$set.messages`
+replaces the list. The CLI truncates long results there to save space, so the longer version of each
+message is used. Sub-agents (`chats/<session>/<id>.jsonl`) are documents that name their parent. The
+project is the folder in `.project_root` or `projects.json`, if they are where the CLI puts them. A
+resumed session can exist in both formats with the same ids; the later one wins.
 """
 
 from __future__ import annotations
@@ -34,6 +31,7 @@ from recollect.importers.chats.agentlog import (
     title_of,
 )
 from recollect.importers.entries import Entry
+from recollect.importers.records import as_list
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.receipts import Problem
@@ -49,11 +47,12 @@ _ROLES = {
     "warning": "system",
     "error": "system",
 }
-_NOTED = ("projectHash", "kind", "directories")
+_METADATA = ("projectHash", "kind", "directories")
+_CALL_METADATA = ("status", "description", "agentId")
 _PROJECT_BYTES = 65_536
 
 
-# -- recognising -------------------------------------------------------------
+# -- detection ---------------------------------------------------------------
 
 
 def claims(entry: Entry) -> bool:
@@ -61,22 +60,28 @@ def claims(entry: Entry) -> bool:
     if name.endswith(".json"):
         keys = jsonstream.peek(entry)
         return "sessionId" in keys and ("projectHash" in keys or {"startTime", "messages"} <= keys)
-    return name.endswith(".jsonl") and any(map(_is_start, first_records(head_text(entry))[:1]))
+    if not name.endswith(".jsonl"):
+        return False
+    records = first_records(head_text(entry))
+    return bool(records) and _is_first_record(records[0])
 
 
-def _is_start(record: Mapping[str, Json]) -> bool:
+def _is_first_record(record: Mapping[str, Json]) -> bool:
     if not isinstance(record.get("sessionId"), str) or "type" in record:
         return "$set" in record or "$rewindTo" in record
     return not record.keys().isdisjoint(("projectHash", "startTime", "lastUpdated"))
 
 
-# -- reading -----------------------------------------------------------------
+# -- files -------------------------------------------------------------------
 
 
 def read(entry: Entry) -> Iterator[Document | Problem]:
     session = _Session(entry)
-    whole = not entry.basename.lower().endswith(".jsonl")
-    for item in jsonstream.records(entry) if whole else jsonstream.lines(entry):
+    if entry.basename.lower().endswith(".jsonl"):
+        items = jsonstream.lines(entry)
+    else:
+        items = jsonstream.records(entry)
+    for item in items:
         if isinstance(item, Problem):
             yield item
             continue
@@ -89,16 +94,16 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
 
 
 class _Session:
-    """Follows the log: which messages there were, which of them are current, and where the others hung."""
+    """Replays the log: all messages, the current ones, and where the removed ones were."""
 
     def __init__(self, entry: Entry) -> None:
         self._entry = entry
         self._tally = Tally(entry.name)
-        self._about: dict[str, Json] = {}
+        self._fields: dict[str, Json] = {}
         self._messages: dict[str, dict[str, Json]] = {}
         self._current: dict[str, None] = {}
-        self._hung: dict[str, str | None] = {}
-        """Of a message that was taken back: the one that it came after."""
+        self._before_removal: dict[str, str | None] = {}
+        """For each removed message: the one before it."""
 
     # -- lines --
 
@@ -117,260 +122,302 @@ class _Session:
         else:
             self._tally.skip("record of an unknown type")
 
-    def _rewind(self, to: str) -> None:
-        order = list(self._current)
-        self._keep(order[: order.index(to)] if to in self._current else [])
+    def _rewind(self, message_id: str) -> None:
+        remaining = []
+        if message_id in self._current:
+            order = list(self._current)
+            remaining = order[: order.index(message_id)]
+        self._replace_current(remaining)
 
-    def _set(self, about: Mapping[str, Json]) -> None:
-        self._about |= {k: v for k, v in about.items() if k != "messages"}
-        listed = [
-            m
-            for m in _list(about.get("messages"))
-            if isinstance(m, dict) and isinstance(m.get("id"), str)
+    def _set(self, fields: Mapping[str, Json]) -> None:
+        self._fields |= {key: value for key, value in fields.items() if key != "messages"}
+        messages = [
+            message
+            for message in _objects(fields.get("messages"))
+            if isinstance(message.get("id"), str)
         ]
-        if listed:
-            for message in listed:
-                known = self._messages.get(message["id"])
-                if known is None or _size(message) >= _size(known):
-                    self._messages[message["id"]] = message
-            self._keep([message["id"] for message in listed])
+        if not messages:
+            return
+        for message in messages:
+            earlier = self._messages.get(message["id"])
+            if earlier is None or _size(message) >= _size(earlier):
+                self._messages[message["id"]] = message
+        self._replace_current([message["id"] for message in messages])
 
-    def _keep(self, order: list[str]) -> None:
-        kept = dict.fromkeys(order)
-        above = None
-        for id_ in self._current:
-            if id_ not in kept:
-                self._hung[id_] = above
-            above = id_
-        self._current = kept
+    def _replace_current(self, order: list[str]) -> None:
+        current = dict.fromkeys(order)
+        previous = None
+        for message_id in self._current:
+            if message_id not in current:
+                self._before_removal[message_id] = previous
+            previous = message_id
+        self._current = current
 
     # -- the document --
 
     def documents(self) -> Iterator[Document | Problem]:
-        passages, head = self._linked()
-        times = [p.created_at for p in passages if p.created_at]
-        started, changed = (
-            moment(self._about.get("startTime")),
-            moment(self._about.get("lastUpdated")),
-        )
-        session, parent = as_text(self._about.get("sessionId")) or stem(self._entry), self._parent()
+        passages, head = self._passages()
         if passages:
-            yield Document(
-                source=SOURCE.name,
-                source_id=f"{session}:{stem(self._entry)}" if session == parent else session,
-                title=as_text(self._about.get("summary")).strip() or title_of(passages),
-                project=self._project(),
-                created_at=started or min(times, default=None),
-                updated_at=max([*times, *([changed] if changed else [])], default=started),
-                head=head,
-                passages=tuple(passages),
-                metadata=self._metadata(parent),
-            )
+            yield self._document(passages, head)
         else:
-            yield Problem(
-                "no messages in the session", where=self._entry.name, unit="conversations"
-            )
+            yield Problem("session without messages", where=self._entry.name, unit="conversations")
         yield from self._tally.problems()
 
-    def _linked(self) -> tuple[list[Passage], str | None]:
-        """The passages with their parents, and the one where the session stands."""
+    def _document(self, passages: list[Passage], head: str | None) -> Document:
+        times = [passage.created_at for passage in passages if passage.created_at]
+        started_at = moment(self._fields.get("startTime"))
+        updated_at = moment(self._fields.get("lastUpdated"))
+        created_at = started_at or min(times, default=None)
+        if updated_at:
+            times.append(updated_at)
+        session = as_text(self._fields.get("sessionId")) or stem(self._entry)
+        parent = self._parent_session()
+        if session == parent:
+            session = f"{session}:{stem(self._entry)}"
+        return Document(
+            source=SOURCE.name,
+            source_id=session,
+            title=as_text(self._fields.get("summary")).strip() or title_of(passages),
+            project=self._project(),
+            created_at=created_at,
+            updated_at=max(times, default=started_at),
+            head=head,
+            passages=tuple(passages),
+            metadata=self._metadata(parent),
+        )
+
+    def _passages(self) -> tuple[list[Passage], str | None]:
+        """The passages with their parents, and the head of the session."""
         calls = {
             as_text(call.get("id"))
-            for m in self._messages.values()
-            for call in _objects(m.get("toolCalls"))
+            for message in self._messages.values()
+            for call in _objects(message.get("toolCalls"))
         }
-        above: dict[str, str | None] = {}
+        parents = dict(self._before_removal)
         previous = None
-        for id_ in self._current:
-            above[id_] = previous
-            previous = id_
-        ends: dict[
-            str, str | None
-        ] = {}  # message -> its last passage, or that of the nearest above it
+        for message_id in self._current:
+            parents[message_id] = previous
+            previous = message_id
+        last_passages: dict[str, str | None] = {}
+        """The last passage of each message, or of its nearest ancestor that has one."""
         passages: list[Passage] = []
-        for id_ in self._in_order(above):
-            tip = ends.get(above.get(id_, self._hung.get(id_)) or "")
-            for part in _spoken(self._messages[id_], calls, self._tally):
-                passages.append(part._replace(parent=tip))
-                tip = part.id
-            ends[id_] = tip
-        return passages, ends.get(previous) if previous else None
+        for message_id in self._parents_first(parents):
+            parent = last_passages.get(parents.get(message_id) or "")
+            for passage in _message_passages(self._messages[message_id], calls, self._tally):
+                passages.append(passage._replace(parent=parent))
+                parent = passage.id
+            last_passages[message_id] = parent
+        head = None if previous is None else last_passages.get(previous)
+        return passages, head
 
-    def _in_order(self, above: Mapping[str, str | None]) -> list[str]:
-        """Messages after those that they follow, else as they came."""
+    def _parents_first(self, parents: Mapping[str, str | None]) -> list[str]:
+        """The ids of all messages, each after its parent."""
         order: dict[str, None] = {}
-        for start in self._messages:
-            trail: list[str] = []
-            walk: str | None = start
-            while walk is not None and walk not in order and walk not in trail:
-                trail.append(walk)
-                walk = above.get(walk, self._hung.get(walk))
-            order |= dict.fromkeys(reversed(trail))
+        for message_id in self._messages:
+            path: list[str] = []
+            current: str | None = message_id
+            while current is not None and current not in order and current not in path:
+                path.append(current)
+                current = parents.get(current)
+            order |= dict.fromkeys(reversed(path))
         return list(order)
 
-    def _parent(self) -> str:
-        """The session that a sub-agent works for: the folder it lies in."""
-        parts = _folders(self._entry)
-        return parts[-1] if len(parts) > 1 and parts[-2] == "chats" else ""
+    def _parent_session(self) -> str:
+        """The session that a sub-agent works for: the name of its folder."""
+        folders = _folders(self._entry)
+        if len(folders) > 1 and folders[-2] == "chats":
+            return folders[-1]
+        return ""
 
     def _project(self) -> str:
-        parts = _folders(self._entry)
-        at = max((n for n, part in enumerate(parts) if part == "chats"), default=0)
-        slug = parts[at - 1] if at else ""
-        hashed = as_text(self._about.get("projectHash"))
-        if at and self._entry.path is not None and Path(self._entry.place).is_absolute():
-            tmp = Path(self._entry.place).parents[len(parts) - at + 1]
-            if found := _root(tmp / slug / ".project_root") or _listed(
-                tmp.parent / "projects.json", slug, hashed
-            ):
-                return found
-        directories = self._about.get("directories")
-        if isinstance(directories, list) and directories and isinstance(directories[0], str):
+        folders = _folders(self._entry)
+        chats = max((n for n, folder in enumerate(folders) if folder == "chats"), default=0)
+        slug = folders[chats - 1] if chats else ""
+        project_hash = as_text(self._fields.get("projectHash"))
+        place = Path(self._entry.place)
+        if chats and self._entry.path is not None and place.is_absolute():
+            tmp = place.parents[len(folders) - chats + 1]
+            root = _read_text(tmp / slug / ".project_root").strip()
+            root = root or _find_project(tmp.parent / "projects.json", slug, project_hash)
+            if root:
+                return root
+        directories = as_list(self._fields.get("directories"))
+        if directories and isinstance(directories[0], str):
             return directories[0]
-        return slug or hashed or "default"
+        return slug or project_hash or "default"
 
     def _metadata(self, parent: str) -> dict[str, Json]:
-        found = {key: self._about[key] for key in _NOTED if self._about.get(key)}
-        return found | {"parent_session": parent} if parent else found
+        metadata = {key: self._fields[key] for key in _METADATA if self._fields.get(key)}
+        if parent:
+            metadata["parent_session"] = parent
+        return metadata
 
 
 # -- messages ----------------------------------------------------------------
 
 
-def _spoken(message: Mapping[str, Json], calls: set[str], tally: Tally) -> list[Passage]:
-    """What a message holds: thoughts, words, then tools and what they gave."""
-    id_, type_ = as_text(message.get("id")), as_text(message.get("type"))
-    if type_ not in _ROLES:
+def _message_passages(message: Mapping[str, Json], calls: set[str], tally: Tally) -> list[Passage]:
+    """The passages of a message: thoughts, text, then tool calls with their results."""
+    message_id, type_ = as_text(message.get("id")), as_text(message.get("type"))
+    role = _ROLES.get(type_)
+    if role is None:
         tally.skip("message type", type_)
         return []
-    role, at = _ROLES[type_], moment(message.get("timestamp"))
-    model = as_text(message.get("model")) or None
-    made = Passage(id_, role, "", model=model if role == "assistant" else None, created_at=at)
-    passages = [
-        made._replace(id=f"{id_}:thought:{n}", content=words, type="thinking")
-        for n, thought in enumerate(_objects(message.get("thoughts")))
-        if (
-            words := "\n".join(
-                filter(None, (as_text(thought.get("subject")), as_text(thought.get("description"))))
-            )
-        )
-    ]
-    passages += _parts(made, message, calls)
-    for n, call in enumerate(_objects(message.get("toolCalls"))):
-        passages += _used(made, call, f"{id_}:{as_text(call.get('id')) or n}")
+    model = None
+    if role == "assistant":
+        model = as_text(message.get("model")) or None
+    created_at = moment(message.get("timestamp"))
+    template = Passage(message_id, role, "", model=model, created_at=created_at)
+    passages = _thoughts(template, message)
+    passages += _parts(template, message, calls)
+    for number, call in enumerate(_objects(message.get("toolCalls"))):
+        call_id = as_text(call.get("id")) or number
+        passages += _tool_passages(template, call, f"{message_id}:{call_id}")
     if isinstance(message.get("tokens"), dict) and passages:
-        passages[0] = passages[0]._replace(
-            metadata={**passages[0].metadata, "usage": message["tokens"]}
-        )
+        metadata = {**passages[0].metadata, "usage": message["tokens"]}
+        passages[0] = passages[0]._replace(metadata=metadata)
     return passages
 
 
-def _parts(made: Passage, message: Mapping[str, Json], calls: set[str]) -> list[Passage]:
-    words: list[str] = []
+def _thoughts(template: Passage, message: Mapping[str, Json]) -> list[Passage]:
+    passages = []
+    for number, thought in enumerate(_objects(message.get("thoughts"))):
+        texts = (as_text(thought.get("subject")), as_text(thought.get("description")))
+        content = "\n".join(text for text in texts if text)
+        if content:
+            id_ = f"{template.id}:thought:{number}"
+            passages.append(template._replace(id=id_, content=content, type="thinking"))
+    return passages
+
+
+def _parts(template: Passage, message: Mapping[str, Json], calls: set[str]) -> list[Passage]:
+    """The passages of a message's content, without tool calls that are in `calls`."""
+    texts: list[str] = []
     files: list[Json] = []
     passages: list[Passage] = []
-    for n, part in enumerate(_content(message.get("content"))):
+    for number, part in enumerate(_content_parts(message.get("content"))):
+        id_ = f"{template.id}:part:{number}"
         text = as_text(part.get("text"))
+        call = as_mapping(part.get("functionCall"))
+        response = as_mapping(part.get("functionResponse"))
         if part.get("thought") is True:
-            passages.append(made._replace(id=f"{made.id}:part:{n}", content=text, type="thinking"))
+            passages.append(template._replace(id=id_, content=text, type="thinking"))
         elif text:
-            words.append(text)
-        elif call := as_mapping(part.get("functionCall")):
+            texts.append(text)
+        elif call:
             if as_text(call.get("id")) not in calls:
-                passages += _used(made, call, f"{made.id}:part:{n}")
-        elif response := as_mapping(part.get("functionResponse")):
+                passages += _tool_passages(template, call, id_)
+        elif response:
             if as_text(response.get("id")) not in calls:
-                given = made._replace(
-                    id=f"{made.id}:part:{n}", role="tool", type="tool_result", model=None
-                )
-                passages.append(
-                    given._replace(
-                        content=_answer([part]), tool=as_text(response.get("name")) or None
-                    )
-                )
-        elif file := _file(part):
-            files.append(file)
-    if words or files:
-        type_ = "context" if made.role == "system" else "message"
-        shown = "\n".join(as_text(p.get("text")) for p in _content(message.get("displayContent")))
-        text = "\n".join(words)
-        notes = {"displayed": shown} if shown and shown != text else {}
-        passages.append(
-            made._replace(content=text, type=type_, attachments=tuple(files), metadata=notes)
-        )
+                passages.append(_tool_response(template._replace(id=id_), part, response))
+        else:
+            file = _file(part)
+            if file:
+                files.append(file)
+    if texts or files:
+        passages.append(_text_passage(template, message, "\n".join(texts), files))
     return passages
 
 
-def _used(made: Passage, call: Mapping[str, Json], id_: str) -> list[Passage]:
-    tool = as_text(call.get("name")) or None
-    notes = {
-        k: call[k]
-        for k in ("status", "description", "agentId")
-        if isinstance(call.get(k), str) and call[k]
+def _tool_response(
+    template: Passage, part: dict[str, Json], response: Mapping[str, Json]
+) -> Passage:
+    return template._replace(
+        role="tool",
+        type="tool_result",
+        model=None,
+        content=_result_text([part]),
+        tool=as_text(response.get("name")) or None,
+    )
+
+
+def _text_passage(
+    template: Passage, message: Mapping[str, Json], text: str, files: list[Json]
+) -> Passage:
+    display_parts = _content_parts(message.get("displayContent"))
+    display_text = "\n".join(as_text(part.get("text")) for part in display_parts)
+    metadata = {}
+    if display_text and display_text != text:
+        metadata["displayed"] = display_text
+    return template._replace(
+        content=text,
+        type="context" if template.role == "system" else "message",
+        attachments=tuple(files),
+        metadata=metadata,
+    )
+
+
+def _tool_passages(template: Passage, call: Mapping[str, Json], id_: str) -> list[Passage]:
+    """A tool call, and its result if there is one."""
+    metadata = {
+        key: call[key] for key in _CALL_METADATA if isinstance(call.get(key), str) and call[key]
     }
-    notes |= {"call_id": call["id"]} if isinstance(call.get("id"), str) else {}
-    at = moment(call.get("timestamp")) or made.created_at
-    asked = made._replace(
+    if isinstance(call.get("id"), str):
+        metadata["call_id"] = call["id"]
+    call_passage = template._replace(
         id=id_,
         content=as_lines(as_mapping(call.get("args"))),
         type="tool_call",
-        tool=tool,
-        created_at=at,
-        metadata=notes,
+        tool=as_text(call.get("name")) or None,
+        created_at=moment(call.get("timestamp")) or template.created_at,
+        metadata=metadata,
     )
-    answer = _answer(_content(call.get("result"))) or as_lines(call.get("resultDisplay") or "")
-    if not answer:
-        return [asked]
-    files = tuple(file for part in _content(call.get("result")) if (file := _file(part)))
-    return [
-        asked,
-        asked._replace(
-            id=f"{id_}:result",
-            role="tool",
-            content=answer,
-            type="tool_result",
-            model=None,
-            attachments=files,
-        ),
-    ]
+    result_parts = _content_parts(call.get("result"))
+    result = _result_text(result_parts) or as_lines(call.get("resultDisplay") or "")
+    if not result:
+        return [call_passage]
+    files = [_file(part) for part in result_parts]
+    result_passage = call_passage._replace(
+        id=f"{id_}:result",
+        role="tool",
+        content=result,
+        type="tool_result",
+        model=None,
+        attachments=tuple(file for file in files if file),
+    )
+    return [call_passage, result_passage]
 
 
-def _answer(parts: list[dict[str, Json]]) -> str:
-    """What a tool gave back: its output or error, without the shell that it is handed to the model in."""
-    found = []
+def _result_text(parts: list[dict[str, Json]]) -> str:
+    """The output or error of a tool, without the wrapper that the model receives."""
+    texts = []
     for part in parts:
         response = as_mapping(part.get("functionResponse")).get("response")
-        if isinstance(response, dict):
-            said = [response[key] for key in ("output", "error") if response.get(key)]
-            found.append("\n".join(map(as_lines, said)) if said else as_lines(response))
+        if not isinstance(response, dict):
+            texts.append(as_text(part.get("text")))
+            continue
+        outputs = [response[key] for key in ("output", "error") if response.get(key)]
+        if outputs:
+            texts.append("\n".join(map(as_lines, outputs)))
         else:
-            found.append(as_text(part.get("text")))
-    return "\n".join(filter(None, found))
+            texts.append(as_lines(response))
+    return "\n".join(text for text in texts if text)
 
 
 def _file(part: Mapping[str, Json]) -> dict[str, Json] | None:
-    if inline := as_mapping(part.get("inlineData")):
+    inline = as_mapping(part.get("inlineData"))
+    if inline:
         return embedded_file("file", inline.get("mimeType"), inline.get("data"))
-    linked = as_mapping(part.get("fileData"))
-    return {"type": "file", "url": as_text(linked.get("fileUri"))} if linked else None
+    link = as_mapping(part.get("fileData"))
+    if link:
+        return {"type": "file", "url": as_text(link.get("fileUri"))}
+    return None
 
 
-def _content(value: Json) -> list[dict[str, Json]]:
-    """A list of parts, however it is written: text alone, one part, or several."""
-    several = value if isinstance(value, list) else [value]
-    return [
-        {"text": part} if isinstance(part, str) else part
-        for part in several
-        if isinstance(part, (str, dict))
-    ]
+def _content_parts(value: Json) -> list[dict[str, Json]]:
+    """A list of parts. The CLI also writes a text alone, or one part."""
+    values = value if isinstance(value, list) else [value]
+    parts = []
+    for part in values:
+        if isinstance(part, str):
+            parts.append({"text": part})
+        elif isinstance(part, dict):
+            parts.append(part)
+    return parts
 
 
 def _objects(value: Json) -> list[dict[str, Json]]:
-    return [item for item in _list(value) if isinstance(item, dict)]
-
-
-def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
+    return [item for item in as_list(value) if isinstance(item, dict)]
 
 
 def _size(message: Mapping[str, Json]) -> int:
@@ -384,28 +431,25 @@ def _folders(entry: Entry) -> list[str]:
     return entry.place.replace("\\", "/").replace("!", "/").split("/")[:-1]
 
 
-def _root(file: Path) -> str:
-    return _text(file).strip()
+def _find_project(file: Path, slug: str, project_hash: str) -> str:
+    """The folder of a project, by its name or by the hash of its folder."""
+    text = _read_text(file)
+    if not text:
+        return ""
+    return _find_in_projects(text, slug, project_hash)
 
 
 @lru_cache(maxsize=4096)
-def _project_of(text: str, slug: str, hashed: str) -> str:
+def _find_in_projects(text: str, slug: str, project_hash: str) -> str:
     projects = as_mapping(as_mapping(parse_json(text)).get("projects"))
     for path, name in projects.items():
-        if name == slug or hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest() in (
-            slug,
-            hashed,
-        ):
+        digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()
+        if name == slug or digest in (slug, project_hash):
             return path
     return ""
 
 
-def _listed(file: Path, slug: str, hashed: str) -> str:
-    """The project of a name, or of a hash of its folder."""
-    return _project_of(text, slug, hashed) if (text := _text(file)) else ""
-
-
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         if file.is_symlink() or not file.is_file() or file.stat().st_size > _PROJECT_BYTES:
             return ""

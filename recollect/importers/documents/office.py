@@ -97,7 +97,8 @@ def rtf(entry: Entry) -> Extract:
     data = read_bytes(entry)
     if not data.lstrip().startswith(b"{\\rtf"):
         raise Unreadable(_WRONG_FORMAT)
-    text: str = rtf_to_text(data.decode("latin-1"), errors="replace")  # type: ignore[no-untyped-call]
+    source = data.decode("latin-1")
+    text: str = rtf_to_text(source, errors="replace")  # type: ignore[no-untyped-call]
     return Extract(text=_require_text(text.strip()))
 
 
