@@ -1,4 +1,4 @@
-"""What every store promises of parts of documents, of changes to them, and of what it counts."""
+"""The contract of every store: parts of documents, changes to them, and counts."""
 
 from __future__ import annotations
 
@@ -18,43 +18,50 @@ from recollect.store.base import Store
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 
 
-def said(
+def message(
     id: str, content: str = "hello", role: str = "user", minutes: int = 0, **fields: Any
 ) -> Passage:
     return Passage(id, role, content, created_at=NOON + timedelta(minutes=minutes), **fields)
 
 
-def talk(*passages: Passage, id: str = "c1", **fields: Any) -> Document:
-    chained = tuple(
-        p._replace(parent=p.parent or (passages[n - 1].id if n else None))
-        for n, p in enumerate(passages)
-    )
-    return Document(
-        "test", id, passages=chained, **({"title": "A talk", "updated_at": NOON} | fields)
-    )
+def conversation(*passages: Passage, id: str = "c1", **fields: Any) -> Document:
+    """A conversation in which every message replies to the one before it."""
+    chain: list[Passage] = []
+    for passage in passages:
+        if passage.parent is None and chain:
+            passage = passage._replace(parent=chain[-1].id)
+        chain.append(passage)
+    defaults = {"title": "A conversation", "updated_at": NOON}
+    return Document("test", id, passages=tuple(chain), **(defaults | fields))
 
 
 # -- reading -----------------------------------------------------------------------
 
 
-def test_a_head_is_the_document_without_its_passages(store: Store) -> None:
-    store.save([talk(said("a"), said("b"), metadata={"k": 1})])
+def test_a_header_is_the_document_without_its_passages(store: Store) -> None:
+    store.save([conversation(message("a"), message("b"), metadata={"k": 1})])
     assert store.header("c1") == replace(store.document("c1"), passages=())
     with pytest.raises(NotFound):
         store.header("nowhere")
 
 
-def test_a_summary_is_what_the_list_shows(store: Store) -> None:
-    store.save([talk(said("a")), talk(said("b"), id="c2")])
+def test_a_summary_equals_the_entry_in_the_list(store: Store) -> None:
+    store.save([conversation(message("a")), conversation(message("b"), id="c2")])
     assert store.summary("c1") in store.summaries(Filter(), "", 10, 0)[0]
     assert store.summary("c1").id == "c1"
     with pytest.raises(NotFound):
         store.summary("nowhere")
 
 
-def test_a_document_is_found_by_where_it_came_from(store: Store) -> None:
+def test_a_document_is_found_by_source_and_source_id(store: Store) -> None:
     odd, long = "c\ud800", "x" * 800
-    store.save([talk(said("a")), talk(said("a"), id=odd), talk(said("a"), id=long)])
+    store.save(
+        [
+            conversation(message("a")),
+            conversation(message("a"), id=odd),
+            conversation(message("a"), id=long),
+        ]
+    )
     assert [store.find_id("test", name) for name in ("c1", odd, long, "c2")] == [
         "c1",
         odd,
@@ -64,98 +71,111 @@ def test_a_document_is_found_by_where_it_came_from(store: Store) -> None:
     assert store.find_id("elsewhere", "c1") is None
 
 
-def test_bones_are_in_reading_order_and_know_the_branches(store: Store) -> None:
-    store.save([talk(said("a"), said("b", minutes=1), said("c", minutes=2, parent="a"), head="b")])
-    assert [(b.id, b.parent, b.position, b.canonical) for b in store.positions("c1")] == [
+def test_positions_are_in_reading_order_and_include_all_branches(store: Store) -> None:
+    store.save(
+        [
+            conversation(
+                message("a"), message("b", minutes=1), message("c", minutes=2, parent="a"), head="b"
+            )
+        ]
+    )
+    assert [(p.id, p.parent, p.position, p.canonical) for p in store.positions("c1")] == [
         ("a", None, 0, True),
         ("b", "a", 1, True),
         ("c", "a", 2, False),
     ]
 
 
-def test_contents_are_read_by_key_and_missing_keys_are_left_out(store: Store) -> None:
-    store.save([talk(said("a", "one"), said("b", "two")), talk(said("a", "three"), id="c2")])
-    keys = [bone.key for document in ("c2", "c1") for bone in store.positions(document)]
-    read = store.passages_by_key([*keys, 10_000])
-    assert [(read[k][0], read[k][1].content) for k in keys] == [
+def test_passages_are_read_by_key_and_missing_keys_are_skipped(store: Store) -> None:
+    store.save(
+        [
+            conversation(message("a", "one"), message("b", "two")),
+            conversation(message("a", "three"), id="c2"),
+        ]
+    )
+    keys = [position.key for document in ("c2", "c1") for position in store.positions(document)]
+    passages = store.passages_by_key([*keys, 10_000])
+    assert [(passages[k][0], passages[k][1].content) for k in keys] == [
         ("c2", "three"),
         ("c1", "one"),
         ("c1", "two"),
     ]
-    assert len(read) == 3
+    assert len(passages) == 3
     assert store.passages_by_key([]) == {}
 
 
-def test_a_part_begins_at_a_position_and_tells_how_many_there_are(store: Store) -> None:
-    store.save([talk(*(said(f"m{n}", f"text {n}", minutes=n) for n in range(7)))])
-    part, total = store.passage_page("c1", 3, 2)
-    assert ([p.id for p in part], total) == (["m3", "m4"], 7)
+def test_a_page_of_passages_starts_at_a_position_and_has_a_total(store: Store) -> None:
+    store.save([conversation(*(message(f"m{n}", f"text {n}", minutes=n) for n in range(7)))])
+    page, total = store.passage_page("c1", 3, 2)
+    assert ([p.id for p in page], total) == (["m3", "m4"], 7)
     assert store.passage_page("c1", 7, 2) == ([], 7)
-    assert part[0] == store.document("c1").passages[3]
+    assert page[0] == store.document("c1").passages[3]
     with pytest.raises(NotFound):
         store.passage_page("nowhere", 0, 1)
 
 
-def test_openings_carry_a_title_with_one_of_the_words(store: Store) -> None:
+def test_title_matches_are_opening_passages_of_titles_with_one_of_the_words(store: Store) -> None:
     store.save(
         [
-            talk(said("a"), said("b"), title="Zeppelins and kites"),
-            talk(said("a"), id="c2", title="Kite flying"),
-            talk(said("a"), id="c3", title="Other"),
+            conversation(message("a"), message("b"), title="Zeppelins and kites"),
+            conversation(message("a"), id="c2", title="Kite flying"),
+            conversation(message("a"), id="c3", title="Other"),
         ]
     )
     opening = {c.key: c.document for c in store.candidates(list(range(1, 10)), Filter())}
 
-    def opened(*words: Word) -> set[str]:
+    def title_matches(*words: Word) -> set[str]:
         return {opening[key] for key in store.title_matches(words)}
 
-    assert opened(Word("zeppelins")) == {"c1"}
-    assert opened(Word("kite", prefix=True)) == {"c1", "c2"}
-    assert opened(Word("kite"), Word("other")) == {"c2", "c3"}
-    assert opened(Word("hello")) == set()
+    assert title_matches(Word("zeppelins")) == {"c1"}
+    assert title_matches(Word("kite", prefix=True)) == {"c1", "c2"}
+    assert title_matches(Word("kite"), Word("other")) == {"c2", "c3"}
+    assert title_matches(Word("hello")) == set()
 
 
-# -- lists that look into messages -----------------------------------------------------
+# -- lists that depend on messages -----------------------------------------------------
 
 
-def test_documents_are_listed_by_what_one_of_their_messages_has(store: Store) -> None:
+def test_a_document_is_listed_if_one_message_passes_the_whole_filter(store: Store) -> None:
     store.save(
         [
-            talk(said("a", author="Ann"), said("b", role="assistant", minutes=60 * 24 * 40)),
-            talk(said("a", author="Ben"), id="c2"),
-            talk(said("a", role="tool", author="Ann", visibility="hidden"), id="c3"),
+            conversation(
+                message("a", author="Ann"), message("b", role="assistant", minutes=60 * 24 * 40)
+            ),
+            conversation(message("a", author="Ben"), id="c2"),
+            conversation(message("a", role="tool", author="Ann", visibility="hidden"), id="c3"),
         ]
     )
 
-    def listed(**filter: Any) -> list[str]:
-        found, total = store.summaries(Filter(**filter), "", 10, 0)
-        assert total == len(found)
-        return sorted(s.id for s in found)
+    def matching_ids(**filter: Any) -> list[str]:
+        summaries, total = store.summaries(Filter(**filter), "", 10, 0)
+        assert total == len(summaries)
+        return sorted(s.id for s in summaries)
 
-    assert listed(roles=("user",)) == ["c1", "c2"]
-    assert listed(roles=("assistant",)) == ["c1"]
-    assert listed(roles=("tool",)) == []
-    assert listed(roles=("tool",), hidden=True) == ["c3"]
-    assert listed(authors=("Ann",)) == ["c1"]
-    assert listed(after=NOON + timedelta(days=30)) == ["c1"]
-    assert listed(before=NOON) == ["c1", "c2"]
-    assert listed(roles=("user",), after=NOON + timedelta(days=30)) == []
-    assert listed(authors=("Ben",), conversations=("c2", "c1")) == ["c2"]
+    assert matching_ids(roles=("user",)) == ["c1", "c2"]
+    assert matching_ids(roles=("assistant",)) == ["c1"]
+    assert matching_ids(roles=("tool",)) == []
+    assert matching_ids(roles=("tool",), hidden=True) == ["c3"]
+    assert matching_ids(authors=("Ann",)) == ["c1"]
+    assert matching_ids(after=NOON + timedelta(days=30)) == ["c1"]
+    assert matching_ids(before=NOON) == ["c1", "c2"]
+    assert matching_ids(roles=("user",), after=NOON + timedelta(days=30)) == []
+    assert matching_ids(authors=("Ben",), conversations=("c2", "c1")) == ["c2"]
 
 
 # -- changing ----------------------------------------------------------------------------
 
 
-def test_amending_changes_only_what_is_said(store: Store) -> None:
-    store.save([talk(said("a"), metadata={"keep": 1, "drop": 2})])
+def test_an_update_changes_only_the_given_fields(store: Store) -> None:
+    store.save([conversation(message("a"), metadata={"keep": 1, "drop": 2})])
     store.update("c1", project="work", metadata={"drop": None, "tags": ["x"], "null": None})
-    head = store.header("c1")
-    assert (head.title, head.project, head.metadata) == (
-        "A talk",
+    header = store.header("c1")
+    assert (header.title, header.project, header.metadata) == (
+        "A conversation",
         "work",
         {"keep": 1, "tags": ["x"]},
     )
-    assert head.updated_at and head.updated_at > NOON
+    assert header.updated_at and header.updated_at > NOON
     assert [
         s.id for s in store.summaries(Filter(tags=("X",), projects=("work",)), "", 10, 0)[0]
     ] == ["c1"]
@@ -163,37 +183,46 @@ def test_amending_changes_only_what_is_said(store: Store) -> None:
         store.update("nowhere", title="x")
 
 
-def test_tags_of_a_person_survive_what_the_origin_says_later(store: Store) -> None:
-    store.save([talk(said("a"), metadata={"k": 1})])
+def test_tags_survive_later_imports_without_tags(store: Store) -> None:
+    store.save([conversation(message("a"), metadata={"k": 1})])
     store.update("c1", metadata={"tags": ["mine"]})
     later = datetime.now(UTC) + timedelta(days=1)
-    store.save([talk(said("a"), said("b"), metadata={"k": 2}, updated_at=later)])
+    store.save([conversation(message("a"), message("b"), metadata={"k": 2}, updated_at=later)])
     assert store.header("c1").metadata == {"k": 2, "tags": ["mine"]}
     store.save(
-        [talk(said("a"), metadata={"tags": ["theirs"]}, updated_at=later + timedelta(days=1))]
+        [
+            conversation(
+                message("a"), metadata={"tags": ["theirs"]}, updated_at=later + timedelta(days=1)
+            )
+        ]
     )
     assert store.header("c1").metadata == {"tags": ["theirs"]}
 
 
-def test_appending_says_where(store: Store) -> None:
-    store.save([talk(said("a"))])
+def test_appending_returns_the_position(store: Store) -> None:
+    store.save([conversation(message("a"))])
     first, again = (
-        store.append("c1", said("b", minutes=1)),
-        store.append("c1", said("b", minutes=1)),
+        store.append("c1", message("b", minutes=1)),
+        store.append("c1", message("b", minutes=1)),
     )
     assert (first.position, bool(first)) == (1, True)
     assert (again.position, bool(again)) == (1, False)
     with pytest.raises(Conflict):
-        store.append("c1", said("b", "something else", minutes=1))
+        store.append("c1", message("b", "something else", minutes=1))
 
 
-def test_extending_adds_what_is_missing_and_can_be_asked_for(store: Store) -> None:
-    store.save([replace(talk(id="c1"), passages=()), replace(talk(id="c2"), passages=())])
-    assert store.extend("c1", [said("h1", "one"), said("h2", "two", parent="h1")]) == 2
-    assert store.extend("c1", [said("h1", "one"), said("h3", "three", parent="h1", minutes=3)]) == 1
-    assert store.extend("c1", [said("h3", "changed")]) == 0
+def test_extending_adds_missing_messages_which_can_be_looked_up(store: Store) -> None:
+    store.save(
+        [replace(conversation(id="c1"), passages=()), replace(conversation(id="c2"), passages=())]
+    )
+    assert store.extend("c1", [message("h1", "one"), message("h2", "two", parent="h1")]) == 2
+    assert (
+        store.extend("c1", [message("h1", "one"), message("h3", "three", parent="h1", minutes=3)])
+        == 1
+    )
+    assert store.extend("c1", [message("h3", "changed")]) == 0
     assert store.extend("c1", []) == 0
-    assert store.extend("c2", [said("h1", "one", minutes=9)]) == 1
+    assert store.extend("c2", [message("h1", "one", minutes=9)]) == 1
     assert [(p.id, p.canonical) for p in store.document("c1").passages] == [
         ("h1", True),
         ("h2", False),
@@ -211,14 +240,17 @@ def test_extending_adds_what_is_missing_and_can_be_asked_for(store: Store) -> No
     )
     assert store.match(parse("three"), Filter(), 10)
     with pytest.raises(NotFound):
-        store.extend("nowhere", [said("x")])
+        store.extend("nowhere", [message("x")])
 
 
-def test_what_is_taken_is_gone_and_can_be_put_back(store: Store) -> None:
-    given = talk(
-        said("a", "walrus"), said("b"), said("c", minutes=2, parent="a"), metadata={"tags": ["x"]}
+def test_a_popped_document_is_gone_and_can_be_saved_again(store: Store) -> None:
+    document = conversation(
+        message("a", "walrus"),
+        message("b"),
+        message("c", minutes=2, parent="a"),
+        metadata={"tags": ["x"]},
     )
-    store.save([given])
+    store.save([document])
     before = store.document("c1")
     assert store.pop("c1") == before
     assert store.match(parse("walrus"), Filter(), 10) == []
@@ -235,9 +267,9 @@ def test_what_is_taken_is_gone_and_can_be_put_back(store: Store) -> None:
 def test_facets_count_documents(store: Store) -> None:
     store.save(
         [
-            talk(said("a"), project="work", metadata={"tags": ["x", "y"]}),
-            talk(said("a"), id="c2", metadata={"tags": "x"}),
-            talk(said("a"), id="c3", metadata={"other": "tags"}),
+            conversation(message("a"), project="work", metadata={"tags": ["x", "y"]}),
+            conversation(message("a"), id="c2", metadata={"tags": "x"}),
+            conversation(message("a"), id="c3", metadata={"other": "tags"}),
         ]
     )
     assert store.facets() == {
@@ -250,50 +282,50 @@ def test_facets_count_documents(store: Store) -> None:
 def test_activity_counts_messages(store: Store) -> None:
     store.save(
         [
-            talk(
-                said("a", model="m1"),
-                said("b", tool="web", model="m1"),
-                said("c", tool="web", type="tool_result"),
+            conversation(
+                message("a", model="m1"),
+                message("b", tool="web", model="m1"),
+                message("c", tool="web", type="tool_result"),
             ),
-            talk(
-                said("a", minutes=90),
-                said("b")._replace(created_at=None),
+            conversation(
+                message("a", minutes=90),
+                message("b")._replace(created_at=None),
                 id="c2",
                 project="work",
             ),
         ]
     )
-    found = store.activity()
+    activity = store.activity()
     hour = int(NOON.timestamp()) // 3600
-    assert found.hours == [(hour, 3), (hour + 1, 1)]
-    assert (found.sources, found.projects) == ([("test", 5)], [("default", 3), ("work", 2)])
-    assert (found.models, found.tools) == ([("m1", 2)], [("web", 1)])
+    assert activity.hours == [(hour, 3), (hour + 1, 1)]
+    assert (activity.sources, activity.projects) == ([("test", 5)], [("default", 3), ("work", 2)])
+    assert (activity.models, activity.tools) == ([("m1", 2)], [("web", 1)])
 
 
-def test_the_version_changes_with_every_write_of_anybody(
+def test_the_version_changes_with_every_write_of_any_process(
     store: Store, reopen: Callable[[], Store]
 ) -> None:
-    store.save([talk(said("a"))])
+    store.save([conversation(message("a"))])
     other = reopen()
-    seen = [store.version()]
+    versions = [store.version()]
     for write in (
-        lambda: store.append("c1", said("b")),
-        lambda: other.append("c1", said("c")),
+        lambda: store.append("c1", message("b")),
+        lambda: other.append("c1", message("c")),
         lambda: other.update("c1", title="New"),
         lambda: other.delete("c1"),
     ):
         write()
-        seen.append(store.version())
-    assert len(set(seen)) == 5
-    assert store.version() == seen[-1]
+        versions.append(store.version())
+    assert len(set(versions)) == 5
+    assert store.version() == versions[-1]
 
 
-def test_long_names_in_any_alphabet_are_kept_apart(store: Store) -> None:
+def test_long_names_in_any_alphabet_are_distinguished(store: Store) -> None:
     long = "日本語" * 300
     store.save(
         [
             Document(
-                f"{long}{o}", f"{long}{n}", "T", passages=(said(f"{long}{n}"),), updated_at=NOON
+                f"{long}{o}", f"{long}{n}", "T", passages=(message(f"{long}{n}"),), updated_at=NOON
             )
             for o in "ab"
             for n in "cd"

@@ -1,4 +1,4 @@
-"""Notes and the like: rewritten as a whole, counted in versions, taken back state by state."""
+"""Documents that are not conversations: rewritten as a whole, versioned, undone state by state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERYTHING = Filter()
 
 
 def note(*paragraphs: str, id: str = "n1", minutes: int = 0, **fields: Any) -> Document:
-    """Each paragraph a passage that is known by what it says, as chunks are."""
+    """A note with a passage per paragraph; the text is part of the id, as with chunks."""
     passages = tuple(
         Passage(f"{id}-{text}", None, text, type="chunk", created_at=NOON, metadata={"start": n})
         for n, text in enumerate(paragraphs)
@@ -41,14 +41,14 @@ def texts(store: Store, id: str = "n1") -> list[str]:
     return [p.content for p in store.document(id).passages]
 
 
-def imported(store: Store, *documents: Document) -> int:
+def import_documents(store: Store, *documents: Document) -> int:
     receipt = store.start_import("a folder")
     store.save(documents, receipt.id)
     store.finish_import(receipt)
     return receipt.id
 
 
-def found(store: Store, query: str, filter: Filter = EVERYTHING) -> list[str]:
+def matching_texts(store: Store, query: str, filter: Filter = EVERYTHING) -> list[str]:
     keys = store.match(parse(query), filter, 100)
     contents = {c.key: c.content for c in store.candidates(keys, filter)}
     assert store.count(parse(query), filter) == (len(contents), True)
@@ -58,7 +58,7 @@ def found(store: Store, query: str, filter: Filter = EVERYTHING) -> list[str]:
 # -- rewriting ----------------------------------------------------------------------
 
 
-def test_a_newer_note_replaces_what_the_stored_one_said(store: Store) -> None:
+def test_a_newer_note_replaces_the_stored_one(store: Store) -> None:
     store.save([note("walrus", "seal", "otter")])
     (saved,) = store.save([note("otter", "heron", "walrus", minutes=1, title="Birds")])
     assert (saved.new, saved.same, saved.changed, saved.removed, saved.document_changed) == (
@@ -69,18 +69,16 @@ def test_a_newer_note_replaces_what_the_stored_one_said(store: Store) -> None:
         True,
     )
     assert texts(store) == ["otter", "heron", "walrus"]
-    assert (found(store, "seal"), found(store, "heron"), found(store, "birds")) == (
-        [],
-        ["heron"],
-        ["otter"],
-    )
+    assert matching_texts(store, "seal") == []
+    assert matching_texts(store, "heron") == ["heron"]
+    assert matching_texts(store, "birds") == ["otter"]
     assert store.document("n1") == arrange(
         note("otter", "heron", "walrus", minutes=1, title="Birds")
     )
     assert store.verify().healthy
 
 
-def test_a_note_that_says_the_same_is_left_alone(store: Store) -> None:
+def test_an_equal_note_changes_nothing(store: Store) -> None:
     store.save([note("walrus", "seal")])
     (saved,) = store.save([note("walrus", "seal", minutes=5)])
     assert (saved.same, saved.new, saved.removed, saved.document_changed) == (2, 0, 0, False)
@@ -88,35 +86,39 @@ def test_a_note_that_says_the_same_is_left_alone(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "given_", [note("heron", minutes=-5), note("heron", partial=True, minutes=5)]
+    "document", [note("heron", minutes=-5), note("heron", partial=True, minutes=5)]
 )
-def test_an_older_or_partial_note_changes_nothing(store: Store, given_: Document) -> None:
+def test_an_older_or_partial_note_changes_nothing(store: Store, document: Document) -> None:
     store.save([note("walrus", "seal")])
-    (saved,) = store.save([given_])
+    (saved,) = store.save([document])
     assert (saved.outdated, saved.new, saved.removed) == (1, 0, 0)
     assert texts(store) == ["walrus", "seal"]
 
 
-def test_tags_that_a_note_no_longer_has_are_gone(store: Store) -> None:
+def test_tags_that_a_note_no_longer_has_are_removed(store: Store) -> None:
     store.save([note("walrus", metadata={"tags": ["sea"], "links": ["seal"]})])
     store.save([note("walrus", minutes=1, metadata={"links": ["seal"]})])
     assert store.header("n1").metadata == {"links": ["seal"]}
 
 
 def test_a_conversation_still_only_grows(store: Store) -> None:
-    talk = Document("test", "c1", passages=(Passage("a", "user", "walrus"),), updated_at=NOON)
-    store.save([talk])
+    conversation = Document(
+        "test", "c1", passages=(Passage("a", "user", "walrus"),), updated_at=NOON
+    )
+    store.save([conversation])
     store.save(
         [
             replace(
-                talk, passages=(Passage("b", "user", "seal"),), updated_at=NOON + timedelta(days=1)
+                conversation,
+                passages=(Passage("b", "user", "seal"),),
+                updated_at=NOON + timedelta(days=1),
             )
         ]
     )
     assert sorted(texts(store, "c1")) == ["seal", "walrus"]
 
 
-def test_long_texts_and_fields_come_back_as_they_were_rewritten(store: Store) -> None:
+def test_long_texts_and_fields_are_read_back_as_rewritten(store: Store) -> None:
     text = "".join(f"Sentence number {n} speaks of walrus {n * n}. " for n in range(200))
     edited = text.replace("number 77 ", "number seventy-seven, an odd one, ")
     empty = Document("notes", "n1", "Long", NOTE, created_at=NOON, updated_at=NOON)
@@ -138,28 +140,28 @@ def test_long_texts_and_fields_come_back_as_they_were_rewritten(store: Store) ->
     ] == ["user_prompt"]
 
 
-# -- by a person ----------------------------------------------------------------------
+# -- changes by a person --------------------------------------------------------------
 
 
-def test_a_person_rewrites_what_is_stored_whatever_the_times_say(store: Store) -> None:
+def test_a_person_can_rewrite_a_note_whatever_its_dates_are(store: Store) -> None:
     store.save([note("walrus", "seal", minutes=5)])
     saved = store.rewrite("n1", note("seal", "heron", title="Mine", minutes=-60))
     assert (saved.id, saved.new, saved.removed) == ("n1", 1, 1)
     now = store.document("n1")
     assert (texts(store), now.title, now.version) == (["seal", "heron"], "Mine", 2)
     assert now.updated_at is not None and now.updated_at > NOON + timedelta(days=30)
-    store.save([note("walrus", minutes=9)])  # the file is older than the change
+    store.save([note("walrus", minutes=9)])  # the file is older than the rewrite
     assert texts(store) == ["seal", "heron"]
 
 
-def test_rewriting_with_the_same_changes_nothing(store: Store) -> None:
+def test_rewriting_with_the_same_text_changes_nothing(store: Store) -> None:
     store.save([note("walrus")])
     before = store.header("n1")
     store.rewrite("n1", note("walrus"))
     assert (store.header("n1").version, store.header("n1").updated_at) == (1, before.updated_at)
 
 
-def test_a_change_made_for_another_version_is_refused(store: Store) -> None:
+def test_rewriting_another_version_raises_conflict(store: Store) -> None:
     store.save([note("walrus")])
     store.rewrite("n1", note("seal"), version=1)
     with pytest.raises(Conflict, match="has changed: it is now version 2, not 1"):
@@ -172,7 +174,7 @@ def test_a_change_made_for_another_version_is_refused(store: Store) -> None:
         store.rewrite("c1", note("heron"))
 
 
-def test_every_change_counts_a_version(store: Store) -> None:
+def test_every_change_increments_the_version(store: Store) -> None:
     store.save([Document("test", "c1", passages=(Passage("a", "user", "x"),)), note("walrus")])
 
     def versions() -> tuple[int, int]:
@@ -187,7 +189,7 @@ def test_every_change_counts_a_version(store: Store) -> None:
     store.update("c1", title="New")
     store.update("n1", title="New")
     assert versions() == (4, 2)
-    receipt = imported(
+    receipt = import_documents(
         store,
         note("seal", minutes=10**9 // 60),
         Document("test", "c1", passages=(Passage("e", "user", "w"),)),
@@ -198,12 +200,13 @@ def test_every_change_counts_a_version(store: Store) -> None:
     assert {s.id: s.version for s in store.summaries(EVERYTHING, "", 9, 0)[0]} == {"c1": 6, "n1": 4}
 
 
-# -- taking back ----------------------------------------------------------------------
+# -- undo ------------------------------------------------------------------------------
 
 
-def test_imports_of_a_note_are_taken_back_in_any_order(store: Store) -> None:
+def test_imports_of_a_note_can_be_undone_in_any_order(store: Store) -> None:
     first, second, third = (
-        imported(store, note(word, minutes=n)) for n, word in enumerate(["one", "two", "three"])
+        import_documents(store, note(word, minutes=n))
+        for n, word in enumerate(["one", "two", "three"])
     )
     store.undo_import(second)
     assert texts(store) == ["three"]
@@ -213,10 +216,13 @@ def test_imports_of_a_note_are_taken_back_in_any_order(store: Store) -> None:
     assert list(store.iter_documents(EVERYTHING)) == []
 
 
-def test_what_a_person_wrote_outlives_the_imports_before_it(store: Store) -> None:
-    first, second = imported(store, note("one")), imported(store, note("two", minutes=1))
+def test_what_a_person_wrote_survives_undoing_earlier_imports(store: Store) -> None:
+    first, second = (
+        import_documents(store, note("one")),
+        import_documents(store, note("two", minutes=1)),
+    )
     store.rewrite("n1", note("mine"))
-    later = imported(store, note("three", minutes=10**9 // 60))
+    later = import_documents(store, note("three", minutes=10**9 // 60))
     store.undo_import(second)
     assert texts(store) == ["three"]
     store.undo_import(later)
@@ -225,29 +231,29 @@ def test_what_a_person_wrote_outlives_the_imports_before_it(store: Store) -> Non
     assert texts(store) == ["mine"]
 
 
-def test_what_a_person_added_to_a_note_outlives_its_import(store: Store) -> None:
-    receipt = imported(store, note("one"))
+def test_what_a_person_added_to_a_note_survives_undoing_its_import(store: Store) -> None:
+    receipt = import_documents(store, note("one"))
     store.append("n1", Passage("more", None, "two"))
     store.undo_import(receipt)
     assert texts(store) == ["one", "two"]
 
 
-def test_a_note_that_an_older_version_imported_is_taken_back(store: Store) -> None:
-    receipt = imported(store, note("one"))
-    forget_states(store)
-    again = imported(store, note("one"))
+def test_a_note_imported_by_an_older_version_can_be_undone(store: Store) -> None:
+    receipt = import_documents(store, note("one"))
+    remove_states_as_older_versions_did(store)
+    again = import_documents(store, note("one"))
     store.undo_import(receipt)
     assert texts(store) == ["one"]
     store.undo_import(again)
     assert list(store.iter_documents(EVERYTHING)) == []
 
 
-def forget_states(store: Store) -> None:
+def remove_states_as_older_versions_did(store: Store) -> None:
     store._connections.write(lambda db: db.run("update receipt_document set before = null"))  # type: ignore[attr-defined]
 
 
 states = st.lists(st.sampled_from(["red", "green", "blue"]), unique=True, min_size=1)
-moves = st.one_of(
+actions_strategy = st.one_of(
     st.tuples(st.just("import"), states),
     st.tuples(st.just("import"), states),
     st.tuples(st.just("write"), states),
@@ -255,32 +261,37 @@ moves = st.one_of(
 )
 
 
-@given(st.lists(moves, max_size=9))
-def test_a_note_is_what_the_last_import_or_person_made_it(
-    reopen: Callable[[], Store], life: list[Any]
+@given(st.lists(actions_strategy, max_size=9))
+def test_a_note_has_the_text_of_the_last_import_or_person(
+    reopen: Callable[[], Store], actions: list[Any]
 ) -> None:
     store = reopen()
     for document in list(store.iter_documents(EVERYTHING)):
         store.delete(document.id)
-    made: list[tuple[int | None, list[str]]] = []  # by which import, or by a person
+    history: list[tuple[int | None, list[str]]] = []  # the import, or None for a person
     receipts: list[int] = []
-    for number, (what, value) in enumerate(life):
-        if what == "import":
-            # Newer than what a person wrote meanwhile, as a file that was edited after it.
-            receipts.append(imported(store, note(*value, minutes=10**9 // 60 + number, title="")))
-            made.append((receipts[-1], value))
-        elif what == "write" and made:
+    for number, (action, value) in enumerate(actions):
+        if action == "import":
+            # Newer than what a person wrote, like a file that was edited afterwards.
+            receipts.append(
+                import_documents(store, note(*value, minutes=10**9 // 60 + number, title=""))
+            )
+            history.append((receipts[-1], value))
+        elif action == "write" and history:
             store.rewrite("n1", note(*value, minutes=10**9 // 60 + number, title=""))
-            if value != made[-1][1]:
-                made.append((None, value))
-        elif what == "undo" and value < len(receipts):
-            store.undo_import(gone := receipts.pop(value))
-            made = [(by, state) for by, state in made if by != gone]
+            if value != history[-1][1]:
+                history.append((None, value))
+        elif action == "undo" and value < len(receipts):
+            receipt = receipts.pop(value)
+            store.undo_import(receipt)
+            history = [(author, state) for author, state in history if author != receipt]
         assert [texts(store, d.id) for d in store.iter_documents(EVERYTHING)] == [
-            state for _, state in made[-1:]
+            state for _, state in history[-1:]
         ]
     for word in ("red", "green", "blue"):
-        assert found(store, word) == [w for _, state in made[-1:] for w in state if w == word]
+        assert matching_texts(store, word) == [
+            w for _, state in history[-1:] for w in state if w == word
+        ]
     assert store.verify().healthy
 
 
@@ -347,8 +358,8 @@ def mixed(store: Store) -> Store:
         ]
     )
     space = store.add_space("test", "1", 4, None)
-    waiting, _ = store.unembedded(space, 100)
-    store.add_vectors(space, {passage: [_unit(n)] for n, passage in enumerate(waiting)})
+    unembedded, _ = store.unembedded(space, 100)
+    store.add_vectors(space, {passage: [_unit(n)] for n, passage in enumerate(unembedded)})
     store.mark_space_ready(space)
     return store
 
@@ -356,8 +367,8 @@ def mixed(store: Store) -> Store:
 def _unit(n: int) -> Any:
     import numpy as np
 
-    made = np.array([1, n, n * n, -n], np.float32)
-    return made / np.linalg.norm(made)
+    vector = np.array([1, n, n * n, -n], np.float32)
+    return vector / np.linalg.norm(vector)
 
 
 FILTERS = [
@@ -384,16 +395,19 @@ FILTERS = [
 
 @pytest.mark.parametrize("sealed", [False, True])
 @pytest.mark.parametrize(("filter", "expected"), FILTERS)
-def test_a_filter_holds_on_every_way(
+def test_a_filter_applies_to_every_kind_of_search(
     mixed: Store, filter: Filter, expected: str, sealed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if sealed:
         seal(mixed, monkeypatch)
-    assert "".join(sorted(c[0] for c in found(mixed, "walrus", filter))) == expected
+    assert "".join(sorted(c[0] for c in matching_texts(mixed, "walrus", filter))) == expected
     assert (
         "".join(
             sorted(
-                c[0] for c in found(mixed, 'a OR b OR c OR d OR "e walrus" OR f* OR g OR h', filter)
+                c[0]
+                for c in matching_texts(
+                    mixed, 'a OR b OR c OR d OR "e walrus" OR f* OR g OR h', filter
+                )
             )
         )
         == expected
@@ -419,7 +433,7 @@ def test_a_filter_holds_on_every_way(
 
 
 def seal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a store keeps a part of the index apart, let it."""
+    """Make SQLite seal its index into volumes."""
     from recollect.store.sqlite import sealed, vectors
     from recollect.store.sqlite import store as module
 
@@ -431,18 +445,18 @@ def seal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.refresh()
 
 
-def test_what_nearly_everything_is_of_is_found_without_the_others(
+def test_a_filter_for_a_common_kind_leaves_out_the_other_kinds(
     mixed: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from recollect.store.sql import selection
 
     monkeypatch.setattr(selection, "_FEW", 1)
     for filter, expected in FILTERS:
-        assert "".join(sorted(c[0] for c in found(mixed, "walrus", filter))) == expected
+        assert "".join(sorted(c[0] for c in matching_texts(mixed, "walrus", filter))) == expected
         assert "".join(sorted(c.content[0] for c in mixed.newest(filter, 20, 0)[0])) == expected
 
 
-def test_only_where_the_few_are_is_looked() -> None:
+def test_only_the_ranges_with_matching_keys_are_searched() -> None:
     from recollect.store.sqlite.text import narrowed
 
     assert narrowed((1, 10), None) == [(1, 10)]
@@ -459,17 +473,17 @@ def test_only_where_the_few_are_is_looked() -> None:
     )
 
 
-def test_a_filter_follows_what_is_said_of_a_document(mixed: Store) -> None:
+def test_filters_follow_changes_of_a_document(mixed: Store) -> None:
     mixed.update("m1", metadata={"media_type": "audio"})
     mixed.update("c1", metadata={"character_id": None})
-    assert found(mixed, "walrus", Filter(media_types=("audio",))) == ["f walrus"]
-    assert found(mixed, "walrus", Filter(characters=("7",))) == []
+    assert matching_texts(mixed, "walrus", Filter(media_types=("audio",))) == ["f walrus"]
+    assert matching_texts(mixed, "walrus", Filter(characters=("7",))) == []
 
 
 # -- counting ---------------------------------------------------------------------------
 
 
-def test_each_source_is_counted(mixed: Store) -> None:
+def test_every_kind_is_counted(mixed: Store) -> None:
     mixed.save([note("x", id="n2", metadata={"tags": ["sea"]})])
     stats = mixed.stats()
     names = ("conversations", "notes", "media", "characters", "prompts", "messages")
@@ -483,7 +497,7 @@ def test_each_source_is_counted(mixed: Store) -> None:
     assert mixed.facets()["sources"] == [("test", 2)]
 
 
-def test_a_file_that_was_only_touched_changes_nothing(store: Store) -> None:
+def test_a_new_file_date_alone_changes_nothing(store: Store) -> None:
     first, later = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
     note = with_text(
         Document("notes", "touched", "A note", NOTE, created_at=first, updated_at=first),
