@@ -20,9 +20,9 @@ from recollect.memory.observe import (
     parse_type,
 )
 from recollect.memory.observe.exchanges import person_text, split_exchanges
-from recollect.memory.observe.prose import folded, plain
-from recollect.memory.observe.rules import FACTS, TITLE, derived
-from recollect.memory.observe.work import work
+from recollect.memory.observe.prose import fold_spaces, strip_markdown
+from recollect.memory.observe.rules import MAX_FACTS, TITLE_LENGTH, is_derived
+from recollect.memory.observe.work import collect_work
 from recollect.model.documents import Document, Passage
 from recollect.model.observations import Observation
 
@@ -37,12 +37,12 @@ def assert_from_source(document: Document) -> None:
     sources = {p.id: p for e in split_exchanges(document) for p in e.quotable}
     for observation in observe(document):
         passages = [sources[id_] for id_ in observation.passages]
-        source = folded("\n".join(plain(person_text(p)) for p in passages))
-        raw = folded("\n".join(p.content for p in passages))
+        source = fold_spaces("\n".join(strip_markdown(person_text(p)) for p in passages))
+        raw = fold_spaces("\n".join(p.content for p in passages))
         for text in (*observation.facts, *filter(None, observation.narrative.split("\n"))):
             if text in source or text in raw:
                 continue
-            assert derived(text), text
+            assert is_derived(text), text
             kind, _, told = text.partition(": ")
             if kind == "Listed":
                 assert all(head in source for head in told.split("; "))
@@ -280,13 +280,13 @@ def test_an_edit_that_was_refused_changed_nothing() -> None:
             metadata={"is_error": True},
         ),
     )
-    assert work(passages).modified == ()
+    assert collect_work(passages).files_modified == ()
 
 
 def test_the_edits_of_one_call_are_counted_together() -> None:
     first = "old_string: a\nnew_string:\nb\nc\nreplace_all: false"
     content = f"file_path: a.py\nedits:\n{first}\nold_string:\nd\ne\nnew_string: f"
-    (change,) = work(called("MultiEdit", content)).changes.values()
+    (change,) = collect_work(called("MultiEdit", content)).changes.values()
     assert (change.added, change.removed) == (3, 3)
 
 
@@ -328,8 +328,8 @@ def test_observations_are_bounded_and_point_to_their_lines() -> None:
     found = only(document)
     lines = conversation_text(document).lines
     first, last = found.lines
-    assert len(found.title) <= TITLE
-    assert len(found.facts) <= FACTS
+    assert len(found.title) <= TITLE_LENGTH
+    assert len(found.facts) <= MAX_FACTS
     assert lines[first - 1] == "**User:**"
     assert lines[first] == "The login fails for expired tokens, please fix it"
     assert lines[last - 1] == "Expired tokens are refused now and all tests pass."

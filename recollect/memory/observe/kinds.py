@@ -1,8 +1,9 @@
-"""The types of observations, and the words by which one is told from another."""
+"""The types of observations, and the words that reveal them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from recollect.memory.observe.words import Cue
 from recollect.memory.observe.work import CONFIG, TEST, Work
@@ -60,13 +61,16 @@ _ALIASES = {
 
 
 def parse_type(name: str) -> str | None:
-    """The type that a name means: `bug-fix`, `Bug_Fix` and `fix` are bugfix. None if it is none."""
-    bare = re.sub(r"[\s_-]+", "", name).casefold()
-    return bare if bare in TYPES else _ALIASES.get(bare)
+    """The type that a name stands for (`bug-fix`, `Bug_Fix` and `fix` mean bugfix), or None."""
+    bare_name = re.sub(r"[\s_-]+", "", name).casefold()
+    if bare_name in TYPES:
+        return bare_name
+    return _ALIASES.get(bare_name)
 
 
 DECISION = Cue(
-    "decided agreed settled opted chose chosen lets let go ll will guess think because decision going entschieden"
+    "decided agreed settled opted chose chosen lets let go ll will guess think because decision"
+    " going entschieden"
     " lass décidé decidido decidimos deciso",
     r"\b(?:we|i)(?:'ve| have)? (?:\w+ )?(?:decided|agreed|settled on|opted|chose|chosen)\b",
     r"\blet'?s (?:go with|use|stick"
@@ -78,14 +82,18 @@ DECISION = Cue(
     r"\bthe decision (?:is|was)\b",
     r"\bgoing with\b",
     r"\b(?:wir haben (?:uns )?(?:für"
-    r" )?\w* ?entschieden|lass uns \w+ nehmen|on a décidé|nous avons décidé|hemos decidido|decidimos|abbiamo deciso)\b",
+    r" )?\w* ?entschieden|lass uns \w+ nehmen|on a décidé|nous avons décidé|hemos decidido"
+    r"|decidimos|abbiamo deciso)\b",
     r"决定|決め(?:た|ました)|결정(?:했|하기로)",
 )
 PREFERENCE = Cue(
-    "prefer rather hate dislike don can love enjoy fan into favorite favourite go preferred allergic vegetarian vegan"
-    " more always never ever now sure stop please bevorzuge mag lieber immer niemals préfère toujours jamais prefiero"
+    "prefer rather hate dislike don can love enjoy fan into favorite favourite go preferred"
+    " allergic vegetarian vegan"
+    " more always never ever now sure stop please bevorzuge mag lieber immer niemals préfère"
+    " toujours jamais prefiero"
     " siempre nunca preferisco like",
-    r"\bi(?:'d| would)?(?: really| generally| usually| always| much)? (?:prefer|rather have|like to have|hate|dislike"
+    r"\bi(?:'d| would)?(?: really| generally| usually| always| much)? (?:prefer|rather have|like to"
+    r" have|hate|dislike"
     r"|don'?t like|can'?t stand|love|enjoy|am (?:not )?(?:a )?(?:big )?(?:fan of|into))\b",
     r"\bmy (?:favou?rite|go-to"
     r"|preferred)\b",
@@ -93,67 +101,89 @@ PREFERENCE = Cue(
     r"(?:^|[.!,;] )(?:please )?(?:always|never|don'?t"
     r" ever|from now on|make sure (?:to|you) always|stop) \w+",
     r"\bplease (?:use|avoid|don'?t|do not|keep|prefer)\b",
-    r"\b(?:bevorzuge|mag ich nicht|lieber|immer|niemals|je préfère|toujours|jamais|prefiero|siempre|nunca"
+    r"\b(?:bevorzuge|mag ich nicht|lieber|immer|niemals|je préfère|toujours|jamais|prefiero|siempre"
+    r"|nunca"
     r"|preferisco)\b",
     r"喜欢|更喜|好きです|좋아(?:해|합)",
 )
 LEARNING = Cue(
-    "turns til learned appears reason root issue problem culprit bug cause caused because key found see why means fix"
-    " lesson gotcha note important importantly grund ursache liegt stellt raison razón causa resulta",
-    r"\b(?:turns out|til\b|today i learned|it appears that|the reason (?:is|was|why)|root cause|the (?:actual "
+    "turns til learned appears reason root issue problem culprit bug cause caused because key found"
+    " see why means fix"
+    " lesson gotcha note important importantly grund ursache liegt stellt raison razón causa"
+    " resulta",
+    r"\b(?:turns out|til\b|today i learned|it appears that|the reason (?:is|was|why)|root cause|the"
+    r" (?:actual "
     r"|real )?(?:issue|problem|culprit|bug|cause)"
-    r" (?:is|was|seems|comes)|caused by|because of this|the key (?:insight|takeaway|point)|found (?:the|it|that)"
+    r" (?:is|was|seems|comes)|caused by|because of this|the key (?:insight|takeaway|point)|found"
+    r" (?:the|it|that)"
     r"|i see the"
-    r" (?:issue|problem)|that(?:'s| is) (?:why|because)|this means|the fix (?:is|was)|lesson|gotcha|note that"
+    r" (?:issue|problem)|that(?:'s| is) (?:why|because)|this means|the fix (?:is|was)|lesson|gotcha"
+    r"|note that"
     r"|important(?:ly)?:)",
-    r"\b(?:der grund|ursache|liegt daran|es stellt sich heraus|la raison|la cause|la razón|la causa|resulta que)\b",
+    r"\b(?:der grund|ursache|liegt daran|es stellt sich heraus|la raison|la cause|la razón|la"
+    r" causa|resulta que)\b",
     r"原因|理由|원인",
 )
 SECURITY = Cue(
-    "cve injection auth authentication authorization vulnerability vulnerabilities xss csrf ssrf rce privilege"
+    "cve injection auth authentication authorization vulnerability vulnerabilities xss csrf ssrf"
+    " rce privilege"
     " traversal leaked exposed security",
     r"\bCVE-\d{4}-\d+",
     r"\b(?:sql|command|prompt|code|header|html) injection\b",
     r"\bauth(?:entication|orization)? bypass\b",
-    r"\b(?:vulnerabilit(?:y|ies)|xss|csrf|ssrf|rce|privilege escalation|path traversal|leaked (?:key|token|secret"
+    r"\b(?:vulnerabilit(?:y|ies)|xss|csrf|ssrf|rce|privilege escalation|path traversal|leaked"
+    r" (?:key|token|secret"
     r"|password"
-    r"|credential)s?|exposed (?:key|token|secret|credential)s?|security (?:hole|issue|flaw|fix|bug|patch|advisory"
+    r"|credential)s?|exposed (?:key|token|secret|credential)s?|security (?:hole|issue|flaw|fix|bug"
+    r"|patch|advisory"
     r"|audit))\b",
 )
 PATTERN = Cue(
     "convention rule practice we pattern antipattern anti style rules guide naming",
-    r"\b(?:as a (?:rule|convention)|our convention|the convention (?:is|here)|best practice (?:is|here)|we (?:always"
+    r"\b(?:as a (?:rule|convention)|our convention|the convention (?:is|here)|best practice (?:is"
+    r"|here)|we (?:always"
     r"|usually)"
-    r" (?:use|write|name|put|do)|(?:follow|use|using|uses|same|existing|established|standard) (?:the |this |a "
+    r" (?:use|write|name|put|do)|(?:follow|use|using|uses|same|existing|established|standard)"
+    r" (?:the |this |a "
     r"|an )?(?:\w+ ){0,2}pattern"
     r"|design pattern|anti-?pattern|naming convention|coding style|style guide|house rules?)\b",
 )
 FIX = Cue(
-    "fix fixes fixed fixing bug bugs broken crash crashes crashed crashing regression resolve resolves resolved doesn"
-    " doesnt not fails fail failing failed error exception issue wrong incorrect incorrectly repair repaired hotfix",
-    r"\b(?:fix(?:e[sd]|ing)?|bugs?|broken|crash(?:es|ed|ing)?|regression|resolve[sd]?|doesn'?t work|not working"
+    "fix fixes fixed fixing bug bugs broken crash crashes crashed crashing regression resolve"
+    " resolves resolved doesn"
+    " doesnt not fails fail failing failed error exception issue wrong incorrect incorrectly"
+    " repair repaired hotfix",
+    r"\b(?:fix(?:e[sd]|ing)?|bugs?|broken|crash(?:es|ed|ing)?|regression|resolve[sd]?|doesn'?t work"
+    r"|not working"
     r"|fails?|failing|failed"
     r"|error|exception|issue|wrong|incorrect(?:ly)?|repair(?:ed)?|hotfix)\b",
 )
 REFACTOR = Cue(
-    "refactor refactored refactoring rename renames renamed renaming clean cleaned cleaning cleanup simplify"
-    " simplified simplifies extract extracted extracting move moves moved moving dedup deduplicate restructure"
-    " restructures restructured restructuring reorganize reorganise reorganized reorganised split splitting inline"
+    "refactor refactored refactoring rename renames renamed renaming clean cleaned cleaning cleanup"
+    " simplify"
+    " simplified simplifies extract extracted extracting move moves moved moving dedup deduplicate"
+    " restructure"
+    " restructures restructured restructuring reorganize reorganise reorganized reorganised split"
+    " splitting inline"
     " inlined",
-    r"\b(?:refactor(?:ed|ing)?|renam(?:e[sd]?|ing)|clean(?:ed|ing)? up|cleanup|simplif(?:y|ied|ies)|extract(?:ed"
+    r"\b(?:refactor(?:ed|ing)?|renam(?:e[sd]?|ing)|clean(?:ed|ing)? up|cleanup|simplif(?:y|ied|ies)"
+    r"|extract(?:ed"
     r"|ing)? (?:\w+ ){0,3}(?:into|to)|mov(?:e[sd]?|ing) \S+"
-    r" (?:in)?to|dedup(?:licate)?|restructur(?:e[sd]?|ing)|reorgani[sz](?:e[sd]?|ing)|split(?:ting)? (?:up|\w+ into)"
+    r" (?:in)?to|dedup(?:licate)?|restructur(?:e[sd]?|ing)|reorgani[sz](?:e[sd]?|ing)"
+    r"|split(?:ting)? (?:up|\w+ into)"
     r"|inline[sd]?)\b",
 )
 FEATURE = Cue(
-    "add adds added adding implement implements implemented implementing create creates created creating build"
+    "add adds added adding implement implements implemented implementing create creates created"
+    " creating build"
     " support supports introduce introduces introduced introducing new feat feature",
-    r"\b(?:add(?:s|ed|ing)?|implement(?:s|ed|ing)?|creat(?:e[sd]?|ing)|build|support(?:s)? (?:for )?"
+    r"\b(?:add(?:s|ed|ing)?|implement(?:s|ed|ing)?|creat(?:e[sd]?|ing)|build|support(?:s)? (?:for"
+    r" )?"
     r"|introduc(?:e[sd]?|ing)|new (?:feature|endpoint|command|page"
     r"|component|option|function|tool|flag|module)|feat(?:ure)?)\b",
 )
-_CONVENTIONAL = re.compile(r"^(\w+)(?:\([^)]*\))?!?: ")
-_BY_PREFIX = {
+_CONVENTIONAL_COMMIT = re.compile(r"^(\w+)(?:\([^)]*\))?!?: ")
+_COMMIT_TYPES = {
     "fix": "bugfix",
     "feat": "feature",
     "refactor": "refactor",
@@ -169,52 +199,57 @@ _BY_PREFIX = {
 }
 
 
-def of_work(work: Work, request: str, outcome: str) -> str:
-    """The type of a stretch in which an agent worked, by what it did; by its words where that leaves it open."""
-    told = " ".join((*work.commits, request))
-    if work.changes or work.moved or work.commits:
-        return _of_change(work, told, outcome)
-    if SECURITY.search(told) or SECURITY.search(outcome):
+def type_of_work(work: Work, request: str, outcome: str) -> str:
+    """The type of an observation of work: by what was done, or by the words if that is unclear."""
+    text = " ".join((*work.commits, request))
+    if work.changes or work.renames or work.commits:
+        return _type_of_change(work, text, outcome)
+    if SECURITY.search(text) or SECURITY.search(outcome):
         return "security"
-    if (
-        work.errors
-        or FIX.search(request)
-        or any(run.outcomes[-1:] == ["failed"] for run in work.runs.values())
-    ):
+    if work.errors or FIX.search(request):
         return "debug"
-    return "test" if work.runs and re.search(r"\btests?\b", request, re.IGNORECASE) else "discovery"
+    if any(run.outcomes[-1:] == ["failed"] for run in work.runs.values()):
+        return "debug"
+    if work.runs and re.search(r"\btests?\b", request, re.IGNORECASE):
+        return "test"
+    return "discovery"
 
 
-def _of_change(work: Work, told: str, outcome: str) -> str:
-    files = work.modified
-    if SECURITY.search(told):
+def _type_of_change(work: Work, text: str, outcome: str) -> str:
+    files = work.files_modified
+    if SECURITY.search(text):
         return "security"
-    for commit in reversed(work.commits):
-        if (named := _CONVENTIONAL.match(commit)) and (
-            type_ := _BY_PREFIX.get(named[1].casefold())
-        ):
-            return type_
+    commit_type = _type_of_commits(work.commits)
+    if commit_type is not None:
+        return commit_type
     if files and all(TEST.search(path) for path in files):
         return "test"
-    if REFACTOR.search(told) and not FIX.search(told):
+    if REFACTOR.search(text) and not FIX.search(text):
         return "refactor"
-    if work.mended or FIX.search(told):
+    if work.is_repair or FIX.search(text):
         return "bugfix"
     if files and all(CONFIG.search(path) for path in files):
         return "config"
-    if any(change.created for change in work.changes.values()) or FEATURE.search(told):
+    if any(change.is_new for change in work.changes.values()) or FEATURE.search(text):
         return "feature"
-    if work.moved and not files:
+    if work.renames and not files:
         return "refactor"
-    return (
-        "bugfix"
-        if re.search(r"\b(?:fixed|the bug|the fix)\b", outcome, re.IGNORECASE)
-        else "change"
-    )
+    if re.search(r"\b(?:fixed|the bug|the fix)\b", outcome, re.IGNORECASE):
+        return "bugfix"
+    return "change"
 
 
-def of_words(statements: str, request: str, answer: str, *, question: bool) -> str:
-    """The type of a stretch of mere talk."""
+def _type_of_commits(commits: Sequence[str]) -> str | None:
+    """The type that the last conventional commit names ("fix: ..." is a bugfix)."""
+    for commit in reversed(commits):
+        match = _CONVENTIONAL_COMMIT.match(commit)
+        if match is not None and match[1].casefold() in _COMMIT_TYPES:
+            return _COMMIT_TYPES[match[1].casefold()]
+    return None
+
+
+def type_of_talk(statements: str, request: str, answer: str, *, question: bool) -> str:
+    """The type of an observation of a conversation without tool calls."""
     if SECURITY.search(statements) or SECURITY.search(request):
         return "security"
     if DECISION.search(statements):

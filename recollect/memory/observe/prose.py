@@ -1,8 +1,7 @@
-"""What people and models wrote, as plain sentences.
+"""Plain sentences from messages.
 
-`plain` takes the marks of Markdown out of a text; every sentence and clause
-here is a piece of that form, letter by letter, so that what is quoted can be
-checked against its source.
+`strip_markdown` removes Markdown from a text. Every sentence and clause is a literal substring of
+the result, so that quotes can be checked against their source.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from dataclasses import dataclass
 
 from recollect.language.chunking import sentences
 
-READ = 60_000
-"""Characters of one message that are looked at: a pasted log is no prose."""
+MAX_LENGTH = 60_000
+"""How many characters of a message are analyzed: a pasted log is not prose."""
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_TAGGED = re.compile(r"<(system-reminder|private)\b[^>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL)
+_HIDDEN_TAG = re.compile(r"<(system-reminder|private)\b[^>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)")
 _STRONG = re.compile(r"\*\*+|~~")
 _EMPHASIS = re.compile(r"(?<![\w*/.])\*([^\s*/.][^*\n]{0,200})\*(?![\w*/.])")
@@ -31,25 +30,33 @@ _QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)+")
 _RULE = re.compile(r"[ \t]*(?:[-*_=][ \t]*){3,}$")
 _TABLE = re.compile(r"[ \t]*\|")
 _MACHINE = re.compile(
-    r"[;{}]\s*$|^\s*(?://|#!|/\*|\$ |>>> |\+\+\+|---|@@|\d+ [│|]|(?:const|let|var|import|from|def|return|class"
+    r"[;{}]\s*$|^\s*(?://|#!|/\*|\$ |>>> |\+\+\+|---|@@|\d+ [│|]|(?:const|let|var|import|from|def"
+    r"|return|class"
     r"|if \()\s?.*[=({;:])|[│┃━┌└├╭╰]|=>|&&|\(\)\.|^\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\s*at \S+ \("
 )
 _SIGN = re.compile(r"[{}\[\]<>=|\\$#@~^_;*/]")
 _SPACE = re.compile(r"\s+")
-_SUBJECT = r"(?:I|I'm|I've|I'd|I'll|we|we're|my|it|it's|he|she|they|this|that|there|then|now|can|could|would|do)"
+_SUBJECT = (
+    r"(?:I|I'm|I've|I'd|I'll|we|we're|my|it|it's|he|she|they|this|that|there|then|now|can|could"
+    r"|would|do)"
+)
 _CLAUSE = re.compile(
     r"(?<=[^\s,;])(?:"
     r"\s+[-–—]+\s+|—|;\s+"
-    rf"|,\s+(?=(?:so|but|which|who|where|because|since|especially|considering|although|though|while|plus|given"
+    rf"|,\s+(?=(?:so|but|which|who|where|because|since|especially|considering|although|though|while"
+    rf"|plus|given"
     rf"|whether|if"
     rf"|specifically|{_SUBJECT}|(?:and|or|just|maybe|also|not|as) {_SUBJECT}|what|how|thanks)\b)"
     rf"|\s+(?=(?:because|so that|but|since I|when I|(?:and|so|which) {_SUBJECT})\b)"
     r")",
 )
 _LEADS = re.compile(
-    r"(?:(?:oh|well|hey|hi|hello|ok|okay|yes|yeah|no|sure|also|and|but|so|actually|anyway|btw|by the way|great|thanks"
-    r"|thank you|please|now|then|alright|right|perfect|cool|wow|hmm|um|just|speaking of which|speaking of that"
-    r"|on another note|that being said|i was wondering|i was wondering if|i'm wondering if|i'm wondering"
+    r"(?:(?:oh|well|hey|hi|hello|ok|okay|yes|yeah|no|sure|also|and|but|so|actually|anyway|btw|by"
+    r" the way|great|thanks"
+    r"|thank you|please|now|then|alright|right|perfect|cool|wow|hmm|um|just|speaking of which"
+    r"|speaking of that"
+    r"|on another note|that being said|i was wondering|i was wondering if|i'm wondering if|i'm"
+    r" wondering"
     r"|i just realized"
     r"|i just remembered|which is why|because|which|since|where|who|as|like|it's just that)"
     r"(?:\s*[,:!.…]+\s*|\s+))+",
@@ -59,7 +66,10 @@ _LEADS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a plain text. `item` says that it opens an item of a list, `block` which paragraph it is in."""
+    """A sentence of a plain text.
+
+    `block` is the number of its paragraph; `item` is set if it starts an item of a list.
+    """
 
     text: str
     block: int
@@ -68,115 +78,131 @@ class Sentence:
     question: bool = False
 
 
-def plain(text: str) -> str:
-    """A text without code blocks and the marks of Markdown, a line for a line, white space made one."""
+def strip_markdown(text: str) -> str:
+    """The text line by line without code blocks and Markdown, with single spaces."""
     return "\n".join(line for line, _ in _lines(text))
 
 
-def folded(text: str) -> str:
+def fold_spaces(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
 
 
-def prose(text: str) -> list[Sentence]:
+def split_sentences(text: str) -> list[Sentence]:
     """The sentences of a text."""
-    found: list[Sentence] = []
+    result: list[Sentence] = []
     for number, (block, mark) in enumerate(_blocks(text)):
         for place, (start, end) in enumerate(sentences(block)):
-            said = block[start:end].strip()
-            if said:
-                found.append(
+            sentence = block[start:end].strip()
+            if sentence:
+                result.append(
                     Sentence(
-                        said,
+                        sentence,
                         number,
-                        mark == "item" and not place,
-                        mark == "heading",
-                        said[-1] in "?？؟",
+                        item=mark == "item" and place == 0,
+                        heading=mark == "heading",
+                        question=sentence[-1] in "?？؟",
                     )
                 )
-    return found
+    return result
 
 
 def is_prose(sentence: str) -> bool:
-    """Whether somebody says it, as opposed to code and what programs print."""
-    bare = _CODE.sub("", sentence)
-    if _MACHINE.search(bare) or len(bare) > 700:
+    """Whether this is natural language, as opposed to code or the output of a program."""
+    text = _CODE.sub("", sentence)
+    if _MACHINE.search(text) or len(text) > 700:
         return False
-    signs = len(_SIGN.findall(bare))
-    return signs * 9 <= len(bare) or signs < 3
+    signs = len(_SIGN.findall(text))
+    return signs * 9 <= len(text) or signs < 3
 
 
-def clauses(sentence: str, length: int) -> list[str]:
-    """A sentence in parts of about `length` characters, cut where a new thought begins; itself if it is not longer."""
+def split_clauses(sentence: str, length: int) -> list[str]:
+    """A sentence in clauses of about `length` characters; itself if it is not longer."""
     if len(sentence) <= length:
         return [sentence]
+    ends = [match.start() for match in _CLAUSE.finditer(sentence)]
     pieces: list[str] = []
-    start = at = 0
-    for cut in [*_CLAUSE.finditer(sentence), None]:
-        end = cut.start() if cut else len(sentence)
-        if end - start > length and at > start:
-            pieces.append(sentence[start:at])
-            start = _after(sentence, at)
-        at = end
+    start = previous_end = 0
+    for end in [*ends, len(sentence)]:
+        if end - start > length and previous_end > start:
+            pieces.append(sentence[start:previous_end])
+            start = _skip_separators(sentence, previous_end)
+        previous_end = end
     pieces.append(sentence[start:])
-    return [piece for raw in pieces if (piece := raw.strip(" ,;-–—"))]
+    clauses = [piece.strip(" ,;-–—") for piece in pieces]
+    return [clause for clause in clauses if clause]
 
 
 def without_lead(text: str) -> str:
-    """A sentence without the words that only lead up to it."""
-    found = _LEADS.match(text)
-    rest = text[found.end() :] if found else text
-    return rest if len(rest) >= 12 else text
+    """A sentence without introductory words such as "By the way,"."""
+    match = _LEADS.match(text)
+    if match is None or len(text) - match.end() < 12:
+        return text
+    return text[match.end() :]
 
 
-def cut(text: str, length: int) -> str:
-    """At most so many characters, cut between words; a whole text has no ellipsis."""
+def shorten(text: str, length: int) -> str:
+    """At most `length` characters, cut between words, with an ellipsis if something is missing."""
     if len(text) <= length:
         return text
     head = text[: length - 1]
     space = head.rfind(" ")
-    return head[: space if space > length // 2 else length - 1].rstrip(" ,;:.-–—(") + "…"
+    if space > length // 2:
+        head = head[:space]
+    return head.rstrip(" ,;:.-–—(") + "…"
 
 
-def _after(text: str, at: int) -> int:
-    return next((n for n in range(at, len(text)) if text[n] not in " ,;-–—"), len(text))
+def _skip_separators(text: str, start: int) -> int:
+    for position in range(start, len(text)):
+        if text[position] not in " ,;-–—":
+            return position
+    return len(text)
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
-    """Line by line, without marks; and what mark it had. An empty line for what is no prose."""
-    text = _FENCE.sub("\n", _TAGGED.sub(" ", text[:READ]))
-    for raw in text.split("\n"):
-        mark = ""
-        line = _QUOTE.sub("", raw)
+    """The lines without Markdown, each with its mark. What is not prose becomes an empty line."""
+    text = _FENCE.sub("\n", _HIDDEN_TAG.sub(" ", text[:MAX_LENGTH]))
+    for raw_line in text.split("\n"):
+        line = _QUOTE.sub("", raw_line)
         if _RULE.match(line) or _TABLE.match(line):
             yield "", "break"
             continue
-        if heading := _HEADING.match(line):
-            line, mark = line[heading.end() :], "heading"
+        mark = ""
+        heading = _HEADING.match(line)
+        item = _ITEM.match(line)
+        if heading is not None:
+            line = line[heading.end() :]
+            mark = "heading"
         elif _BOLD.match(line):
             mark = "heading"
-        elif (item := _ITEM.match(line)) and item[0].strip():
-            line, mark = line[item.end() :], "item"
-        yield folded("".join(_unmarked(line))), mark
+        elif item is not None and item[0].strip():
+            line = line[item.end() :]
+            mark = "item"
+        yield fold_spaces(_strip_inline(line)), mark
 
 
-def _unmarked(line: str) -> Iterator[str]:
-    """A line without emphasis and links; what is written as code stays as it is."""
-    for number, part in enumerate(_CODE.split(line)):
-        yield part if number % 2 else _EMPHASIS.sub(r"\1", _STRONG.sub("", _LINK.sub(r"\1", part)))
+def _strip_inline(line: str) -> str:
+    """The line without emphasis and links. Inline code is left unchanged."""
+    parts = _CODE.split(line)
+    for number in range(0, len(parts), 2):  # the parts between are code
+        part = _STRONG.sub("", _LINK.sub(r"\1", parts[number]))
+        parts[number] = _EMPHASIS.sub(r"\1", part)
+    return "".join(parts)
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Paragraphs, items and headings; lines that were only wrapped are put together."""
-    block, kind = "", ""
-    last = 0
+    """Paragraphs, items and headings with their marks. Wrapped lines are joined."""
+    block = ""
+    block_mark = ""
+    previous_length = 0
     for line, mark in _lines(text):
-        wrapped = block and not mark and line and kind != "heading" and last > 55
-        if wrapped:
+        is_continuation = line and not mark and block and block_mark != "heading"
+        if is_continuation and previous_length > 55:
             block += f" {line}"
         else:
             if block:
-                yield block, kind
-            block, kind = line, mark
-        last = len(line)
+                yield block, block_mark
+            block = line
+            block_mark = mark
+        previous_length = len(line)
     if block:
-        yield block, kind
+        yield block, block_mark

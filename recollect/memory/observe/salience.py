@@ -1,9 +1,7 @@
 """Which sentences of a conversation are worth remembering.
 
-A sentence counts for its rare words (rare in this conversation: what is said
-in every exchange tells none apart), and for what people ask for later: names,
-numbers, dates, quotes, what somebody says of themselves, how something ended.
-Pleasantries count against it.
+A sentence scores for words that are rare in this conversation, and for what people ask for later:
+names, numbers, dates, quotes, statements about themselves, outcomes. Pleasantries score nothing.
 """
 
 from __future__ import annotations
@@ -24,44 +22,57 @@ _COUNTS = word_set(
     "two three four five six seven eight nine ten twelve dozen twice half third hundred thousand"
 )
 _TIMES = word_set(
-    "yesterday today tonight tomorrow ago recently monday tuesday wednesday thursday friday saturday sunday january"
-    " february march april june july august september october november december birthday anniversary weekend month"
+    "yesterday today tonight tomorrow ago recently monday tuesday wednesday thursday friday"
+    " saturday sunday january"
+    " february march april june july august september october november december birthday"
+    " anniversary weekend month"
     " year week daily weekly summer winter spring heute gestern morgen hier demain ayer hoy mañana"
 )
 _QUOTED = re.compile(r"[\"“«「『`][^\"”»」』`]{2,80}[\"”»」』`]|(?<!\w)'[A-Z][^']{2,60}'")
 _QUOTES = re.compile("[\"“«「『`']")
 _OWN = Cue(
     "i my our mine we ich mein meine meinen mon ma mes mi mis mio mia",
-    r"\b(?:i(?:'ve|'m| am| have| had| was| just| recently| also| already| currently| got| went| bought| started"
+    r"\b(?:i(?:'ve|'m| am| have| had| was| just| recently| also| already| currently| got| went|"
+    r" bought| started"
     r"| finished"
-    r"| attended| moved| work| live| use| used| ordered| visited| watched| read| met| took| made| spent| lost| found"
+    r"| attended| moved| work| live| use| used| ordered| visited| watched| read| met| took| made|"
+    r" spent| lost| found"
     r"| signed"
-    r"| received| tried| own| play| teach| lead| plan| need)|we(?:'ve|'re| are| have| had| went| got| bought| use)"
+    r"| received| tried| own| play| teach| lead| plan| need)|we(?:'ve|'re| are| have| had| went|"
+    r" got| bought| use)"
     r"|my|our|mine"
     r"|ich|mein\w*|mon|ma|mes|mi|mis|mio|mia)\b|我|私|僕|俺|나는|내|제",
 )
 _ASIDE = Cue(
     "way btw speaking actually realized remembered fyi context also remember know fact",
-    r"\b(?:by the way|btw|speaking of|actually|i just (?:realized|remembered)|fyi|for context|also,|remember(?: that)?"
+    r"\b(?:by the way|btw|speaking of|actually|i just (?:realized|remembered)|fyi|for context|also,"
+    r"|remember(?: that)?"
     r"|just so you know|in fact)\b",
 )
 _EMPTY = re.compile(
-    r"(?:(?:thanks?|thank you|great|awesome|perfect|cool|wow|nice|congratulations|congrats|you'?re (?:very )?welcome"
-    r"|absolutely|certainly|of course|sure(?:ly)?|good luck|enjoy|have (?:a )?(?:fun|great|wonderful|nice)|happy \w+ing"
+    r"(?:(?:thanks?|thank you|great|awesome|perfect|cool|wow|nice|congratulations|congrats|you'?re"
+    r" (?:very )?welcome"
+    r"|absolutely|certainly|of course|sure(?:ly)?|good luck|enjoy|have (?:a )?(?:fun|great"
+    r"|wonderful|nice)|happy \w+ing"
     r"|hello|hi|hey|welcome)\b.{0,60}[!.,]?$"
-    r"|good luck\b.*|(?:that|this|it)(?:'s| is| sounds?)(?: really| so| such)?(?: an?)? (?:great|fantastic|wonderful"
+    r"|good luck\b.*|(?:that|this|it)(?:'s| is| sounds?)(?: really| so| such)?(?: an?)? (?:great"
+    r"|fantastic|wonderful"
     r"|awesome|good"
     r"|amazing|excellent|lovely|perfect|helpful|exciting|fascinating|interesting)\b.{0,50}$"
-    r"|i(?:'m| am|'d be)(?: so| really| very)? (?:glad|happy|excited|thrilled|delighted|sorry) (?:to (?:hear|help)"
+    r"|i(?:'m| am|'d be)(?: so| really| very)? (?:glad|happy|excited|thrilled|delighted|sorry)"
+    r" (?:to (?:hear|help)"
     r"|that|you|i"
     r" could|for)\b.*"
-    r"|(?:please )?(?:let me know|feel free|don'?t hesitate|i hope|remember,? (?:to|it'?s|the)|would you like"
+    r"|(?:please )?(?:let me know|feel free|don'?t hesitate|i hope|remember,? (?:to|it'?s|the)"
+    r"|would you like"
     r"|do you (?:want"
     r"|have any)|if you (?:have|need|want|'d like|would like))\b.*"
-    r"|(?:here(?:'s| is| are)|below (?:is|are)|these are|the following (?:is|are)|some (?:of the )?\w+ (?:options"
+    r"|(?:here(?:'s| is| are)|below (?:is|are)|these are|the following (?:is|are)|some (?:of the"
+    r" )?\w+ (?:options"
     r"|tips|ideas))"
     r" .{0,120}[:!.]$"
-    r"|as an? (?:\w+ )?(?:ai|language model)\b.*|let me\b.*|now (?:let me|i'?ll)\b.*|i'?ll (?:now|start|check"
+    r"|as an? (?:\w+ )?(?:ai|language model)\b.*|let me\b.*|now (?:let me|i'?ll)\b.*|i'?ll (?:now"
+    r"|start|check"
     r"|look)\b.{0,80})$",
     re.IGNORECASE | re.DOTALL,
 )
@@ -70,50 +81,62 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _OUTCOME = word_set(
-    "fixed resolved works working done complete completed success successful successfully pass passed passing added"
-    " created implemented updated removed changed replaced renamed moved configured installed deployed committed"
-    " pushed summary conclusion overall therefore answer result solution fix issue problem best recommend recommended"
+    "fixed resolved works working done complete completed success successful successfully pass"
+    " passed passing added"
+    " created implemented updated removed changed replaced renamed moved configured installed"
+    " deployed committed"
+    " pushed summary conclusion overall therefore answer result solution fix issue problem best"
+    " recommend recommended"
     " should"
 )
 
 
 class Salience:
-    """Judges the sentences of one conversation."""
+    """Scores the sentences of one conversation."""
 
-    def __init__(self, stretches: Iterable[Iterable[str]]) -> None:
-        """`stretches` are the sentences among which a rare word tells one stretch from another."""
-        times: Counter[str] = Counter()
-        number = 0
-        for sentences in stretches:
-            number += 1
-            times.update(set().union(*(words(s).distinct for s in sentences)))
-        whole = math.log(1 + max(2, number))
+    def __init__(self, parts: Iterable[Iterable[str]]) -> None:
+        """`parts` are the sentences of each part of the conversation.
+
+        A word that occurs in few parts is significant.
+        """
+        counts: Counter[str] = Counter()
+        part_count = 0
+        for sentences in parts:
+            part_count += 1
+            counts.update(set().union(*(words(sentence).distinct for sentence in sentences)))
+        maximum = math.log(1 + max(2, part_count))
         self._weights = {
-            term: 0.3 + 0.7 * math.log(1 + number / count) / whole for term, count in times.items()
+            term: 0.3 + 0.7 * math.log(1 + part_count / count) / maximum
+            for term, count in counts.items()
         }
 
     def weight(self, term: str) -> float:
-        """From 0.3, of a word in every stretch of a long conversation, to 1."""
+        """From 0.3 for a word in every part of a long conversation to 1."""
         return self._weights.get(term, 1.0)
 
     def of_words(self, sentence: str) -> float:
-        found = words(sentence).distinct
-        return sum(map(self.weight, found)) / (len(found) + 4) ** 0.5 if found else 0.0
+        distinct = words(sentence).distinct
+        if not distinct:
+            return 0.0
+        norm: float = (len(distinct) + 4) ** 0.5
+        return sum(map(self.weight, distinct)) / norm
 
     def of_details(self, sentence: str) -> float:
         """Names, numbers, times and quotes: what people ask for later."""
-        found = words(sentence).all
-        numbers = len(_NUMBER.findall(sentence)) + len(found & _COUNTS)
-        quotes = len(_QUOTED.findall(sentence)) if _QUOTES.search(sentence) else 0
+        all_words = words(sentence).all
+        numbers = len(_NUMBER.findall(sentence)) + len(all_words & _COUNTS)
+        quotes = 0
+        if _QUOTES.search(sentence):
+            quotes = len(_QUOTED.findall(sentence))
         return (
             0.35 * min(len(_NAME.findall(sentence)), 4)
             + 0.5 * min(numbers, 3)
-            + 0.5 * min(len(found & _TIMES), 2)
+            + 0.5 * min(len(all_words & _TIMES), 2)
             + 0.5 * min(quotes, 2)
         )
 
     def of_person(self, sentence: str, *, question: bool) -> float:
-        """What a person says: of themselves before all, and what they ask for less."""
+        """The score of a person's sentence: highest for statements about themselves."""
         if is_empty(sentence):
             return 0.0
         score = self.of_words(sentence) + self.of_details(sentence)
@@ -122,7 +145,7 @@ class Salience:
         return score - 1.5 * question
 
     def of_answer(self, sentence: str, *, question: bool, last: bool = False) -> float:
-        """What a model says: what it concludes and names before what it explains."""
+        """The score of a model's sentence: conclusions and names before explanations."""
         if question or is_empty(sentence):
             return 0.0
         score = self.of_words(sentence) + self.of_details(sentence)
@@ -131,11 +154,11 @@ class Salience:
         return score - 1.0 * bool(_STEP.match(sentence)) - 0.8 * (len(sentence) > 320)
 
 
-def is_own(sentence: str) -> bool:
-    """Whether somebody speaks of themselves."""
+def is_about_self(sentence: str) -> bool:
+    """Whether people speak about themselves."""
     return _OWN.search(sentence) is not None
 
 
 def is_empty(sentence: str) -> bool:
-    """Whether a sentence says nothing that is worth keeping."""
+    """Whether a sentence says nothing worth remembering."""
     return not words(sentence).terms or _EMPTY.match(sentence) is not None

@@ -1,4 +1,4 @@
-"""What a session was about as a whole, in its own words and by what was done."""
+"""A digest of a whole conversation, in its own words and from what its tools did."""
 
 from __future__ import annotations
 
@@ -8,21 +8,27 @@ from typing import NamedTuple
 
 from recollect.memory.observe import kinds
 from recollect.memory.observe.exchanges import is_from_person, person_text, split_exchanges
-from recollect.memory.observe.prose import Sentence, cut, is_prose, prose
+from recollect.memory.observe.prose import Sentence, is_prose, shorten, split_sentences
 from recollect.memory.observe.salience import Salience, is_empty
 from recollect.memory.observe.words import overlap
-from recollect.memory.observe.work import Work, work
+from recollect.memory.observe.work import Work, collect_work
 from recollect.model.documents import Document, Passage
 
-_LONGEST = 400
-_NEXT = re.compile(
-    r"\b(?:next steps?|todos?|to do|remaining|still (?:to do|open|missing)|left to do|follow-?ups?)\b",
+_REQUEST_LENGTH = 400
+_PERSON_TEXT_LENGTH = 4_000
+_MAX_SENTENCES = 2_000
+_NEXT_STEPS = re.compile(
+    r"\b(?:next steps?|todos?|to do|remaining|still (?:to do|open|missing)|left to do"
+    r"|follow-?ups?)\b",
     re.IGNORECASE,
+)
+_TASK = re.compile(
+    r"^(?:content|step): (.+)$(?:\n(?!content:|step:).*)*?\nstatus: (\w+)", re.MULTILINE
 )
 
 
 class Digest(NamedTuple):
-    """A session in short. Empty is what nothing was found for."""
+    """A conversation in short. A field is empty if nothing was found for it."""
 
     request: str = ""
     investigated: str = ""
@@ -33,89 +39,104 @@ class Digest(NamedTuple):
 
 
 def summary(document: Document) -> Digest:
-    """What was asked for, looked into, learned and done, and what is left."""
+    """What the person wanted, what was looked into, learned and completed, and what remains."""
     passages = [p for exchange in split_exchanges(document) for p in exchange.quotable]
-    said = [s for p in passages if is_from_person(p) for s in _sentences(person_text(p)[:4_000])]
-    told = [
-        s
-        for p in passages
-        if p.type == "message" and p.role == "assistant"
-        for s in _sentences(p.content)
-    ]
-    done = work(passages, document.project)
-    salience = Salience([s.text] for s in (*said, *told)[:2_000])
-    learned = [
-        s.text
-        for s in told
-        if kinds.LEARNING.search(s.text) and 20 <= len(s.text) <= 300 and not s.question
-    ]
-    learned.sort(key=lambda text: -salience.of_answer(text, question=False))
-    notes = [
-        s.text
-        for s in said
-        if not s.question and (kinds.DECISION.search(s.text) or kinds.PREFERENCE.search(s.text))
-    ]
+    person_sentences: list[Sentence] = []
+    model_sentences: list[Sentence] = []
+    for passage in passages:
+        if is_from_person(passage):
+            person_sentences += _sentences(person_text(passage)[:_PERSON_TEXT_LENGTH])
+        if passage.type == "message" and passage.role == "assistant":
+            model_sentences += _sentences(passage.content)
+    work = collect_work(passages, document.project)
+    sentences = (*person_sentences, *model_sentences)[:_MAX_SENTENCES]
+    salience = Salience([sentence.text] for sentence in sentences)
     return Digest(
-        request=next((cut(s.text, _LONGEST) for s in said if not is_empty(s.text)), ""),
-        investigated=_investigated(done),
-        learned=_few(learned, 3),
-        completed=_completed(done, told, salience),
-        next_steps=_left(passages, told),
-        notes=_few(notes, 3),
+        request=_first_request(person_sentences),
+        investigated=_investigated(work),
+        learned=_join_distinct(_learned(model_sentences, salience), 3),
+        completed=_completed(work, model_sentences, salience),
+        next_steps=_next_steps(passages, model_sentences),
+        notes=_join_distinct(_notes(person_sentences), 3),
     )
 
 
 def _sentences(text: str) -> list[Sentence]:
-    return [s for s in prose(text) if is_prose(s.text)]
+    return [sentence for sentence in split_sentences(text) if is_prose(sentence.text)]
 
 
-def _few(texts: Sequence[str], most: int) -> str:
-    found: list[str] = []
+def _first_request(sentences: Sequence[Sentence]) -> str:
+    for sentence in sentences:
+        if not is_empty(sentence.text):
+            return shorten(sentence.text, _REQUEST_LENGTH)
+    return ""
+
+
+def _learned(sentences: Sequence[Sentence], salience: Salience) -> list[str]:
+    texts = [
+        sentence.text
+        for sentence in sentences
+        if kinds.LEARNING.search(sentence.text)
+        and 20 <= len(sentence.text) <= 300
+        and not sentence.question
+    ]
+    return sorted(texts, key=lambda text: -salience.of_answer(text, question=False))
+
+
+def _notes(sentences: Sequence[Sentence]) -> list[str]:
+    return [
+        sentence.text
+        for sentence in sentences
+        if not sentence.question
+        and (kinds.DECISION.search(sentence.text) or kinds.PREFERENCE.search(sentence.text))
+    ]
+
+
+def _join_distinct(texts: Sequence[str], limit: int) -> str:
+    lines: list[str] = []
     for text in texts:
-        if len(found) < most and overlap(text, found) < 0.7:
-            found.append(text)
-    return "\n".join(found)
+        if len(lines) < limit and overlap(text, lines) < 0.7:
+            lines.append(text)
+    return "\n".join(lines)
 
 
-def _investigated(done: Work) -> str:
-    parts = [f"Read {', '.join(done.read[:8])}"] if done.read else []
-    parts += [f"Searched the web for: {query}" for query in done.searched[:3]]
-    return "\n".join(parts)
+def _investigated(work: Work) -> str:
+    lines = []
+    if work.files_read:
+        lines.append(f"Read {', '.join(work.files_read[:8])}")
+    lines += [f"Searched the web for: {query}" for query in work.web_queries[:3]]
+    return "\n".join(lines)
 
 
-def _completed(done: Work, told: Sequence[Sentence], salience: Salience) -> str:
-    if done.commits:
-        return "\n".join(
-            f"Committed: {commit}" for commit in list(dict.fromkeys(done.commits))[-5:]
-        )
-    if done.changes:
-        changes = sorted(done.changes.values(), key=lambda c: -(c.added + c.removed))
-        return "\n".join(change.told for change in changes[:5])
+def _completed(work: Work, sentences: Sequence[Sentence], salience: Salience) -> str:
+    if work.commits:
+        commits = list(dict.fromkeys(work.commits))
+        return "\n".join(f"Committed: {commit}" for commit in commits[-5:])
+    if work.changes:
+        return "\n".join(change.description for change in work.largest_changes[:5])
     closing = [
-        s.text
-        for s in told[-20:]
-        if not s.question and not is_empty(s.text) and not s.text.endswith(":")
+        sentence.text
+        for sentence in sentences[-20:]
+        if not sentence.question and not is_empty(sentence.text) and not sentence.text.endswith(":")
     ]
     return max(closing, key=lambda text: salience.of_answer(text, question=False), default="")
 
 
-def _left(passages: Sequence[Passage], told: Sequence[Sentence]) -> str:
-    """What the last list of tasks has open; else what the last words call the next steps."""
-    lists = [
-        p
-        for p in passages
-        if p.type == "tool_call" and (p.tool or "").casefold() in ("todowrite", "update_plan")
+def _next_steps(passages: Sequence[Passage], sentences: Sequence[Sentence]) -> str:
+    """The open tasks of the last task list; without one, what the last messages call next steps."""
+    task_lists = [
+        passage
+        for passage in passages
+        if passage.type == "tool_call"
+        and (passage.tool or "").casefold() in ("todowrite", "update_plan")
     ]
-    if lists:
-        tasks = re.findall(
-            r"^(?:content|step): (.+)$(?:\n(?!content:|step:).*)*?\nstatus: (\w+)",
-            lists[-1].content,
-            re.MULTILINE,
-        )
+    if task_lists:
+        tasks = _TASK.findall(task_lists[-1].content)
         return "\n".join(task for task, status in tasks if status != "completed")
-    for number in range(len(told) - 1, max(-1, len(told) - 30), -1):
-        if _NEXT.search(told[number].text) and (
-            told[number].heading or told[number].text.endswith(":")
-        ):
-            return "\n".join(s.text for s in told[number + 1 : number + 6] if s.item)
+    for number in range(len(sentences) - 1, max(-1, len(sentences) - 30), -1):
+        sentence = sentences[number]
+        is_title = sentence.heading or sentence.text.endswith(":")
+        if is_title and _NEXT_STEPS.search(sentence.text):
+            items = [each for each in sentences[number + 1 : number + 6] if each.item]
+            return "\n".join(item.text for item in items)
     return ""
