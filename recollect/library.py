@@ -479,6 +479,14 @@ class Library:
         """A conversation with every branch. Raises NotFound."""
         return self.store.document(id)
 
+    def document(self, id: str) -> Document:
+        """A document of any kind with all its passages. Raises NotFound."""
+        return self.store.document(id)
+
+    def passages(self, id: str, start: int, limit: int) -> tuple[list[Passage], int]:
+        """The passages of a document from a position on, and how many it has. Raises NotFound."""
+        return self.store.passage_page(id, start, limit)
+
     def conversations(
         self,
         *,
@@ -550,9 +558,9 @@ class Library:
         )
         return View(document, shown, start, len(steps))
 
-    def facets(self) -> dict[str, list[tuple[str, int]]]:
-        """The namespaces, origins and tags of conversations, with how many have each; most first."""
-        return self.store.facets()
+    def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
+        """The projects, sources and tags of a kind, with the number of documents, most first."""
+        return self.store.facets(kind)
 
     def activity(self) -> dict[str, Any]:
         """How many messages there were over time, by origin, model, tool and namespace."""

@@ -11,8 +11,7 @@ from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
 from recollect import __version__
-from recollect.serve.console import fragments, pages
-from recollect.serve.console import knowledge as console_knowledge
+from recollect.serve.console import fragments, item_pages, pages
 from recollect.serve.http.edge import Edge
 from recollect.serve.http.error_responses import ERROR_SCHEMA, add_exception_handlers
 from recollect.serve.http.service import Service
@@ -45,7 +44,7 @@ ROUTERS = (
     chat_routes.router,
     openai_routes.router,
     fragments.router,
-    console_knowledge.router,
+    item_pages.router,
     pages.router,
 )
 _DESCRIPTION = """\

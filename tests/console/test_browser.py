@@ -105,7 +105,7 @@ def test_the_list_shows_conversations_and_opens_them(site: Site, open_page: Open
     page = open_page()
     rows = page.locator(".row")
     expect(rows).to_have_count(2)
-    expect(page.locator("[data-total-line]")).to_have_text("2 conversations")
+    expect(page.locator("[data-list-total]")).to_have_text("2 conversations")
     rows.filter(has_text="Moss in the rain").click()
     expect(page.locator("h1")).to_have_text("Moss in the rain")
     expect(page).to_have_url(re.compile(r"/c/moss$"))
@@ -113,16 +113,18 @@ def test_the_list_shows_conversations_and_opens_them(site: Site, open_page: Open
     expect(page.locator(".message .body em")).to_have_text("year")
     expect(page.locator(".row[aria-current]")).to_contain_text("garden")
     page.go_back()
-    expect(page.locator("h1")).to_have_text("What do you want to find again?")
+    expect(page.locator("h1")).to_have_text("What are you looking for?")
     page.go_forward()
     page.reload()
     expect(page.locator("h1")).to_have_text("Moss in the rain")
 
 
-def test_ten_thousand_conversations_scroll(site: Site, open_page: OpenPage) -> None:
+def test_the_list_scrolls_through_ten_thousand_conversations(
+    site: Site, open_page: OpenPage
+) -> None:
     add_many(site.library, 10_000)
     page = open_page()
-    expect(page.locator("[data-total-line]")).to_have_text("10,000 conversations")
+    expect(page.locator("[data-list-total]")).to_have_text("10,000 conversations")
     height = page.evaluate(
         "parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--row'))"
     )
@@ -131,12 +133,12 @@ def test_ten_thousand_conversations_scroll(site: Site, open_page: OpenPage) -> N
     )
     for place in (5_000, 9_990, 20, 7_321, 7_400):
         page.evaluate("y => document.querySelector('[data-list]').scrollTop = y", place * height)
-        row = page.locator(f".row[data-place='{place}']")
+        row = page.locator(f".row[data-row-index='{place}']")
         expect(row).to_contain_text(f"Conversation {place}")
         box, area = row.bounding_box(), page.locator("[data-list]").bounding_box()
         assert abs(box["y"] - area["y"]) < height * 11
         assert page.locator(".row").count() <= 450
-    page.locator(".row[data-place='7400']").focus()
+    page.locator(".row[data-row-index='7400']").focus()
     for _ in range(3):
         page.keyboard.press("j")
     expect(page.locator(".row:focus")).to_contain_text("Conversation 7403")
@@ -145,7 +147,7 @@ def test_ten_thousand_conversations_scroll(site: Site, open_page: OpenPage) -> N
     assert page.evaluate("document.querySelector('[data-list]').scrollTop") > 7_300 * height
 
 
-def test_filters_narrow_the_list_and_stay_in_the_address(site: Site, open_page: OpenPage) -> None:
+def test_filters_narrow_the_list_and_are_kept_in_the_url(site: Site, open_page: OpenPage) -> None:
     add(site.library, "a", "Alpha", "x", project="work")
     add(site.library, "b", "Beta", "y", metadata={"tags": ["green"]}, created_at="2025-05-05")
     add(site.library, "c", "Gamma", "z", "answered")
@@ -153,12 +155,12 @@ def test_filters_narrow_the_list_and_stay_in_the_address(site: Site, open_page: 
     page.keyboard.press("f")
     page.get_by_label("Project", exact=True).select_option("work")
     expect(page.locator(".row")).to_have_text([re.compile("Alpha")])
-    expect(page).to_have_url(re.compile("namespace=work"))
+    expect(page).to_have_url(re.compile("project=work"))
     page.reload()
     expect(page.locator(".row")).to_have_text([re.compile("Alpha")])
     page.locator(".row").click()
     expect(page.locator("h1")).to_have_text("Alpha")
-    expect(page).to_have_url(re.compile("namespace=work"))
+    expect(page).to_have_url(re.compile("project=work"))
     page.get_by_role("button", name="Clear filters").click()
     expect(page.locator(".row")).to_have_count(3)
     page.get_by_label("Tag", exact=True).select_option("green")
@@ -171,10 +173,12 @@ def test_filters_narrow_the_list_and_stay_in_the_address(site: Site, open_page: 
     expect(page.locator(".row")).to_have_text([re.compile("Beta")])
     page.get_by_label("Filter by title or id").fill("")
     page.get_by_label("From", exact=True).fill("2999-01-01")
-    expect(page.locator(".list .none")).to_have_text("Nothing matches these filters.")
+    expect(page.locator(".list .empty-hint")).to_have_text("No conversations match these filters.")
 
 
-def test_what_another_process_saves_appears_at_once(site: Site, open_page: OpenPage) -> None:
+def test_changes_by_another_process_appear_without_a_reload(
+    site: Site, open_page: OpenPage
+) -> None:
     add(site.library, "live", "Live", "first", "second")
     page = open_page("/c/live")
     expect(page.locator("html")).to_have_attribute("data-live", "on")
@@ -188,13 +192,13 @@ def test_what_another_process_saves_appears_at_once(site: Site, open_page: OpenP
     expect(page.locator(".message").last).to_contain_text("third, from elsewhere")
     expect(page.locator(".message")).to_have_count(3)
     expect(page.locator(".row").filter(has_text="A new one")).to_be_visible()
-    expect(page.locator("[data-amount]")).to_have_text("3 messages")
+    expect(page.locator("[data-message-count]")).to_have_text("3 messages")
     site.library.update_conversation("live", "Renamed elsewhere")
     expect(page.locator("h1")).to_have_text("Renamed elsewhere")
     expect(page.locator(".row").filter(has_text="Renamed elsewhere")).to_be_visible()
 
 
-def test_new_messages_are_followed_at_the_end_and_told_elsewhere(
+def test_new_messages_scroll_into_view_at_the_end_and_show_a_button_elsewhere(
     site: Site, open_page: OpenPage
 ) -> None:
     texts = [f"line {n} " + "word " * 60 for n in range(30)]
@@ -202,7 +206,7 @@ def test_new_messages_are_followed_at_the_end_and_told_elsewhere(
     page = open_page("/c/grow")
     expect(page.locator("html")).to_have_attribute("data-live", "on")
     site.library.add_message("grow", "user", "told, not followed", parent="grow:29")
-    pill = page.locator("[data-pill]")
+    pill = page.locator("[data-new-messages]")
     expect(pill).to_have_text("1 new message ↓")
     assert page.evaluate("document.querySelector('[data-scroller]').scrollTop") == 0
     pill.click()
@@ -221,7 +225,7 @@ def test_new_messages_are_followed_at_the_end_and_told_elsewhere(
 # -- searching ---
 
 
-def test_search_as_you_type(site: Site, open_page: OpenPage) -> None:
+def test_typing_in_the_search_box_shows_results(site: Site, open_page: OpenPage) -> None:
     add(site.library, "tea", "On tea", "How hot for sencha?", "Seventy degrees.")
     add(site.library, "pears", "Pears", "When do I prune a pear tree?", "In winter.")
     page = open_page()
@@ -232,24 +236,24 @@ def test_search_as_you_type(site: Site, open_page: OpenPage) -> None:
     expect(page.locator(".hit mark")).to_have_text("sencha")
     expect(page).to_have_url(re.compile(r"/\?q=sencha$"))
     expect(page.locator("#q")).to_be_focused()
-    expect(page.locator(".about h1")).to_contain_text("1 message")
+    expect(page.locator(".results-head h1")).to_contain_text("1 message")
     page.locator("#q").fill("pear")
     expect(page.locator(".hit .title")).to_have_text(["Pears"])
-    page.locator(".why summary").click()
-    expect(page.locator(".why dl")).to_contain_text("its words")
+    page.locator(".score summary").click()
+    expect(page.locator(".score dl")).to_contain_text("words")
     page.get_by_role("button", name="By conversation").click()
-    expect(page.locator(".about h1")).to_contain_text("1 conversation")
+    expect(page.locator(".results-head h1")).to_contain_text("1 conversation")
     page.reload()
-    expect(page.locator(".about h1")).to_contain_text("1 conversation")
+    expect(page.locator(".results-head h1")).to_contain_text("1 conversation")
     expect(page.locator("#q")).to_have_value("pear")
     page.locator("#q").fill("nothing like that")
-    expect(page.locator(".nothing")).to_contain_text("Searched 2 conversations")
+    expect(page.locator(".empty")).to_contain_text("Searched 2 conversations")
     page.locator("#q").press("Escape")
-    expect(page.locator("h1")).to_have_text("What do you want to find again?")
+    expect(page.locator("h1")).to_have_text("What are you looking for?")
     expect(page.locator("#q")).to_have_value("")
 
 
-def test_an_answer_that_comes_late_is_dropped(site: Site, open_page: OpenPage) -> None:
+def test_a_late_response_to_an_old_query_is_dropped(site: Site, open_page: OpenPage) -> None:
     add(site.library, "tea", "On tea", "sencha")
     add(site.library, "pears", "Pears", "pear tree")
     page = open_page("/?q=tree")
@@ -259,13 +263,13 @@ def test_an_answer_that_comes_late_is_dropped(site: Site, open_page: OpenPage) -
         page.locator("#q").fill("sencha")
     page.locator("#q").fill("pear")
     expect(page.locator(".hit .title")).to_have_text(["Pears"])
-    expect(page.locator(".about h1")).to_contain_text("pear")
+    expect(page.locator(".results-head h1")).to_contain_text("pear")
     assert held
     page.unroute_all(behavior="ignoreErrors")
     expect(page.locator(".hit .title")).to_have_text(["Pears"])
 
 
-def test_more_hits_are_added_below(site: Site, open_page: OpenPage) -> None:
+def test_show_more_appends_hits(site: Site, open_page: OpenPage) -> None:
     add(site.library, "many", "Many", *[f"pear number {n}" for n in range(50)])
     page = open_page("/?q=pear")
     expect(page.locator(".hit")).to_have_count(20)
@@ -276,14 +280,16 @@ def test_more_hits_are_added_below(site: Site, open_page: OpenPage) -> None:
     expect(page.get_by_role("button", name="Show more")).to_have_count(0)
 
 
-def test_going_back_to_the_hits_is_going_back_to_the_place(site: Site, open_page: OpenPage) -> None:
+def test_going_back_to_the_hits_restores_the_scroll_position(
+    site: Site, open_page: OpenPage
+) -> None:
     add(site.library, "many", "Many", *[f"pear number {n}" for n in range(30)])
     page = open_page("/?q=pear")
-    page.locator(".hit .goto").nth(15).scroll_into_view_if_needed()
+    page.locator(".hit .hit-link").nth(15).scroll_into_view_if_needed()
     before = page.evaluate("document.querySelector('#main').scrollTop")
     assert before > 500
-    page.locator(".hit .goto").nth(15).click()
-    expect(page.locator("[data-hit-here]")).to_be_visible()
+    page.locator(".hit .hit-link").nth(15).click()
+    expect(page.locator("[data-target]")).to_be_visible()
     page.go_back()
     expect(page.locator(".hit")).to_have_count(20)
     page.wait_for_function(
@@ -291,21 +297,21 @@ def test_going_back_to_the_hits_is_going_back_to_the_place(site: Site, open_page
     )
 
 
-def test_a_hit_in_a_long_conversation_is_shown_at_once(site: Site, open_page: OpenPage) -> None:
+def test_a_hit_in_a_long_conversation_opens_at_the_message(site: Site, open_page: OpenPage) -> None:
     add_long(site.library)
     page = open_page()
     page.locator("#q").fill("needle")
-    page.locator(".hit .goto").first.click()
-    hit = page.locator("[data-hit-here]")
+    page.locator(".hit .hit-link").first.click()
+    hit = page.locator("[data-target]")
     expect(hit).to_be_in_viewport()
     expect(hit).to_contain_text("The needle is here.")
     expect(hit).to_have_attribute("data-index", "2309")
     assert page.locator(".message").count() <= 200
-    assert page.evaluate("CSS.highlights.get('sought').size") == 1
-    expect(page.locator("[data-position-said]")).to_have_text(
+    assert page.evaluate("CSS.highlights.get('query').size") == 1
+    expect(page.locator("[data-position-text]")).to_have_text(
         re.compile(r"message 2,3\d\d of 5,000")
     )
-    expect(page.locator("[data-match-at]")).to_have_text("1")
+    expect(page.locator("[data-match-number]")).to_have_text("1")
 
     scroller = page.locator("[data-scroller]")
     scroller.evaluate("s => s.scrollTop = 0")
@@ -314,14 +320,14 @@ def test_a_hit_in_a_long_conversation_is_shown_at_once(site: Site, open_page: Op
         "[...document.querySelectorAll('.message')].map(m => Number(m.dataset.index))"
     )
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
-    expect(page.locator("[data-position-said]")).to_have_text(
+    expect(page.locator("[data-position-text]")).to_have_text(
         re.compile(r"message 2,2\d\d of 5,000")
     )
 
-    page.get_by_role("button", name="To the end").click()
+    page.get_by_role("button", name="Go to the end").click()
     expect(page.get_by_text("Message number 4999")).to_be_in_viewport()
-    expect(page.locator("[data-position-said]")).to_have_text("message 5,000 of 5,000")
-    page.get_by_role("button", name="To the start").click()
+    expect(page.locator("[data-position-text]")).to_have_text("message 5,000 of 5,000")
+    page.get_by_role("button", name="Go to the start").click()
     expect(page.get_by_text("Message number 0,")).to_be_in_viewport()
     for _ in range(8):  # reading on: what is far above goes again
         scroller.evaluate("s => s.scrollTop = s.scrollHeight")
@@ -341,7 +347,7 @@ def numbers_end(page: Any) -> int:
 # -- reading ---
 
 
-def test_branches_are_shown_and_switched(site: Site, open_page: OpenPage) -> None:
+def test_branches_can_be_switched(site: Site, open_page: OpenPage) -> None:
     site.library.add_conversation(
         "tree",
         "Tree",
@@ -354,12 +360,12 @@ def test_branches_are_shown_and_switched(site: Site, open_page: OpenPage) -> Non
     )
     page = open_page("/c/tree")
     expect(page.get_by_text("second answer")).to_be_visible()
-    expect(page.locator(".which")).to_have_text("2/2")
-    page.get_by_label("Version before").click()
+    expect(page.locator(".branches .number")).to_have_text("2/2")
+    page.get_by_label("Previous version").click()
     expect(page.get_by_text("first answer")).to_be_visible()
     expect(page.get_by_text("thanks for the first")).to_be_visible()
     expect(page.get_by_text("second answer")).to_have_count(0)
-    expect(page.locator(".which")).to_have_text("1/2")
+    expect(page.locator(".branches .number")).to_have_text("1/2")
     page.get_by_label("Next version").click()
     expect(page.get_by_text("second answer")).to_be_visible()
     page.go_back()
@@ -394,13 +400,13 @@ def test_markdown_and_code_are_rendered(site: Site, open_page: OpenPage) -> None
     page.get_by_text("Thinking").click()
     expect(page.locator(".body", has_text="Let me think.")).to_be_visible()
     expect(page.locator(".model")).to_have_text("model-7")
-    expect(page.locator(".chip.only")).to_have_text("people only")
+    expect(page.locator(".chip.restricted")).to_have_text("people only")
 
 
 # -- changing ---
 
 
-def test_rename(site: Site, open_page: OpenPage) -> None:
+def test_a_conversation_can_be_renamed(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "Before", "text")
     page = open_page("/c/c")
     page.keyboard.press("r")
@@ -417,7 +423,7 @@ def test_rename(site: Site, open_page: OpenPage) -> None:
     expect(page.locator("h1")).to_have_text("After & <b>all</b>")
 
 
-def test_delete_and_undo(site: Site, open_page: OpenPage) -> None:
+def test_a_conversation_can_be_deleted_and_restored(site: Site, open_page: OpenPage) -> None:
     add(site.library, "a", "Keep", "one")
     add(site.library, "b", "Throw away", "two", "three")
     page = open_page("/c/b")
@@ -433,7 +439,7 @@ def test_delete_and_undo(site: Site, open_page: OpenPage) -> None:
     assert [m.content for m in site.library.conversation("b").messages] == ["two", "three"]
 
 
-def test_everything_works_whatever_the_id_holds(site: Site, open_page: OpenPage) -> None:
+def test_ids_with_special_characters_work_everywhere(site: Site, open_page: OpenPage) -> None:
     id = "search/messages//a?x=1&y#z %41 <b>日本語</b> 🌱/.."
     add(site.library, id, "Odd", "one")
     page = open_page()
@@ -456,7 +462,7 @@ def test_everything_works_whatever_the_id_holds(site: Site, open_page: OpenPage)
     assert site.library.conversation(id).title == "Renamed"
 
 
-def test_a_long_message_is_unfolded(site: Site, open_page: OpenPage) -> None:
+def test_show_all_expands_a_long_message(site: Site, open_page: OpenPage) -> None:
     add(site.library, "big", "Big", "\n".join(f"line {n} of many" for n in range(4_000)))
     page = open_page("/c/big")
     expect(page.get_by_text("line 3999 of many")).to_have_count(0)
@@ -465,7 +471,7 @@ def test_a_long_message_is_unfolded(site: Site, open_page: OpenPage) -> None:
     expect(page.get_by_role("button", name="Show all")).to_have_count(0)
 
 
-def test_tags_and_project(site: Site, open_page: OpenPage) -> None:
+def test_tags_and_the_project_can_be_changed(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "Tagged", "text", metadata={"tags": ["old"]})
     page = open_page("/c/c")
     page.keyboard.press("t")
@@ -473,9 +479,9 @@ def test_tags_and_project(site: Site, open_page: OpenPage) -> None:
     page.keyboard.press("Enter")
     expect(page.locator(".tags .chip bdi")).to_have_text(["old", "new & <shiny>"])
     expect(page.locator(".row .tag")).to_have_text(["old", "new & <shiny>"])
-    page.get_by_role("button", name="Remove the tag old").click()
+    page.get_by_role("button", name="Remove tag old").click()
     expect(page.locator(".tags .chip bdi")).to_have_text(["new & <shiny>"])
-    page.get_by_role("button", name="Remove the tag new").click()
+    page.get_by_role("button", name="Remove tag new").click()
     expect(page.locator(".tags .chip")).to_have_count(0)
     expect(page.locator(".row .tag")).to_have_count(0)
     page.locator("[data-menu='project'] summary").click()
@@ -485,11 +491,11 @@ def test_tags_and_project(site: Site, open_page: OpenPage) -> None:
     assert site.library.conversation("c").project == "garden"
 
 
-def test_export(site: Site, open_page: OpenPage) -> None:
+def test_a_conversation_can_be_exported(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", 'Tea / "hot": 70%', "How hot?", "Seventy.")
     page = open_page("/c/c")
     texts = {}
-    for label, ending in (("Markdown", "md"), ("Plain text", "txt"), ("JSON, everything", "json")):
+    for label, ending in (("Markdown", "md"), ("Plain text", "txt"), ("JSON (complete)", "json")):
         page.keyboard.press("e")
         with page.expect_download() as waiting:
             page.get_by_role("button", name=label).click()
@@ -500,7 +506,9 @@ def test_export(site: Site, open_page: OpenPage) -> None:
     assert [m["content"] for m in json.loads(texts["json"])["messages"]] == ["How hot?", "Seventy."]
 
 
-def test_commands_and_texts_are_copied(site: Site, open_page: OpenPage, browser: Any) -> None:
+def test_commands_texts_and_links_can_be_copied(
+    site: Site, open_page: OpenPage, browser: Any
+) -> None:
     id = "0c5f3b9e-6a50-4a0e-9c43-0a4f3c0f7d11"
     passages = (recollect.Passage("m", "user", "fix the *gate*"),)
     site.library.store.save([recollect.Document("codex", id, "The gate", passages=passages)])
@@ -509,9 +517,9 @@ def test_commands_and_texts_are_copied(site: Site, open_page: OpenPage, browser:
     page.get_by_role("button", name="Open in Codex").click()
     expect(page.locator(".toast")).to_contain_text("copied")
     assert page.evaluate("navigator.clipboard.readText()") == f"codex resume {id}"
-    page.locator(".hit .goto").click()
+    page.locator(".hit .hit-link").click()
     page.locator(".message").hover()
-    page.get_by_role("button", name="Copy the text").click()
+    page.get_by_role("button", name="Copy text").click()
     page.wait_for_function("navigator.clipboard.readText().then(t => t === 'fix the *gate*')")
 
 
@@ -536,33 +544,35 @@ DROP = """([name, text]) => {
   for (const type of ["dragenter", "dragover", "drop"]) {
     const event = new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer: data });
     document.querySelector("main").dispatchEvent(event);
-    if (type === "dragover") window.wasShown = !document.querySelector(".drop").hidden;
+    if (type === "dragover") window.wasShown = !document.querySelector(".drop-zone").hidden;
   }
 }"""
 
 
-def test_drag_and_drop_import_with_the_receipt_and_undo(site: Site, open_page: OpenPage) -> None:
+def test_a_dropped_file_is_imported_with_a_receipt_and_can_be_undone(
+    site: Site, open_page: OpenPage
+) -> None:
     page = open_page()
-    expect(page.locator("h1")).to_have_text("Nothing here yet")
+    expect(page.locator("h1")).to_have_text("Your library is empty")
     page.evaluate(DROP, ["conversations.json", EXPORT])
     assert page.evaluate("window.wasShown")
     card = page.locator(".upload")
-    expect(card.locator("[data-say]")).to_have_text("Imported")
-    expect(card.locator(".receipt")).to_contain_text("Conversations 1 new, 0 same, 1 failed")
+    expect(card.locator("[data-text]")).to_have_text("Imported")
+    expect(card.locator(".receipt")).to_contain_text("Conversations 1 new, 0 unchanged, 1 failed")
     expect(card.locator(".receipt")).to_contain_text("conversation without messages")
     expect(page.locator(".row")).to_have_count(1)
-    expect(page.locator("h1")).to_have_text("What do you want to find again?")
+    expect(page.locator("h1")).to_have_text("What are you looking for?")
     card.get_by_role("button", name="Undo").click()
-    expect(card.locator(".receipt")).to_contain_text("taken back")
+    expect(card.locator(".receipt")).to_contain_text("undone")
     expect(page.locator(".row")).to_have_count(0)
     assert site.library.conversations()[1] == 0
     card.get_by_role("button", name="Close").click()
-    expect(page.locator(".tray")).to_be_hidden()
+    expect(page.locator(".upload-tray")).to_be_hidden()
 
 
-def test_files_are_chosen_and_imported_one_after_the_other(site: Site, open_page: OpenPage) -> None:
+def test_chosen_files_are_imported_one_after_the_other(site: Site, open_page: OpenPage) -> None:
     page = open_page("/imports")
-    expect(page.locator(".none").last).to_have_text("Nothing was imported yet.")
+    expect(page.locator(".empty-hint").last).to_have_text("No imports yet.")
     page.locator(".page [data-files]").set_input_files(
         [
             {
@@ -580,16 +590,16 @@ def test_files_are_chosen_and_imported_one_after_the_other(site: Site, open_page
     cards = page.locator(".upload")
     expect(cards.nth(0)).to_have_attribute("data-state", "done")
     expect(cards.nth(1)).to_have_attribute("data-state", "failed")
-    expect(cards.nth(1).locator("[data-say]")).to_contain_text("has no known format")
+    expect(cards.nth(1).locator("[data-text]")).to_contain_text("has no known format")
     expect(page.locator(".page .receipt h2")).to_have_text("conversations.json")
     page.locator(".page .receipt").get_by_role("button", name="Undo").click()
-    expect(page.locator(".page .receipt .chip")).to_have_text("taken back")
+    expect(page.locator(".page .receipt .chip")).to_have_text("undone")
 
 
 # -- the rest ---
 
 
-def test_activity_is_drawn(site: Site, open_page: OpenPage) -> None:
+def test_the_activity_page_shows_charts(site: Site, open_page: OpenPage) -> None:
     for n, model in enumerate(["model-a", "model-b", "model-a"]):
         site.library.add_conversation(
             f"c{n}",
@@ -610,13 +620,13 @@ def test_activity_is_drawn(site: Site, open_page: OpenPage) -> None:
     bars = page.locator("figure").first.locator("rect.bar")
     expect(bars).to_have_count(3)
     assert all(bar.bounding_box()["height"] > 20 for bar in bars.all())
-    page.get_by_text("As a table").nth(2).click()
+    page.get_by_text("Show as table").nth(2).click()
     expect(page.get_by_role("row", name="model-a 2")).to_be_visible()
     expect(page.locator("[data-page-link='activity']")).to_have_attribute("aria-current", "page")
 
 
 @pytest.mark.browser_errors("401")
-def test_signing_in_with_a_key(site: Site, open_page: OpenPage) -> None:
+def test_a_person_can_sign_in_with_an_api_key(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "Behind a key", "text")
     key, _ = new_key(site.service.keys, default_user(), "console", ("read", "write"))
     site.service.auth.keys_changed()
@@ -624,7 +634,7 @@ def test_signing_in_with_a_key(site: Site, open_page: OpenPage) -> None:
     expect(page.locator("h1")).to_have_text("Sign in")
     page.get_by_label("API key or token").fill("rk_000000000000_wrong")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("not valid")
+    expect(page.get_by_role("alert")).to_contain_text("invalid")
     page.get_by_label("API key or token").fill(key)
     page.get_by_role("button", name="Sign in").click()
     expect(page.locator("h1")).to_have_text("Behind a key")
@@ -642,7 +652,7 @@ def test_signing_in_with_a_key(site: Site, open_page: OpenPage) -> None:
     expect(page.locator("h1")).to_have_text("Sign in")
 
 
-def test_who_may_only_read_is_not_offered_more(site: Site, open_page: OpenPage) -> None:
+def test_a_read_only_key_sees_no_write_actions(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "Read me", "text", metadata={"tags": ["green"]})
     key, _ = new_key(site.service.keys, default_user(), "reader", ("read",))
     site.service.auth.keys_changed()
@@ -658,13 +668,13 @@ def test_who_may_only_read_is_not_offered_more(site: Site, open_page: OpenPage) 
     expect(page.locator("[data-menu='export'] summary")).to_be_visible()
 
 
-def test_everything_by_keyboard(site: Site, open_page: OpenPage) -> None:
+def test_everything_works_with_the_keyboard(site: Site, open_page: OpenPage) -> None:
     add_many(site.library, 120)
     add(site.library, "tea", "On tea", "How hot for sencha?", "Sencha wants seventy.")
     page = open_page()
     keys = page.keyboard
     keys.press("Tab")
-    expect(page.get_by_text("Skip to the content")).to_be_focused()
+    expect(page.get_by_text("Skip to main content")).to_be_focused()
     keys.press("Enter")
     keys.press("j")
     expect(page.locator(".row:focus")).to_contain_text("On tea")
@@ -680,14 +690,14 @@ def test_everything_by_keyboard(site: Site, open_page: OpenPage) -> None:
     expect(page.locator(".hit")).to_have_count(2)
     keys.press("ArrowDown")
     keys.press("ArrowDown")
-    expect(page.locator(".hit").nth(1).locator(".goto")).to_be_focused()
+    expect(page.locator(".hit").nth(1).locator(".hit-link")).to_be_focused()
     keys.press("Enter")
-    expect(page.locator("[data-hit-here]")).to_be_focused()
-    expect(page.locator("[data-match-at]")).to_be_visible()
-    expect(page.locator("[data-match-at]")).not_to_have_text("–")
-    was = page.locator("[data-match-at]").inner_text()
+    expect(page.locator("[data-target]")).to_be_focused()
+    expect(page.locator("[data-match-number]")).to_be_visible()
+    expect(page.locator("[data-match-number]")).not_to_have_text("–")
+    was = page.locator("[data-match-number]").inner_text()
     keys.press("n" if was == "1" else "p")
-    expect(page.locator("[data-match-at]")).to_have_text("2" if was == "1" else "1")
+    expect(page.locator("[data-match-number]")).to_have_text("2" if was == "1" else "1")
     keys.press("Escape")
     expect(page.locator(".hit")).to_have_count(2)
     keys.press("Escape")
@@ -704,7 +714,7 @@ NAMELESS = """() => [...document.querySelectorAll("button, a[href], input, selec
   .map((e) => e.outerHTML)"""
 
 
-def test_everything_that_can_be_used_has_a_name(site: Site, open_page: OpenPage) -> None:
+def test_every_control_has_an_accessible_name(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "C", "a pear", MARKDOWN, metadata={"tags": ["green"]})
     page = open_page()
     for path in ("/", "/c/c?q=pear", "/?q=pear", "/activity", "/imports", "/login"):
@@ -717,11 +727,11 @@ def test_everything_that_can_be_used_has_a_name(site: Site, open_page: OpenPage)
         assert page.locator("h1").count() == 1
 
 
-def test_single_keys_can_be_switched_off(site: Site, open_page: OpenPage) -> None:
+def test_single_key_shortcuts_can_be_turned_off(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "C", "text")
     page = open_page("/c/c")
     page.keyboard.press("?")
-    page.get_by_label("Single-key shortcuts are on").uncheck()
+    page.get_by_label("Enable single-key shortcuts").uncheck()
     page.keyboard.press("Escape")
     page.keyboard.press("r")
     expect(page.get_by_label("New title")).to_be_hidden()
@@ -731,7 +741,7 @@ def test_on_a_phone_the_list_is_a_drawer(site: Site, open_page: OpenPage) -> Non
     add(site.library, "md", "A title that is rather long for such a small screen", "How?", MARKDOWN)
     page = open_page(phone=True)
     expect(page.locator(".sidebar")).not_to_be_in_viewport()
-    page.get_by_role("button", name="Conversations").click()
+    page.get_by_role("button", name="Conversations", exact=True).click()
     expect(page.locator(".sidebar")).to_be_in_viewport()
     page.locator(".row").click()
     expect(page.locator("h1")).to_contain_text("A title that is rather long")
@@ -743,7 +753,7 @@ def test_on_a_phone_the_list_is_a_drawer(site: Site, open_page: OpenPage) -> Non
     page.goto(site.url + "/c/md")
 
 
-def test_light_and_dark(site: Site, open_page: OpenPage) -> None:
+def test_the_theme_can_be_switched(site: Site, open_page: OpenPage) -> None:
     add(site.library, "md", "Markdown", "How?", MARKDOWN)
     page = open_page("/c/md", dark=True)
 
@@ -752,11 +762,11 @@ def test_light_and_dark(site: Site, open_page: OpenPage) -> None:
         return sum(map(int, re.findall(r"\d+", colour)[:3]))
 
     assert brightness() < 150
-    page.get_by_role("button", name="Light or dark").click()
+    page.get_by_role("button", name="Switch between light and dark").click()
     assert brightness() > 600
     page.reload()
     assert brightness() > 600
-    page.get_by_role("button", name="Light or dark").click()
+    page.get_by_role("button", name="Switch between light and dark").click()
     assert brightness() < 150
 
 
@@ -774,7 +784,7 @@ class _Listener(BaseHTTPRequestHandler):
         pass
 
 
-def test_what_is_stored_stays_text_and_asks_nobody(site: Site, open_page: OpenPage) -> None:
+def test_stored_text_runs_no_script_and_sends_no_requests(site: Site, open_page: OpenPage) -> None:
     asked: list[str] = []
     listener = ThreadingHTTPServer(
         ("127.0.0.1", 0), type("Listener", (_Listener,), {"asked": asked})
@@ -822,8 +832,8 @@ def test_what_is_stored_stays_text_and_asks_nobody(site: Site, open_page: OpenPa
     page.locator("#q").fill("zebra")
     expect(page.locator(".hit").first).to_be_visible()
     expect(page.locator(".hit .title").first).to_have_text(nasty)
-    page.locator(".hit .goto").first.click()
-    expect(page.locator("[data-hit-here]")).to_be_visible()
+    page.locator(".hit .hit-link").first.click()
+    expect(page.locator("[data-target]")).to_be_visible()
     page.goto(site.url + "/activity")
     expect(page.locator("figure").first).to_be_visible()
     page.goto(site.url + f"/?q={nasty.replace('#', '')}&tag=<b>x</b>")

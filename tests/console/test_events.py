@@ -27,7 +27,7 @@ async def until(stream: AsyncIterator[bytes], part: bytes) -> None:
     raise AssertionError("The stream ended.")
 
 
-def test_a_change_by_anybody_is_told_to_all_listeners(
+def test_a_change_by_anyone_is_sent_to_all_listeners(
     service: Service, library: recollect.Library
 ) -> None:
     async def run() -> None:
@@ -50,7 +50,7 @@ def test_a_change_by_anybody_is_told_to_all_listeners(
     asyncio.run(run())
 
 
-def test_streams_end_when_the_server_does_or_the_page_is_gone(service: Service) -> None:
+def test_streams_end_when_the_server_stops_or_the_page_closes(service: Service) -> None:
     async def run() -> None:
         hub = Events(service.libraries, service.draining)
         left = False
@@ -70,7 +70,7 @@ def test_streams_end_when_the_server_does_or_the_page_is_gone(service: Service) 
     asyncio.run(run())
 
 
-def test_a_quiet_stream_is_kept_alive_and_a_long_one_ended(
+def test_quiet_streams_are_kept_alive_and_long_ones_are_ended(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "KEEP_ALIVE_SECONDS", 0.0)
@@ -88,7 +88,9 @@ def test_a_quiet_stream_is_kept_alive_and_a_long_one_ended(
     asyncio.run(run())
 
 
-def test_streams_are_capped(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_streams_is_limited(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(events, "LIMITS", replace(LIMITS, streams_each_user=1))
 
     async def run() -> None:

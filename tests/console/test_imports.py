@@ -57,7 +57,7 @@ def ended(service: Service, id: str) -> jobs.Job:
     return service.jobs._jobs[id]
 
 
-def test_an_upload_is_imported_and_gives_a_receipt(
+def test_an_upload_is_imported_and_has_a_receipt(
     client: TestClient, service: Service, library: recollect.Library
 ) -> None:
     answer = send(client, "conversations.json", EXPORT)
@@ -89,7 +89,7 @@ def test_a_receipt_names_the_file_not_the_servers_folders(
     assert "conversation without messages" in html
 
 
-def test_receipts_come_in_pages(client: TestClient, service: Service) -> None:
+def test_receipts_are_paginated(client: TestClient, service: Service) -> None:
     for _ in range(3):
         with service.jobs.upload(default_user(), "a.json") as upload:
             upload.write(EXPORT)
@@ -101,7 +101,7 @@ def test_receipts_come_in_pages(client: TestClient, service: Service) -> None:
     assert client.get("/api/receipts?limit=0").status_code == 400
 
 
-def test_an_upload_that_breaks_off_leaves_nothing(site: Site) -> None:
+def test_an_interrupted_upload_leaves_no_file(site: Site) -> None:
     host, port = site.url.removeprefix("http://").split(":")
     head = (
         f"POST /api/imports?name=a.json HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 1000\r\n"
@@ -117,7 +117,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(site: Site) -> None:
     assert site.service.jobs.list_for(default_user()) == []
 
 
-def test_an_import_is_taken_back(
+def test_an_import_can_be_undone(
     client: TestClient, service: Service, library: recollect.Library
 ) -> None:
     receipt = ended(service, send(client, "conversations.json", EXPORT).json()["id"]).receipt
@@ -128,11 +128,11 @@ def test_an_import_is_taken_back(
     assert answer.status_code == 200
     assert answer.json()["undone_at"]
     assert library.conversations() == ([], 0)
-    assert "taken back" in client.get("/imports").text
+    assert "undone" in client.get("/imports").text
     assert client.post("/api/receipts/999/undo").status_code == 404
 
 
-def test_a_zip_is_imported(
+def test_a_zip_file_is_imported(
     client: TestClient, service: Service, library: recollect.Library
 ) -> None:
     buffer = io.BytesIO()
@@ -142,7 +142,7 @@ def test_a_zip_is_imported(
     assert library.conversations()[1] == 1
 
 
-def test_a_note_that_is_sent_is_known_by_its_name_alone(
+def test_an_uploaded_note_is_recognized_by_its_file_name(
     client: TestClient, service: Service, library: recollect.Library
 ) -> None:
     assert ended(service, send(client, "idea.md", b"Beans").json()["id"]).state == DONE
@@ -160,7 +160,7 @@ def test_a_note_that_is_sent_is_known_by_its_name_alone(
         ("export.zip", b"not a zip", "not a readable zip"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_the_reason(
+def test_a_file_that_cannot_be_read_fails_with_a_reason(
     client: TestClient, service: Service, name: str, data: bytes, said: str
 ) -> None:
     job = ended(service, send(client, name, data).json()["id"])
@@ -171,7 +171,7 @@ def test_what_cannot_be_read_is_told_with_the_reason(
     assert not any(service.jobs.folder.iterdir())
 
 
-def test_a_person_may_say_what_a_file_is(
+def test_the_kind_of_a_file_can_be_given(
     client: TestClient, service: Service, library: recollect.Library
 ) -> None:
     answer = client.post(
@@ -190,7 +190,7 @@ def test_a_person_may_say_what_a_file_is(
     )
 
 
-def test_an_empty_file_is_refused(client: TestClient, service: Service) -> None:
+def test_an_empty_file_is_rejected(client: TestClient, service: Service) -> None:
     answer = send(client, "conversations.json", b"")
     assert answer.status_code == 400
     assert "empty" in answer.json()["detail"]
@@ -198,7 +198,7 @@ def test_an_empty_file_is_refused(client: TestClient, service: Service) -> None:
     assert send(client, "", b"x").status_code == 400
 
 
-def test_a_file_over_the_cap_leaves_nothing(
+def test_a_file_over_the_limit_is_rejected_and_leaves_no_file(
     client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Small:
@@ -215,7 +215,7 @@ def test_a_file_over_the_cap_leaves_nothing(
     assert not any(service.jobs.folder.iterdir())
 
 
-def test_a_full_disk_is_told_before_anything_is_written(
+def test_a_full_disk_is_reported_before_anything_is_written(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Full:
@@ -242,7 +242,7 @@ def test_a_job_belongs_to_its_user(
     assert client.post("/api/receipts/1/undo", headers=reader).status_code == 403
 
 
-def test_a_user_may_not_pile_up_imports(
+def test_the_number_of_waiting_imports_per_user_is_limited(
     client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "LIMITS", replace(LIMITS, waiting_imports=0))
@@ -251,7 +251,7 @@ def test_a_user_may_not_pile_up_imports(
     assert answer.headers["retry-after"] == "30"
 
 
-def test_uploads_are_for_the_server_alone(service: Service) -> None:
+def test_uploads_are_readable_by_the_server_only(service: Service) -> None:
     with service.jobs.upload("ann", "../../etc/passwd.json") as upload:
         upload.write(b"[]")
         (folder,) = service.jobs.folder.iterdir()
@@ -262,7 +262,7 @@ def test_uploads_are_for_the_server_alone(service: Service) -> None:
     assert not any(service.jobs.folder.iterdir())
 
 
-def test_imports_of_one_user_wait_for_each_other(
+def test_imports_of_one_user_run_one_after_the_other(
     service: Service, user: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go, began, at_once, most = threading.Event(), threading.Event(), [0], [0]
@@ -312,7 +312,7 @@ def test_an_accepted_upload_survives_a_restart(
     assert not any(again.jobs.folder.iterdir())
 
 
-def test_what_was_never_finished_is_removed_after_a_day(
+def test_unfinished_uploads_are_removed_after_a_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = Service(tmp_path, ServiceConfig())
@@ -328,7 +328,7 @@ def test_what_was_never_finished_is_removed_after_a_day(
 
 
 @given(st.text())
-def test_any_file_name_becomes_a_harmless_one(name: str) -> None:
+def test_file_names_are_made_safe(name: str) -> None:
     clean = safe_name(name)
     assert clean == safe_name(clean)
     assert clean not in ("", ".", "..", "upload.json")
@@ -336,7 +336,7 @@ def test_any_file_name_becomes_a_harmless_one(name: str) -> None:
     assert len(clean.encode()) <= 145
 
 
-def test_endings_are_kept() -> None:
+def test_file_extensions_are_kept() -> None:
     assert safe_name("a/b\\My export.ZIP") == "My export.ZIP"
     assert safe_name("x" * 500 + ".jsonl").endswith("x.jsonl")
     assert safe_name("..") == "upload"

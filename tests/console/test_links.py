@@ -31,14 +31,14 @@ UUID = "0c5f3b9e-6a50-4a0e-9c43-0a4f3c0f7d11"
         ("chatgpt", "javascript:alert(1)", "/c/javascript%3Aalert%281%29", ""),
     ],
 )
-def test_a_conversation_opens_where_it_came_from(
+def test_a_conversation_can_be_opened_in_its_source(
     origin: str, id: str, url: str, command: str
 ) -> None:
     way = open_in(origin, id, id)
     assert (way.url, way.command) == (url, command)
 
 
-def test_origins_have_the_names_that_people_know() -> None:
+def test_sources_have_labels() -> None:
     assert [source_label(name) for name in ("chatgpt", "claude-code", "somewhere")] == [
         "ChatGPT",
         "Claude Code",
@@ -47,7 +47,7 @@ def test_origins_have_the_names_that_people_know() -> None:
 
 
 @given(st.text(min_size=1))
-def test_any_id_has_an_address_and_comes_back_from_it(id: str) -> None:
+def test_every_id_has_a_url_that_leads_back_to_it(id: str) -> None:
     parts = urlsplit(conversation_url(id, q="what?"))
     assert not parts.netloc
     if id in (".", ".."):
@@ -71,9 +71,9 @@ def test_any_id_has_an_address_and_comes_back_from_it(id: str) -> None:
         "/a\\b",
     ],
 )
-def test_after_signing_in_nobody_is_sent_elsewhere(address: str | None) -> None:
+def test_foreign_urls_are_not_followed_after_sign_in(address: str | None) -> None:
     assert local(address) == "/"
 
 
-def test_an_address_of_the_console_is_kept() -> None:
+def test_console_urls_are_followed_after_sign_in() -> None:
     assert local("/c/a%20b?q=x&m=1") == "/c/a%20b?q=x&m=1"

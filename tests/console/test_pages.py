@@ -1,4 +1,4 @@
-"""Pages and fragments, as a browser without script sees them, on both stores."""
+"""Pages and fragments, without scripts."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from starlette.testclient import TestClient
 
 import recollect
 from recollect.language.text import storable
-from recollect.serve.console.templating import ago, project, size
+from recollect.serve.console.templating import ago, project_name
 from recollect.serve.http import assets
 
 PART = {"X-Recollect-Fragment": "part"}
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 
 
-def shown(html: str) -> str:
-    """What a reader sees."""
+def visible_text(html: str) -> str:
+    """The text of a page without tags."""
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
 
 
-def test_an_empty_library_says_how_to_fill_it(client: TestClient) -> None:
-    answer = client.get("/")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert "Nothing here yet" in answer.text
-    assert "recollect import ~/.codex/sessions" in answer.text
+def test_an_empty_library_explains_how_to_import(client: TestClient) -> None:
+    response = client.get("/")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "Your library is empty" in response.text
+    assert "recollect import ~/.codex/sessions" in response.text
 
 
-def test_the_list_shows_what_is_known_of_a_conversation(
+def test_the_list_shows_details_of_a_conversation(
     client: TestClient, library: recollect.Library
 ) -> None:
     library.add_conversation(
@@ -44,41 +44,41 @@ def test_the_list_shows_what_is_known_of_a_conversation(
         project="garden",
         metadata={"tags": ["green", "wet"]},
     )
-    said = shown(client.get("/").text)
-    assert "Moss in the rain now Recollect 1 message garden green wet" in said
-    assert "1 conversation, kept word for word" in said
+    page_text = visible_text(client.get("/").text)
+    assert "Moss in the rain now Recollect 1 message garden green wet" in page_text
+    assert "1 conversation in your library." in page_text
 
 
-def test_rows_come_in_pieces_with_the_true_total(
+def test_rows_are_paginated_and_include_the_total(
     client: TestClient, library: recollect.Library
 ) -> None:
     for n in range(7):
         library.add_conversation(
             f"c{n}", f"Title {n}", messages=[{"role": "user", "content": f"text {n}"}]
         )
-    piece = client.get("/console/rows?offset=3&limit=2", headers=PART).text
-    assert 'data-offset="3" data-total="7"' in piece
-    assert re.findall(r'aria-posinset="(\d)"', piece) == ["4", "5"]
-    assert len(re.findall("data-id=", piece)) == 2
+    fragment = client.get("/console/rows?offset=3&limit=2", headers=PART).text
+    assert 'data-offset="3" data-total="7"' in fragment
+    assert re.findall(r'aria-posinset="(\d)"', fragment) == ["4", "5"]
+    assert len(re.findall("data-id=", fragment)) == 2
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("parameters", "expected"),
     [
-        ("namespace=work", {"a"}),
-        ("origin=recollect", {"a", "b"}),
-        ("origin=codex", set()),
+        ("project=work", {"a"}),
+        ("source=recollect", {"a", "b"}),
+        ("source=codex", set()),
         ("tag=green", {"b"}),
         ("role=assistant", {"b"}),
         ("after=2026-02-01", {"b"}),
         ("before=2026-01-31", {"a"}),
         ("title=alp", {"a"}),
-        ("namespace=work&tag=green", set()),
-        ("namespace=&origin=&after=", {"a", "b"}),
+        ("project=work&tag=green", set()),
+        ("project=&source=&after=", {"a", "b"}),
     ],
 )
-def test_the_list_is_filtered(
-    client: TestClient, library: recollect.Library, asked: str, found: set[str]
+def test_the_list_can_be_filtered(
+    client: TestClient, library: recollect.Library, parameters: str, expected: set[str]
 ) -> None:
     library.add_conversation(
         "a",
@@ -93,8 +93,12 @@ def test_the_list_is_filtered(
         metadata={"tags": ["green"]},
     )
     assert (
-        set(re.findall(r'data-id="(\w)"', client.get(f"/console/rows?{asked}", headers=PART).text))
-        == found
+        set(
+            re.findall(
+                r'data-id="(\w)"', client.get(f"/console/rows?{parameters}", headers=PART).text
+            )
+        )
+        == expected
     )
 
 
@@ -109,19 +113,21 @@ def test_a_search_works_without_script(client: TestClient, library: recollect.Li
     assert '<h1 role="status" aria-live="polite">1 message' in html
 
 
-def test_no_results_say_what_was_searched(client: TestClient, library: recollect.Library) -> None:
+def test_an_empty_result_says_what_was_searched(
+    client: TestClient, library: recollect.Library
+) -> None:
     library.add_conversation(
         "tea", "On tea", messages=[{"role": "user", "content": "Sencha"}], project="kitchen"
     )
-    said = shown(
-        client.get("/console/hits?q=nowhere&namespace=kitchen&role=user", headers=PART).text
+    page_text = visible_text(
+        client.get("/console/hits?q=nowhere&project=kitchen&role=user", headers=PART).text
     )
-    assert "No results for nowhere" in said
-    assert "Searched 1 conversation by words" in said
-    assert "only in the project kitchen, said by user" in said
+    assert "No results for nowhere" in page_text
+    assert "Searched 1 conversation by words" in page_text
+    assert "only results in project kitchen, with role user" in page_text
 
 
-def test_hits_lead_to_the_message_and_to_where_it_came_from(
+def test_hits_link_to_the_message_and_to_its_source(
     client: TestClient, library: recollect.Library
 ) -> None:
     document = recollect.Document(
@@ -136,21 +142,21 @@ def test_hits_lead_to_the_message_and_to_where_it_came_from(
     assert "https://chatgpt.com/c/5d2f9c1e-aaaa-4bbb-8ccc-123456789012" in html
 
 
-def test_hits_by_conversation_show_what_else_is_in_it(
+def test_hits_by_conversation_include_further_matches(
     client: TestClient, library: recollect.Library
 ) -> None:
     library.add_conversation(
         "pears", "Pears", messages=[{"role": "user", "content": f"pear {n}"} for n in range(4)]
     )
     html = client.get("/console/hits?q=pear&group=conversation", headers=PART).text
-    assert "1 conversation" in shown(html)
-    assert "Also in this conversation" in html
+    assert "1 conversation" in visible_text(html)
+    assert "More matches in this conversation" in html
 
 
 @pytest.mark.parametrize(
     "id", ["a/b", "a b?c#d&e=f", "..", ".", "日本", "a\nb", "'\"<>", "a//b/", "search/messages"]
 )
-def test_ids_may_hold_any_character(
+def test_ids_may_contain_any_character(
     client: TestClient, library: recollect.Library, id: str
 ) -> None:
     library.add_conversation(id, "Odd", messages=[{"role": "user", "content": "still here"}])
@@ -159,7 +165,9 @@ def test_ids_may_hold_any_character(
     assert "still here" in client.get(unescape(link[1])).text
 
 
-def test_a_window_of_a_long_conversation(client: TestClient, library: recollect.Library) -> None:
+def test_a_long_conversation_is_loaded_in_windows(
+    client: TestClient, library: recollect.Library
+) -> None:
     library.add_conversation(
         "long", "Long", messages=[{"role": "user", "content": f"number {n}"} for n in range(300)]
     )
@@ -169,12 +177,12 @@ def test_a_window_of_a_long_conversation(client: TestClient, library: recollect.
     numbers = [int(n) for n in re.findall(r'data-index="(\d+)"', around)]
     assert numbers[0] < 150 < numbers[-1]
     assert len(numbers) == 40
-    assert around.count("data-hit-here") == 1
-    piece = client.get("/console/messages?id=long&start=290&limit=40", headers=PART).text
-    assert 'data-start="290" data-end="300" data-total="300"' in piece
+    assert around.count("data-target") == 1
+    fragment = client.get("/console/messages?id=long&start=290&limit=40", headers=PART).text
+    assert 'data-start="290" data-end="300" data-total="300"' in fragment
 
 
-def test_a_message_that_is_gone_is_not_insisted_on(
+def test_a_link_to_a_deleted_message_opens_the_conversation(
     client: TestClient, library: recollect.Library
 ) -> None:
     library.add_conversation("c", "C", messages=[{"role": "user", "content": "here"}])
@@ -195,13 +203,13 @@ def test_branches_can_be_switched(client: TestClient, library: recollect.Library
     assert "second answer" in html
     assert "first answer" not in html
     assert "/c/tree?m=a1" in html
-    assert '<span class="which">2/2</span>' in html
+    assert '<span class="number">2/2</span>' in html
     other = client.get("/c/tree?m=a1").text
     assert "first answer" in other
     assert "second answer" not in other
 
 
-def test_what_is_beside_the_conversation_is_collapsed(
+def test_tool_calls_thinking_and_hidden_messages_are_collapsed(
     client: TestClient, library: recollect.Library
 ) -> None:
     library.add_conversation(
@@ -241,22 +249,22 @@ def test_what_is_beside_the_conversation_is_collapsed(
     assert "{&#34;n&#34;: 1}" in html
 
 
-def test_a_long_message_is_folded_and_unfolds(
+def test_a_long_message_is_cut_and_can_be_loaded_in_full(
     client: TestClient, library: recollect.Library
 ) -> None:
     text = "\n".join(f"line {n} of many" for n in range(4_000))
     library.add_conversation("big", "Big", messages=[{"id": "m", "role": "user", "content": text}])
     html = client.get("/c/big").text
     assert "line 3999" not in html
-    assert re.search(r"Show all [\d,]+ characters more", html)
+    assert re.search(r"Show all \([\d,]+ more characters\)", html)
     assert "line 3999 of many" in client.get("/console/message?id=big&m=m", headers=PART).text
-    source = client.get("/console/source?id=big&m=m")
+    source = client.get("/console/message-text?id=big&m=m")
     assert source.text == text
     assert source.headers["content-type"] == "text/plain; charset=utf-8"
-    assert client.get("/console/source?id=big&m=gone", headers=PART).status_code == 404
+    assert client.get("/console/message-text?id=big&m=gone", headers=PART).status_code == 404
 
 
-def test_matches_in_a_conversation_lead_to_one_another(
+def test_matches_link_to_the_previous_and_next_match(
     client: TestClient, library: recollect.Library
 ) -> None:
     library.add_conversation(
@@ -268,12 +276,12 @@ def test_matches_in_a_conversation_lead_to_one_another(
         ],
     )
     html = client.get("/console/matches?id=c&q=pear&m=m3", headers=PART).text
-    assert "2 of 4 in this conversation" in shown(html).replace(" – ", " ")
+    assert "2 of 4 in this conversation" in visible_text(html).replace(" – ", " ")
     assert "/c/c?m=m1&amp;q=pear" in html
     assert "/c/c?m=m5&amp;q=pear" in html
 
 
-def test_activity_is_drawn_with_a_table_beside_it(
+def test_the_activity_page_has_charts_with_tables(
     client: TestClient, library: recollect.Library
 ) -> None:
     library.add_conversation(
@@ -307,8 +315,8 @@ def test_activity_is_drawn_with_a_table_beside_it(
     assert "since January 2026" in html
 
 
-def test_activity_of_nothing(client: TestClient) -> None:
-    assert "nothing to draw" in client.get("/activity").text
+def test_the_activity_page_of_an_empty_library_has_no_charts(client: TestClient) -> None:
+    assert "No messages yet." in client.get("/activity").text
 
 
 NAMES: list[tuple[str, dict[str, Any]]] = [
@@ -323,7 +331,7 @@ NAMES: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("fields", [fields for _, fields in NAMES], ids=[name for name, _ in NAMES])
-def test_nothing_stored_becomes_markup(
+def test_stored_text_never_becomes_markup(
     client: TestClient, library: recollect.Library, fields: dict[str, Any]
 ) -> None:
     message = {"role": "assistant", "content": "a pear", **fields}
@@ -340,15 +348,15 @@ def test_nothing_stored_becomes_markup(
         f"/login?next={quote(NASTY)}",
     ]
     for page in pages:
-        answer = client.get(page)
-        assert answer.status_code == 200, page
-        assert "<script>alert" not in answer.text
-        assert "<img" not in answer.text
-        assert "style=" not in answer.text
-        assert not re.search(r"<[^>]* on\w+=", re.sub(r'"[^"]*"', '""', answer.text))
+        response = client.get(page)
+        assert response.status_code == 200, page
+        assert "<script>alert" not in response.text
+        assert "<img" not in response.text
+        assert "style=" not in response.text
+        assert not re.search(r"<[^>]* on\w+=", re.sub(r'"[^"]*"', '""', response.text))
 
 
-def test_text_that_utf8_cannot_hold_is_shown(
+def test_text_that_is_not_valid_unicode_is_shown_with_replacement_characters(
     client: TestClient, library: recollect.Library
 ) -> None:
     library.add_conversation(
@@ -359,33 +367,31 @@ def test_text_that_utf8_cannot_hold_is_shown(
     assert storable("t\ud800\x00") in html
 
 
-def test_errors_are_pages_for_people_and_json_for_the_script(client: TestClient) -> None:
-    answer = client.get("/c/nowhere")
-    assert answer.status_code == 404
-    assert "<h1>Not found</h1>" in answer.text
-    answer = client.get("/console/messages?id=nowhere", headers={"Accept": "*/*", **PART})
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "NOT_FOUND"
+def test_errors_are_pages_in_browsers_and_json_in_scripts(client: TestClient) -> None:
+    response = client.get("/c/nowhere")
+    assert response.status_code == 404
+    assert "<h1>Not found</h1>" in response.text
+    response = client.get("/console/messages?id=nowhere", headers={"Accept": "*/*", **PART})
+    assert response.status_code == 404
+    assert response.json()["error"]["code"] == "NOT_FOUND"
     assert client.get("/?after=nonsense").status_code == 400
     assert client.get("/?q=" + "x" * 5000).status_code == 400
 
 
-def test_the_main_part_alone_is_for_the_script(
-    client: TestClient, library: recollect.Library
-) -> None:
+def test_the_script_gets_the_main_part_only(client: TestClient, library: recollect.Library) -> None:
     library.add_conversation("c", "C", messages=[{"role": "user", "content": "here"}])
     html = client.get("/c/c", headers={"X-Recollect-Fragment": "main"}).text
     assert "<html" not in html
     assert 'data-title="C · Recollect"' in html
 
 
-def test_static_files_may_be_kept_for_ever(client: TestClient) -> None:
+def test_static_files_can_be_cached_forever(client: TestClient) -> None:
     for address in set(re.findall(r'"(/static/[^"]+)"', client.get("/").text)):
-        answer = client.get(address)
-        assert answer.status_code == 200
-        assert "immutable" in answer.headers["cache-control"]
+        response = client.get(address)
+        assert response.status_code == 200
+        assert "immutable" in response.headers["cache-control"]
         assert (
-            client.get(address, headers={"If-None-Match": answer.headers["etag"]}).status_code
+            client.get(address, headers={"If-None-Match": response.headers["etag"]}).status_code
             == 304
         )
     assert (
@@ -402,7 +408,7 @@ def test_only_static_files_are_served(client: TestClient, name: str) -> None:
     assert client.get(f"/static/{assets.VERSION}/{name}").status_code == 404
 
 
-def test_no_page_asks_another_server_for_anything(
+def test_pages_load_nothing_from_other_servers(
     client: TestClient, library: recollect.Library
 ) -> None:
     library.add_conversation("c", "C", messages=[{"role": "user", "content": "here"}])
@@ -412,7 +418,7 @@ def test_no_page_asks_another_server_for_anything(
             a.startswith("/static/") for a in re.findall(r'(?:src|<link[^>]* href)="([^"]*)"', html)
         )
         assert "<script>" not in html
-    scripts = "".join(p.read_text() for p in (assets.FOLDER / "static").iterdir())
+    scripts = "".join(p.read_text() for p in (assets.FOLDER / "static").rglob("*.*"))
     assert "http://" not in scripts.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in scripts
 
@@ -420,45 +426,47 @@ def test_no_page_asks_another_server_for_anything(
 # -- signing in ---
 
 
-def test_signing_in_with_a_key(client: TestClient, new_user_key: Callable[..., str]) -> None:
+def test_a_person_can_sign_in_and_out_with_an_api_key(
+    client: TestClient, new_user_key: Callable[..., str]
+) -> None:
     key = new_user_key()
-    answer = client.get("/c/x?q=1")
-    assert answer.status_code == 303
-    assert answer.headers["location"] == "/login?next=%2Fc%2Fx%3Fq%3D1"
-    form = client.get(answer.headers["location"]).text
+    response = client.get("/c/x?q=1")
+    assert response.status_code == 303
+    assert response.headers["location"] == "/login?next=%2Fc%2Fx%3Fq%3D1"
+    form = client.get(response.headers["location"]).text
     assert 'value="/c/x?q=1"' in form
-    answer = client.post("/login", data={"key": key, "next": "/imports"})
-    assert answer.status_code == 303
-    assert answer.headers["location"] == "/imports"
-    cookie = answer.headers["set-cookie"].lower()
+    response = client.post("/login", data={"key": key, "next": "/imports"})
+    assert response.status_code == 303
+    assert response.headers["location"] == "/imports"
+    cookie = response.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert client.get("/imports").status_code == 200
     assert "Sign out" in client.get("/").text
-    answer = client.post("/logout", headers={"Origin": "http://127.0.0.1:8765"})
-    assert answer.headers["location"] == "/login"
+    response = client.post("/logout", headers={"Origin": "http://127.0.0.1:8765"})
+    assert response.headers["location"] == "/login"
     assert client.get("/imports").status_code == 303
 
 
-def test_a_wrong_key_is_told_and_nothing_is_kept(
+def test_an_invalid_key_is_reported_and_not_stored(
     client: TestClient, new_user_key: Callable[..., str]
 ) -> None:
     new_user_key()
-    answer = client.post("/login", data={"key": "rk_000000000000_nothing", "next": "/imports"})
-    assert answer.status_code == 401
-    assert "not valid" in answer.text
-    assert "set-cookie" not in answer.headers
+    response = client.post("/login", data={"key": "rk_000000000000_nothing", "next": "/imports"})
+    assert response.status_code == 401
+    assert "invalid" in response.text
+    assert "set-cookie" not in response.headers
     assert client.post("/login", data={"next": "/"}).status_code == 401
 
 
-def test_after_signing_in_one_stays_here(
+def test_signing_in_does_not_redirect_to_another_site(
     client: TestClient, new_user_key: Callable[..., str]
 ) -> None:
-    answer = client.post("/login", data={"key": new_user_key(), "next": "//evil.example/"})
-    assert answer.headers["location"] == "/"
+    response = client.post("/login", data={"key": new_user_key(), "next": "//evil.example/"})
+    assert response.headers["location"] == "/"
 
 
-def test_an_agent_does_not_read_what_is_for_people(
+def test_agents_cannot_read_human_only_messages(
     client: TestClient, library: recollect.Library, new_user_key: Callable[..., str]
 ) -> None:
     library.add_conversation(
@@ -474,7 +482,7 @@ def test_an_agent_does_not_read_what_is_for_people(
         "/?q=swordfish",
         "/console/messages?id=c",
         "/console/hits?q=swordfish",
-        "/console/source?id=c&m=c:0",
+        "/console/message-text?id=c&m=c:0",
         "/console/message?id=c&m=c:0",
     ):
         for key, allowed in ((agent, False), (person, True)):
@@ -483,7 +491,7 @@ def test_an_agent_does_not_read_what_is_for_people(
     assert "people only" in client.get("/c/c", headers={"Authorization": f"Bearer {person}"}).text
 
 
-def test_a_key_that_may_not_read_sees_nothing(
+def test_a_key_without_the_read_scope_is_refused(
     client: TestClient, new_user_key: Callable[..., str]
 ) -> None:
     headers = {"Authorization": f"Bearer {new_user_key(scopes=('write',))}"}
@@ -494,7 +502,7 @@ def test_a_key_that_may_not_read_sees_nothing(
 # -- small things ---
 
 
-def test_times_are_short() -> None:
+def test_times_are_short_in_lists() -> None:
     now = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
     steps = [
         (timedelta(seconds=5), "now"),
@@ -505,21 +513,12 @@ def test_times_are_short() -> None:
         (timedelta(days=700), "15 Dec 2024"),
         (timedelta(days=-3), "18 Nov"),
     ]
-    assert [ago(now - passed, now) for passed, _ in steps] == [said for _, said in steps]
+    assert [ago(now - passed, now) for passed, _ in steps] == [page_text for _, page_text in steps]
     assert ago(None) == ""
 
 
-def test_sizes_are_for_people() -> None:
-    assert [size(n) for n in (5, 1500, 25_000_000, 3_200_000_000)] == [
-        "5 B",
-        "1.5 kB",
-        "25 MB",
-        "3.2 GB",
-    ]
-
-
-def test_a_folder_is_known_by_its_name() -> None:
-    assert [project(n) for n in ("/home/ann/garden/", "C:\\work\\app", "default", "/")] == [
+def test_a_project_that_is_a_path_is_shown_by_its_last_folder() -> None:
+    assert [project_name(n) for n in ("/home/ann/garden/", "C:\\work\\app", "default", "/")] == [
         "garden",
         "app",
         "default",

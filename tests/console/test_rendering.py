@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.serve.console import rendering
-from recollect.serve.console.rendering import beginning, markdown, marked, plain, sought
+from recollect.serve.console.views import rendering
+from recollect.serve.console.views.rendering import (
+    beginning,
+    highlight,
+    markdown,
+    plain,
+    query_terms,
+)
 
 ALLOWED = {
     "a",
@@ -117,7 +123,7 @@ def harmless(html: str) -> Seen:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_an_attack_stays_text(attack: str) -> None:
+def test_attacks_are_rendered_as_text(attack: str) -> None:
     harmless(markdown(attack))
     harmless(plain(attack).replace('<pre class="plain">', "<pre>"))
 
@@ -126,31 +132,31 @@ def test_an_attack_stays_text(attack: str) -> None:
     st.text(max_size=300)
     | st.text("<>[]()!`*_~|\\&#;:/\"' \nabhrefsrcjavascript\t\x00", max_size=300)
 )
-def test_any_text_is_harmless(text: str) -> None:
+def test_any_text_renders_to_safe_html(text: str) -> None:
     harmless(markdown(text))
 
 
 @given(
     st.text(max_size=60), st.lists(st.tuples(st.integers(0, 70), st.integers(0, 70)), max_size=5)
 )
-def test_a_marked_snippet_reads_as_the_snippet(text: str, marks: list[tuple[int, int]]) -> None:
-    shown = marked(text, marks)
+def test_highlighting_keeps_the_text_of_a_snippet(text: str, marks: list[tuple[int, int]]) -> None:
+    shown = highlight(text, marks)
     assert set(re.findall(r"<[^>]*>", shown)) <= {"<mark>", "</mark>"}
-    assert unescape(re.sub(r"</?mark>", "", shown)) == unescape(str(marked(text, ())))
+    assert unescape(re.sub(r"</?mark>", "", shown)) == unescape(str(highlight(text, ())))
 
 
-def test_marks_are_put_around_escaped_pieces() -> None:
-    assert marked("a <b> c", [(2, 5)]) == "a <mark>&lt;b&gt;</mark> c"
-    assert marked("</mark><script>", [(0, 7)]) == "<mark>&lt;/mark&gt;</mark>&lt;script&gt;"
+def test_highlights_surround_escaped_text() -> None:
+    assert highlight("a <b> c", [(2, 5)]) == "a <mark>&lt;b&gt;</mark> c"
+    assert highlight("</mark><script>", [(0, 7)]) == "<mark>&lt;/mark&gt;</mark>&lt;script&gt;"
 
 
-def test_an_image_becomes_a_link_with_its_words() -> None:
+def test_images_become_links_with_their_alt_text() -> None:
     seen = harmless(markdown("![a plan](https://example.org/plan.png)"))
     assert ("a", "https://example.org/plan.png") in [(tag, a.get("href")) for tag, a in seen.tags]
     assert "Image: a plan" in seen.text
 
 
-def test_only_links_to_other_sites_are_links() -> None:
+def test_only_web_and_mail_links_are_links() -> None:
     assert 'href="https://example.org/"' in markdown("[there](https://example.org/)")
     assert 'href="mailto:a@b.example"' in markdown("<mailto:a@b.example>")
     for text in (
@@ -183,23 +189,23 @@ def test_markdown_is_rendered() -> None:
         assert part in made
 
 
-def test_lines_stay_lines() -> None:
+def test_line_breaks_are_kept() -> None:
     assert "one<br>\ntwo" in markdown("one\ntwo")
 
 
-def test_code_is_coloured_where_its_language_is_named() -> None:
+def test_code_is_highlighted_if_its_language_is_given() -> None:
     assert '<span class="k">def</span>' in markdown("```python\ndef f(): pass\n```")
     assert "<span" not in markdown("```\ndef f(): pass\n```")
     assert "def f" in Seen(markdown("```no-such-language\ndef f\n```")).text
 
 
-def test_nothing_is_lost_where_lists_are_nested_too_deep() -> None:
+def test_deeply_nested_lists_lose_no_text() -> None:
     deep = "".join("  " * n + f"- level{n}\n" for n in range(120))
     assert all(f"level{n}" in markdown(deep) for n in range(120))
 
 
-def test_a_text_that_is_too_long_or_too_odd_is_shown_as_written() -> None:
-    assert markdown("*a* " * rendering.MARKDOWN).startswith('<pre class="plain">')
+def test_text_that_is_too_long_or_complex_is_shown_as_plain_text() -> None:
+    assert markdown("*a* " * rendering.MARKDOWN_CHARS).startswith('<pre class="plain">')
     assert markdown("[" * 5_000).startswith('<pre class="plain">')
 
 
@@ -207,11 +213,11 @@ def test_a_long_text_is_cut_at_the_end_of_a_line() -> None:
     text = "a line of text\n" * 4_000
     assert beginning("short") == "short"
     assert beginning(text).endswith("text")
-    assert rendering.FOLD * 3 // 4 <= len(beginning(text)) <= rendering.FOLD
-    assert len(beginning("x" * 50_000)) == rendering.FOLD
+    assert rendering.MESSAGE_CHARS * 3 // 4 <= len(beginning(text)) <= rendering.MESSAGE_CHARS
+    assert len(beginning("x" * 50_000)) == rendering.MESSAGE_CHARS
 
 
-def test_the_words_of_a_query_are_told_with_their_stems() -> None:
-    assert sought('role:user "running shoes" NOT rain') == ["run", "running", "shoe", "shoes"]
-    assert sought("before:nonsense") == []
-    assert sought("") == []
+def test_query_terms_include_stems() -> None:
+    assert query_terms('role:user "running shoes" NOT rain') == ["run", "running", "shoe", "shoes"]
+    assert query_terms("before:nonsense") == []
+    assert query_terms("") == []

@@ -1,4 +1,4 @@
-"""The console's pages: whole ones to open and reload, their main part when the page's own script goes on."""
+"""The console's pages: start and search, conversations, activity, imports, sign-in."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from recollect.errors import InvalidInput
-from recollect.library import Library
+from recollect.knowledge.results import tags_of
 from recollect.model.sources import source_label
 from recollect.serve import links
-from recollect.serve.console import charts, fragments, knowledge, rendering
-from recollect.serve.console.asking import Asked, Filters, Wanted
-from recollect.serve.console.kinds import CONVERSATIONS, KINDS, OTHERS, amounts
-from recollect.serve.console.problems import PageRoute
-from recollect.serve.console.shapes import conversations_in, in_words, opened, tags_of
+from recollect.serve.console.error_pages import PageRoute
+from recollect.serve.console.frame import frame
+from recollect.serve.console.request_params import Filters, Search
+from recollect.serve.console.search_results import search
+from recollect.serve.console.tabs import ALL_KINDS, CONVERSATIONS, TABS, count_items
 from recollect.serve.console.templating import html, page, render
+from recollect.serve.console.views import charts, rendering
+from recollect.serve.console.views.message_views import open_conversation
+from recollect.serve.console.views.receipt_views import list_receipts
+from recollect.serve.console.views.rows import count_conversations
 from recollect.serve.http import (
     assets,
-    routing,  # noqa: F401  which makes `{…:id}` known
+    routing,  # noqa: F401  registers the path convertor `id`
 )
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.auth import COOKIE, Unauthorized
@@ -28,37 +32,37 @@ from recollect.serve.http.error_responses import Problem
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
-_LOGIN_BYTES = 20_000
-_YEAR = 31_536_000
-_RECEIPTS = 100
+_MAX_LOGIN_BYTES = 20_000
+_COOKIE_SECONDS = 31_536_000  # one year
+_MAX_RECEIPTS = 100
 
 
 # -- pages ---
 
 
 @router.get("/")
-def start(access: AccessTo, asked: Asked, filters: Filters) -> Response:
-    """The start page, or what a search finds."""
+def start(access: AccessTo, request: Search, filters: Filters) -> Response:
+    """The start page, or the results of a search."""
     with access.read() as library:
-        found = fragments.searched(access, library, asked, filters) if asked.q.strip() else None
-        beside = (
-            found["within"] if found is not None and found["within"] in OTHERS else CONVERSATIONS
-        )
-        values = knowledge.frame(library, filters, beside) | asked.values()
-        others = (
-            [(KINDS[name], count) for name, count in amounts(access, library).items()]
-            if found is None
-            else []
-        )
-    values |= found or {"conversations": conversations_in(values["facets"]), "others": others}
-    return page(access.request, "start.html", **values)
+        if request.query.strip():
+            results = search(access, library, request, filters)
+            kind = results["search_kind"]
+            if kind == ALL_KINDS:
+                kind = CONVERSATIONS
+            values = frame(library, kind, filters) | results
+        else:
+            values = frame(library, CONVERSATIONS, filters)
+            counts = count_items(access, library)
+            values["item_counts"] = [(TABS[kind], count) for kind, count in counts.items()]
+            values["conversation_count"] = count_conversations(values["facets"])
+    return page(access.request, "start.html", **(values | request.template_values()))
 
 
 @router.get("/c/")
 def conversation_by_query(
     access: AccessTo, filters: Filters, id: str, m: str = "", q: str = ""
 ) -> Response:
-    """A conversation whose id cannot stand in a path."""
+    """A conversation whose id cannot be part of a path."""
     return conversation(access, filters, id, m, q)
 
 
@@ -66,12 +70,16 @@ def conversation_by_query(
 def conversation(
     access: AccessTo, filters: Filters, conversation_id: str, m: str = "", q: str = ""
 ) -> Response:
-    """A conversation: from its start, or around the message `m`."""
+    """A conversation from its start, or around the message `m`."""
     with access.read() as library:
-        window = opened(library, access.principal, conversation_id, through=m, around=m)
-        values = _frame(library, filters, conversation_id)
-    document = window["document"]
-    values |= window | {"tags": tags_of(document.metadata), "q": q, "words": rendering.sought(q)}
+        window = open_conversation(library, access.principal, conversation_id, through=m, around=m)
+        values = frame(library, CONVERSATIONS, filters, conversation_id)
+    values |= {
+        "window": window,
+        "tags": tags_of(window.document.metadata),
+        "q": q,
+        "terms": rendering.query_terms(q),
+    }
     return page(access.request, "conversation.html", **values)
 
 
@@ -79,41 +87,50 @@ def conversation(
 def activity(access: AccessTo, filters: Filters) -> Response:
     with access.read() as library:
         numbers = library.activity()
-        values = _frame(library, filters)
-    months = charts.months(numbers["months"])
-    drawn = [
-        charts.columns("Messages over time", months, "Month", broad=True),
-        charts.bars(
-            "By origin", [(source_label(name), n) for name, n in numbers["sources"]], "Origin"
-        ),
-        charts.bars("By model", numbers["models"], "Model"),
-        charts.bars("By tool", numbers["tools"], "Tool"),
-        charts.bars("Busiest projects", numbers["projects"], "Project"),
-        charts.columns(
-            "By weekday", list(zip(charts.WEEKDAYS, numbers["weekdays"], strict=True)), "Weekday"
-        ),
-        charts.columns(
-            "By hour (UTC)", [(f"{hour:02}", n) for hour, n in enumerate(numbers["hours"])], "Hour"
-        ),
+        values = frame(library, CONVERSATIONS, filters)
+    months = charts.fill_months(numbers["months"])
+    first_month = ""
+    if months:
+        first_month = charts.month_label(months[0][0])
+    return page(
+        access.request,
+        "activity.html",
+        charts=_activity_charts(numbers, months),
+        total=sum(number for _, number in numbers["sources"]),
+        first_month=first_month,
+        **values,
+    )
+
+
+def _activity_charts(numbers: dict[str, Any], months: charts.Pairs) -> list[charts.Chart]:
+    """The charts that have something to show."""
+    sources = [(source_label(name), number) for name, number in numbers["sources"]]
+    weekdays = list(zip(charts.WEEKDAYS, numbers["weekdays"], strict=True))
+    hours = [(f"{hour:02}", number) for hour, number in enumerate(numbers["hours"])]
+    all_charts = [
+        charts.column_chart("Messages per month", months, "Month", wide=True),
+        charts.bar_chart("By source", sources, "Source"),
+        charts.bar_chart("By model", numbers["models"], "Model"),
+        charts.bar_chart("By tool", numbers["tools"], "Tool"),
+        charts.bar_chart("Busiest projects", numbers["projects"], "Project"),
+        charts.column_chart("By weekday", weekdays, "Weekday"),
+        charts.column_chart("By hour (UTC)", hours, "Hour"),
     ]
-    shown = [chart for chart in drawn if any(number for _, number in chart.rows)]
-    total = sum(number for _, number in numbers["sources"])
-    first = in_words(months[0][0]) if months else ""
-    return page(access.request, "activity.html", charts=shown, total=total, first=first, **values)
+    return [chart for chart in all_charts if any(number for _, number in chart.rows)]
 
 
 @router.get("/imports")
 def imports(access: AccessTo, filters: Filters) -> Response:
     with access.read() as library:
-        receipts = fragments.receipts_shown(library)
-        values = _frame(library, filters)
-    shown, older = receipts[:_RECEIPTS], len(receipts[_RECEIPTS:])
-    return page(access.request, "imports.html", receipts=shown, older=older, **values)
-
-
-def _frame(library: Library, filters: Wanted, current: str = "") -> dict[str, Any]:
-    """What stands around every page; the page's own script has it already."""
-    return knowledge.frame(library, filters, CONVERSATIONS, current)
+        receipts = list_receipts(library)
+        values = frame(library, CONVERSATIONS, filters)
+    return page(
+        access.request,
+        "imports.html",
+        receipts=receipts[:_MAX_RECEIPTS],
+        older_count=len(receipts[_MAX_RECEIPTS:]),
+        **values,
+    )
 
 
 # -- signing in ---
@@ -126,47 +143,52 @@ def login_page(next: Annotated[str, Query(max_length=4000)] = "/") -> Response:
 
 @router.post("/login")
 async def login(request: Request) -> Response:
-    """Check a key or token, and keep it in a cookie that no script can read."""
-    given = await _form(request)
-    key, next = given.get("key", "").strip(), links.local(given.get("next"))
+    """Check an API key or token and store it in a cookie that scripts cannot read."""
+    form = await _read_form(request)
+    key = form.get("key", "").strip()
+    next_url = links.local(form.get("next"))
+    client_host = ""
+    if request.client:
+        client_host = request.client.host
     service = request.app.state.service
     try:
         if not key:
-            raise Unauthorized("Enter a key.")
-        await service.auth.admit(key, request.client.host if request.client else "")
+            raise Unauthorized("Enter an API key.")
+        await service.auth.admit(key, client_host)
     except Problem as problem:
-        return html(render("login.html", next=next, problem=problem.detail), problem.status_code)
-    answer = RedirectResponse(next, 303)
-    answer.set_cookie(
+        content = render("login.html", next=next_url, problem=problem.detail)
+        return html(content, problem.status_code)
+    response = RedirectResponse(next_url, 303)
+    response.set_cookie(
         COOKIE,
         key,
-        max_age=_YEAR,
+        max_age=_COOKIE_SECONDS,
         path="/",
         httponly=True,
         samesite="strict",
         secure=service.config.secure_cookies,
     )
-    return answer
+    return response
 
 
 @router.post("/logout")
 def logout() -> Response:
-    answer = RedirectResponse("/login", 303)
-    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
-    return answer
+    response = RedirectResponse("/login", 303)
+    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return response
 
 
-async def _form(request: Request) -> dict[str, str]:
+async def _read_form(request: Request) -> dict[str, str]:
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > _LOGIN_BYTES:
-            raise Problem(413, "That is too long for a key.")
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_LOGIN_BYTES:
+            raise Problem(413, "This is too long for an API key.")
     try:
-        parsed = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=10)
+        pairs = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=10)
     except ValueError as error:
-        raise InvalidInput("The form cannot be read.") from error
-    return {name: values[0] for name, values in parsed.items()}
+        raise InvalidInput("The form could not be read.") from error
+    return {name: values[0] for name, values in pairs.items()}
 
 
 # -- static files ---

@@ -1,9 +1,8 @@
-"""Pages and fragments: Jinja2 with escaping on, and what every template may use."""
+"""Pages and fragments: Jinja2 with autoescaping, and the filters and functions of the templates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,17 +14,17 @@ from recollect.language.query import ROLES
 from recollect.language.text import iso, storable
 from recollect.model.sources import source_label
 from recollect.serve import links
-from recollect.serve.console import rendering
-from recollect.serve.console.kinds import CONVERSATIONS, KINDS, KNOWLEDGE
+from recollect.serve.console.tabs import CONVERSATIONS, KNOWLEDGE, TABS, Tab
+from recollect.serve.console.views import rendering
 from recollect.serve.http import assets
-from recollect.serve.http.principal import WRITE
+from recollect.serve.http.principal import WRITE, Principal
 
-FRAGMENT = "x-recollect-fragment"
-"""A header by which the page's own script asks for the main part of a page alone."""
+FRAGMENT_HEADER = "x-recollect-fragment"
+"""The page's script sends this header with `main` to get a page without its frame."""
 
 
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(assets.FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -33,29 +32,28 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=False,
     )
-    made.filters.update(
+    environment.filters.update(
         iso=iso,
         ago=ago,
-        exact=exact,
+        exact_time=exact_time,
         number=lambda value: f"{value:,}",
         plural=plural,
-        origin=source_label,
-        size=size,
-        project=project,
-        quoted=links.quote_segment,
+        source_label=source_label,
+        project_name=project_name,
+        url_quote=links.quote_segment,
         host=links.host,
     )
-    made.globals.update(
+    environment.globals.update(
         static=assets.url,
         conversation_url=links.conversation_url,
         open_in=links.open_in,
-        marked=rendering.marked,
-        query=links.query,
+        highlight=rendering.highlight,
+        query_string=links.query,
         item_url=links.item_url,
         ROLES=ROLES,
-        KINDS=KINDS,
+        TABS=TABS,
     )
-    return made
+    return environment
 
 
 def render(name: str, **values: Any) -> str:
@@ -69,19 +67,23 @@ def page(
     headers: Mapping[str, str] | None = None,
     **values: Any,
 ) -> Response:
-    """A whole page; to the page's own script only its main part."""
-    bare = request.headers.get(FRAGMENT) == "main"
+    """A page. The page's own script gets only the main part of it."""
     principal = getattr(request.state, "principal", None)
     values.setdefault("signed_in", principal is not None and principal.credential != "local")
-    values.setdefault("reader", principal is not None and WRITE not in principal.scopes)
-    allowed = principal.toolsets if principal is not None else None
-    values.setdefault(
-        "tabs", list(KINDS.values()) if allowed is None or KNOWLEDGE in allowed else []
-    )
-    values.setdefault("source", CONVERSATIONS)
-    return html(
-        render(name, layout="_bare.html" if bare else "_layout.html", **values), status, headers
-    )
+    values.setdefault("read_only", principal is not None and WRITE not in principal.scopes)
+    values.setdefault("tabs", _tabs(principal))
+    values.setdefault("kind", CONVERSATIONS)
+    layout = "_layout.html"
+    if request.headers.get(FRAGMENT_HEADER) == "main":
+        layout = "_main_only.html"
+    return html(render(name, layout=layout, **values), status, headers)
+
+
+def _tabs(principal: Principal | None) -> list[Tab]:
+    """No tabs at all if the key may read conversations only."""
+    if principal is None or principal.toolsets is None or KNOWLEDGE in principal.toolsets:
+        return list(TABS.values())
+    return []
 
 
 def fragment(name: str, headers: Mapping[str, str] | None = None, **values: Any) -> Response:
@@ -92,56 +94,45 @@ def html(text: str, status: int = 200, headers: Mapping[str, str] | None = None)
     return Response(storable(text).encode(), status, dict(headers or {}), "text/html")
 
 
-# -- what templates show ---
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    seconds: int
-    unit: str
-
-
-_STEPS = (_Step(3600, "h"), _Step(60, "min"))
+# -- filters ---
 
 
 def ago(value: datetime | None, now: datetime | None = None) -> str:
-    """How long ago, short enough for a list: "now", "5 min", "3 h", "Tue", "12 Mar", "12 Mar 2024"."""
+    """A time for lists: "now", "5 min", "3 h", "Tue", "12 Mar" or "12 Mar 2024"."""
     if value is None:
         return ""
-    moment = now or datetime.now(UTC)
-    passed = moment - value
-    if timedelta(0) <= passed < timedelta(minutes=1):
-        return "now"
-    if timedelta(0) <= passed < timedelta(days=1):
-        step = next(s for s in _STEPS if passed.total_seconds() >= s.seconds)
-        return f"{int(passed.total_seconds() // step.seconds)} {step.unit}"
-    if timedelta(0) <= passed < timedelta(days=7):
-        return f"{value:%a}"
-    if value.year == moment.year:
+    now = now or datetime.now(UTC)
+    seconds = int((now - value).total_seconds())
+    if value <= now:
+        if seconds < 60:
+            return "now"
+        if seconds < 3600:
+            return f"{seconds // 60} min"
+        if now - value < timedelta(days=1):
+            return f"{seconds // 3600} h"
+        if now - value < timedelta(days=7):
+            return f"{value:%a}"
+    if value.year == now.year:
         return f"{value.day} {value:%b}"
     return f"{value.day} {value:%b} {value.year}"
 
 
-def exact(value: datetime | None) -> str:
-    return f"{value.day} {value:%b} {value.year}, {value:%H:%M} UTC" if value else "time unknown"
+def exact_time(value: datetime | None) -> str:
+    if value is None:
+        return "time unknown"
+    return f"{value.day} {value:%b} {value.year}, {value:%H:%M} UTC"
 
 
-def plural(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def plural(number: int, singular: str, plural: str = "") -> str:
+    """A number with its noun: "1 file", "2 files"."""
+    if number == 1:
+        return f"1 {singular}"
+    return f"{number:,} {plural or singular + 's'}"
 
 
-def project(name: str) -> str:
-    """A project in few letters: of a folder its own name."""
-    return name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1] or name
-
-
-def size(number: float) -> str:
-    """Bytes for people."""
-    for unit in ("B", "kB", "MB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if unit == "B" or number >= 10 else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:.1f} GB"
+def project_name(project: str) -> str:
+    """A short name for a project; the last folder if the project is a path."""
+    return project.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1] or project
 
 
 _ENVIRONMENT = _environment()

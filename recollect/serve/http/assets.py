@@ -23,14 +23,14 @@ _MEDIA_TYPES = {
 }
 _FILES = {
     path.name: path.read_bytes()
-    for path in sorted((FOLDER / "static").iterdir())
+    for path in sorted((FOLDER / "static").rglob("*"))
     if path.suffix in _MEDIA_TYPES
 }
 
 
 def _source_colours() -> bytes:
     rules = [
-        f'.origin[data-origin="{source.name}"]::before {{ background: {source.colour}; }}\n'
+        f'.source[data-source="{source.name}"]::before {{ background: {source.colour}; }}\n'
         for source in SOURCES.values()
         if source.colour
     ]

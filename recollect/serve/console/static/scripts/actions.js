@@ -1,0 +1,240 @@
+// Actions on conversations and items: rename, tag, move, export, delete, copy.
+
+import { showName } from "./conversation.js";
+import { fetchFragment, find, findAll, request } from "./dom.js";
+import { goTo, page, pageName } from "./navigation.js";
+import { neighbourUrl, refreshList } from "./sidebar.js";
+import { showToast } from "./toast.js";
+
+const MEDIA_TYPES = { json: "application/json", txt: "text/plain", md: "text/markdown" };
+const MAX_TOAST_NAME = 60; // characters
+
+const conversationApi = (id, rest = "") => `/conversations/${encodeURIComponent(id)}${rest}`;
+const itemApi = (kind, id, rest = "") => `/api/knowledge/${kind}/${encodeURIComponent(id)}${rest}`;
+const conversationPage = (id) =>
+  [".", ".."].includes(id) ? `/c/?${new URLSearchParams({ id })}` : `/c/${encodeURIComponent(id)}`;
+
+const BUTTONS = [
+  "[data-copy]",
+  "[data-copy-text]",
+  "[data-export]",
+  "[data-remove-tag]",
+  "[data-command='copy-message']",
+  "[data-permalink]",
+].join(", ");
+
+export function startActions() {
+  document.addEventListener("click", (event) => {
+    for (const menu of findAll(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+    const button = event.target.closest(BUTTONS);
+    if (button) runAction(button, event);
+  });
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    const submit = formAction(form);
+    if (!submit) return;
+    event.preventDefault();
+    submit(form).catch((error) => showToast(error.message));
+  });
+  document.addEventListener("focusout", (event) => {
+    const form = event.target.closest?.("[data-rename]");
+    if (form && !form.contains(event.relatedTarget)) showRenameForm(false);
+  });
+}
+
+function runAction(button, event) {
+  const { copy: command, copyText: field, export: format, removeTag: tag } = button.dataset;
+  if (field !== undefined) copyItemText(field);
+  else if (command) copy(command, "Command copied. Run it in a terminal.");
+  else if (format) exportAs(format);
+  else if (tag !== undefined) changeTags((tags) => tags.filter((other) => other !== tag));
+  else if (button.matches("[data-permalink]")) {
+    event.preventDefault();
+    copy(button.href, "Link copied.");
+  } else copyMessage(button.closest(".message"));
+}
+
+function formAction(form) {
+  if (form.matches("[data-rename]")) return saveName;
+  if (form.matches("[data-add-tag]")) return addTag;
+  if (form.matches("[data-project]")) return moveToProject;
+  return null;
+}
+
+const conversationId = () => (pageName() === "conversation" ? page().dataset.id : null);
+
+// -- rename, move, tag ---
+
+export function showRenameForm(visible) {
+  if (!conversationId()) return;
+  const form = find("[data-rename]", page());
+  form.hidden = !visible;
+  find("[data-name]", page()).hidden = visible;
+  if (!visible) return;
+  const input = form.elements.title;
+  input.value = find("[data-name] bdi", page()).textContent;
+  input.focus();
+  input.select();
+}
+
+async function updateConversation(parameters) {
+  await request(conversationApi(conversationId(), `?${new URLSearchParams(parameters)}`), { method: "PUT" });
+}
+
+async function saveName(form) {
+  const title = form.elements.title.value.trim();
+  await updateConversation([["title", title]]);
+  showRenameForm(false);
+  showName(title);
+  find("[data-name]", page()).focus();
+  refreshList();
+}
+
+async function moveToProject(form) {
+  const project = form.elements.project.value.trim();
+  await updateConversation([["namespace", project]]);
+  const menu = form.closest(".menu");
+  menu.open = false;
+  const folders = project.split(/[\\/]/).filter(Boolean);
+  find("summary", menu).textContent = folders.at(-1) ?? project;
+  refreshList();
+}
+
+const currentTags = () => findAll("[data-remove-tag]", page()).map((button) => button.dataset.removeTag);
+
+async function addTag(form) {
+  const tag = form.elements.tag.value.trim();
+  if (!tag) return;
+  form.elements.tag.value = "";
+  await changeTags((tags) => (tags.includes(tag) ? tags : [...tags, tag]));
+  focusTagInput();
+}
+
+async function changeTags(change) {
+  const tags = change(currentTags());
+  try {
+    await updateConversation(tags.length ? tags.map((tag) => ["tags", tag]) : [["tags", ""]]);
+    const fragment = await fetchFragment(`/console/tags?${new URLSearchParams({ id: conversationId() })}`);
+    find("[data-tags]", page()).replaceWith(fragment);
+    refreshList();
+  } catch (error) {
+    showToast(error.message);
+  }
+}
+
+export function focusTagInput() {
+  find("[data-add-tag] input", page())?.focus();
+}
+
+// -- export ---
+
+export function toggleExportMenu() {
+  const menu = find("[data-menu='export']", page() ?? document);
+  if (!menu) return;
+  menu.open = !menu.open;
+  if (menu.open) find("button, .popup a", menu).focus();
+}
+
+async function exportAs(format) {
+  find("[data-menu='export']", page()).open = false;
+  try {
+    const response = await request(conversationApi(conversationId(), `/export?format=${format}`), { method: "POST" });
+    const text = format === "json" ? await response.text() : (await response.json()).content;
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: MEDIA_TYPES[format] }));
+    link.download = `${fileName(find("[data-name] bdi", page()).textContent)}.${format}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  } catch (error) {
+    showToast(error.message);
+  }
+}
+
+function fileName(title) {
+  const name = title.replace(/[^\p{L}\p{N}._ -]+/gu, " ").replace(/\s+/g, " ").replace(/^[ .]+|[ .]+$/g, "");
+  return name.slice(0, 80) || "conversation";
+}
+
+// -- delete ---
+
+export async function deleteDocument() {
+  if (pageName() === "item") {
+    const { id, kind, url } = page().dataset;
+    await deleteAndOfferUndo({
+      deleteUrl: itemApi(kind, id, "?undo=true"),
+      nextPage: neighbourUrl(id, `/knowledge/${kind}`),
+      restoreUrl: "/api/knowledge/restore",
+      restoreField: "document",
+      restoredPage: url,
+    });
+  } else if (conversationId()) {
+    const id = conversationId();
+    await deleteAndOfferUndo({
+      deleteUrl: conversationApi(id, "?undo=true"),
+      nextPage: neighbourUrl(id),
+      restoreUrl: "/conversations/restore",
+      restoreField: "conversation",
+      restoredPage: conversationPage(id),
+    });
+  }
+}
+
+async function deleteAndOfferUndo({ deleteUrl, nextPage, restoreUrl, restoreField, restoredPage }) {
+  const openPage = page();
+  const name = find("[data-name] bdi", openPage).textContent;
+  openPage.dataset.leaving = ""; // stops live updates of this page
+  try {
+    const response = await request(deleteUrl, { method: "DELETE" });
+    const backup = (await response.json())[restoreField];
+    await goTo(nextPage, { history: "replace" });
+    refreshList();
+    const shortName = name.length > MAX_TOAST_NAME ? `${name.slice(0, MAX_TOAST_NAME)}…` : name;
+    showToast(`Deleted “${shortName}”.`, { action: () => restore(restoreUrl, backup, restoredPage) });
+  } catch (error) {
+    delete openPage.dataset.leaving;
+    showToast(error.message);
+  }
+}
+
+async function restore(url, backup, restoredPage) {
+  await request(url, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(backup),
+  });
+  await refreshList();
+  await goTo(restoredPage);
+}
+
+// -- copy ---
+
+async function copy(text, message) {
+  try {
+    await navigator.clipboard.writeText(text);
+    showToast(message);
+  } catch {
+    showToast(`Copy this: ${text}`, { seconds: 20 });
+  }
+}
+
+/** Copy the source text of a message, not the rendered one. */
+function copyMessage(message) {
+  const parameters = new URLSearchParams({ id: conversationId(), m: message.dataset.message });
+  return copyFrom(`/console/message-text?${parameters}`);
+}
+
+/** Copy the source text of an item, or of one of its fields. */
+function copyItemText(field) {
+  const { kind, id } = page().dataset;
+  return copyFrom(`/console/item-text?${new URLSearchParams({ kind, id, field })}`);
+}
+
+async function copyFrom(url) {
+  try {
+    const text = request(url).then((response) => response.blob());
+    await navigator.clipboard.write([new ClipboardItem({ "text/plain": text })]);
+    showToast("Text copied.");
+  } catch {
+    showToast("The browser does not allow copying. Select the text instead.");
+  }
+}

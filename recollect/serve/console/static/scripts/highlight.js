@@ -1,0 +1,62 @@
+// Highlight the words of a search without changing the markup.
+
+const MAX_RANGES = 5000;
+const highlight = "highlights" in CSS ? new Highlight() : null;
+if (highlight) CSS.highlights.set("query", highlight);
+
+// Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean.
+const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]/;
+
+const fold = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+
+/** Whether a word is one of the terms, or an inflected form of one. */
+function matches(word, terms) {
+  const folded = fold(word);
+  return terms.some(
+    (term) => folded === term || (term.length > 3 && folded.startsWith(term) && folded.length <= term.length + 4),
+  );
+}
+
+export function highlightTerms(root, terms) {
+  if (!highlight || !terms.length) return;
+  if (root.isConnected || !highlight.size) removeDetachedRanges();
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const unspacedTerms = terms.filter((term) => UNSPACED.test(term));
+  while (walker.nextNode() && highlight.size < MAX_RANGES) {
+    const node = walker.currentNode;
+    if (node.parentElement.closest("[data-body]")) highlightNode(node, terms, unspacedTerms);
+  }
+}
+
+function highlightNode(node, terms, unspacedTerms) {
+  for (const match of node.data.matchAll(/[\p{L}\p{N}]+/gu)) {
+    const word = match[0];
+    if (matches(word, terms)) {
+      addRange(node, match.index, word.length);
+      continue;
+    }
+    for (const term of unspacedTerms) {
+      for (let at = word.indexOf(term); at >= 0; at = word.indexOf(term, at + 1)) {
+        addRange(node, match.index + at, term.length);
+      }
+    }
+  }
+}
+
+function removeDetachedRanges() {
+  for (const range of [...highlight]) if (!range.startContainer.isConnected) highlight.delete(range);
+}
+
+/** The element with the first highlight, to scroll to it. */
+export function firstHighlight(root) {
+  for (const range of highlight ?? []) {
+    if (root.contains(range.startContainer)) return range.startContainer.parentElement;
+  }
+  return null;
+}
+
+function addRange(node, start, length) {
+  highlight.add(
+    new StaticRange({ startContainer: node, startOffset: start, endContainer: node, endOffset: start + length }),
+  );
+}

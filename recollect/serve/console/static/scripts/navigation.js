@@ -1,0 +1,132 @@
+// Go from page to page without reloading the frame. Reload, back and new tabs keep working.
+
+import { fetchFragment, find, findAll, isAborted } from "./dom.js";
+import { readFilters, withFilters } from "./filters.js";
+import { listedKind, markCurrent, refreshList, switchKind } from "./sidebar.js";
+import { showToast } from "./toast.js";
+
+const main = find("#main");
+const listeners = [];
+let pendingRequest = null;
+let visits = 0;
+let currentAddress = "";
+
+export const page = () => find("#page");
+export const pageName = () => page()?.dataset.page ?? "";
+
+/** Call a function whenever a page is shown. */
+export const onPage = (listener) => listeners.push(listener);
+
+const isConsolePath = (path) =>
+  ["/", "/activity", "/imports"].includes(path) || path.startsWith("/c/") || path.startsWith("/knowledge/");
+
+/** Whether a URL shows another kind than the sidebar. The filters do not apply to it then. */
+function isOtherKind(address) {
+  const url = new URL(address, location.origin);
+  if (url.searchParams.get("q") && url.pathname === "/") return false;
+  if (url.pathname.startsWith("/knowledge/")) return url.pathname.split("/")[2] !== listedKind();
+  return (url.pathname === "/" || url.pathname.startsWith("/c/")) && listedKind() !== "conversations";
+}
+
+/** Show the page at a URL. Returns whether it could be loaded. */
+export async function goTo(address, { history: historyMode = "push", focus = true, scrollTop = 0 } = {}) {
+  let target = address;
+  if (historyMode !== "none" && !isOtherKind(address)) target = withFilters(address);
+  pendingRequest?.abort();
+  const controller = (pendingRequest = new AbortController());
+  visits += 1;
+  let previousScrollTop = 0;
+  main.setAttribute("aria-busy", "true");
+  try {
+    const fragment = await fetchFragment(target, { part: "main", signal: controller.signal });
+    previousScrollTop = main.scrollTop;
+    main.replaceChildren(fragment);
+    main.scrollTop = 0;
+  } catch (error) {
+    if (!isAborted(error)) showToast(error.message);
+    return false;
+  } finally {
+    if (pendingRequest === controller) {
+      pendingRequest = null;
+      main.removeAttribute("aria-busy");
+    }
+  }
+  const isNoteLink = new URL(target, location.origin).searchParams.has("link");
+  if (isNoteLink && page()?.dataset.url) target = page().dataset.url;
+  if (historyMode === "push") {
+    history.replaceState({ scrollTop: previousScrollTop }, "");
+    history.pushState(null, "", target);
+  }
+  if (historyMode === "replace") history.replaceState(null, "", target);
+  toggleDrawer(false);
+  showPage();
+  if (scrollTop) main.scrollTop = scrollTop;
+  if (focus && !main.contains(document.activeElement)) {
+    const element = find("[autofocus]", main) ?? find("h1[tabindex]", main) ?? main;
+    element.focus({ preventScroll: true });
+  }
+  return true;
+}
+
+/** Reload the current page, unless the person is leaving it or using it. */
+export async function reloadPage() {
+  const visit = visits;
+  if (pendingRequest) return;
+  const fragment = await fetchFragment(location.pathname + location.search, { part: "main" });
+  const newPage = fragment.firstElementChild;
+  if (newPage.isEqualNode(page())) return;
+  if (page().dataset.version && page().dataset.version === newPage.dataset.version) return;
+  if (visit !== visits || (main.contains(document.activeElement) && main !== document.activeElement)) return;
+  const scrollTop = main.scrollTop;
+  main.replaceChildren(fragment);
+  showPage();
+  main.scrollTop = scrollTop;
+}
+
+/** Update everything that depends on the current page. */
+export function showPage() {
+  document.title = page()?.dataset.title ?? "Recollect";
+  currentAddress = location.pathname + location.search;
+  markCurrent(page()?.dataset.id ?? "");
+  if (page()?.dataset.kind) switchKind(page().dataset.kind, currentAddress);
+  for (const link of findAll("[data-page-link]")) {
+    if (link.dataset.pageLink === pageName()) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  for (const listener of listeners) listener();
+}
+
+/** Show or hide the sidebar on small screens. */
+export function toggleDrawer(open) {
+  document.body.toggleAttribute("data-drawer", open);
+  find("button[data-command='drawer']").setAttribute("aria-expanded", String(open));
+  find(".backdrop").hidden = !open;
+}
+
+export function startNavigation() {
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href]");
+    if (!link || event.defaultPrevented || event.button) return;
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    if (link.origin !== location.origin || link.target || link.hasAttribute("download")) return;
+    if (!isConsolePath(link.pathname)) return;
+    if (link.hash && link.pathname === location.pathname) return;
+    event.preventDefault();
+    if (!isOtherKind(link.href) && setsFilter(link) && readFilters(link.href)) refreshList({ fromTop: true });
+    goTo(link.getAttribute("href"));
+  });
+  addEventListener("popstate", (event) => {
+    const address = location.pathname + location.search;
+    const searchInput = find("#q");
+    if (location.pathname === "/") searchInput.value = new URLSearchParams(location.search).get("q") ?? "";
+    if (address === currentAddress && !event.state) return; // another anchor on the same page
+    if (!isOtherKind(address) && readFilters(address)) refreshList({ fromTop: true });
+    goTo(address, { history: "none", focus: false, scrollTop: event.state?.scrollTop ?? 0 });
+  });
+}
+
+/** Links may set a filter. All other links keep the active filters. */
+function setsFilter(link) {
+  const parameters = new URL(link.href).searchParams;
+  return ["source", "project", "tag", "type"].some((name) => parameters.has(name));
+}

@@ -1,0 +1,92 @@
+"""The tabs of the console: one for each kind of document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from recollect.errors import NotFound
+from recollect.language.text import truncate
+from recollect.library import Library
+from recollect.model.kinds import KIND_TABLE, Kind
+from recollect.serve.http.access import Access
+from recollect.serve.http.principal import READ, Forbidden
+
+CONVERSATIONS, NOTES, MEDIA, CHARACTERS, PROMPTS = (kind.plural for kind in KIND_TABLE)
+ALL_KINDS = "all"
+"""What to search, if not one kind."""
+KNOWLEDGE = "knowledge"
+"""The toolset that a key needs for items, that is, for everything but conversations."""
+
+_ITEM_NOUNS = {MEDIA: ("media item", "media items")}
+_IMPORT_HINTS = {
+    NOTES: (
+        "Write a note, drop Markdown files anywhere on this page, "
+        "or import a folder: recollect import --as notes FOLDER"
+    ),
+    MEDIA: (
+        "Drop PDFs, e-books, articles, documents or transcripts (SRT, VTT) anywhere on this page, "
+        "or import a folder: recollect import --as media FOLDER"
+    ),
+    CHARACTERS: "Drop character cards (PNG, JSON, CHARX) anywhere on this page, or write one.",
+    PROMPTS: "Write a prompt, or drop prompt files (JSON, CSV, Markdown) anywhere on this page.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A kind of document, as the console presents it."""
+
+    name: str
+    """In addresses: `notes`."""
+    label: str
+    singular: str
+    plural: str
+    import_hint: str
+    """How to add the first ones."""
+
+    @property
+    def url(self) -> str:
+        if self.name == CONVERSATIONS:
+            return "/"
+        return f"/knowledge/{self.name}"
+
+
+def _tab(kind: Kind) -> Tab:
+    singular, plural = _ITEM_NOUNS.get(kind.plural, (kind.name, kind.plural))
+    import_hint = _IMPORT_HINTS.get(kind.plural, "")
+    return Tab(kind.plural, kind.plural.capitalize(), singular, plural, import_hint)
+
+
+TABS: Mapping[str, Tab] = {kind.plural: _tab(kind) for kind in KIND_TABLE}
+ITEM_KINDS = tuple(name for name in TABS if name != CONVERSATIONS)
+
+
+def get_tab(kind: str) -> Tab:
+    """Raises NotFound."""
+    if kind not in TABS:
+        raise NotFound(f"There is no page for {truncate(kind, 80)!r}.")
+    return TABS[kind]
+
+
+def toolset_for(kind: str) -> str:
+    """The toolset that a key needs to read this kind. Raises NotFound."""
+    if get_tab(kind).name == CONVERSATIONS:
+        return CONVERSATIONS
+    return KNOWLEDGE
+
+
+def can_read_items(access: Access) -> bool:
+    try:
+        access.require(READ, KNOWLEDGE)
+    except Forbidden:
+        return False
+    return True
+
+
+def count_items(access: Access, library: Library) -> dict[str, int]:
+    """How many items there are of each kind; kinds without items are left out."""
+    if not can_read_items(access):
+        return {}
+    counts = {kind: library.knowledge.list(kind, limit=1)[1] for kind in ITEM_KINDS}
+    return {kind: count for kind, count in counts.items() if count}

@@ -1,0 +1,196 @@
+"""Charts as SVG, drawn on the server.
+
+They need no script. Every bar has its number as a tooltip, and a table has all numbers.
+"""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+Pairs = Sequence[tuple[str, int]]
+
+WEEKDAYS = tuple(calendar.day_abbr)
+# Drawn at their size on the page, so that the text has its normal size.
+_WIDE, _NARROW = 880, 430
+_HEIGHT = 200
+_MAX_BAR_WIDTH = 44
+_TOP, _BOTTOM, _LEFT, _RIGHT = 12, 22, 52, 20
+_LABEL_CHAR = 7  # the width of a character
+_MAX_BARS = 10
+_BAR_ROW = 26
+_BAR_LEFT, _MAX_BAR_LENGTH = 180, 195
+_MAX_MONTHS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A drawing and the numbers behind it."""
+
+    title: str
+    drawing: Markup
+    headings: tuple[str, str]
+    rows: tuple[tuple[str, int], ...]
+    note: str = ""
+
+
+def column_chart(title: str, pairs: Pairs, heading: str = "When", *, wide: bool = False) -> Chart:
+    """Vertical bars in the given order, for time."""
+    rows = tuple((str(name), int(number)) for name, number in pairs)
+    width = _NARROW
+    if wide:
+        width = _WIDE
+    axis_end = round_up(max((number for _, number in rows), default=0))
+    inner_width = width - _LEFT - _RIGHT
+    inner_height = _HEIGHT - _TOP - _BOTTOM
+    step = inner_width / max(1, len(rows))
+    label_every = _label_interval(rows, inner_width)
+    parts = [_grid(axis_end, inner_height, width)]
+    for index, (name, number) in enumerate(rows):
+        x = _LEFT + index * step
+        if number:
+            parts.append(_column(name, number, x, step, inner_height * number / axis_end))
+        if index % label_every == 0:
+            parts.append(
+                Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
+                    _format(x + step / 2), _HEIGHT - 6, name
+                )
+            )
+    return Chart(title, _svg(title, width, _HEIGHT, parts), (heading, "Messages"), rows)
+
+
+def _label_interval(rows: Pairs, inner_width: int) -> int:
+    """Label every nth column, so that the labels do not overlap."""
+    label_width = _LABEL_CHAR * max((len(name) for name, _ in rows), default=1) + 14
+    max_labels = max(1, inner_width // label_width)
+    return max(1, -(-len(rows) // max_labels))
+
+
+def _column(name: str, number: int, x: float, step: float, height: float) -> Markup:
+    width = min(step * 0.76, _MAX_BAR_WIDTH)
+    return Markup(
+        '<rect class="bar" x="{}" y="{}" width="{}" height="{}" rx="2"><title>{}: {}</title></rect>'
+    ).format(
+        _format(x + (step - width) / 2),
+        _format(_HEIGHT - _BOTTOM - height),
+        _format(width),
+        _format(max(height, 1)),
+        name,
+        f"{number:,}",
+    )
+
+
+def bar_chart(title: str, pairs: Pairs, heading: str) -> Chart:
+    """Horizontal bars, the longest first. Bars that do not fit are summed up in a note."""
+    all_rows = [(str(name) or "(none)", int(number)) for name, number in pairs]
+    rows = tuple(sorted(all_rows, key=lambda row: (-row[1], row[0])))
+    longest = max((number for _, number in rows), default=0) or 1
+    parts = [_bar(row, index, longest) for index, row in enumerate(rows[:_MAX_BARS])]
+    rest = rows[_MAX_BARS:]
+    note = ""
+    if rest:
+        note = f"and {len(rest):,} more with {sum(number for _, number in rest):,} messages"
+    height = max(1, len(parts)) * _BAR_ROW + 4
+    return Chart(title, _svg(title, _NARROW, height, parts), (heading, "Messages"), rows, note)
+
+
+def _bar(row: tuple[str, int], index: int, longest: int) -> Markup:
+    name, number = row
+    length = max(2.0, _MAX_BAR_LENGTH * number / longest)
+    y = index * _BAR_ROW
+    return Markup(
+        "<g><title>{full_name}: {number}</title>"
+        '<text class="name" x="0" y="{text_y}">{name}</text>'
+        '<rect class="bar" x="{x}" y="{y}" width="{length}" height="16" rx="3"/>'
+        '<text class="number" x="{end}" y="{text_y}">{number}</text></g>'
+    ).format(
+        full_name=name,
+        name=_shorten(name),
+        number=f"{number:,}",
+        x=_BAR_LEFT,
+        y=y + 4,
+        text_y=y + 16,
+        length=_format(length),
+        end=_format(_BAR_LEFT + 6 + length),
+    )
+
+
+def fill_months(pairs: Pairs) -> list[tuple[str, int]]:
+    """Every month from the first to the last, at most the last five years."""
+    counts = {str(name): int(number) for name, number in pairs}
+    months = [month for month in map(_month_number, counts) if month is not None]
+    if not months:
+        return []
+    last = max(months)
+    first = max(min(months), last - _MAX_MONTHS + 1)
+    names = [f"{month // 12:04}-{month % 12 + 1:02}" for month in range(first, last + 1)]
+    return [(name, counts.get(name, 0)) for name in names]
+
+
+def month_label(month: str) -> str:
+    """2026-05 as "May 2026"."""
+    year, _, number = month.partition("-")
+    return f"{calendar.month_name[int(number)]} {year}"
+
+
+def round_up(number: int) -> int:
+    """A round number for the end of an axis."""
+    size = 1
+    while True:
+        for factor in (1, 2, 3, 4, 5, 6, 8):
+            if factor * size >= max(number, 1):
+                return factor * size
+        size *= 10
+
+
+def _month_number(name: str) -> int | None:
+    year, _, month = name.partition("-")
+    if year.isdigit() and month.isdigit() and 1 <= int(month) <= 12:
+        return int(year) * 12 + int(month) - 1
+    return None
+
+
+def _grid(axis_end: int, height: float, width: int) -> Markup:
+    fractions = [0.0, 1.0]
+    if axis_end > 1:
+        fractions.insert(1, 0.5)
+    lines = []
+    for fraction in fractions:
+        number = axis_end * fraction
+        label = ""
+        if number.is_integer():
+            label = f"{number:,.0f}"
+        y = _TOP + height * (1 - fraction)
+        lines.append(
+            Markup(
+                '<line class="grid" x1="{left}" x2="{right}" y1="{y}" y2="{y}"/>'
+                '<text x="{text_x}" y="{text_y}" text-anchor="end">{label}</text>'
+            ).format(
+                left=_LEFT,
+                right=width,
+                y=_format(y),
+                text_x=_LEFT - 6,
+                text_y=_format(y + 4),
+                label=label,
+            )
+        )
+    return Markup("").join(lines)
+
+
+def _svg(title: str, width: int, height: int, parts: Sequence[Markup]) -> Markup:
+    return Markup(
+        '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
+    ).format(width, height, title, Markup("").join(parts))
+
+
+def _shorten(name: str) -> str:
+    if len(name) <= 26:
+        return name
+    return name[:12] + "…" + name[-13:]
+
+
+def _format(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

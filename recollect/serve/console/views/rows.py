@@ -1,0 +1,120 @@
+"""The rows of the list in the sidebar, and the facets that it can be filtered by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from recollect.knowledge.results import tags_of
+from recollect.language.text import truncate
+from recollect.library import Library
+from recollect.model.documents import Summary
+from recollect.model.kinds import KIND_TABLE, NOTE
+from recollect.serve import links
+from recollect.serve.console.request_params import ListFilters
+from recollect.serve.console.tabs import CONVERSATIONS, MEDIA, Tab, get_tab
+
+ROWS = 50
+"""Rows per request."""
+_TAGS_PER_ROW = 3
+_KIND_NAMES = {kind.plural: kind.name for kind in KIND_TABLE}
+
+Facets = Mapping[str, Sequence[tuple[str, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    id: str
+    title: str
+    source: str
+    project: str
+    updated_at: datetime | None
+    message_count: int
+    tags: Sequence[str]
+    url: str
+    version: int
+    details: str
+    """Type, author and folder, for items."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowPage:
+    rows: Sequence[Row]
+    offset: int
+    total: int
+    current: str
+    """The id of the open document."""
+    tab: Tab
+
+
+def list_rows(
+    library: Library,
+    kind: str,
+    filters: ListFilters,
+    *,
+    offset: int = 0,
+    limit: int = ROWS,
+    current: str = "",
+) -> RowPage:
+    """One page of the list of a kind, most recently changed first."""
+    if kind == CONVERSATIONS:
+        summaries, total = library.conversations(
+            limit=limit, offset=offset, search=filters.title, **filters.for_messages()
+        )
+    else:
+        summaries, total = library.knowledge.list(
+            kind,
+            search=filters.title,
+            tags=filters.tags,
+            media_types=filters.media_types,
+            limit=limit,
+            offset=offset,
+        )
+    rows = [_row(summary, kind) for summary in summaries]
+    return RowPage(rows, offset, total, current, get_tab(kind))
+
+
+def _row(summary: Summary, kind: str) -> Row:
+    if kind == CONVERSATIONS:
+        url = links.conversation_url(summary.id)
+    else:
+        url = links.item_url(kind, summary.id)
+    return Row(
+        id=summary.id,
+        title=summary.title,
+        source=summary.source,
+        project=summary.project,
+        updated_at=summary.updated_at or summary.created_at,
+        message_count=summary.message_count,
+        tags=tags_of(summary.metadata)[:_TAGS_PER_ROW],
+        url=url,
+        version=summary.version,
+        details=_details(summary),
+    )
+
+
+def _details(summary: Summary) -> str:
+    parts = [summary.metadata.get(name) for name in ("media_type", "author", "creator")]
+    if summary.kind == NOTE:
+        file = str(summary.metadata.get("file") or "").replace("\\", "/")
+        parts.append(file.rpartition("/")[0])
+    return truncate(" · ".join(part for part in parts if isinstance(part, str) and part), 100)
+
+
+def list_facets(library: Library, kind: str = CONVERSATIONS) -> dict[str, list[tuple[str, int]]]:
+    """The values a list can be filtered by, with their counts, most frequent first."""
+    counts = library.facets(_KIND_NAMES[kind])
+    facets = {
+        name: [(str(value), int(count)) for value, count in counts[name]]
+        for name in ("projects", "sources", "tags")
+    }
+    facets["media_types"] = []
+    if kind == MEDIA:
+        facets["media_types"] = library.knowledge.media_types()
+    return facets
+
+
+def count_conversations(facets: Facets) -> int:
+    """The number of conversations. Counting messages would take seconds in a large library."""
+    return sum(count for _, count in facets["sources"])

@@ -1,0 +1,154 @@
+"""Long texts and transcripts, one window at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from recollect.importers.items import cues_of
+from recollect.language.transcript import Cue
+from recollect.library import Library
+from recollect.model.documents import Passage, Summary
+from recollect.serve import links
+from recollect.serve.http.principal import Principal
+from recollect.serve.masking import mask_passage
+
+WINDOW_PASSAGES = 150
+"""Passages on the page at first, and with each "Show more"."""
+_PARAGRAPH_CHARS = 420  # of speech, after which a paragraph ends with the sentence
+_LONG_PAUSE = 3.0  # seconds of silence that start a new paragraph
+_SENTENCE_ENDS = (".", "?", "!", "…", "。", "？", "！")
+
+
+@dataclass(frozen=True, slots=True)
+class CueView:
+    """One cue of a transcript."""
+
+    text: str
+    seconds: float
+    anchor: str
+    """Its id on the page; empty if another cue of the same second has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Consecutive cues of one speaker."""
+
+    seconds: int
+    clock: str
+    speaker: str
+    play_url: str
+    """Plays the recording from here; empty if the site has no such links."""
+    cues: Sequence[CueView]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    """A part of a text without times."""
+
+    text: str
+    position: int
+    page: int | None
+    """The page number, if a page starts here."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextWindow:
+    """Consecutive passages of a text: paragraphs of a transcript, or pieces of a text."""
+
+    start: int
+    end: int
+    total: int
+    paragraphs: Sequence[Paragraph] = ()
+    pieces: Sequence[TextPiece] = ()
+
+
+def text_window(
+    library: Library, principal: Principal, summary: Summary, position: int
+) -> TextWindow:
+    """The window of a text that contains the passage at this position."""
+    position = max(0, min(position, summary.message_count - 1))
+    start = position - position % WINDOW_PASSAGES
+    passages, total = read_passages(library, principal, summary, start, WINDOW_PASSAGES)
+    end = start + len(passages)
+    if any(passage.metadata.get("cues") for passage in passages):
+        paragraphs = tuple(_paragraphs(cues_of(passages), summary))
+        return TextWindow(start, end, total, paragraphs=paragraphs)
+    return TextWindow(start, end, total, pieces=tuple(_pieces(passages)))
+
+
+def read_passages(
+    library: Library, principal: Principal, summary: Summary, start: int, limit: int
+) -> tuple[list[Passage], int]:
+    """Up to `limit` passages of a document, and how many it has."""
+    passages: list[Passage] = []
+    total = summary.message_count
+    while len(passages) < limit:
+        page_size = min(WINDOW_PASSAGES, limit - len(passages))
+        page, total = library.passages(summary.id, start + len(passages), page_size)
+        if not page:
+            break
+        passages += page
+    return [mask_passage(passage, principal.audience) for passage in passages], total
+
+
+def format_clock(seconds: float) -> str:
+    """A time as players show it: 2:03, 1:02:03."""
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    if hours:
+        return f"{hours}:{minute:02}:{second:02}"
+    return f"{minute}:{second:02}"
+
+
+def _pieces(passages: Sequence[Passage]) -> Iterator[TextPiece]:
+    last_page = None
+    for passage in passages:
+        page = passage.metadata.get("page")
+        if not isinstance(page, int):
+            page = None
+        new_page = None
+        if page != last_page:
+            new_page = page
+        yield TextPiece(passage.content, passage.position, new_page)
+        last_page = page
+
+
+def _paragraphs(cues: Iterable[Cue], summary: Summary) -> Iterator[Paragraph]:
+    url = links.web(summary.metadata.get("url"))
+    anchors: set[int] = set()
+    paragraph: list[Cue] = []
+    for cue in cues:
+        if paragraph and _starts_paragraph(cue, paragraph):
+            yield _paragraph(paragraph, url, anchors)
+            paragraph = []
+        paragraph.append(cue)
+    if paragraph:
+        yield _paragraph(paragraph, url, anchors)
+
+
+def _starts_paragraph(cue: Cue, paragraph: Sequence[Cue]) -> bool:
+    last = paragraph[-1]
+    if cue.speaker != last.speaker or cue.start - last.end > _LONG_PAUSE:
+        return True
+    length = sum(len(previous.text) for previous in paragraph)
+    if length > 3 * _PARAGRAPH_CHARS:
+        return True
+    return length > _PARAGRAPH_CHARS and last.text.rstrip().endswith(_SENTENCE_ENDS)
+
+
+def _paragraph(cues: Sequence[Cue], url: str, anchors: set[int]) -> Paragraph:
+    views = []
+    for cue in cues:
+        second = int(cue.start)
+        anchor = ""
+        if second not in anchors:
+            anchor = f"t={second}"
+            anchors.add(second)
+        views.append(CueView(cue.text, cue.start, anchor))
+    first = cues[0]
+    play_url = ""
+    if url:
+        play_url = links.at_second(url, first.start)
+    clock = format_clock(first.start)
+    return Paragraph(int(first.start), clock, first.speaker or "", play_url, tuple(views))
