@@ -249,7 +249,8 @@ def test_a_note_imported_by_an_older_version_can_be_undone(store: Store) -> None
 
 
 def remove_states_as_older_versions_did(store: Store) -> None:
-    store._connections.write(lambda db: db.run("update receipt_document set before = null"))  # type: ignore[attr-defined]
+    sql = "update receipt_document set before = null"
+    store._connections.write(lambda db: db.run(sql))  # type: ignore[attr-defined]
 
 
 states = st.lists(st.sampled_from(["red", "green", "blue"]), unique=True, min_size=1)
