@@ -1,4 +1,4 @@
-"""An MCP server on each store for all tests of a file; every test has its own users."""
+"""An MCP server for all tests of a file; every test has its own users."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "serve"))
 
 from people import STORES, World, listening, world
-from wire import Probe, Someone, Web
+from wire import HttpUser, Probe, Web
 
 from recollect.serve.mcp.tools.conversations.handlers import Handlers
 
@@ -19,8 +19,8 @@ from recollect.serve.mcp.tools.conversations.handlers import Handlers
 @pytest.fixture(autouse=True)
 def close_connections() -> Iterator[None]:
     yield
-    while Someone.everybody:
-        Someone.everybody.pop().http.close()
+    while HttpUser.instances:
+        HttpUser.instances.pop().http.close()
 
 
 @pytest.fixture(scope="module", params=STORES)
@@ -34,7 +34,7 @@ def served(
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
-    """A server on SQLite, for what does not depend on the store."""
+    """A server on SQLite, for tests that do not depend on the store."""
     service = World(str(tmp_path_factory.mktemp("service")))
     with listening(service) as address:
         yield Web(service, address)
@@ -48,4 +48,4 @@ def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Probe]:
         Handlers, "conversation_search", lambda self, *arguments: probe(self, *arguments)
     )
     yield probe
-    probe.may_end.set()
+    probe.release.set()

@@ -1,4 +1,4 @@
-"""The toolset "bus": threads in which agents and people write to each other."""
+"""The `bus` toolset: threads, posting, reading, waiting and search."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MakeCaller = Callable[..., Caller]
 
 
 @pytest.fixture
-def made(place: str) -> Iterator[MakeCaller]:
+def make_caller(place: str) -> Iterator[MakeCaller]:
     callers: list[Caller] = []
 
-    def make(**settled: Any) -> Caller:
-        callers.append(Caller(place, "bus", "research", **settled))
+    def make(**options: Any) -> Caller:
+        callers.append(Caller(place, "bus", "research", **options))
         return callers[-1]
 
     yield make
@@ -38,13 +38,13 @@ def made(place: str) -> Iterator[MakeCaller]:
 
 
 @pytest.fixture
-def agent(made: MakeCaller) -> Caller:
-    return made(agent=True)
+def agent(make_caller: MakeCaller) -> Caller:
+    return make_caller(agent=True)
 
 
 @pytest.fixture
-def person(made: MakeCaller) -> Caller:
-    return made(agent=False)
+def person(make_caller: MakeCaller) -> Caller:
+    return make_caller(agent=False)
 
 
 @pytest.fixture
@@ -56,27 +56,27 @@ def seqs(answer: Any) -> list[int]:
     return [message["seq"] for message in answer["messages"]]
 
 
-def secret(caller: Caller, thread: str, **more: Any) -> Any:
-    """Post what only people may see."""
+def post_secret(caller: Caller, thread: str, **fields: Any) -> Any:
+    """Post a human-only message."""
     metadata = {"ui_type": "card", "note": SECRET}
-    given = {
+    message = {
         "author": "boss",
         "content": f"about {SECRET}",
         "human_only": True,
         "metadata": metadata,
-        **more,
+        **fields,
     }
-    return caller.answer("msg_post", thread_id=thread, **given)
+    return caller.answer("msg_post", thread_id=thread, **message)
 
 
-# -- what is listed ------------------------------------------------------------
+# -- listing ---
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_client_can_tell_what_writes(agent: Caller) -> None:
+def test_annotations_tell_which_tools_write(agent: Caller) -> None:
     hints = {tool["name"]: tool["annotations"] for tool in agent.catalog.listing()}
-    writing = {name for name, hint in hints.items() if not hint["readOnlyHint"]}
-    assert writing == {"bus_connect", "msg_post"}
+    writers = {name for name, hint in hints.items() if not hint["readOnlyHint"]}
+    assert writers == {"bus_connect", "msg_post"}
     assert not any(
         hint.get("destructiveHint") or hint.get("openWorldHint") for hint in hints.values()
     )
@@ -86,10 +86,10 @@ def test_a_client_can_tell_what_writes(agent: Caller) -> None:
     )
 
 
-# -- joining -----------------------------------------------------------------
+# -- joining ---
 
 
-def test_a_thread_is_made_on_first_use_and_the_same_ever_after(agent: Caller) -> None:
+def test_connecting_creates_a_thread_once(agent: Caller) -> None:
     first = agent.answer("bus_connect", thread_name="Plans", display_name="ann")
     assert first.keys() == {"agent", "thread", "messages", "current_seq"}
     assert first["agent"].keys() == {"agent_id", "name", "registered"}
@@ -102,27 +102,27 @@ def test_a_thread_is_made_on_first_use_and_the_same_ever_after(agent: Caller) ->
         "created": True,
     }
     assert (first["messages"], first["current_seq"]) == ([], 0)
-    posted = agent.answer("msg_post", thread_id=id_, author="ann", content="one", role="assistant")
+    post = agent.answer("msg_post", thread_id=id_, author="ann", content="one", role="assistant")
     again = agent.answer("bus_connect", thread_name="Plans", display_name="ann")
     assert again["thread"] == {**first["thread"], "created": False}
     assert again["agent"] == first["agent"]
-    said = {
+    message = {
         "seq": 1,
         "author": "ann",
         "role": "assistant",
         "content": "one",
-        "created_at": posted["created_at"],
+        "created_at": post["created_at"],
     }
-    assert (again["messages"], again["current_seq"]) == ([said], 1)
+    assert (again["messages"], again["current_seq"]) == ([message], 1)
 
 
-def test_a_thread_is_joined_by_its_id_and_read_from_where_one_was(agent: Caller) -> None:
+def test_a_thread_can_be_joined_by_id_from_any_position(agent: Caller) -> None:
     id_ = agent.thread("Plans", "one", "two", "three")
-    joined = agent.answer("bus_connect", thread_name="ignored", thread_id=id_, after_seq=2)
-    assert joined["thread"]["topic"] == "Plans"
-    assert (seqs(joined), joined["current_seq"]) == ([3], 3)
+    answer = agent.answer("bus_connect", thread_name="ignored", thread_id=id_, after_seq=2)
+    assert answer["thread"]["topic"] == "Plans"
+    assert (seqs(answer), answer["current_seq"]) == ([3], 3)
     assert seqs(agent.answer("bus_connect", thread_id=id_, after_seq=9)) == []
-    assert agent.error("bus_connect", thread_name="x", thread_id="nobody") == {
+    assert agent.error("bus_connect", thread_name="x", thread_id="unknown") == {
         "error": "Thread not found"
     }
     assert agent.answer("thread_list")["total"] == 1
@@ -136,7 +136,7 @@ def test_a_thread_needs_a_name(agent: Caller, name: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "name"),
+    ("arguments", "name"),
     [
         ({"display_name": "ann", "ide": "Cursor", "model": "GPT-4"}, "ann"),
         ({"ide": "Cursor", "model": "GPT-4"}, "Cursor (GPT-4)"),
@@ -146,14 +146,14 @@ def test_a_thread_needs_a_name(agent: Caller, name: dict[str, Any]) -> None:
     ],
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_an_agent_is_called_as_it_says_or_by_its_program(
-    made: MakeCaller, given: dict[str, str], name: str
+def test_an_agent_is_named_by_display_name_or_program(
+    make_caller: MakeCaller, arguments: dict[str, str], name: str
 ) -> None:
-    caller = made(client="claude-code")
-    assert caller.answer("bus_connect", thread_name="t", **given)["agent"]["name"] == name
+    caller = make_caller(client="claude-code")
+    assert caller.answer("bus_connect", thread_name="t", **arguments)["agent"]["name"] == name
 
 
-def test_threads_are_listed_last_changed_first(agent: Caller, library: Library) -> None:
+def test_threads_are_listed_most_recently_changed_first(agent: Caller, library: Library) -> None:
     library.add_conversation("c1", "A conversation", messages=[{"role": "user", "content": "hi"}])
     one, two = agent.thread("One"), agent.thread("Two", "a")
     agent.answer("msg_post", thread_id=one, author="a", content="b")
@@ -184,76 +184,76 @@ def test_threads_are_listed_last_changed_first(agent: Caller, library: Library) 
     assert agent.answer("thread_list", limit=10**30, offset=-5)["limit"] == 200
 
 
-# -- posting -----------------------------------------------------------------
+# -- posting ---
 
 
-def test_posting_tells_the_place_of_the_message(agent: Caller) -> None:
+def test_posting_returns_the_sequence_number(agent: Caller) -> None:
     id_ = agent.thread("t", "one")
-    posted = agent.answer(
+    post = agent.answer(
         "msg_post", thread_id=id_, author="ann", content="two", reply_to="m1", metadata={"k": 1}
     )
-    assert posted.keys() == {"msg_id", "seq", "created_at"}
-    assert posted["seq"] == 2
+    assert post.keys() == {"msg_id", "seq", "created_at"}
+    assert post["seq"] == 2
     (message,) = agent.answer("msg_list", thread_id=id_, after_seq=1)["messages"]
     assert message == {
-        "id": posted["msg_id"],
+        "id": post["msg_id"],
         "author": "ann",
         "role": "user",
         "content": "two",
         "seq": 2,
-        "created_at": posted["created_at"],
+        "created_at": post["created_at"],
         "metadata": {"k": 1, "reply_to": "m1"},
         "human_only": False,
     }
 
 
-def test_with_an_id_a_message_is_stored_once(agent: Caller) -> None:
+def test_a_message_with_an_id_is_stored_once(agent: Caller) -> None:
     id_ = agent.thread("t")
-    given = {"thread_id": id_, "author": "ann", "content": "one", "id": "mine"}
-    first = agent.answer("msg_post", **given)
+    message = {"thread_id": id_, "author": "ann", "content": "one", "id": "mine"}
+    first = agent.answer("msg_post", **message)
     assert first["msg_id"] == "mine"
-    assert agent.answer("msg_post", **given) == first
-    assert "mine" in agent.error("msg_post", **{**given, "content": "other"})["error"]
+    assert agent.answer("msg_post", **message) == first
+    assert "mine" in agent.error("msg_post", **{**message, "content": "other"})["error"]
     assert seqs(agent.answer("msg_list", thread_id=id_)) == [1]
 
 
-def test_who_expects_another_last_message_is_told_what_was_written(agent: Caller) -> None:
+def test_a_stale_expected_last_seq_returns_the_new_messages(agent: Caller) -> None:
     id_ = agent.thread("t", "one", "two", "three")
     late = {"thread_id": id_, "author": "ann", "content": "four", "expected_last_seq": 1}
-    refused = agent.error("msg_post", **late)
-    assert "read new_messages" in refused.pop("error")
-    assert [message["content"] for message in refused.pop("new_messages")] == ["two", "three"]
-    assert refused == {"expected_last_seq": 1, "current_seq": 3, "has_more": False}
+    error = agent.error("msg_post", **late)
+    assert "read new_messages" in error.pop("error")
+    assert [message["content"] for message in error.pop("new_messages")] == ["two", "three"]
+    assert error == {"expected_last_seq": 1, "current_seq": 3, "has_more": False}
     assert agent.answer("msg_list", thread_id=id_)["current_seq"] == 3
     assert agent.answer("msg_post", **{**late, "expected_last_seq": 3})["seq"] == 4
 
 
-@pytest.mark.parametrize("message", ["mine", "m" * 2_000])
-def test_a_post_whose_answer_was_lost_can_be_repeated_though_it_expects_a_last_message(
-    agent: Caller, hidden: None, message: str
+@pytest.mark.parametrize("message_id", ["mine", "m" * 2_000])
+def test_a_post_with_an_id_and_expected_last_seq_can_be_retried(
+    agent: Caller, hidden: None, message_id: str
 ) -> None:
     id_ = agent.thread("t", "one")
-    given = {
+    message = {
         "thread_id": id_,
         "author": "ann",
         "content": "two",
-        "id": message,
+        "id": message_id,
         "expected_last_seq": 1,
         "human_only": True,
     }
-    first = agent.answer("msg_post", **given)
+    first = agent.answer("msg_post", **message)
     agent.answer("msg_post", thread_id=id_, author="bob", content="three")
-    assert agent.answer("msg_post", **given) == first
+    assert agent.answer("msg_post", **message) == first
 
 
-def test_of_several_who_expect_the_same_last_message_one_posts(agent: Caller) -> None:
+def test_only_one_of_several_posts_with_the_same_expected_last_seq_succeeds(agent: Caller) -> None:
     id_ = agent.thread("t", "one")
-    toolset = bus.Handlers()
+    handlers = bus.Handlers()
 
     def post(name: str) -> bool:
-        given = {"thread_id": id_, "author": name, "content": name, "expected_last_seq": 1}
+        message = {"thread_id": id_, "author": name, "content": name, "expected_last_seq": 1}
         try:
-            return toolset.msg_post(agent.context(), given).structured["seq"] == 2
+            return handlers.msg_post(agent.context(), message).structured["seq"] == 2
         except ToolError:
             return False
 
@@ -262,7 +262,7 @@ def test_of_several_who_expect_the_same_last_message_one_posts(agent: Caller) ->
     assert seqs(agent.answer("msg_list", thread_id=id_)) == [1, 2]
 
 
-def test_nothing_is_posted_to_nobody(agent: Caller) -> None:
+def test_posting_needs_a_thread_an_author_and_content(agent: Caller) -> None:
     id_ = agent.thread("t")
     assert agent.error("msg_post", thread_id="none", author="a", content="x") == {
         "error": "Thread not found"
@@ -277,9 +277,9 @@ def test_nothing_is_posted_to_nobody(agent: Caller) -> None:
     assert agent.answer("msg_list", thread_id=id_)["current_seq"] == 0
 
 
-def test_a_key_that_may_only_read_does_not_write(made: MakeCaller, agent: Caller) -> None:
+def test_a_read_only_key_cannot_write(make_caller: MakeCaller, agent: Caller) -> None:
     id_ = agent.thread("t", "one")
-    reader = made(scopes=frozenset(["read"]))
+    reader = make_caller(scopes=frozenset(["read"]))
     for tool, arguments in (
         ("msg_post", {"thread_id": id_, "author": "a", "content": "x"}),
         ("bus_connect", {"thread_name": "new"}),
@@ -289,59 +289,55 @@ def test_a_key_that_may_only_read_does_not_write(made: MakeCaller, agent: Caller
     assert reader.answer("thread_list")["total"] == 1
 
 
-# -- reading -----------------------------------------------------------------
+# -- reading ---
 
 
-def test_messages_are_read_in_order_after_one_that_is_known(agent: Caller) -> None:
+def test_messages_after_a_position_are_read_in_order(agent: Caller) -> None:
     id_ = agent.thread("t", *(f"m{n}" for n in range(1, 8)))
     page = agent.answer("msg_list", thread_id=id_, after_seq=2, limit=3)
     assert page.keys() == {"messages", "current_seq", "has_more"}
     assert (seqs(page), page["current_seq"], page["has_more"]) == ([3, 4, 5], 7, True)
     last = agent.answer("msg_list", thread_id=id_, after_seq=5)
     assert (seqs(last), last["has_more"]) == ([6, 7], False)
-    for limit, given in ((0, 1), (-1, 1), (10**30, 7), ("2", 2), (2.9, 2)):
-        assert len(agent.answer("msg_list", thread_id=id_, limit=limit)["messages"]) == given
+    for limit, count in ((0, 1), (-1, 1), (10**30, 7), ("2", 2), (2.9, 2)):
+        assert len(agent.answer("msg_list", thread_id=id_, limit=limit)["messages"]) == count
     assert agent.error("msg_list", thread_id="none") == {"error": "Thread not found"}
 
 
-def test_an_agent_sees_that_there_is_something_for_people_and_no_more(
-    agent: Caller, person: Caller
-) -> None:
+def test_human_only_messages_are_masked_for_agents(agent: Caller, person: Caller) -> None:
     id_ = agent.thread("t", "one")
-    secret(person, id_)
-    _, masked = agent.answer("msg_list", thread_id=id_)["messages"]
-    assert (masked["content"], masked["author"], masked["seq"], masked["human_only"]) == (
+    post_secret(person, id_)
+    _, message = agent.answer("msg_list", thread_id=id_)["messages"]
+    assert (message["content"], message["author"], message["seq"], message["human_only"]) == (
         MASK,
         "boss",
         2,
         True,
     )
-    assert masked["metadata"] == {
+    assert message["metadata"] == {
         "ui_type": "card",
         "content_hidden": True,
         "content_hidden_reason": "human_only",
     }
     assert agent.answer("bus_connect", thread_id=id_)["messages"][1]["content"] == MASK
-    _, seen = person.answer("msg_list", thread_id=id_)["messages"]
-    assert (seen["content"], seen["metadata"]["note"]) == (f"about {SECRET}", SECRET)
+    _, message = person.answer("msg_list", thread_id=id_)["messages"]
+    assert (message["content"], message["metadata"]["note"]) == (f"about {SECRET}", SECRET)
 
 
 @pytest.mark.parametrize("metadata", [{"visibility": " Human_Only"}, {"audience": "HUMAN"}])
-def test_metadata_makes_a_message_one_for_people(agent: Caller, metadata: dict[str, str]) -> None:
+def test_metadata_can_mark_a_message_as_human_only(agent: Caller, metadata: dict[str, str]) -> None:
     id_ = agent.thread("t")
     agent.answer("msg_post", thread_id=id_, author="a", content=SECRET, metadata=metadata)
     (message,) = agent.answer("msg_list", thread_id=id_)["messages"]
     assert (message["content"], message["human_only"]) == (MASK, True)
 
 
-def test_what_is_hidden_leaves_no_hole_in_which_a_reader_stays(
-    agent: Caller, hidden: None, person: Caller
-) -> None:
+def test_pages_of_hidden_messages_are_skipped(agent: Caller, hidden: None, person: Caller) -> None:
     id_ = agent.thread("t", "one")
     for _ in range(4):
-        secret(person, id_)
+        post_secret(person, id_)
     agent.answer("msg_post", thread_id=id_, author="a", content="six")
-    secret(person, id_)
+    post_secret(person, id_)
     assert seqs(person.answer("msg_list", thread_id=id_)) == [1, 2, 3, 4, 5, 6, 7]
     assert seqs(agent.answer("msg_list", thread_id=id_)) == [1, 6]
     page = agent.answer("msg_list", thread_id=id_, after_seq=1, limit=1)
@@ -349,11 +345,11 @@ def test_what_is_hidden_leaves_no_hole_in_which_a_reader_stays(
     page = agent.answer("msg_list", thread_id=id_, after_seq=6)
     assert (seqs(page), page["current_seq"], page["has_more"]) == ([], 7, False)
     assert seqs(agent.answer("bus_connect", thread_id=id_)) == [1, 6]
-    refused = agent.error("msg_post", thread_id=id_, author="a", content="x", expected_last_seq=5)
-    assert [message["seq"] for message in refused["new_messages"]] == [6]
+    error = agent.error("msg_post", thread_id=id_, author="a", content="x", expected_last_seq=5)
+    assert [message["seq"] for message in error["new_messages"]] == [6]
 
 
-def test_a_long_message_is_cut_and_a_long_page_ends_early(
+def test_long_messages_are_truncated_and_long_pages_end_early(
     agent: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bus, "MAX_CONTENT_LENGTH", 100)
@@ -370,16 +366,16 @@ def test_a_long_message_is_cut_and_a_long_page_ends_early(
     assert seqs(agent.answer("msg_list", thread_id=id_)) == [1]
 
 
-# -- waiting -----------------------------------------------------------------
+# -- waiting ---
 
 
 class Clock:
-    """Stands for the module `time`: sleeping takes no time, and something may happen meanwhile."""
+    """Replaces the `time` module: sleeping takes no time, and runs the given actions in turn."""
 
-    def __init__(self, *happens: Callable[[], object]) -> None:
+    def __init__(self, *actions: Callable[[], object]) -> None:
         self.now = 0.0
-        self.naps = 0
-        self._happens = list(happens)
+        self.sleeps = 0
+        self._actions = list(actions)
 
     def monotonic(self) -> float:
         return self.now
@@ -387,98 +383,107 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         assert seconds > 0
         self.now += seconds
-        self.naps += 1
-        if self._happens:
-            self._happens.pop(0)()
+        self.sleeps += 1
+        if self._actions:
+            self._actions.pop(0)()
 
 
-def waited(caller: Caller, context: Context | None = None, **arguments: Any) -> Any:
+def wait(caller: Caller, context: Context | None = None, **arguments: Any) -> Any:
     answer = bus.Handlers().msg_wait(context or caller.context(), arguments)
     return answer.structured
 
 
-def test_what_is_there_already_is_not_waited_for(
+def test_existing_messages_are_returned_at_once(
     agent: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id_ = agent.thread("t", "one", "two")
-    monkeypatch.setattr(bus, "time", clock := Clock())
-    page = waited(agent, thread_id=id_, after_seq=1)
-    assert (seqs(page), page["current_seq"], page["has_more"], clock.naps) == ([2], 2, False, 0)
+    clock = Clock()
+    monkeypatch.setattr(bus, "time", clock)
+    page = wait(agent, thread_id=id_, after_seq=1)
+    assert (seqs(page), page["current_seq"], page["has_more"], clock.sleeps) == ([2], 2, False, 0)
 
 
-def test_waiting_ends_when_somebody_writes(
+def test_waiting_ends_when_somebody_posts(
     agent: Caller, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id_ = agent.thread("t", "one")
 
-    def write() -> None:
+    def post() -> None:
         with recollect.open(place) as other:
             other.post(id_, "bob", "two")
 
-    monkeypatch.setattr(bus, "time", clock := Clock(lambda: None, write))
-    page = waited(agent, thread_id=id_, after_seq=1)
-    assert (seqs(page), clock.naps) == ([2], 2)
+    clock = Clock(lambda: None, post)
+    monkeypatch.setattr(bus, "time", clock)
+    page = wait(agent, thread_id=id_, after_seq=1)
+    assert (seqs(page), clock.sleeps) == ([2], 2)
 
 
-def test_waiting_ends_with_an_empty_list_when_the_time_is_over(
+def test_waiting_returns_an_empty_list_after_the_timeout(
     agent: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id_ = agent.thread("t", "one")
-    read = []
-    after = Library.messages
-    monkeypatch.setattr(Library, "messages", lambda *given: read.append(1) or after(*given))
-    for asked, seconds in ((None, 30), (0, 0), (-5, 0), (10**9, 60), (1.5, 1.5)):
-        monkeypatch.setattr(bus, "time", clock := Clock())
-        read.clear()
-        page = waited(agent, thread_id=id_, after_seq=1, timeout_seconds=asked)
+    reads = []
+    messages = Library.messages
+    monkeypatch.setattr(Library, "messages", lambda *args: reads.append(1) or messages(*args))
+    for timeout, seconds in ((None, 30), (0, 0), (-5, 0), (10**9, 60), (1.5, 1.5)):
+        clock = Clock()
+        monkeypatch.setattr(bus, "time", clock)
+        reads.clear()
+        page = wait(agent, thread_id=id_, after_seq=1, timeout_seconds=timeout)
         assert (page["messages"], page["current_seq"], page["has_more"]) == ([], 1, False)
         assert clock.now == pytest.approx(seconds)
-        assert len(read) == 1  # not again while nothing was written
+        assert len(reads) == 1  # nothing is read again until somebody writes
 
 
-def test_waiting_ends_when_nobody_wants_the_answer(
+def test_waiting_ends_when_the_call_is_cancelled(
     agent: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id_ = agent.thread("t", "one")
     context = agent.context()
-    monkeypatch.setattr(bus, "time", clock := Clock(context.cancel))
-    assert waited(agent, context, thread_id=id_, after_seq=1)["messages"] == []
-    assert clock.naps == 1
+    clock = Clock(context.cancel)
+    monkeypatch.setattr(bus, "time", clock)
+    assert wait(agent, context, thread_id=id_, after_seq=1)["messages"] == []
+    assert clock.sleeps == 1
 
 
-def test_what_is_hidden_does_not_end_the_waiting(
+def test_hidden_messages_do_not_end_waiting(
     agent: Caller, person: Caller, hidden: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id_ = agent.thread("t", "one")
-    write = lambda: agent.answer("msg_post", thread_id=id_, author="a", content="three")  # noqa: E731
-    monkeypatch.setattr(bus, "time", clock := Clock(lambda: secret(person, id_), write))
-    assert seqs(waited(agent, thread_id=id_, after_seq=1)) == [3]
-    assert clock.naps == 2
+    clock = Clock(
+        lambda: post_secret(person, id_),
+        lambda: agent.answer("msg_post", thread_id=id_, author="a", content="three"),
+    )
+    monkeypatch.setattr(bus, "time", clock)
+    assert seqs(wait(agent, thread_id=id_, after_seq=1)) == [3]
+    assert clock.sleeps == 2
 
 
-def test_only_so_many_calls_wait_at_once(agent: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_waiting_calls_is_limited(
+    agent: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
     id_ = agent.thread("t", "one")
-    toolset = bus.Handlers()
-    refused = []
+    handlers = bus.Handlers()
+    errors = []
 
-    def again() -> None:
+    def wait_too() -> None:
         with pytest.raises(ToolError) as error:
-            toolset.msg_wait(agent.context(), {"thread_id": id_, "after_seq": 1})
-        refused.append(json.loads(str(error.value))["error"])
+            handlers.msg_wait(agent.context(), {"thread_id": id_, "after_seq": 1})
+        errors.append(json.loads(str(error.value))["error"])
 
     monkeypatch.setattr(bus, "MAX_WAITS_EACH_USER", 1)
-    monkeypatch.setattr(bus, "time", Clock(again))
+    monkeypatch.setattr(bus, "time", Clock(wait_too))
     for _ in range(2):  # the place is free again
-        toolset.msg_wait(agent.context(), {"thread_id": id_, "after_seq": 1, "timeout_seconds": 1})
-    assert refused == ["Too many calls are waiting for messages. Use msg_list instead."]
+        handlers.msg_wait(agent.context(), {"thread_id": id_, "after_seq": 1, "timeout_seconds": 1})
+    assert errors == ["Too many calls are waiting for messages. Use msg_list instead."]
     monkeypatch.setattr(bus, "MAX_WAITS_EACH_USER", 8)
     monkeypatch.setattr(bus, "MAX_WAITS", 1)
-    monkeypatch.setattr(bus, "time", Clock(again))
-    toolset.msg_wait(agent.context(), {"thread_id": id_, "after_seq": 1, "timeout_seconds": 1})
-    assert len(refused) == 2
+    monkeypatch.setattr(bus, "time", Clock(wait_too))
+    handlers.msg_wait(agent.context(), {"thread_id": id_, "after_seq": 1, "timeout_seconds": 1})
+    assert len(errors) == 2
 
 
-def test_a_thread_that_is_not_there_is_not_waited_for(agent: Caller) -> None:
+def test_waiting_for_an_unknown_thread_is_an_error(agent: Caller) -> None:
     agent.thread("t")
     assert agent.error("msg_wait", thread_id="none", after_seq=0) == {"error": "Thread not found"}
     assert agent.error("msg_wait", thread_id="none") == {
@@ -486,9 +491,9 @@ def test_a_thread_that_is_not_there_is_not_waited_for(agent: Caller) -> None:
     }
 
 
-# -- arguments ---------------------------------------------------------------
+# -- arguments ---
 
-WRONG = [
+INVALID_CALLS = [
     (
         "msg_search",
         {"query": "x", "user": "bob"},
@@ -524,9 +529,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "arguments", "error"), WRONG)
+@pytest.mark.parametrize(("tool", "arguments", "error"), INVALID_CALLS)
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_what_cannot_be_meant_is_refused_by_name(
+def test_invalid_arguments_are_named_in_the_error(
     agent: Caller, tool: str, arguments: dict[str, Any], error: str
 ) -> None:
     agent.thread("t")
@@ -543,7 +548,7 @@ def test_null_means_not_given(agent: Caller) -> None:
     assert (message["content"], message["role"], message["metadata"]) == ("", "user", None)
 
 
-def test_without_a_library_reading_says_so_and_connecting_makes_one(agent: Caller) -> None:
+def test_connecting_creates_a_missing_library_and_reading_reports_it(agent: Caller) -> None:
     for tool, arguments in (
         ("thread_list", {}),
         ("msg_search", {"query": "x"}),
@@ -562,7 +567,7 @@ def test_a_timeout_is_an_error_on_every_tool(
     id_ = agent.thread("t")
 
     def slow(*_: object, **__: object) -> None:
-        raise SearchTimeout("details that nobody needs")
+        raise SearchTimeout("details")
 
     for method in ("conversations", "messages", "match_expression"):
         monkeypatch.setattr(Library, method, slow)
@@ -575,7 +580,7 @@ def test_a_timeout_is_an_error_on_every_tool(
         assert agent.error(tool, **arguments) == {"error": "Database operation timeout"}
 
 
-# -- stored text is data -------------------------------------------------------
+# -- stored text is data ---
 
 
 def test_no_invisible_text_reaches_a_model(agent: Caller) -> None:
@@ -599,10 +604,10 @@ def test_no_invisible_text_reaches_a_model(agent: Caller) -> None:
         agent.call("msg_list", {"thread_id": id_, f"x{TAGS}": 1}),
     ]
     for answer in answers:
-        told = json.dumps(answer, ensure_ascii=False)
-        assert not any(0xE0000 <= ord(c) <= 0xE007F or 0xD800 <= ord(c) <= 0xDFFF for c in told), (
-            told
-        )
+        text = json.dumps(answer, ensure_ascii=False)
+        for character in text:
+            assert not 0xE0000 <= ord(character) <= 0xE007F, text
+            assert not 0xD800 <= ord(character) <= 0xDFFF, text
     assert '"k": ["v"]' in answers[2]["content"][0]["text"]
 
 
@@ -619,11 +624,11 @@ def test_a_message_that_poses_as_a_result_stays_a_string(agent: Caller) -> None:
 
 
 @pytest.mark.parametrize("setting", ["", "hide"])
-def test_no_tool_tells_an_agent_what_only_people_may_see(
+def test_no_tool_shows_human_only_content_to_an_agent(
     agent: Caller, person: Caller, library: Library, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     id_ = person.thread("t", f"open {SECRET[:3]}")
-    secret(person, id_, id="hidden")
+    post_secret(person, id_, id="hidden")
     library.add_conversation(
         "c1",
         "c",
@@ -659,19 +664,20 @@ def test_no_tool_tells_an_agent_what_only_people_may_see(
         ("fetch", {"id": "c1"}),
     ]
     assert {name for name, _ in calls} == {tool["name"] for tool in agent.catalog.listing()}
-    told = 0
+    visible_to_person = 0
     for tool, arguments in calls:
-        seen = json.dumps(agent.call(tool, arguments)).replace(f'"query": "{SECRET}"', "")
-        assert SECRET not in seen.replace(f'\\"query\\": \\"{SECRET}\\"', ""), (tool, arguments)
-        told += SECRET in json.dumps(person.call(tool, arguments)).replace(
-            f'"query": "{SECRET}"', ""
-        )
-    assert told >= 10  # where a person does see it
+        text = json.dumps(agent.call(tool, arguments)).replace(f'"query": "{SECRET}"', "")
+        assert SECRET not in text.replace(f'\\"query\\": \\"{SECRET}\\"', ""), (tool, arguments)
+        text = json.dumps(person.call(tool, arguments)).replace(f'"query": "{SECRET}"', "")
+        if SECRET in text:
+            visible_to_person += 1
+    assert visible_to_person >= 10
 
 
-def test_the_toolsets_do_not_load_the_http_stack() -> None:
-    code = "import recollect.serve.mcp.tools.bus.handlers, recollect.serve.mcp.tools.research.handlers, sys; print(*sys.modules)"
-    loaded = subprocess.run(
+def test_handlers_do_not_load_the_http_stack() -> None:
+    imports = "recollect.serve.mcp.tools.bus.handlers, recollect.serve.mcp.tools.research.handlers"
+    code = f"import {imports}, sys; print(*sys.modules)"
+    modules = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     heavy = {
@@ -686,4 +692,4 @@ def test_the_toolsets_do_not_load_the_http_stack() -> None:
         "apsw",
         "jinja2",
     }
-    assert not {name.split(".")[0] for name in loaded} & heavy
+    assert not {name.split(".")[0] for name in modules} & heavy

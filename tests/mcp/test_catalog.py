@@ -1,4 +1,4 @@
-"""The catalogue: what is listed under which name, and how a call finds who answers it."""
+"""The catalog: which tools are listed under which names, and how calls reach their handlers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import SearchTimeout
-from recollect.serve.mcp import catalog as module
+from recollect.serve.mcp import catalog as catalog_module
 from recollect.serve.mcp import toolsets
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Answer, Context, ToolError, TooManyCalls
@@ -60,58 +60,57 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[Handlers]:
 
 
 def names(catalog: Catalog) -> list[str]:
-    return [listed["name"] for listed in catalog.listing()]
+    return [tool["name"] for tool in catalog.listing()]
 
 
-# -- what every tool has ---------------------------------------------------
+# -- every tool ---
 
 
-@pytest.mark.parametrize("defined", all_tools(), ids=lambda tool: f"{tool.toolset}.{tool.name}")
-def test_every_tool_can_be_offered_to_every_client(defined: Tool) -> None:
-    assert re.fullmatch(
-        r"[a-z][a-z_]{1,39}", defined.name
-    )  # clients put a prefix of their own before it
-    assert defined.dotted is None or defined.dotted.replace(".", "_") == defined.name
-    assert 20 < len(defined.description) < 600
-    assert set(defined.annotations) == {
+@pytest.mark.parametrize("definition", all_tools(), ids=lambda tool: f"{tool.toolset}.{tool.name}")
+def test_every_tool_can_be_offered_to_every_client(definition: Tool) -> None:
+    # Clients add a prefix of their own, and some allow only 64 characters.
+    assert re.fullmatch(r"[a-z][a-z_]{1,39}", definition.name)
+    assert definition.dotted is None or definition.dotted.replace(".", "_") == definition.name
+    assert 20 < len(definition.description) < 600
+    assert set(definition.annotations) == {
         "readOnlyHint",
         "destructiveHint",
         "idempotentHint",
         "openWorldHint",
     }
-    for schema in filter(None, (defined.input_schema, defined.output_schema)):
+    for schema in filter(None, (definition.input_schema, definition.output_schema)):
         assert schema["type"] == "object"
         assert set(schema.get("required", [])) <= set(schema["properties"])
-    assert defined.input_schema["additionalProperties"] is False
-    assert json.loads(json.dumps(defined.describe(defined.name)))
+    assert definition.input_schema["additionalProperties"] is False
+    assert json.loads(json.dumps(definition.describe(definition.name)))
 
 
-@pytest.mark.parametrize("defined", all_tools(), ids=lambda tool: f"{tool.toolset}.{tool.name}")
-def test_every_tool_has_somebody_who_answers_it(defined: Tool) -> None:
-    module = import_module(TOOLSETS[defined.toolset].handlers)
-    assert callable(getattr(module.Handlers, defined.name))
+@pytest.mark.parametrize("definition", all_tools(), ids=lambda tool: f"{tool.toolset}.{tool.name}")
+def test_every_tool_has_a_handler(definition: Tool) -> None:
+    module = import_module(TOOLSETS[definition.toolset].handlers)
+    assert callable(getattr(module.Handlers, definition.name))
 
 
-def test_no_toolset_needs_the_web_service() -> None:
-    """The stdio server answers every tool, and never loads what only the service needs."""
+def test_no_handler_loads_the_web_service() -> None:
+    """The stdio server answers every tool without the modules that only the service needs."""
     modules = ", ".join(toolset.handlers for toolset in TOOLSETS.values())
     script = f"import {modules}, sys; print(*(m for m in sys.modules))"
-    loaded = subprocess.run(
+    imported = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert not {"fastapi", "starlette", "pydantic", "uvicorn", "asyncio"} & set(loaded)
+    assert not {"fastapi", "starlette", "pydantic", "uvicorn", "asyncio"} & set(imported)
 
 
-def test_no_tool_takes_a_user() -> None:
-    for defined in all_tools():
+def test_no_tool_takes_a_user_or_a_location() -> None:
+    for definition in all_tools():
         assert not {"user", "user_id", "owner", "home", "library", "db_path"} & set(
-            defined.input_schema["properties"]
+            definition.input_schema["properties"]
         )
 
 
-def test_the_order_is_that_of_the_definitions() -> None:
+def test_tools_are_listed_in_the_order_of_their_definitions() -> None:
     assert names(Catalog(toolsets=["all"])) == list(
-        dict.fromkeys(defined.name for defined in all_tools())
+        dict.fromkeys(definition.name for definition in all_tools())
     )
     assert names(Catalog(tools=["msg_list", "conversation_search"])) == [
         "conversation_search",
@@ -120,11 +119,11 @@ def test_the_order_is_that_of_the_definitions() -> None:
     assert set().union(*PROFILES.values()) <= set(TOOLSETS)
 
 
-# -- names -----------------------------------------------------------------
+# -- names ---
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_names_are_listed_with_underscores_and_called_either_way() -> None:
+def test_names_have_underscores_and_may_be_called_with_dots() -> None:
     catalog = Catalog()
     assert names(catalog) == ["notes_search", "notes_add", "notes_late"]
     for name in ("notes_search", "notes.search"):
@@ -133,7 +132,7 @@ def test_names_are_listed_with_underscores_and_called_either_way() -> None:
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_dotted_names_are_listed_on_demand_and_called_either_way() -> None:
+def test_dotted_names_are_listed_on_demand() -> None:
     catalog = Catalog(names="dotted")
     assert names(catalog) == ["notes.search", "notes_add", "notes_late"]
     for name in ("notes_search", "notes.search"):
@@ -141,7 +140,7 @@ def test_dotted_names_are_listed_on_demand_and_called_either_way() -> None:
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_a_prefix_and_a_new_name_take_the_old_ones_place() -> None:
+def test_a_prefix_and_a_new_name_replace_the_old_name() -> None:
     catalog = Catalog(prefix="my_", rename={"notes.search": "find"})
     assert names(catalog) == ["my_find", "my_notes_add", "my_notes_late"]
     assert (
@@ -150,20 +149,20 @@ def test_a_prefix_and_a_new_name_take_the_old_ones_place() -> None:
         and "notes_add" not in catalog
     )
     assert catalog.call("my.find", Context(), {}) == "searched {}"
-    assert (catalog.name_of("notes_search"), catalog.name_of("nothing")) == ("my_find", None)
+    assert (catalog.name_of("notes_search"), catalog.name_of("unknown")) == ("my_find", None)
 
 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
         (
-            {"profile": "nothing"},
-            "no profile 'nothing'; profiles: default, memory, research, letta",
+            {"profile": "unknown"},
+            "no profile 'unknown'; profiles: default, memory, research, letta",
         ),
-        ({"toolsets": ["nothing"]}, "no toolset 'nothing'; toolsets: conversations, bus"),
-        ({"tools": ["nothing"]}, "no tool 'nothing'; tools: conversation_search"),
+        ({"toolsets": ["unknown"]}, "no toolset 'unknown'; toolsets: conversations, bus"),
+        ({"tools": ["unknown"]}, "no tool 'unknown'; tools: conversation_search"),
         ({"names": "spaced"}, "no 'spaced' names"),
-        ({"rename": {"nothing": "x"}}, "no tool 'nothing' to rename"),
+        ({"rename": {"unknown": "x"}}, "no tool 'unknown' to rename"),
         ({"rename": {"conversation_search": "with.dot"}}, "is not a valid tool name"),
         ({"rename": {"conversation_search": ""}}, "is not a valid tool name"),
         (
@@ -178,30 +177,29 @@ def test_a_prefix_and_a_new_name_take_the_old_ones_place() -> None:
         ({"prefix": "x" * 60}, "is not a valid tool name"),
     ],
 )
-def test_a_choice_that_cannot_be_is_refused_in_a_sentence(
-    options: dict[str, Any], reason: str
-) -> None:
+def test_invalid_options_are_explained(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
         Catalog(**options)
 
 
-# -- calling ---------------------------------------------------------------
+# -- calls ---
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_a_structured_answer_is_passed_on() -> None:
-    added = Catalog().call("notes_add", Context("ann"), {})
-    assert isinstance(added, Answer) and (added.text, added.structured) == ("added", {"by": "ann"})
+def test_a_structured_answer_is_returned() -> None:
+    answer = Catalog().call("notes_add", Context("ann"), {})
+    assert isinstance(answer, Answer)
+    assert (answer.text, answer.structured) == ("added", {"by": "ann"})
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_an_error_of_the_library_is_told() -> None:
+def test_a_library_error_becomes_a_tool_error() -> None:
     with pytest.raises(ToolError, match=r"Error: It took too long\."):
         Catalog().call("notes_late", Context(), {})
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_a_call_needs_the_scope_that_its_tool_uses() -> None:
+def test_a_call_needs_the_scope_of_its_tool() -> None:
     reader, writer = Context(scopes=frozenset(["read"])), Context(scopes=frozenset(["write"]))
     catalog = Catalog()
     assert catalog.call("notes_search", reader, {}) and catalog.call("notes_add", writer, {})
@@ -212,13 +210,13 @@ def test_a_call_needs_the_scope_that_its_tool_uses() -> None:
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_every_call_is_counted_before_it_is_answered() -> None:
-    counted: list[tuple[str, bool]] = []
+def test_every_call_counts_against_the_rate_limit() -> None:
+    calls: list[tuple[str, bool]] = []
 
     class Counting(Context):
         def admit(self, tool: str, *, writes: bool) -> None:
-            counted.append((tool, writes))
-            if len(counted) > 2:
+            calls.append((tool, writes))
+            if len(calls) > 2:
                 raise TooManyCalls(9)
 
     catalog = Catalog(prefix="my_")
@@ -226,7 +224,7 @@ def test_every_call_is_counted_before_it_is_answered() -> None:
     catalog.call("my_notes_add", Counting(), {})
     with pytest.raises(TooManyCalls, match="9 seconds"):
         catalog.call("my_notes_search", Counting(), {})
-    assert counted == [("notes_search", False), ("notes_add", True), ("notes_search", False)]
+    assert calls == [("notes_search", False), ("notes_add", True), ("notes_search", False)]
 
 
 def test_variants_share_their_handlers(stand_in: type[Handlers]) -> None:
@@ -237,27 +235,27 @@ def test_variants_share_their_handlers(stand_in: type[Handlers]) -> None:
     assert stand_in.count == 1
 
 
-# -- variants --------------------------------------------------------------
+# -- variants ---
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_a_variant_is_made_once_and_never_offers_more() -> None:
+def test_a_variant_is_created_once_and_never_offers_more() -> None:
     catalog = Catalog(prefix="my_")
-    reading = catalog.variant(read_only=True)
-    assert names(reading) == ["my_notes_search", "my_notes_late"]
-    assert catalog.variant(read_only=True) is reading
-    assert reading.variant(read_only=False) is reading
+    read_only = catalog.variant(read_only=True)
+    assert names(read_only) == ["my_notes_search", "my_notes_late"]
+    assert catalog.variant(read_only=True) is read_only
+    assert read_only.variant(read_only=False) is read_only
     assert catalog.variant() is catalog
-    nothing = catalog.variant(allowed=["other"])
-    assert names(nothing) == [] == names(nothing.variant(allowed=["stand_in", "other"]))
+    empty = catalog.variant(allowed=["other"])
+    assert names(empty) == [] == names(empty.variant(allowed=["stand_in", "other"]))
     assert names(catalog.variant(allowed={"stand_in"})) == names(catalog)
     with pytest.raises(ValueError, match="no profile"):
-        catalog.variant(profile="nothing")
+        catalog.variant(profile="unknown")
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_any_number_of_variants_takes_bounded_room() -> None:
+def test_the_number_of_variants_is_bounded() -> None:
     catalog = Catalog()
-    for number in range(3 * module.MAX_VARIANTS):
+    for number in range(3 * catalog_module.MAX_VARIANTS):
         catalog.variant(allowed=[f"toolset {number}"])
-    assert len(catalog._shared._variants) <= module.MAX_VARIANTS
+    assert len(catalog._shared._variants) <= catalog_module.MAX_VARIANTS

@@ -1,4 +1,4 @@
-"""`conversation_search` beyond its contract: what only people may see, and whose databases it reads."""
+"""`conversation_search` beyond its contract: human-only messages, and which database it reads."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from recollect.serve.mcp.tools.conversations.handlers import NO_MATCHES
 MASKED = "[human-only content hidden]"
 
 
-class Lent(Context):
-    """A call over HTTP: the library is lent by somebody else."""
+class BorrowedLibrary(Context):
+    """A call over HTTP: the service owns the library."""
 
-    def __init__(self, library: Library, **settled: Any) -> None:
-        super().__init__(**settled)
+    def __init__(self, library: Library, **options: Any) -> None:
+        super().__init__(**options)
         self._library = library
 
     @contextmanager
@@ -31,12 +31,12 @@ class Lent(Context):
 
 
 def search(library: Library, agent: bool = True, **arguments: Any) -> str:
-    answer = Catalog().call("conversation_search", Lent(library, agent=agent), arguments)
+    answer = Catalog().call("conversation_search", BorrowedLibrary(library, agent=agent), arguments)
     assert isinstance(answer, str)
     return answer
 
 
-def said(library: Library, *messages: dict[str, Any]) -> None:
+def add(library: Library, *messages: dict[str, Any]) -> None:
     library.add_conversation(
         "c1",
         "T",
@@ -48,41 +48,41 @@ def said(library: Library, *messages: dict[str, Any]) -> None:
 
 
 SECRETS = [
-    {"content": "the secret kept so", "visibility": "human_only"},
-    {"content": "the secret of its metadata", "metadata": {"visibility": "Human_Only "}},
-    {"content": "the secret of its audience", "metadata": {"audience": "human"}},
+    {"content": "the secret by visibility", "visibility": "human_only"},
+    {"content": "the secret by metadata", "metadata": {"visibility": "Human_Only "}},
+    {"content": "the secret by audience", "metadata": {"audience": "human"}},
 ]
 
 
-def test_what_only_people_may_see_is_masked(library: Library) -> None:
-    said(library, {"content": "said to all"}, *SECRETS)
-    for found in (search(library), search(library, query="secret")):
-        assert "secret" not in found
-        assert found.count(MASKED) == 3
+def test_human_only_messages_are_masked_for_agents(library: Library) -> None:
+    add(library, {"content": "said to all"}, *SECRETS)
+    for answer in (search(library), search(library, query="secret")):
+        assert "secret" not in answer
+        assert answer.count(MASKED) == 3
     assert "said to all" in search(library)
 
 
-def test_a_person_sees_it(library: Library) -> None:
-    said(library, *SECRETS)
-    found = search(library, agent=False, query="secret")
-    assert found.count("the secret") == 3 and MASKED not in found
+def test_a_person_sees_human_only_messages(library: Library) -> None:
+    add(library, *SECRETS)
+    answer = search(library, agent=False, query="secret")
+    assert answer.count("the secret") == 3 and MASKED not in answer
 
 
-def test_what_is_hidden_altogether_cannot_be_probed(
+def test_hidden_messages_cannot_be_probed(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
-    said(library, {"content": "said to all"}, *SECRETS)
+    add(library, {"content": "said to all"}, *SECRETS)
     assert search(library, query="secret") == NO_MATCHES
     assert search(library) == "[2026-01-01 00:00] user (conv: T)\nsaid to all"
     assert "secret" in search(library, agent=False)
 
 
-def test_older_messages_take_the_place_of_hidden_ones(
+def test_older_messages_replace_hidden_ones(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
-    said(library, {"content": "the oldest"}, {"content": "the older"}, *SECRETS * 5)
+    add(library, {"content": "the oldest"}, {"content": "the older"}, *SECRETS * 5)
     assert [block.split("\n")[1] for block in search(library, limit=2).split("\n\n---\n\n")] == [
         "the older",
         "the oldest",
@@ -90,21 +90,21 @@ def test_older_messages_take_the_place_of_hidden_ones(
     assert search(library, limit=1).endswith("the older")
 
 
-def test_the_databases_of_the_process_are_not_searched_for_others(
+def test_the_service_does_not_search_the_databases_of_its_process(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said(library, {"content": "of the library"})
+    add(library, {"content": "of the library"})
     monkeypatch.setenv("CONVERSATION_DB", str(tmp_path / "somebody's.db"))
     assert "of the library" in search(library)
 
 
-def test_without_a_library_nothing_is_made(place: str) -> None:
+def test_searching_does_not_create_a_library(place: str) -> None:
     local = LocalLibrary(place)
     with pytest.raises(ToolError, match="Database not found: "):
         Catalog().call("conversation_search", local.context(), {})
     assert open_existing(place) is None
-    with local.context().library(create=True) as made:
-        said(made, {"content": "the first"})
+    with local.context().library(create=True) as library:
+        add(library, {"content": "the first"})
     answer = Catalog().call("conversation_search", local.context(), {})
     assert isinstance(answer, str) and answer.endswith("the first")
     local.close()

@@ -1,4 +1,4 @@
-"""MCP over HTTP, word for word: sessions, both eras, streams, and what is refused."""
+"""MCP over HTTP, message by message: sessions, both eras, streams, limits and errors."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from wire import (
     BOTH,
     NEW,
     OLD,
-    PATIENCE,
+    TIMEOUT,
+    HttpUser,
     Probe,
-    Someone,
     Web,
     answers,
     call,
@@ -35,9 +35,9 @@ from wire import (
     headers_of,
     initialize,
     message,
+    notification,
     stateless,
     text_of,
-    told,
 )
 
 from recollect.serve.accounts import new_key
@@ -53,12 +53,12 @@ from recollect.settings import LIMITS
 
 
 @pytest.fixture
-def ann(web: Web) -> Someone:
-    return web.someone()
+def ann(web: Web) -> HttpUser:
+    return web.new_user()
 
 
-def is_ours(answer: httpx.Response, status: int) -> bool:
-    """Whether an answer is an error of this status, in the one shape of all our errors."""
+def is_problem(answer: httpx.Response, status: int) -> bool:
+    """Whether an answer is an error with this status, in the shape of all our errors."""
     body = answer.json()
     return (
         answer.status_code == status
@@ -68,19 +68,22 @@ def is_ours(answer: httpx.Response, status: int) -> bool:
 
 
 def code(answer: httpx.Response) -> int:
-    found: int = answer.json()["error"]["code"]
-    return found
+    error_code: int = answer.json()["error"]["code"]
+    return error_code
 
 
-# -- sessions, as they were until 2025-11-25 ---------------------------------
+# -- sessions of the handshake era ---
 
 
 @pytest.mark.both_stores
-def test_a_session_is_begun_used_and_ended(served: Web) -> None:
-    ann = served.someone()
+def test_a_session_is_started_used_and_ended(served: Web) -> None:
+    ann = served.new_user()
     served.remember(ann.user, "the walrus was Paul")
-    began = ann.begin()
-    assert (began["protocolVersion"], began["serverInfo"]["name"]) == (OLD, "recollect")
+    introduction = ann.start_session()
+    assert (introduction["protocolVersion"], introduction["serverInfo"]["name"]) == (
+        OLD,
+        "recollect",
+    )
     assert "conversation_search" in [
         tool["name"] for tool in ann.post(message("tools/list")).json()["result"]["tools"]
     ]
@@ -89,44 +92,42 @@ def test_a_session_is_begun_used_and_ended(served: Web) -> None:
     )
     assert ann.send("DELETE").status_code == 200
     for answer in (ann.post(message("tools/list")), ann.send("GET"), ann.send("DELETE")):
-        assert is_ours(answer, 404)
+        assert is_problem(answer, 404)
 
 
-def test_a_key_in_the_query_is_the_same_as_in_the_header(ann: Someone) -> None:
-    ann.begin()
+def test_a_session_id_may_be_in_the_query(ann: HttpUser) -> None:
+    ann.start_session()
     key, ann.session = ann.session, ""
     assert ann.post(message("ping"), f"/mcp?mcp-session-id={key}").json()["result"] == {}
     assert ann.send("DELETE", f"/mcp?mcp-session-id={key}").status_code == 200
     assert ann.post(message("ping"), f"/mcp?mcp-session-id={key}").status_code == 404
 
 
-def test_a_client_may_choose_the_key_of_its_session(ann: Someone) -> None:
+def test_a_client_may_choose_its_session_id(ann: HttpUser) -> None:
     key = f"mine-{uuid.uuid4()}"
     assert ann.post(initialize(), mcp_session_id=key).headers["mcp-session-id"] == key
     ann.session = key
     assert ann.post(message("ping")).status_code == 200
 
 
-def test_without_a_session_a_request_is_answered_and_nothing_remembered(
-    ann: Someone, probe: Probe
-) -> None:
+def test_a_request_without_a_session_is_answered(ann: HttpUser, probe: Probe) -> None:
     assert text_of(ann.post(call()).json()) == f"for {ann.user}"
     assert probe.contexts[-1].session is None
 
 
-def test_a_stream_and_an_end_need_a_session(ann: Someone) -> None:
-    assert is_ours(ann.send("GET"), 400)
-    assert is_ours(ann.send("DELETE"), 400)
-    ann.session = "nothing"
-    assert is_ours(ann.send("GET"), 404)
-    assert is_ours(ann.send("DELETE"), 404)
-    assert is_ours(ann.post(message("ping")), 404)
+def test_get_and_delete_need_a_session(ann: HttpUser) -> None:
+    assert is_problem(ann.send("GET"), 400)
+    assert is_problem(ann.send("DELETE"), 400)
+    ann.session = "unknown"
+    assert is_problem(ann.send("GET"), 404)
+    assert is_problem(ann.send("DELETE"), 404)
+    assert is_problem(ann.post(message("ping")), 404)
 
 
 @pytest.mark.parametrize("how", ["header", "query"])
-def test_the_session_of_somebody_else_is_not_there(web: Web, probe: Probe, how: str) -> None:
-    ann, mallory = web.someone(), web.someone()
-    ann.begin()
+def test_another_users_session_is_not_found(web: Web, probe: Probe, how: str) -> None:
+    ann, mallory = web.new_user(), web.new_user()
+    ann.start_session()
     path = "/mcp"
     if how == "header":
         mallory.session = ann.session
@@ -136,77 +137,79 @@ def test_the_session_of_somebody_else_is_not_there(web: Web, probe: Probe, how: 
         mallory.post(message("ping"), path),
         mallory.send("GET", path),
         mallory.send("DELETE", path),
-        mallory.post(told("notifications/initialized"), path),
+        mallory.post(notification("notifications/initialized"), path),
         mallory.send("GET", path, last_event_id="0-0"),
     ):
-        assert is_ours(answer, 404)
+        assert is_problem(answer, 404)
     mallory.session = ""
     assert mallory.post(call(), cookie=f"mcp-session-id={ann.session}").status_code == 200
     assert probe.contexts[-1].session is None
-    assert ann.post(message("ping")).status_code == 200, "the session lives on"
+    assert ann.post(message("ping")).status_code == 200, "the session is unaffected"
 
 
-def test_a_session_is_its_users_whatever_key_they_use(web: Web) -> None:
-    ann = web.someone()
-    ann.begin()
-    other = web.someone(user=ann.user)
+def test_a_session_belongs_to_the_user_not_to_the_api_key(web: Web) -> None:
+    ann = web.new_user()
+    ann.start_session()
+    other = web.new_user(user=ann.user)
     other.session = ann.session
     assert other.post(message("ping")).status_code == 200
 
 
-def test_notifications_and_answers_are_taken_in_silence(ann: Someone) -> None:
-    ann.begin()
-    odd = told("notifications/cancelled", requestId=["x"])
+def test_notifications_and_responses_are_accepted_without_an_answer(ann: HttpUser) -> None:
+    ann.start_session()
+    invalid = notification("notifications/cancelled", requestId=["x"])
     for body in (
-        told("notifications/initialized"),
-        told("x"),
-        odd,
+        notification("notifications/initialized"),
+        notification("x"),
+        invalid,
         {"jsonrpc": "2.0", "id": 1, "result": {}},
     ):
         answer = ann.post(body)
         assert (answer.status_code, answer.content) == (202, b"")
 
 
-def test_what_initialize_settled_holds_for_the_session(web: Web, probe: Probe) -> None:
-    ann = web.someone()
-    ann.begin(client="my-client", version="2025-03-26")
-    assert [one["id"] for one in ann.post([message("ping", 1), message("ping", 2)]).json()] == [
+def test_a_session_keeps_what_initialize_negotiated(web: Web, probe: Probe) -> None:
+    ann = web.new_user()
+    ann.start_session(client="my-client", version="2025-03-26")
+    assert [
+        answer["id"] for answer in ann.post([message("ping", 1), message("ping", 2)]).json()
+    ] == [
         1,
         2,
     ]
-    assert ann.post([told("notifications/x")]).status_code == 202
+    assert ann.post([notification("notifications/x")]).status_code == 202
     ann.post(call())
     assert (probe.contexts[-1].client, probe.contexts[-1].agent) == ("my-client", False)
-    bob = web.someone(agent=True)
-    bob.begin()
+    bob = web.new_user(agent=True)
+    bob.start_session()
     assert bob.post([message("ping", 1)]).status_code == 400
     bob.post(call())
     assert probe.contexts[-1].agent
 
 
-def test_openai_is_recognised_in_the_era_of_sessions_alone(ann: Someone) -> None:
-    ann.begin(client="openai-mcp")
+def test_openais_client_is_recognised_only_in_the_handshake_era(ann: HttpUser) -> None:
+    ann.start_session(client="openai-mcp")
     names = [tool["name"] for tool in ann.post(message("tools/list")).json()["result"]["tools"]]
     assert names == ["knowledge_search", "knowledge_get", "search", "fetch"]
     ann.session = ""
-    asked = stateless(
+    request = stateless(
         message("tools/list"), **{"io.modelcontextprotocol/clientInfo": {"name": "openai-mcp"}}
     )
-    tools = ann.post(asked, **headers_of(asked)).json()["result"]["tools"]
+    tools = ann.post(request, **headers_of(request)).json()["result"]["tools"]
     assert "conversation_search" in [tool["name"] for tool in tools]
 
 
-def test_a_failed_initialize_begins_nothing(ann: Someone) -> None:
+def test_a_failed_initialize_starts_no_session(ann: HttpUser) -> None:
     answer = ann.post(message("initialize", 1))
     assert answer.json()["error"]["code"] == -32602
     assert "mcp-session-id" not in answer.headers
 
 
-# -- what is sent, and what is read ------------------------------------------
+# -- content types and invalid messages ---
 
 
 @pytest.mark.parametrize(
-    ("accept", "kind"),
+    ("accept", "content_type"),
     [
         (BOTH, "application/json"),
         ("application/json", "application/json"),
@@ -217,20 +220,23 @@ def test_a_failed_initialize_begins_nothing(ann: Someone) -> None:
         ("Application/JSON; q=1", "application/json"),
     ],
 )
-def test_answers_come_as_the_client_reads_them(
-    ann: Someone, probe: Probe, accept: str | None, kind: str
+def test_answers_have_a_type_the_client_accepts(
+    ann: HttpUser, probe: Probe, accept: str | None, content_type: str
 ) -> None:
     ann.http.headers.pop("accept")
     for body in (message("ping"), call()):
         answer = ann.post(body, accept=accept)
         assert answer.status_code == 200
-        assert answer.headers["content-type"].startswith(kind)
-        whole = answer.json() if kind == "application/json" else answers(answer.text)[-1]
-        assert whole["id"] == 1
-        assert "result" in whole
+        assert answer.headers["content-type"].startswith(content_type)
+        if content_type == "application/json":
+            result = answer.json()
+        else:
+            result = answers(answer.text)[-1]
+        assert result["id"] == 1
+        assert "result" in result
 
 
-def test_what_a_client_accepts_is_read_from_its_header() -> None:
+def test_the_accept_header_is_parsed() -> None:
     for header, accepts_json, accepts_events in (
         (None, True, False),
         ("text/html", False, False),
@@ -240,18 +246,20 @@ def test_what_a_client_accepts_is_read_from_its_header() -> None:
         assert (accepts.json, accepts.events) == (accepts_json, accepts_events)
 
 
-def test_who_reads_neither_is_refused(ann: Someone) -> None:
-    assert is_ours(ann.post(message("ping"), accept="text/html"), 406)
-    ann.begin()
-    assert is_ours(ann.send("GET", accept="application/json"), 406)
+def test_a_client_that_accepts_neither_type_gets_406(ann: HttpUser) -> None:
+    assert is_problem(ann.post(message("ping"), accept="text/html"), 406)
+    ann.start_session()
+    assert is_problem(ann.send("GET", accept="application/json"), 406)
 
 
 @pytest.mark.parametrize(
-    "kind",
+    "content_type",
     [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/json"],
 )
-def test_what_is_not_said_to_be_json_is_refused(ann: Someone, kind: str | None) -> None:
-    assert is_ours(ann.post(message("ping"), content_type=kind), 415)
+def test_a_body_without_the_json_content_type_gets_415(
+    ann: HttpUser, content_type: str | None
+) -> None:
+    assert is_problem(ann.post(message("ping"), content_type=content_type), 415)
 
 
 @pytest.mark.parametrize(
@@ -272,59 +280,59 @@ def test_what_is_not_said_to_be_json_is_refused(ann: Someone, kind: str | None) 
         (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
     ],
 )
-def test_what_is_no_message_is_refused_in_the_protocols_words(
-    ann: Someone, body: bytes, expected: int
+def test_an_invalid_message_gets_a_json_rpc_error(
+    ann: HttpUser, body: bytes, expected: int
 ) -> None:
-    ann.begin()
+    ann.start_session()
     answer = ann.post(body)
     assert (answer.status_code, code(answer)) == (400, expected)
 
 
-def test_a_message_that_is_too_long_is_refused(ann: Someone) -> None:
-    assert is_ours(ann.post(b" " * (LIMITS.mcp_line_bytes + 1)), 413)
+def test_a_message_that_is_too_long_gets_413(ann: HttpUser) -> None:
+    assert is_problem(ann.post(b" " * (LIMITS.mcp_line_bytes + 1)), 413)
     assert ann.post(json.dumps(message("ping")).encode() + b" " * 100_000).status_code == 200
 
 
 @pytest.mark.parametrize("version", ["1999-01-01", "x", "2026-07-29", ""])
-def test_a_version_that_nobody_speaks_is_refused(ann: Someone, version: str) -> None:
-    ann.begin()
-    posted = [
+def test_an_unknown_protocol_version_is_an_error(ann: HttpUser, version: str) -> None:
+    ann.start_session()
+    responses = [
         ann.post(body, mcp_protocol_version=version)
-        for body in (message("ping"), told("notifications/x"))
+        for body in (message("ping"), notification("notifications/x"))
     ]
     for answer in (
-        *posted,
+        *responses,
         *(ann.send(method, mcp_protocol_version=version) for method in ("GET", "DELETE")),
     ):
         assert (answer.status_code, code(answer)) == (400, -32022)
         assert answer.json()["error"]["data"]["supported"] == [NEW]
 
 
-def test_other_methods_are_refused(ann: Someone) -> None:
+def test_other_http_methods_get_405(ann: HttpUser) -> None:
     for method in ("PUT", "PATCH"):
-        assert is_ours(ann.send(method), 405)
+        assert is_problem(ann.send(method), 405)
     assert ann.send("OPTIONS").headers["allow"] == "GET, HEAD, POST, DELETE, OPTIONS"
 
 
-# -- the era without sessions ------------------------------------------------
+# -- the stateless era ---
 
 
-def test_each_request_stands_alone(served: Web) -> None:
-    ann = served.someone()
+def test_stateless_requests_need_no_session(served: Web) -> None:
+    ann = served.new_user()
     served.remember(ann.user, "the walrus was Paul")
-    found = ann.ask(message("server/discover"))
-    assert found.json()["result"]["supportedVersions"] == [NEW]
-    listed = ann.ask(message("tools/list"))
-    assert listed.json()["result"]["resultType"] == "complete"
-    said = ann.ask(call(query="walrus"))
-    assert "the walrus was Paul" in text_of(said.json())
-    for answer in (found, listed, said):
+    discovery = ann.ask(message("server/discover"))
+    assert discovery.json()["result"]["supportedVersions"] == [NEW]
+    listing = ann.ask(message("tools/list"))
+    assert listing.json()["result"]["resultType"] == "complete"
+    search = ann.ask(call(query="walrus"))
+    assert "the walrus was Paul" in text_of(search.json())
+    for answer in (discovery, listing, search):
         assert answer.status_code == 200
         assert "mcp-session-id" not in answer.headers
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "wrong_headers",
     [
         {"MCP-Protocol-Version": None},
         {"MCP-Protocol-Version": OLD},
@@ -339,31 +347,31 @@ def test_each_request_stands_alone(served: Web) -> None:
         {"Mcp-Name": "=?base64?/w==?="},
     ],
 )
-def test_headers_must_repeat_what_the_body_says(
-    ann: Someone, probe: Probe, wrong: dict[str, str | None]
+def test_headers_must_match_the_body(
+    ann: HttpUser, probe: Probe, wrong_headers: dict[str, str | None]
 ) -> None:
-    asked = stateless(call())
-    answer = ann.post(asked, **{**headers_of(asked), **wrong})
+    request = stateless(call())
+    answer = ann.post(request, **{**headers_of(request), **wrong_headers})
     assert (answer.status_code, code(answer), answer.json()["id"]) == (400, -32020, 1)
     assert not probe.contexts
 
 
-def test_a_header_that_is_there_twice_is_refused(ann: Someone) -> None:
-    asked = stateless(call())
+def test_a_repeated_header_is_an_error(ann: HttpUser) -> None:
+    request = stateless(call())
     for name in ("MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"):
-        twice = [*headers_of(asked).items(), (name, headers_of(asked)[name])]
+        repeated = [*headers_of(request).items(), (name, headers_of(request)[name])]
         answer = ann.http.post(
-            "/mcp", headers=[*ann.http.headers.items(), *twice], content=json.dumps(asked)
+            "/mcp", headers=[*ann.http.headers.items(), *repeated], content=json.dumps(request)
         )
         assert (answer.status_code, code(answer)) == (400, -32020)
 
 
-def test_a_name_may_be_written_in_base64(ann: Someone, probe: Probe) -> None:
-    named = f"=?base64?{base64.b64encode(b'conversation_search').decode()}?="
-    assert ann.ask(call(), **{"Mcp-Name": named}).status_code == 200
+def test_the_name_header_may_be_base64(ann: HttpUser, probe: Probe) -> None:
+    name = f"=?base64?{base64.b64encode(b'conversation_search').decode()}?="
+    assert ann.ask(call(), **{"Mcp-Name": name}).status_code == 200
 
 
-def test_what_is_refused_has_the_status_that_the_protocol_gives_it(ann: Someone) -> None:
+def test_errors_have_the_http_status_of_the_specification(ann: HttpUser) -> None:
     unknown = stateless(
         message("ping"), **{"io.modelcontextprotocol/protocolVersion": "2027-01-01"}
     )
@@ -389,22 +397,22 @@ def test_what_is_refused_has_the_status_that_the_protocol_gives_it(ann: Someone)
         assert (answer.status_code, code(answer)) == (400, -32600)
 
 
-def test_there_are_only_posts_and_notifications_are_dropped(ann: Someone) -> None:
+def test_only_post_is_allowed_and_notifications_are_ignored(ann: HttpUser) -> None:
     for method in ("GET", "DELETE"):
-        assert is_ours(ann.send(method, mcp_protocol_version=NEW), 405)
+        assert is_problem(ann.send(method, mcp_protocol_version=NEW), 405)
     assert (
-        ann.post(told("notifications/cancelled", requestId=1), mcp_protocol_version=NEW).status_code
+        ann.post(
+            notification("notifications/cancelled", requestId=1), mcp_protocol_version=NEW
+        ).status_code
         == 202
     )
 
 
 @pytest.mark.parametrize("how", ["header", "query", "argument"])
-def test_a_client_may_send_a_key_of_its_own_to_be_remembered(
-    web: Web, probe: Probe, how: str
-) -> None:
-    ann, bob = web.someone(), web.someone()
+def test_a_stateless_client_may_choose_a_session_key(web: Web, probe: Probe, how: str) -> None:
+    ann, bob = web.new_user(), web.new_user()
 
-    def ask(who: Someone) -> Any:
+    def ask(who: HttpUser) -> Any:
         if how == "header":
             who.ask(call(), **{"mcp-session-id": "k"})
         elif how == "query":
@@ -416,47 +424,49 @@ def test_a_client_may_send_a_key_of_its_own_to_be_remembered(
     first = ask(ann)
     assert first is not None
     assert ask(ann) is first
-    assert ask(bob) is not first, "the same key of another user is another session"
+    assert ask(bob) is not first, "another user's key names another session"
     assert probe.arguments == [{}, {}, {}]
     ann.ask(call())
     assert probe.contexts[-1].session is None
 
 
 @pytest.mark.parametrize("key", ["x" * 129, "a b", "\u00e9"])
-def test_a_key_that_cannot_be_one_is_refused(ann: Someone, key: str) -> None:
-    assert is_ours(ann.ask(call(), f"/mcp?mcp-session-id={key}"), 400)
+def test_an_invalid_session_key_is_an_error(ann: HttpUser, key: str) -> None:
+    assert is_problem(ann.ask(call(), f"/mcp?mcp-session-id={key}"), 400)
 
 
-# -- streams -----------------------------------------------------------------
+# -- streams ---
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])
-def test_progress_is_told_to_those_who_ask(ann: Someone, probe: Probe, era: str) -> None:
+def test_progress_is_reported_to_clients_that_ask(ann: HttpUser, probe: Probe, era: str) -> None:
     probe.progress = 3
-    asked = call(meta={"progressToken": "t"})
     if era == NEW:
-        whole = stateless(call(), progressToken="t")
-        answer = ann.post(whole, **headers_of(whole))
+        request = stateless(call(), progressToken="t")
+        answer = ann.post(request, **headers_of(request))
     else:
-        ann.begin()
-        answer = ann.post(asked)
+        ann.start_session()
+        answer = ann.post(call(meta={"progressToken": "t"}))
     assert answer.headers["content-type"].startswith("text/event-stream")
-    *news, last = answers(answer.text)
-    assert [one["params"]["progress"] for one in news] == [1, 2, 3]
-    assert {one["params"]["progressToken"] for one in news} == {"t"}
+    *notifications, last = answers(answer.text)
+    assert [sent["params"]["progress"] for sent in notifications] == [1, 2, 3]
+    assert {sent["params"]["progressToken"] for sent in notifications} == {"t"}
     assert text_of(last) == f"for {ann.user}"
-    plain = ann.post(call()) if era == OLD else ann.ask(call())
-    assert plain.headers["content-type"] == "application/json", "nobody asked"
+    if era == NEW:
+        answer = ann.ask(call())
+    else:
+        answer = ann.post(call())
+    assert answer.headers["content-type"] == "application/json", "nobody request for progress"
 
 
-def test_who_reads_no_streams_gets_the_answer_alone(ann: Someone, probe: Probe) -> None:
+def test_a_client_without_streams_gets_only_the_answer(ann: HttpUser, probe: Probe) -> None:
     probe.progress = 3
     answer = ann.post(call(meta={"progressToken": 1}), accept="application/json")
     assert text_of(answer.json()) == f"for {ann.user}"
 
 
-def test_what_takes_long_becomes_a_stream(
-    ann: Someone, probe: Probe, monkeypatch: pytest.MonkeyPatch
+def test_a_slow_answer_becomes_a_stream(
+    ann: HttpUser, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_answer, "JSON_SECONDS", 0.0)
     monkeypatch.setattr(http_answer, "TICK_SECONDS", 0.01)
@@ -465,31 +475,31 @@ def test_what_takes_long_becomes_a_stream(
     with ann.stream(ann.request("POST", content=json.dumps(call()).encode())) as (answer, lines):
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert next(line for line in lines if line) == ": keep-alive"
-        probe.may_end.set()
+        probe.release.set()
         assert (
             text_of(json.loads(next(line for line in lines if line.startswith("data: "))[6:]))
             == f"for {ann.user}"
         )
 
 
-@pytest.mark.parametrize("moment", [0.0, PATIENCE])
+@pytest.mark.parametrize("quick_seconds", [0.0, TIMEOUT])
 @pytest.mark.parametrize("accept", [BOTH, "application/json"])
-def test_an_answer_is_the_same_whether_it_is_there_in_a_moment_or_not(
-    ann: Someone, probe: Probe, monkeypatch: pytest.MonkeyPatch, moment: float, accept: str
+def test_quick_and_slow_json_answers_are_the_same(
+    ann: HttpUser, probe: Probe, monkeypatch: pytest.MonkeyPatch, quick_seconds: float, accept: str
 ) -> None:
-    monkeypatch.setattr(http_answer, "QUICK_SECONDS", moment)
+    monkeypatch.setattr(http_answer, "QUICK_SECONDS", quick_seconds)
     for answer in (ann.post(call(), accept=accept), ann.ask(call(), accept=accept)):
         assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
         assert text_of(answer.json()) == f"for {ann.user}"
-    assert ann.ask(call("nothing"), accept=accept).status_code == 400
+    assert ann.ask(call("unknown"), accept=accept).status_code == 400
 
 
 def test_a_client_may_listen_until_its_session_ends(
-    ann: Someone, monkeypatch: pytest.MonkeyPatch
+    ann: HttpUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streamable_http, "TICK_SECONDS", 0.01)
-    ann.begin()
-    other = Someone(ann.address, ann.key, ann.user)
+    ann.start_session()
+    other = HttpUser(ann.address, ann.key, ann.user)
     other.session = ann.session
     with ann.stream(ann.request("GET")) as (answer, lines):
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -498,51 +508,52 @@ def test_a_client_may_listen_until_its_session_ends(
         assert [line for line in lines if line and not line.startswith(":")] == []
 
 
-def test_too_many_who_listen_are_refused(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_listeners_is_limited(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "LIMITS", replace(LIMITS, mcp_connections_each_user=3))
-    ann = web.someone()
-    ann.begin()
-    open_ = []
+    ann = web.new_user()
+    ann.start_session()
+    streams = []
     try:
         for _ in range(3):
-            open_.append(ann.http.send(ann.request("GET"), stream=True))
-            assert open_[-1].status_code == 200
-        assert is_ours(ann.send("GET"), 429)
+            streams.append(ann.http.send(ann.request("GET"), stream=True))
+            assert streams[-1].status_code == 200
+        assert is_problem(ann.send("GET"), 429)
     finally:
-        for answer in open_:
+        for answer in streams:
             answer.close()
     for _ in range(10):
-        until_taken(ann, "HEAD")
-    until_taken(ann, "GET")
+        listen_when_possible(ann, "HEAD")
+    listen_when_possible(ann, "GET")
 
 
-def until_taken(who: Someone, method: str) -> None:
-    """Listen as soon as there is room: the server learns a moment later that somebody has left."""
+def listen_when_possible(who: HttpUser, method: str) -> None:
+    """Listen as soon as possible: the server notices a disconnect a moment later."""
     for _ in range(1_000):
         with who.stream(who.request(method)) as (answer, _):
             if answer.status_code == 200:
                 return
-    pytest.fail("there is no room again")
+    pytest.fail("no listener was released")
 
 
-def broken_off(ann: Someone, probe: Probe) -> tuple[str, Any]:
-    """Ask in a session, and lose the connection before the answer; gives the id of the last event."""
+def interrupt(ann: HttpUser, probe: Probe) -> tuple[str, Any]:
+    """Call in a session and lose the connection before the answer. Returns the last event id and
+    the context of the call."""
     probe.hold()
     probe.progress = 2
-    asked = json.dumps(call(meta={"progressToken": 1})).encode()
-    with ann.stream(ann.request("POST", content=asked)) as (_, lines):
+    content = json.dumps(call(meta={"progressToken": 1})).encode()
+    with ann.stream(ann.request("POST", content=content)) as (_, lines):
         ids = [line[4:] for line in (next(lines) for _ in range(8)) if line.startswith("id: ")]
     assert len(ids) >= 2
     return ids[1], probe.contexts[-1]
 
 
-def test_a_stream_that_broke_off_is_taken_up_again(ann: Someone, probe: Probe) -> None:
-    ann.begin()
-    last, context = broken_off(ann, probe)
-    assert not context.is_cancelled(), "losing a connection is no wish to cancel"
-    probe.may_end.set()
+def test_an_interrupted_stream_can_be_resumed(ann: HttpUser, probe: Probe) -> None:
+    ann.start_session()
+    last, context = interrupt(ann, probe)
+    assert not context.is_cancelled(), "a lost connection does not cancel the call"
+    probe.release.set()
     answer = ann.send("GET", last_event_id=last)
-    assert [one.get("method", "answer") for one in answers(answer.text)] == [
+    assert [sent.get("method", "answer") for sent in answers(answer.text)] == [
         "notifications/progress",
         "answer",
     ]
@@ -551,55 +562,57 @@ def test_a_stream_that_broke_off_is_taken_up_again(ann: Someone, probe: Probe) -
     assert text_of(answers(ann.send("GET", last_event_id=ids[0]).text)[-1]) == f"for {ann.user}"
 
 
-def test_what_was_sent_to_others_is_not_taken_up(
+def test_other_users_and_sessions_cannot_resume_a_stream(
     web: Web, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streamable_http, "MAX_LISTEN_SECONDS", 0.0)
-    ann, mallory = web.someone(), web.someone()
-    ann.begin()
-    last, _ = broken_off(ann, probe)
-    probe.may_end.set()
-    mallory.begin()
+    ann, mallory = web.new_user(), web.new_user()
+    ann.start_session()
+    last, _ = interrupt(ann, probe)
+    probe.release.set()
+    mallory.start_session()
     assert answers(mallory.send("GET", last_event_id=last).text) == []
-    second = Someone(ann.address, ann.key, ann.user)
-    second.begin()
-    assert answers(second.send("GET", last_event_id=last).text) == [], "nor by another session"
-    for strange in ("x", "", "-", f"{last}0000000000", "..-1", last.rpartition("-")[0]):
-        assert answers(ann.send("GET", last_event_id=strange).text) == []
+    second = HttpUser(ann.address, ann.key, ann.user)
+    second.start_session()
+    assert answers(second.send("GET", last_event_id=last).text) == [], (
+        "another session of the same user"
+    )
+    for event_id in ("x", "", "-", f"{last}0000000000", "..-1", last.rpartition("-")[0]):
+        assert answers(ann.send("GET", last_event_id=event_id).text) == []
 
 
-def test_older_clients_get_no_event_without_data(ann: Someone, probe: Probe) -> None:
-    ann.begin(version="2025-06-18")
-    found = events(ann.post(call(meta={"progressToken": 1})).text)
-    assert all(event["data"] for event in found)
-    ann.begin()
-    found = events(ann.post(call(meta={"progressToken": 1})).text)
-    assert [event for event in found if not event.get("data")], (
-        "newer ones learn the stream's id at once"
+def test_older_clients_get_no_priming_event(ann: HttpUser, probe: Probe) -> None:
+    ann.start_session(version="2025-06-18")
+    sent = events(ann.post(call(meta={"progressToken": 1})).text)
+    assert all(event["data"] for event in sent)
+    ann.start_session()
+    sent = events(ann.post(call(meta={"progressToken": 1})).text)
+    assert [event for event in sent if not event.get("data")], (
+        "newer clients learn the stream's id at once"
     )
 
 
-def test_streams_that_are_kept_are_bounded() -> None:
+def test_the_stream_store_is_bounded() -> None:
     async def work() -> None:
-        kept = StreamStore(max_streams=10, max_bytes=1_000)
+        store = StreamStore(max_streams=10, max_bytes=1_000)
         streams = [Stream() for _ in range(100)]
         for stream in streams:
-            kept.add("ann", "s", stream)
+            store.add("ann", "s", stream)
             stream.add(b"x" * 10)
             stream.end(b"x" * 290)
-            kept.count_bytes("ann", "s", stream)
+            store.count_bytes("ann", "s", stream)
             stream.add(b"late")
-        assert len(kept) == 3
-        assert kept.find("ann", "s", f"{streams[-1].id}-1") == (streams[-1], 1)
-        assert kept.find("bob", "s", f"{streams[-1].id}-1") is None
+        assert len(store) == 3
+        assert store.find("ann", "s", f"{streams[-1].id}-1") == (streams[-1], 1)
+        assert store.find("bob", "s", f"{streams[-1].id}-1") is None
         assert streams[-1].messages == [b"x" * 10, b"x" * 290]
         for stream in streams[:50]:
-            kept.add("bob", "s", stream)  # it may have ended before it is kept
-        assert len(kept) == 3
-        kept.count_bytes("bob", "s", streams[49])
-        kept.remove_session("bob", "s")
-        kept.remove_session("ann", "s")
-        assert (len(kept), kept._bytes) == (0, 0)
+            store.add("bob", "s", stream)  # complete before it is stored
+        assert len(store) == 3
+        store.count_bytes("bob", "s", streams[49])
+        store.remove_session("bob", "s")
+        store.remove_session("ann", "s")
+        assert (len(store), store._bytes) == (0, 0)
         flood = Stream()
         for _ in range(10_000):
             flood.add(b"x")
@@ -608,107 +621,109 @@ def test_streams_that_are_kept_are_bounded() -> None:
     asyncio.run(work())
 
 
-def test_all_who_wait_for_a_stream_hear_of_news() -> None:
+def test_all_waiters_of_a_stream_are_woken() -> None:
     async def work() -> list[bool]:
         stream = Stream()
-        waits = [asyncio.ensure_future(stream.wait(0, PATIENCE)) for _ in range(3)]
-        given_up = asyncio.ensure_future(stream.wait(0, PATIENCE))
+        waits = [asyncio.ensure_future(stream.wait(0, TIMEOUT)) for _ in range(3)]
+        abandoned = asyncio.ensure_future(stream.wait(0, TIMEOUT))
         await asyncio.sleep(0)
-        given_up.cancel()
-        stream.add(b"news")
+        abandoned.cancel()
+        stream.add(b"progress")
         stream.end(b"answer")
         return [
             *await asyncio.gather(*waits),
-            await stream.wait(5, PATIENCE),
+            await stream.wait(5, TIMEOUT),
             await Stream().wait(0, 0.0),
         ]
 
     assert asyncio.run(work()) == [True, True, True, True, False]
 
 
-# -- calling it off ----------------------------------------------------------
+# -- cancellation ---
 
 
-def test_a_request_of_a_session_can_be_cancelled(ann: Someone, probe: Probe) -> None:
-    ann.begin()
+def test_a_request_of_a_session_can_be_cancelled(ann: HttpUser, probe: Probe) -> None:
+    ann.start_session()
     probe.hold()
-    with ThreadPoolExecutor(1) as aside:
-        waits = aside.submit(ann.post, call(request_id="long"))
-        assert probe.begun.acquire(timeout=PATIENCE)
-        other = Someone(ann.address, ann.key, ann.user)
-        other.begin()
-        other.post(told("notifications/cancelled", requestId="long"))
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(ann.post, call(request_id="long"))
+        assert probe.started.acquire(timeout=TIMEOUT)
+        other = HttpUser(ann.address, ann.key, ann.user)
+        other.start_session()
+        other.post(notification("notifications/cancelled", requestId="long"))
         assert not probe.contexts[-1].is_cancelled(), (
-            "another session's request of the same id goes on"
+            "the same id in another session is another request"
         )
         other.session = ann.session
-        assert other.post(told("notifications/cancelled", requestId="long")).status_code == 202
-        assert waits.result(PATIENCE).json()["error"]["code"] == -32800
-    assert probe.noticed.wait(PATIENCE)
+        assert (
+            other.post(notification("notifications/cancelled", requestId="long")).status_code == 202
+        )
+        assert future.result(TIMEOUT).json()["error"]["code"] == -32800
+    assert probe.saw_cancellation.wait(TIMEOUT)
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])
-def test_a_client_that_leaves_cancels_what_it_waits_for(
-    ann: Someone, probe: Probe, era: str
+def test_a_disconnect_cancels_a_call_without_a_session(
+    ann: HttpUser, probe: Probe, era: str
 ) -> None:
     probe.hold()
-    asked = call() if era == OLD else stateless(call(), progressToken=1)
-    headers = {} if era == OLD else headers_of(asked)
-    request = ann.request("POST", content=json.dumps(asked).encode(), **headers)
+    body, headers = call(), {}
+    if era == NEW:
+        body = stateless(call(), progressToken=1)
+        headers = headers_of(body)
+    request = ann.request("POST", content=json.dumps(body).encode(), **headers)
     address = urlsplit(ann.address)
     with socket.create_connection((str(address.hostname), int(address.port or 0))) as connection:
         lines = [f"{name}: {value}" for name, value in request.headers.items()]
         connection.sendall(
             "\r\n".join(["POST /mcp HTTP/1.1", *lines, "", ""]).encode() + request.content
         )
-        assert probe.begun.acquire(timeout=PATIENCE)
-    assert probe.noticed.wait(PATIENCE)
+        assert probe.started.acquire(timeout=TIMEOUT)
+    assert probe.saw_cancellation.wait(TIMEOUT)
 
 
-def test_the_end_of_a_session_cancels_its_requests(ann: Someone, probe: Probe) -> None:
-    ann.begin()
+def test_ending_a_session_cancels_its_requests(ann: HttpUser, probe: Probe) -> None:
+    ann.start_session()
     probe.hold()
-    with ThreadPoolExecutor(1) as aside:
-        waits = aside.submit(ann.post, call())
-        assert probe.begun.acquire(timeout=PATIENCE)
-        other = Someone(ann.address, ann.key, ann.user)
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(ann.post, call())
+        assert probe.started.acquire(timeout=TIMEOUT)
+        other = HttpUser(ann.address, ann.key, ann.user)
         other.session = ann.session
         assert other.send("DELETE").status_code == 200
-        assert waits.result(PATIENCE).json()["error"]["code"] == -32800
-    assert probe.noticed.wait(PATIENCE)
+        assert future.result(TIMEOUT).json()["error"]["code"] == -32800
+    assert probe.saw_cancellation.wait(TIMEOUT)
 
 
-def test_when_the_server_stops_what_it_began_is_answered(tmp_path: Path, probe: Probe) -> None:
-    made = World(str(tmp_path / "home"))
-    with ThreadPoolExecutor(2) as aside:
-        with listening(made) as address:
-            ann = Web(made, address).someone()
-            ann.begin()
+def test_a_shutdown_cancels_and_answers_running_calls(tmp_path: Path, probe: Probe) -> None:
+    world = World(str(tmp_path / "home"))
+    with ThreadPoolExecutor(2) as pool:
+        with listening(world) as address:
+            ann = Web(world, address).new_user()
+            ann.start_session()
             probe.hold()
-            plain = aside.submit(ann.post, call(request_id=1))
-            stream = aside.submit(ann.post, call(request_id=2, meta={"progressToken": 1}))
+            plain = pool.submit(ann.post, call(request_id=1))
+            stream = pool.submit(ann.post, call(request_id=2, meta={"progressToken": 1}))
             for _ in range(2):
-                assert probe.begun.acquire(timeout=PATIENCE)
-            listens = ann.http.send(ann.request("GET"), stream=True)
-        assert text_of(plain.result(PATIENCE).json()) == "cancelled", (
-            "a call that waits is told to end"
-        )
-        assert text_of(answers(stream.result(PATIENCE).text)[-1]) == "cancelled"
-        assert answers(listens.read().decode()) == []
-    made.service.close()
+                assert probe.started.acquire(timeout=TIMEOUT)
+            listener = ann.http.send(ann.request("GET"), stream=True)
+        assert text_of(plain.result(TIMEOUT).json()) == "cancelled", "a waiting call is cancelled"
+        assert text_of(answers(stream.result(TIMEOUT).text)[-1]) == "cancelled"
+        assert answers(listener.read().decode()) == []
+    world.service.close()
 
 
-# -- the way there -----------------------------------------------------------
+# -- the direct route ---
 
 
 @pytest.fixture
-def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """An app whose framework must not be asked."""
+def app_without_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An app whose framework must not be called."""
     service = Service(tmp_path / "home", ServiceConfig(rate_per_minute=0))
     app: Any = make_app(service)
 
     async def framework(*_: object) -> None:
-        raise AssertionError("the framework was asked")
+        raise AssertionError("the framework was called")
 
     monkeypatch.setattr(app.edge, "app", framework)
     yield app
@@ -716,57 +731,70 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("path", "route"), [("/mcp", "/mcp"), ("/mcp/research", "/mcp/{profile}")])
-def test_the_edge_hands_requests_over_and_counts_and_logs_them(
-    alone: Any, caplog: pytest.LogCaptureFixture, path: str, route: str
+def test_the_edge_calls_mcp_directly_and_counts_and_logs_the_request(
+    app_without_framework: Any, caplog: pytest.LogCaptureFixture, path: str, route: str
 ) -> None:
     caplog.set_level("INFO", "recollect.serve")
     body = json.dumps(initialize()).encode()
     answer = asyncio.run(
-        raw(alone, "POST", path, headers=[("content-type", "application/json")], body=body)
+        raw(
+            app_without_framework,
+            "POST",
+            path,
+            headers=[("content-type", "application/json")],
+            body=body,
+        )
     )
     assert answer.status == 200
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["cache-control"] == "no-store"
-    (record,) = [one for one in caplog.records if one.message == "request"]
-    assert record.fields.items() >= {"route": route, "method": "POST", "status": 200}.items()  # type: ignore[attr-defined]
-    counted = f'recollect_requests_total{{method="POST",route="{route}",status="200"}} 1.0'
-    assert counted in alone.state.service.metrics.text().decode()
+    (record,) = [record for record in caplog.records if record.message == "request"]
+    fields = record.fields  # type: ignore[attr-defined]
+    assert (fields["route"], fields["method"], fields["status"]) == (route, "POST", 200)
+    metric = f'recollect_requests_total{{method="POST",route="{route}",status="200"}} 1.0'
+    assert metric in app_without_framework.state.service.metrics.text().decode()
 
 
-def test_what_goes_wrong_there_is_told_in_the_one_shape(
-    alone: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+def test_errors_on_the_direct_route_have_the_usual_shape(
+    app_without_framework: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert asyncio.run(raw(alone, "POST", "/mcp/nothing")).json["error"]["code"] == "NOT_FOUND"
+    assert (
+        asyncio.run(raw(app_without_framework, "POST", "/mcp/unknown")).json["error"]["code"]
+        == "NOT_FOUND"
+    )
 
     def fail(*_: object) -> None:
         raise ValueError("a secret")
 
     monkeypatch.setattr(streamable_http, "Caller", fail)
-    answer = asyncio.run(raw(alone, "POST", "/mcp"))
+    answer = asyncio.run(raw(app_without_framework, "POST", "/mcp"))
     assert (answer.status, answer.json["error"]["code"]) == (500, "INTERNAL_ERROR")
     assert b"secret" not in answer.body
-    assert [one.fields["route"] for one in caplog.records if one.message == "failed"] == ["/mcp"]  # type: ignore[attr-defined]
+    failures = [record for record in caplog.records if record.message == "failed"]
+    assert [record.fields["route"] for record in failures] == ["/mcp"]  # type: ignore[attr-defined]
 
 
-# -- who asks ----------------------------------------------------------------
+# -- identity ---
 
 
-def test_the_edge_comes_first(ann: Someone) -> None:
+def test_the_edge_checks_host_origin_and_key_first(ann: HttpUser) -> None:
     body = message("tools/list")
     for method in ("POST", "GET", "DELETE"):
         content = json.dumps(body).encode()
-        assert is_ours(
+        assert is_problem(
             ann.http.send(ann.request(method, content=content, host="evil.example")), 421
         )
-        assert is_ours(
+        assert is_problem(
             ann.http.send(ann.request(method, content=content, origin="https://evil.example")), 403
         )
-        assert is_ours(ann.http.send(ann.request(method, content=content, origin="null")), 403)
-        assert is_ours(ann.http.send(ann.request(method, content=content, authorization=None)), 401)
-        assert is_ours(
+        assert is_problem(ann.http.send(ann.request(method, content=content, origin="null")), 403)
+        assert is_problem(
+            ann.http.send(ann.request(method, content=content, authorization=None)), 401
+        )
+        assert is_problem(
             ann.http.send(ann.request(method, content=content, authorization="Bearer rk_x")), 401
         )
-    assert is_ours(
+    assert is_problem(
         ann.http.send(
             ann.request(
                 "POST", f"/mcp?key={ann.key}", json.dumps(body).encode(), authorization=None
@@ -776,7 +804,7 @@ def test_the_edge_comes_first(ann: Someone) -> None:
     )
 
 
-ELSEWHERE = (
+CLAIMS = (
     "user",
     "user_id",
     "_context",
@@ -790,8 +818,8 @@ ELSEWHERE = (
 )
 
 
-def overrides(victim: str) -> dict[str, Any]:
-    return {name: victim for name in ELSEWHERE} | {
+def claims_of(victim: str) -> dict[str, Any]:
+    return {name: victim for name in CLAIMS} | {
         "_context": {"user_id": victim, "client_id": "x", "db_paths": {"chacha": f"/{victim}"}},
         "agent": False,
         "scopes": ["admin"],
@@ -799,9 +827,12 @@ def overrides(victim: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])
-def test_nothing_that_is_sent_changes_who_asks(web: Web, probe: Probe, era: str) -> None:
-    victim, mallory = web.someone(), web.someone(("read",), agent=True, toolsets=("conversations",))
-    claims = overrides(victim.user)
+def test_nothing_in_a_request_changes_the_identity(web: Web, probe: Probe, era: str) -> None:
+    victim, mallory = (
+        web.new_user(),
+        web.new_user(("read",), agent=True, toolsets=("conversations",)),
+    )
+    claims = claims_of(victim.user)
     config = base64.b64encode(json.dumps(claims).encode()).decode()
     headers = {
         f"X-{name.replace('_', '-').strip('-')}": str(value) for name, value in claims.items()
@@ -814,16 +845,17 @@ def test_nothing_that_is_sent_changes_who_asks(web: Web, probe: Probe, era: str)
         "X-MCP-Toolsets": "all",
         "Mcp-Param-user": victim.user,
     }
-    path = f"/mcp?user={victim.user}&user_id={victim.user}&config={config.replace('+', '%2B')}&scopes=admin&toolsets=all"
-    asked = call(meta={**claims, "config": claims, "progressToken": "x"})
-    asked["params"] |= claims
+    query = f"user={victim.user}&user_id={victim.user}&scopes=admin&toolsets=all"
+    path = f"/mcp?{query}&config={config.replace('+', '%2B')}"
+    request = call(meta={**claims, "config": claims, "progressToken": "x"})
+    request["params"] |= claims
     if era == NEW:
-        asked = stateless(asked, **claims)
-        headers |= headers_of(asked)
+        request = stateless(request, **claims)
+        headers |= headers_of(request)
     else:
         mallory.post({**initialize(config=claims), **claims}, path, **headers)
-        mallory.begin(path, config=claims, **claims)
-    answer = mallory.post(asked, path, **{**headers, "accept": "application/json"})
+        mallory.start_session(path, config=claims, **claims)
+    answer = mallory.post(request, path, **{**headers, "accept": "application/json"})
     assert text_of(answer.json()) == f"for {mallory.user}"
     context = probe.contexts[-1]
     assert (context.user, context.agent, context.scopes) == (
@@ -838,12 +870,11 @@ def test_nothing_that_is_sent_changes_who_asks(web: Web, probe: Probe, era: str)
         "order_by",
         "chars_per_token",
     }
-    listed = (
-        mallory.post(message("tools/list"), path)
-        if era == OLD
-        else mallory.ask(message("tools/list"), path)
-    )
-    assert [tool["name"] for tool in listed.json()["result"]["tools"]] == ["conversation_search"]
+    if era == NEW:
+        listing = mallory.ask(message("tools/list"), path)
+    else:
+        listing = mallory.post(message("tools/list"), path)
+    assert [tool["name"] for tool in listing.json()["result"]["tools"]] == ["conversation_search"]
 
 
 class Victim(NamedTuple):
@@ -855,15 +886,15 @@ class Victim(NamedTuple):
 
 @pytest.fixture(scope="module")
 def victim(served: Web) -> Victim:
-    """A user with something in every source, about a canary that sings."""
-    victim = served.someone()
+    """A user with one item in every source, about a canary that sings."""
+    victim = served.new_user()
     served.remember(victim.user, "the canary sings", "canary")
     with served.world.service.libraries.borrow(victim.user) as library:
-        said = {
+        message = {
             "role": "user",
             "content": "We decided that the canary sings at 7, because it likes the morning.",
         }
-        library.add_conversation("perch", "The canary", messages=[said])
+        library.add_conversation("perch", "The canary", messages=[message])
         library.index()
         observation = library.memory.search("canary").observations[0].observation.id
         ids = {
@@ -880,13 +911,12 @@ def victim(served: Web) -> Victim:
     return Victim(victim.user, observation, ids)
 
 
-@pytest.mark.parametrize("offered", all_tools(), ids=lambda tool: f"{tool.toolset}.{tool.name}")
-def test_no_tool_shows_what_another_user_has(served: Web, victim: Victim, offered: Tool) -> None:
-    tool = offered.name
-    mallory = served.someone()
-    source = next((source for source in victim.ids if tool.startswith(source)), "notes")
-    profile = {"research": "/mcp/research", "memory": "/mcp/memory"}.get(offered.toolset, "/mcp")
-    honest = {
+@pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: f"{tool.toolset}.{tool.name}")
+def test_no_tool_shows_another_users_data(served: Web, victim: Victim, tool: Tool) -> None:
+    mallory = served.new_user()
+    source = next((source for source in victim.ids if tool.name.startswith(source)), "notes")
+    profile = {"research": "/mcp/research", "memory": "/mcp/memory"}.get(tool.toolset, "/mcp")
+    values = {
         "query": "canary",
         "thread_name": "canary",
         "thread_id": "canary",
@@ -904,163 +934,165 @@ def test_no_tool_shows_what_another_user_has(served: Web, victim: Victim, offere
         "confirm": True,
     }
     for name in ("note_id", "media_id", "conversation_id", "character_id", "prompt_id_or_name"):
-        honest[name] = victim.ids[source]
+        values[name] = victim.ids[source]
     arguments = {
-        name: value for name, value in honest.items() if name in offered.input_schema["properties"]
+        name: value for name, value in values.items() if name in tool.input_schema["properties"]
     }
-    plain = mallory.ask(call(tool, **arguments), profile)
+    plain = mallory.ask(call(tool.name, **arguments), profile)
     assert "sings" not in plain.text
-    for name, value in overrides(victim.user).items():
-        answer = mallory.ask(call(tool, **arguments, **{name: value}), profile)
+    for name, value in claims_of(victim.user).items():
+        answer = mallory.ask(call(tool.name, **arguments, **{name: value}), profile)
         assert answer.status_code == 200
-        assert answer.json()["result"]["isError"] is True, (
-            "an argument that a tool does not have is refused"
-        )
+        assert answer.json()["result"]["isError"] is True, "unknown arguments are an error"
         assert "sings" not in answer.text
     with served.world.service.libraries.borrow(victim.user) as library:
-        assert library.conversation("perch").passages, "nobody forgets for somebody else"
+        assert library.conversation("perch").passages, "nothing was deleted"
 
 
 def test_many_clients_with_the_same_ids_get_their_own_answers(served: Web) -> None:
-    people = [served.someone() for _ in range(4)]
-    for one in people:
-        served.remember(one.user, f"canary of {one.user}")
+    people = [served.new_user() for _ in range(4)]
+    for person in people:
+        served.remember(person.user, f"canary of {person.user}")
 
     def ask(number: int) -> bool:
         me = people[number % len(people)]
-        mine = Someone(me.address, me.key, me.user)
+        mine = HttpUser(me.address, me.key, me.user)
         if number % 2:
-            mine.begin()
+            mine.start_session()
         for request_id in range(3):
-            asked = call(request_id=request_id, query="canary")
-            answer = (mine.post(asked) if number % 2 else mine.ask(asked)).json()
+            request = call(request_id=request_id, query="canary")
+            if number % 2:
+                answer = mine.post(request).json()
+            else:
+                answer = mine.ask(request).json()
             if answer["id"] != request_id or not text_of(answer).endswith(f"canary of {me.user}"):
                 return False
         mine.http.close()
         return True
 
-    with ThreadPoolExecutor(8) as aside:
-        assert all(aside.map(ask, range(40)))
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(ask, range(40)))
 
 
-def test_a_key_sees_the_tools_that_it_may_use(web: Web) -> None:
-    def tools(who: Someone, path: str = "/mcp") -> list[str]:
+def test_a_key_sees_only_the_tools_it_may_use(web: Web) -> None:
+    def tools(who: HttpUser, path: str = "/mcp") -> list[str]:
         return [
             tool["name"] for tool in who.ask(message("tools/list"), path).json()["result"]["tools"]
         ]
 
-    everybody = web.someone()
+    everybody = web.new_user()
     for profile, toolsets in PROFILES.items():
-        path = "/mcp" if profile == "default" else f"/mcp/{profile}"
-        left_out = OMITTED.get(profile, ())
-        listed = [
+        path = "/mcp"
+        if profile != "default":
+            path = f"/mcp/{profile}"
+        omitted = OMITTED.get(profile, ())
+        tool_names = [
             tool.name
             for tool in all_tools()
-            if tool.toolset in toolsets and tool.name not in left_out
+            if tool.toolset in toolsets and tool.name not in omitted
         ]
-        assert tools(everybody, path) == listed
-    reader = web.someone(("read",))
+        assert tools(everybody, path) == tool_names
+    reader = web.new_user(("read",))
     assert "msg_post" in tools(everybody)
     assert "msg_post" not in tools(reader)
     assert (reader.ask(call("msg_post")).status_code, code(reader.ask(call("msg_post")))) == (
         400,
         -32602,
     )
-    assert tools(web.someone(toolsets=("conversations",))) == ["conversation_search"]
-    assert tools(web.someone(toolsets=("conversations",)), "/mcp/research") == []
-    for path in ("/mcp/nothing", "/mcp/ws", "/mcp/research/x", "/mcp/"):
-        assert is_ours(everybody.ask(message("tools/list"), path), 404)
+    assert tools(web.new_user(toolsets=("conversations",))) == ["conversation_search"]
+    assert tools(web.new_user(toolsets=("conversations",)), "/mcp/research") == []
+    for path in ("/mcp/unknown", "/mcp/ws", "/mcp/research/x", "/mcp/"):
+        assert is_problem(everybody.ask(message("tools/list"), path), 404)
 
 
-def test_preferences_of_a_request_and_of_a_session(ann: Someone, probe: Probe) -> None:
-    def encoded(**wish: Any) -> str:
-        return base64.urlsafe_b64encode(json.dumps(wish).encode()).decode()
+def test_preferences_come_from_the_request_and_the_session(ann: HttpUser, probe: Probe) -> None:
+    def encode(**config: Any) -> str:
+        return base64.urlsafe_b64encode(json.dumps(config).encode()).decode()
 
-    ann.ask(call(), f"/mcp?config={encoded(snippet_length=10**9, chars_per_token=0)}")
+    ann.ask(call(), f"/mcp?config={encode(snippet_length=10**9, chars_per_token=0)}")
     assert dict(probe.contexts[-1].config) == {"snippet_length": 1_000, "chars_per_token": 1}
-    ann.ask(call(), **{"mcp-config": encoded(order_by="recent")})
+    ann.ask(call(), **{"mcp-config": encode(order_by="recent")})
     assert dict(probe.contexts[-1].config) == {"order_by": "recent"}
     ann.ask(call(), "/mcp?config=garbage!")
     assert dict(probe.contexts[-1].config) == {}
-    ann.begin(f"/mcp?config={encoded(snippet_length=100, max_tokens=1_000)}")
-    ann.post(call(), f"/mcp?config={encoded(max_tokens=2_000)}")
+    ann.start_session(f"/mcp?config={encode(snippet_length=100, max_tokens=1_000)}")
+    ann.post(call(), f"/mcp?config={encode(max_tokens=2_000)}")
     assert dict(probe.contexts[-1].config) == {"snippet_length": 100, "max_tokens": 2_000}
 
 
-# -- limits ------------------------------------------------------------------
+# -- limits ---
 
 
 @pytest.fixture
-def limited(tmp_path: Path) -> Iterator[Web]:
-    """A server that takes four requests of a kind a minute."""
-    made = World(str(tmp_path / "home"))
-    made.service.close()
-    made.service = Service(tmp_path / "home", ServiceConfig(rate_per_minute=4))
-    with listening(made) as address:
-        yield Web(made, address)
-    made.service.close()
+def limited_web(tmp_path: Path) -> Iterator[Web]:
+    """A server that allows four requests of a kind per minute."""
+    world = World(str(tmp_path / "home"))
+    world.service.close()
+    world.service = Service(tmp_path / "home", ServiceConfig(rate_per_minute=4))
+    with listening(world) as address:
+        yield Web(world, address)
+    world.service.close()
 
 
-def test_calls_are_limited_by_user_and_tool(limited: Web, probe: Probe) -> None:
-    ann = limited.someone()
+def test_calls_are_limited_per_user_and_tool(limited_web: Web, probe: Probe) -> None:
+    ann = limited_web.new_user()
     batch = [call(request_id=number) for number in range(6)]
-    found = ann.post(batch, mcp_protocol_version="2025-03-26").json()
-    assert ["result" in one for one in found] == [True] * 4 + [False] * 2
-    assert found[-1]["error"]["code"] == -32000
-    assert found[-1]["error"]["data"]["retryAfter"] >= 1
-    refused = ann.ask(call())
-    assert (refused.status_code, code(refused)) == (429, -32000)
-    assert refused.headers["retry-after"] == str(refused.json()["error"]["data"]["retryAfter"])
-    assert ann.ask(call("msg_search", query="x")).status_code == 200, "each tool has its own"
-    assert limited.someone().ask(call()).status_code == 200, "and each user"
+    batch_answers = ann.post(batch, mcp_protocol_version="2025-03-26").json()
+    assert ["result" in answer for answer in batch_answers] == [True] * 4 + [False] * 2
+    error = batch_answers[-1]["error"]
+    assert error["code"] == -32000
+    assert error["data"]["retryAfter"] >= 1
+    answer = ann.ask(call())
+    assert (answer.status_code, code(answer)) == (429, -32000)
+    assert answer.headers["retry-after"] == str(answer.json()["error"]["data"]["retryAfter"])
+    assert ann.ask(call("msg_search", query="x")).status_code == 200, "each tool has its own limit"
+    assert limited_web.new_user().ask(call()).status_code == 200, "and each user"
     ann.ask(message("tools/list"))
-    assert is_ours(ann.ask(message("tools/list")), 429), "requests are counted, too"
+    assert is_problem(ann.ask(message("tools/list")), 429), "requests count, too"
 
 
-def test_too_many_calls_at_once_are_refused(
+def test_concurrent_calls_are_limited(
     web: Web, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calls, "LIMITS", replace(LIMITS, mcp_calls_each_user=1))
-    ann = web.someone()
-    ann.begin()
+    ann = web.new_user()
+    ann.start_session()
     probe.hold()
-    with ThreadPoolExecutor(1) as aside:
-        waits = aside.submit(ann.post, call())
-        assert probe.begun.acquire(timeout=PATIENCE)
-        other = Someone(ann.address, ann.key, ann.user)
-        refused = other.post(call())
-        assert (refused.status_code, code(refused)) == (200, -32000)
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(ann.post, call())
+        assert probe.started.acquire(timeout=TIMEOUT)
+        other = HttpUser(ann.address, ann.key, ann.user)
+        answer = other.post(call())
+        assert (answer.status_code, code(answer)) == (200, -32000)
         assert other.ask(call()).status_code == 429
-        probe.may_end.set()
-        assert "result" in waits.result(PATIENCE).json()
+        probe.release.set()
+        assert "result" in future.result(TIMEOUT).json()
 
 
-def test_searches_take_turns_with_those_of_other_routes(
-    web: Web, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_searches_take_turns(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     now, most, lock = 0, 0, threading.Lock()
     together = threading.Barrier(LIMITS.searches_at_once)
 
-    def watched(*_: object) -> str:
+    def search(*_: object) -> str:
         nonlocal now, most
         with lock:
             now += 1
             most = max(most, now)
-        together.wait(PATIENCE)
+        together.wait(TIMEOUT)
         with lock:
             now -= 1
         return "x"
 
-    monkeypatch.setattr(Handlers, "conversation_search", watched)
-    ann = web.someone()
-    with ThreadPoolExecutor(12) as aside:
+    monkeypatch.setattr(Handlers, "conversation_search", search)
+    ann = web.new_user()
+    with ThreadPoolExecutor(12) as pool:
         assert {
-            answer.status_code for answer in aside.map(lambda _: ann.post(call()), range(12))
+            answer.status_code for answer in pool.map(lambda _: ann.post(call()), range(12))
         } == {200}
     assert most == LIMITS.searches_at_once
 
 
-def test_what_is_refused_or_left_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_rejected_requests_and_abandoned_sessions_use_bounded_memory(tmp_path: Path) -> None:
     service = Service(tmp_path / "home", ServiceConfig(rate_per_minute=0))
     app = make_app(service)
     text, _ = new_key(service.keys, "ann", "", ("read",))
@@ -1068,7 +1100,7 @@ def test_what_is_refused_or_left_leaves_nothing_behind(tmp_path: Path) -> None:
     json_ = ("content-type", "application/json")
     begin = json.dumps(initialize()).encode()
 
-    async def many(count: int) -> None:
+    async def reject(count: int) -> None:
         for number in range(count):
             unknown = ("mcp-session-id", f"{number}")
             for method in ("GET", "HEAD", "DELETE", "OPTIONS", "POST"):
@@ -1087,29 +1119,29 @@ def test_what_is_refused_or_left_leaves_nothing_behind(tmp_path: Path) -> None:
                 await raw(app, "POST", "/mcp", headers=[key, json_, version], body=b"{}")
             ).status == 400
 
-    async def begun(count: int, end: bool) -> None:
+    async def start_sessions(count: int, end: bool) -> None:
         for _ in range(count):
             answer = await raw(app, "POST", "/mcp", headers=[key, json_], body=begin)
             session = ("mcp-session-id", answer.headers["mcp-session-id"])
             if end:
                 assert (await raw(app, "DELETE", "/mcp", headers=[key, session])).status == 200
 
-    async def growth(work: Any, *given: Any) -> int:
+    async def growth(work: Any, *arguments: Any) -> int:
         gc.collect()
         before = psutil.Process().memory_info().rss
-        await work(*given)
+        await work(*arguments)
         gc.collect()
         return int(psutil.Process().memory_info().rss - before)
 
-    async def everything() -> None:
-        await many(20)
-        await begun(20, end=True)
-        assert await growth(many, 100) < 10_000_000  # 1,100 requests
+    async def measure() -> None:
+        await reject(20)
+        await start_sessions(20, end=True)
+        assert await growth(reject, 100) < 10_000_000  # 1,100 requests
         assert len(app.state.mcp.sessions) == 0
-        assert await growth(begun, 1_000, True) < 10_000_000
+        assert await growth(start_sessions, 1_000, True) < 10_000_000
         assert len(app.state.mcp.sessions) == 0
-        assert await growth(begun, 1_000, False) < 10_000_000
-        await begun(200, end=False)
+        assert await growth(start_sessions, 1_000, False) < 10_000_000
+        await start_sessions(200, end=False)
         assert len(app.state.mcp.sessions) == LIMITS.mcp_sessions_each_user
         assert (
             len(app.state.mcp.streams),
@@ -1117,6 +1149,6 @@ def test_what_is_refused_or_left_leaves_nothing_behind(tmp_path: Path) -> None:
             len(app.state.mcp._contexts),
         ) == (0, 0, 0)
 
-    asyncio.run(everything())
+    asyncio.run(measure())
     app.state.mcp.close()
     service.close()

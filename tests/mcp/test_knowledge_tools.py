@@ -1,4 +1,4 @@
-"""The toolset "knowledge": one search over everything, in a session, and one way to read it."""
+"""The `knowledge` toolset: one search over everything, sessions, and reading."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tool_calls import Caller
 from websockets.sync.client import connect
-from wire import PATIENCE, Web, call
+from wire import TIMEOUT, Web, call
 
 from recollect.errors import SearchTimeout
 from recollect.knowledge.api import Knowledge
@@ -42,11 +42,11 @@ MakeCaller = Callable[..., Caller]
 
 
 @pytest.fixture
-def made(place: str) -> Iterator[MakeCaller]:
+def make_caller(place: str) -> Iterator[MakeCaller]:
     callers: list[Caller] = []
 
-    def make(**settled: Any) -> Caller:
-        callers.append(Caller(place, "knowledge", "sources", **settled))
+    def make(**options: Any) -> Caller:
+        callers.append(Caller(place, "knowledge", "sources", **options))
         return callers[-1]
 
     yield make
@@ -55,13 +55,13 @@ def made(place: str) -> Iterator[MakeCaller]:
 
 
 @pytest.fixture
-def agent(made: MakeCaller) -> Caller:
-    return made()
+def agent(make_caller: MakeCaller) -> Caller:
+    return make_caller()
 
 
 @pytest.fixture
-def filled(library: Library) -> dict[str, str]:
-    """One item of each source about a quagga; gives their ids."""
+def items(library: Library) -> dict[str, str]:
+    """One item of each source about a quagga: their ids by source."""
     ids = {
         "notes": library.knowledge.create(
             "notes",
@@ -124,33 +124,33 @@ def uris(answer: Any) -> list[str]:
     return [result["uri"] for result in answer["results"]]
 
 
-# -- searching -----------------------------------------------------------------
+# -- search ---
 
 
-def test_everything_is_found_in_one_list_and_each_result_can_be_read(
-    agent: Caller, filled: dict[str, str]
+def test_one_search_finds_every_source_and_each_result_can_be_read(
+    agent: Caller, items: dict[str, str]
 ) -> None:
     answer = agent.answer("knowledge_search", query="quagga")
     assert answer.keys() >= {"results", "has_more", "next_offset", "total_estimated"}
-    assert {result["source"]: str(result["id"]) for result in answer["results"]} == filled
+    assert {result["source"]: str(result["id"]) for result in answer["results"]} == items
     for result in answer["results"]:
         assert result.keys() == KEYS
         assert 0 <= result["score"] <= 1
         assert "quagga" in result["snippet"].lower()
-        given = {
+        arguments = {
             "source": result["source"],
             "id": result["id"],
             "retrieval": {"mode": "chunk", "loc": result["loc"]},
         }
-        read = agent.answer("knowledge_get", **given)
-        assert read.keys() >= {"meta", "content", "attachments"}
-        assert read["meta"].keys() == KEYS
-        assert "quagga" in str(read["content"]).lower()
+        item = agent.answer("knowledge_get", **arguments)
+        assert item.keys() >= {"meta", "content", "attachments"}
+        assert item["meta"].keys() == KEYS
+        assert "quagga" in str(item["content"]).lower()
 
 
-def test_sources_filters_and_order_narrow_it(agent: Caller, filled: dict[str, str]) -> None:
-    found = agent.answer("knowledge_search", query="quagga", sources=["notes", "chats"])
-    assert sorted(uri.partition(":")[0] for uri in uris(found)) == ["chats", "notes"]
+def test_a_search_takes_sources_filters_and_an_order(agent: Caller, items: dict[str, str]) -> None:
+    answer = agent.answer("knowledge_search", query="quagga", sources=["notes", "chats"])
+    assert sorted(uri.partition(":")[0] for uri in uris(answer)) == ["chats", "notes"]
     assert len(uris(agent.answer("knowledge_search", query="quagga", sources="notes"))) == 1
     filters = {
         "notes": {"keywords": ["other"]},
@@ -167,22 +167,22 @@ def test_sources_filters_and_order_narrow_it(agent: Caller, filled: dict[str, st
     assert times == sorted(times, reverse=True)
 
 
-def test_pages_go_through_everything_once(agent: Caller, filled: dict[str, str]) -> None:
-    found, offset = [], 0
+def test_pages_return_every_result_once(agent: Caller, items: dict[str, str]) -> None:
+    results, offset = [], 0
     while True:
         page = agent.answer("knowledge_search", query="quagga", limit=2, offset=offset)
-        found += uris(page)
+        results += uris(page)
         if not page["has_more"]:
             break
         offset = page["next_offset"]
     assert page["next_offset"] is None
-    assert len(found) == len(set(found)) == 5
+    assert len(results) == len(set(results)) == 5
 
 
-def test_numbers_are_clamped_and_preferences_come_after_arguments(
-    made: MakeCaller, filled: dict[str, str]
+def test_numbers_are_clamped_and_arguments_override_preferences(
+    make_caller: MakeCaller, items: dict[str, str]
 ) -> None:
-    agent = made(config={"snippet_length": 12, "order_by": "recent"})
+    agent = make_caller(config={"snippet_length": 12, "order_by": "recent"})
     for result in agent.answer("knowledge_search", query="quagga", limit=10**9, offset=-3)[
         "results"
     ]:
@@ -195,26 +195,24 @@ def test_numbers_are_clamped_and_preferences_come_after_arguments(
 
 
 def test_the_compact_shape_is_that_of_deep_research(
-    made: MakeCaller, filled: dict[str, str]
+    make_caller: MakeCaller, items: dict[str, str]
 ) -> None:
-    agent = made(base_url="https://r.example/")
+    agent = make_caller(base_url="https://r.example/")
     for result in agent.answer("knowledge_search", query="quagga", shape="compact")["results"]:
         assert result.keys() == {"id", "title", "text", "url", "metadata"}
         source = result["metadata"]["source"]
         assert result["id"].startswith(f"{source}://")
-        page = (
-            "https://r.example/c/c1?m=m0"
-            if source == "chats"
-            else f"https://r.example/knowledge/{source}/"
-        )
-        assert result["url"].startswith(page)
+        url = f"https://r.example/knowledge/{source}/"
+        if source == "chats":
+            url = "https://r.example/c/c1?m=m0"
+        assert result["url"].startswith(url)
         assert "quagga" in result["text"].lower()
-        read = agent.answer(
+        item = agent.answer(
             "knowledge_get", id=result["id"], source=source, retrieval={"mode": "full"}
         )
-        assert "quagga" in str(read["content"]).lower()
+        assert "quagga" in str(item["content"]).lower()
         assert agent.answer("knowledge_get", id=result["id"])["meta"]["source"] == source
-    (media,) = made().answer(
+    (media,) = make_caller().answer(
         "knowledge_search", query="quagga", shape="compact", sources=["media"]
     )["results"]
     assert media["url"] == "https://v.example/1"
@@ -247,7 +245,7 @@ def test_the_compact_shape_is_that_of_deep_research(
     ],
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_what_cannot_be_meant_is_refused_by_name(
+def test_invalid_search_arguments_are_named_in_the_error(
     agent: Caller, library: Library, arguments: dict[str, Any], reason: str
 ) -> None:
     error = agent.error("knowledge_search", **arguments)["error"]
@@ -255,13 +253,13 @@ def test_what_cannot_be_meant_is_refused_by_name(
     assert reason in error
 
 
-# -- in a session ----------------------------------------------------------------
+# -- sessions ---
 
 
-def test_a_session_is_not_given_the_same_again_until_there_is_nothing_else(
-    made: MakeCaller, filled: dict[str, str]
+def test_a_session_skips_seen_results_until_nothing_else_is_left(
+    make_caller: MakeCaller, items: dict[str, str]
 ) -> None:
-    agent = made(session=Session())
+    agent = make_caller(session=Session())
     first = uris(agent.answer("knowledge_search", query="quagga", limit=3))
     second = uris(agent.answer("knowledge_search", query="quagga", limit=3))
     assert (len(first), len(second)) == (3, 2)
@@ -272,61 +270,61 @@ def test_a_session_is_not_given_the_same_again_until_there_is_nothing_else(
 
 
 def test_the_second_page_of_a_session_is_not_empty(
-    made: MakeCaller, filled: dict[str, str]
+    make_caller: MakeCaller, items: dict[str, str]
 ) -> None:
-    agent = made(session=Session())
+    agent = make_caller(session=Session())
     first = agent.answer("knowledge_search", query="quagga", limit=3)
     second = agent.answer("knowledge_search", query="quagga", limit=3, offset=first["next_offset"])
     assert len(set(uris(first)) | set(uris(second))) == 5
 
 
-def test_without_a_session_nothing_is_left_out(agent: Caller, filled: dict[str, str]) -> None:
+def test_without_a_session_no_result_is_skipped(agent: Caller, items: dict[str, str]) -> None:
     assert (
         len({tuple(uris(agent.answer("knowledge_search", query="quagga"))) for _ in range(3)}) == 1
     )
 
 
-def test_reading_without_a_place_shows_what_was_asked_last(
-    made: MakeCaller, library: Library
+def test_reading_without_a_location_uses_the_latest_query(
+    make_caller: MakeCaller, library: Library
 ) -> None:
     id_ = library.knowledge.create(
         "notes", {"title": "Long", "content": LONG + " Here is the quagga. " + LONG}
     ).id
-    agent = made(session=Session())
+    agent = make_caller(session=Session())
     assert "quagga" not in agent.answer("knowledge_get", source="notes", id=id_)["content"]
     agent.answer("knowledge_search", query="quagga")
     assert "quagga" in agent.answer("knowledge_get", source="notes", id=id_)["content"]
     assert (
         "quagga" in agent.answer("notes_get", note_id=id_, retrieval={"mode": "chunk"})["content"]
     )
-    elsewhere = agent.answer(
+    first_chunk = agent.answer(
         "knowledge_get", source="notes", id=id_, retrieval={"loc": {"chunk_index": 0}}
     )
-    assert "quagga" not in elsewhere["content"]
+    assert "quagga" not in first_chunk["content"]
 
 
-def test_over_http_and_websocket_a_session_remembers(served: Web) -> None:
-    ann = served.someone()
+def test_sessions_remember_over_http_and_websocket(served: Web) -> None:
+    ann = served.new_user()
     for n in range(3):
         served.remember(ann.user, f"quagga {n}")
-    asked = call("knowledge.search", query="quagga", limit=2)
+    request = call("knowledge.search", query="quagga", limit=2)
 
-    def found(answer: Any) -> set[str]:
+    def result_uris(answer: Any) -> set[str]:
         return set(uris(answer["result"]["structuredContent"]))
 
-    ann.begin()
-    first, second = (found(ann.post(asked).json()) for _ in range(2))
+    ann.start_session()
+    first, second = (result_uris(ann.post(request).json()) for _ in range(2))
     assert (len(first), len(second), first & second) == (2, 1, set())
     address = ann.address.replace("http", "ws") + "/mcp/ws"
     with connect(address, additional_headers={"Authorization": f"Bearer {ann.key}"}) as connection:
         pages = []
-        for body in (asked, asked):
-            connection.send(json.dumps(body))
-            pages.append(found(json.loads(connection.recv(PATIENCE))))
+        for _ in range(2):
+            connection.send(json.dumps(request))
+            pages.append(result_uris(json.loads(connection.recv(TIMEOUT))))
     assert (len(pages[0]), len(pages[1]), pages[0] & pages[1]) == (2, 1, set())
 
 
-# -- reading ---------------------------------------------------------------------
+# -- reading ---
 
 
 @pytest.mark.parametrize("budget", [16, 100, 1_000])
@@ -334,22 +332,22 @@ def test_siblings_stay_within_the_budget(agent: Caller, library: Library, budget
     id_ = library.knowledge.create(
         "notes", {"title": "Long", "content": LONG + " Here is the quagga. " + LONG}
     ).id
-    wanted = {"mode": "chunk_with_siblings", "max_tokens": budget, "query": "quagga"}
-    read = agent.answer("knowledge_get", source="notes", id=id_, retrieval=wanted)
-    assert len(read["content"]) <= 4 * budget
-    assert "quagga" in read["content"]
+    retrieval = {"mode": "chunk_with_siblings", "max_tokens": budget, "query": "quagga"}
+    item = agent.answer("knowledge_get", source="notes", id=id_, retrieval=retrieval)
+    assert len(item["content"]) <= 4 * budget
+    assert "quagga" in item["content"]
     auto = agent.answer(
-        "knowledge_get", source="notes", id=id_, retrieval={**wanted, "mode": "auto"}
+        "knowledge_get", source="notes", id=id_, retrieval={**retrieval, "mode": "auto"}
     )
-    assert auto["content"] == read["content"]
+    assert auto["content"] == item["content"]
 
 
-def test_everything_comes_in_parts(agent: Caller, library: Library) -> None:
+def test_a_long_item_is_read_in_parts(agent: Caller, library: Library) -> None:
     id_ = library.knowledge.create("notes", {"title": "Long", "content": LONG}).id
     text, offset = "", 0
     while offset is not None:
-        wanted = {"mode": "full", "max_tokens": 1_000, "offset": offset}
-        part = agent.answer("knowledge_get", source="notes", id=id_, retrieval=wanted)
+        retrieval = {"mode": "full", "max_tokens": 1_000, "offset": offset}
+        part = agent.answer("knowledge_get", source="notes", id=id_, retrieval=retrieval)
         text += part["content"]
         offset = part["page"]["next_offset"]
     assert text == LONG
@@ -365,7 +363,7 @@ def test_everything_comes_in_parts(agent: Caller, library: Library) -> None:
         ("prompts", "Prompt not found: 7"),
     ],
 )
-def test_what_is_not_there_is_said(
+def test_an_unknown_id_is_an_error(
     agent: Caller, library: Library, source: str, reason: str
 ) -> None:
     for id_ in (7, "7", f"{source}://7"):
@@ -392,7 +390,7 @@ def test_what_is_not_there_is_said(
     ],
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_reading_refuses_what_cannot_be_meant(
+def test_invalid_get_arguments_are_named_in_the_error(
     agent: Caller, library: Library, arguments: dict[str, Any], reason: str
 ) -> None:
     error = agent.error("knowledge_get", **arguments)["error"]
@@ -401,10 +399,10 @@ def test_reading_refuses_what_cannot_be_meant(
 
 
 def test_a_timeout_is_an_error(
-    agent: Caller, filled: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    agent: Caller, items: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slow(*_: object, **__: object) -> None:
-        raise SearchTimeout("details that nobody needs")
+        raise SearchTimeout("details")
 
     monkeypatch.setattr(Knowledge, "search", slow)
     monkeypatch.setattr(Knowledge, "get", slow)
@@ -416,11 +414,11 @@ def test_a_timeout_is_an_error(
     }
 
 
-# -- stored text is data -----------------------------------------------------------
+# -- stored text is data ---
 
 
-def test_what_only_people_may_see_is_masked_or_left_out(
-    made: MakeCaller, library: Library, monkeypatch: pytest.MonkeyPatch
+def test_human_only_messages_are_masked_or_hidden(
+    make_caller: MakeCaller, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library.add_conversation(
         "c1",
@@ -430,23 +428,23 @@ def test_what_only_people_may_see_is_masked_or_left_out(
             {"id": "m1", "role": "user", "content": "a quagga apple", "visibility": "human_only"},
         ],
     )
-    agent, person = made(), made(agent=False)
+    agent, person = make_caller(), make_caller(agent=False)
     loc = {"message_id": "m1"}
-    wanted = {"source": "chats", "id": "c1", "retrieval": {"mode": "chunk", "loc": loc}}
+    location = {"source": "chats", "id": "c1", "retrieval": {"mode": "chunk", "loc": loc}}
     assert (
         person.answer("knowledge_search", query="quagga")["results"][0]["snippet"]
         == "a quagga apple"
     )
-    assert "quagga" in person.answer("knowledge_get", **wanted)["content"]
+    assert "quagga" in person.answer("knowledge_get", **location)["content"]
     assert [r["snippet"] for r in agent.answer("knowledge_search", query="quagga")["results"]] == [
         MASK
     ]
-    assert MASK in agent.answer("knowledge_get", **wanted)["content"]
+    assert MASK in agent.answer("knowledge_get", **location)["content"]
     assert "quagga" not in json.dumps(agent.answer("chats_get", conversation_id="c1"))
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
     assert agent.answer("knowledge_search", query="quagga")["results"] == []
     for answer in (
-        agent.answer("knowledge_get", **wanted),
+        agent.answer("knowledge_get", **location),
         agent.answer("chats_get", conversation_id="c1"),
     ):
         assert "quagga" not in json.dumps(answer) and MASK not in json.dumps(answer)
@@ -459,7 +457,7 @@ def test_no_invisible_text_reaches_a_model(agent: Caller, library: Library) -> N
         "keywords": [f"zoo{TAGS}"],
     }
     id_ = library.knowledge.create("notes", note).id
-    for tool, given in (
+    for tool, arguments in (
         ("knowledge_search", {"query": "quagga"}),
         ("knowledge_search", {"query": "quagga", "shape": "compact"}),
         ("knowledge_get", {"source": "notes", "id": id_, "retrieval": {"mode": "full"}}),
@@ -467,5 +465,5 @@ def test_no_invisible_text_reaches_a_model(agent: Caller, library: Library) -> N
         ("knowledge_search", {"query": "x", "sources": [TAGS]}),
         ("notes_write", {"note_id": id_, "title": f"new{TAGS}"}),
     ):
-        told = json.dumps(agent.call(tool, given), ensure_ascii=False)
-        assert not any(0xE0000 <= ord(c) <= 0xE007F for c in told), told
+        text = json.dumps(agent.call(tool, arguments), ensure_ascii=False)
+        assert not any(0xE0000 <= ord(c) <= 0xE007F for c in text), text

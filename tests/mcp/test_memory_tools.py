@@ -1,4 +1,4 @@
-"""The toolset "memory": who may call what, and what never gets out. Contract 4 itself is in `contracts`."""
+"""The `memory` toolset: access, masking and errors. `contracts` tests the Memory API itself."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ MakeCaller = Callable[..., Caller]
 
 
 @pytest.fixture
-def made(place: str) -> Iterator[MakeCaller]:
+def make_caller(place: str) -> Iterator[MakeCaller]:
     callers: list[Caller] = []
 
-    def make(**settled: Any) -> Caller:
-        callers.append(Caller(place, "memory", **settled))
+    def make(**options: Any) -> Caller:
+        callers.append(Caller(place, "memory", **options))
         return callers[-1]
 
     yield make
@@ -36,13 +36,13 @@ def made(place: str) -> Iterator[MakeCaller]:
 
 
 @pytest.fixture
-def agent(made: MakeCaller) -> Caller:
-    return made()
+def agent(make_caller: MakeCaller) -> Caller:
+    return make_caller()
 
 
 @pytest.fixture
-def filled(library: Library) -> Library:
-    """One conversation with one observation, both with characters that nobody sees."""
+def observed_library(library: Library) -> Library:
+    """One conversation with one observation, both with invisible characters."""
     library.add_conversation(
         "c1",
         f"Animals{TAGS}",
@@ -63,7 +63,7 @@ def filled(library: Library) -> Library:
         ],
     )
     document = library.conversation("c1")
-    one = Observation(
+    observation = Observation(
         "obs-1",
         "learning",
         f"The quagga is a zebra{TAGS}",
@@ -74,7 +74,7 @@ def filled(library: Library) -> Library:
         created_at=document.created_at,
         lines=(5, 12),
     )
-    library.store.save_observations("c1", document.version, as_document(document, [one]))
+    library.store.save_observations("c1", document.version, as_document(document, [observation]))
     return library
 
 
@@ -94,61 +94,67 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.usefixtures("filled")
+@pytest.mark.usefixtures("observed_library")
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
-def test_no_answer_holds_what_nobody_sees(
+def test_no_invisible_text_reaches_a_model(
     agent: Caller, tool: str, arguments: dict[str, Any]
 ) -> None:
     result = agent.call(tool, arguments)
     assert result["isError"] is False
-    assert TAGS[0] not in str(result) and "quagga" in str(result).lower() + " quagga" * (
-        tool == "forget"
-    )
+    assert TAGS[0] not in str(result)
+    if tool != "forget":
+        assert "quagga" in str(result).lower()
 
 
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
-def test_without_a_library_it_is_said_that_there_is_none(
-    made: MakeCaller, user: str, tool: str, arguments: dict[str, Any]
+def test_a_missing_library_is_an_error(
+    make_caller: MakeCaller, user: str, tool: str, arguments: dict[str, Any]
 ) -> None:
-    result = made(user=f"{user}-stranger").call(tool, arguments)
+    result = make_caller(user=f"{user}-stranger").call(tool, arguments)
     assert result["isError"] is True and "no library" in text_of(result)
 
 
-@pytest.mark.usefixtures("filled")
-def test_forgetting_needs_the_right_to_write(made: MakeCaller, filled: Library) -> None:
-    reader = made(scopes=frozenset((READ,)))
+@pytest.mark.usefixtures("observed_library")
+def test_forgetting_needs_the_write_scope(
+    make_caller: MakeCaller, observed_library: Library
+) -> None:
+    reader = make_caller(scopes=frozenset((READ,)))
     result = reader.call("forget", {"path": "/zoo/c1.jsonl", "confirm": True})
     assert result["isError"] is True and "may not write" in text_of(result)
-    assert filled.conversation("c1").passages
+    assert observed_library.conversation("c1").passages
     assert "forget" not in {tool["name"] for tool in Catalog("memory", read_only=True).listing()}
-    (listed,) = [tool for tool in reader.catalog.listing() if tool["name"] == "forget"]
-    assert listed["annotations"]["destructiveHint"] is True
+    (forget,) = [tool for tool in reader.catalog.listing() if tool["name"] == "forget"]
+    assert forget["annotations"]["destructiveHint"] is True
 
 
-def test_a_confirmation_must_be_one(agent: Caller, filled: Library) -> None:
+def test_forgetting_needs_confirm_true(agent: Caller, observed_library: Library) -> None:
     for confirm in (None, False, "yes", 1):
         agent.call("forget", {"path": "/zoo/c1.jsonl", "confirm": confirm})
-    assert filled.conversation("c1").passages
+    assert observed_library.conversation("c1").passages
     assert agent.call("forget", {"path": "/zoo/c1.jsonl", "confirm": True})["isError"] is False
-    assert filled.conversations()[1] == 0
+    assert observed_library.conversations()[1] == 0
 
 
-def test_people_read_what_agents_do_not(
-    made: MakeCaller, filled: Library, monkeypatch: pytest.MonkeyPatch
+def test_human_only_messages_are_masked_or_hidden(
+    make_caller: MakeCaller, observed_library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    filled.store.append("c1", Passage("x", "user", "the okapi hides", visibility="human_only"))
+    observed_library.store.append(
+        "c1", Passage("x", "user", "the okapi hides", visibility="human_only")
+    )
     arguments = {"path": "/zoo/c1.jsonl"}
-    assert "okapi" in text_of(made(agent=False).call("read", arguments))
-    assert MASK in text_of(made().call("read", arguments))
-    assert "okapi" not in text_of(made().call("search", {"query": "okapi", "mode": "text"}))
-    assert "okapi" in text_of(made(agent=False).call("search", {"query": "okapi", "mode": "text"}))
+    assert "okapi" in text_of(make_caller(agent=False).call("read", arguments))
+    assert MASK in text_of(make_caller().call("read", arguments))
+    assert "okapi" not in text_of(make_caller().call("search", {"query": "okapi", "mode": "text"}))
+    assert "okapi" in text_of(
+        make_caller(agent=False).call("search", {"query": "okapi", "mode": "text"})
+    )
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
-    hidden = text_of(made().call("read", arguments))
-    assert MASK not in hidden and "okapi" not in hidden
+    text = text_of(make_caller().call("read", arguments))
+    assert MASK not in text and "okapi" not in text
 
 
-@pytest.mark.usefixtures("filled")
-def test_a_search_out_of_time_is_an_error(agent: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("observed_library")
+def test_a_timeout_is_an_error(agent: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*_: Any, **__: Any) -> None:
         raise SearchTimeout("too slow")
 
@@ -157,7 +163,7 @@ def test_a_search_out_of_time_is_an_error(agent: Caller, monkeypatch: pytest.Mon
     assert result["isError"] is True and text_of(result) == "Database operation timeout"
 
 
-@pytest.mark.usefixtures("filled")
+@pytest.mark.usefixtures("observed_library")
 @pytest.mark.parametrize(
     ("tool", "arguments", "error"),
     [
@@ -189,16 +195,16 @@ def test_a_search_out_of_time_is_an_error(agent: Caller, monkeypatch: pytest.Mon
         ("forget", {"ids": ["obs-1"], "scope": "world"}, "Invalid scope: 'world'."),
     ],
 )
-def test_wrong_arguments_are_named(
+def test_invalid_arguments_are_named_in_the_error(
     agent: Caller, tool: str, arguments: dict[str, Any], error: str
 ) -> None:
     result = agent.call(tool, arguments)
     assert result["isError"] is True and text_of(result).startswith(error)
 
 
-@pytest.mark.usefixtures("filled")
-def test_what_is_nearly_right_is_taken(agent: Caller) -> None:
-    nearly = {
+@pytest.mark.usefixtures("observed_library")
+def test_nearly_right_arguments_are_accepted(agent: Caller) -> None:
+    arguments = {
         "query": "quagga",
         "limit": "3",
         "types": "learning",
@@ -206,7 +212,7 @@ def test_what_is_nearly_right_is_taken(agent: Caller) -> None:
         "before": "",
         "mode": None,
     }
-    assert "obs-1" in text_of(agent.call("search", nearly))
+    assert "obs-1" in text_of(agent.call("search", arguments))
     assert "quagga" in text_of(
         agent.call("read", {"path": "/zoo/c1.jsonl", "startLine": "5", "endLine": 12.0})
     )

@@ -1,4 +1,4 @@
-"""Profiles, toolsets and keys: which client sees which tools, and what that costs it."""
+"""Profiles, toolsets and keys: which client sees which tools, and how many tokens that costs."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ MODERN = {
 
 
 def names(catalog: Catalog) -> list[str]:
-    return [listed["name"] for listed in catalog.listing()]
+    return [tool["name"] for tool in catalog.listing()]
 
 
 def ask(dispatcher: Dispatcher, method: str, **params: Any) -> Any:
     return dispatcher.handle({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 
 
-def listed(dispatcher: Dispatcher, **params: Any) -> list[str]:
+def list_tools(dispatcher: Dispatcher, **params: Any) -> list[str]:
     return [tool["name"] for tool in ask(dispatcher, "tools/list", **params)["result"]["tools"]]
 
 
@@ -74,11 +74,11 @@ def listed(dispatcher: Dispatcher, **params: Any) -> list[str]:
         ({"read_only": True, "tools": ["msg_post", "msg_list"]}, ["msg_list"]),
         ({"allowed": {"bus"}}, BUS),
         ({"allowed": {"bus"}, "profile": "research"}, []),
-        ({"allowed": {"research", "unheard-of"}, "toolsets": ["all"]}, RESEARCH),
+        ({"allowed": {"research", "unknown"}, "toolsets": ["all"]}, RESEARCH),
         ({"allowed": set()}, []),
     ],
 )
-def test_which_tools_are_listed(options: dict[str, Any], expected: list[str]) -> None:
+def test_which_tools_are_list_tools(options: dict[str, Any], expected: list[str]) -> None:
     catalog = Catalog(**options)
     assert names(catalog) == expected
     for tool in all_tools():
@@ -86,25 +86,25 @@ def test_which_tools_are_listed(options: dict[str, Any], expected: list[str]) ->
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_profile_lists_alike_to_everybody(profile: str) -> None:
+def test_a_profile_is_the_same_however_it_is_selected(profile: str) -> None:
     assert Catalog(profile).listing() == Catalog().variant(profile=profile).listing()
-    for reader in (
+    for catalog in (
         Catalog(profile, read_only=True),
         Catalog().variant(profile=profile, read_only=True),
     ):
-        assert all(tool["annotations"]["readOnlyHint"] for tool in reader.listing())
+        assert all(tool["annotations"]["readOnlyHint"] for tool in catalog.listing())
 
 
-def test_a_tool_that_is_not_offered_does_not_exist() -> None:
+def test_a_tool_that_is_not_offered_cannot_be_called() -> None:
     dispatcher = Dispatcher(Catalog(allowed={"conversations"}))
     for name in ("msg_post", "msg.post", "search", "fetch"):
         assert ask(dispatcher, "tools/call", name=name, arguments={})["error"]["code"] == -32602
 
 
-# -- deep research ---------------------------------------------------------
+# -- deep research ---
 
 
-def introduced(catalog: Catalog, name: str) -> Dispatcher:
+def initialize(catalog: Catalog, name: str) -> Dispatcher:
     dispatcher = Dispatcher(catalog)
     ask(
         dispatcher,
@@ -115,59 +115,61 @@ def introduced(catalog: Catalog, name: str) -> Dispatcher:
     return dispatcher
 
 
-def test_openais_client_is_offered_research_on_the_default_profile() -> None:
+def test_openais_client_gets_the_research_profile_by_default() -> None:
     catalog = Catalog(prefix="my_")
-    dispatcher = introduced(catalog, "openai-mcp")
-    assert listed(dispatcher) == [f"my_{name}" for name in (*KNOWLEDGE, *RESEARCH)]
+    dispatcher = initialize(catalog, "openai-mcp")
+    assert list_tools(dispatcher) == [f"my_{name}" for name in (*KNOWLEDGE, *RESEARCH)]
     assert dispatcher.catalog.profile == "research"
-    assert listed(introduced(catalog, "openai")) == [f"my_{name}" for name in DEFAULT]
-    assert listed(Dispatcher(catalog)) == [f"my_{name}" for name in DEFAULT]
+    assert list_tools(initialize(catalog, "openai")) == [f"my_{name}" for name in DEFAULT]
+    assert list_tools(Dispatcher(catalog)) == [f"my_{name}" for name in DEFAULT]
 
 
-def test_whoever_introduces_itself_anew_is_somebody_else() -> None:
-    dispatcher = introduced(Catalog(), "openai-mcp")
+def test_a_second_initialize_replaces_the_first() -> None:
+    dispatcher = initialize(Catalog(), "openai-mcp")
     ask(dispatcher, "initialize", protocolVersion="2025-11-25", clientInfo={"name": "codex"})
-    assert listed(dispatcher) == DEFAULT
+    assert list_tools(dispatcher) == DEFAULT
     assert dispatcher.client == "codex"
 
 
 @pytest.mark.parametrize(
     "options", [{"profile": "letta"}, {"toolsets": ["default"]}, {"tools": ["msg_list"]}]
 )
-def test_openais_client_gets_what_was_chosen_where_something_was(options: dict[str, Any]) -> None:
-    assert listed(introduced(Catalog(**options), "openai-mcp")) == names(Catalog(**options))
+def test_openais_client_gets_the_selected_tools_if_there_is_a_selection(
+    options: dict[str, Any],
+) -> None:
+    assert list_tools(initialize(Catalog(**options), "openai-mcp")) == names(Catalog(**options))
 
 
 def test_openais_client_gets_no_more_than_its_key_allows() -> None:
-    assert listed(introduced(Catalog(allowed={"conversations", "bus"}), "openai-mcp")) == []
+    assert list_tools(initialize(Catalog(allowed={"conversations", "bus"}), "openai-mcp")) == []
 
 
-def test_in_the_stateless_era_the_client_changes_nothing() -> None:
-    dispatcher = introduced(Catalog(), "codex")
-    assert listed(dispatcher, _meta=MODERN) == DEFAULT
-    assert listed(Dispatcher(Catalog()), _meta=MODERN) == DEFAULT
+def test_the_client_name_does_not_matter_in_the_stateless_era() -> None:
+    dispatcher = initialize(Catalog(), "codex")
+    assert list_tools(dispatcher, _meta=MODERN) == DEFAULT
+    assert list_tools(Dispatcher(Catalog()), _meta=MODERN) == DEFAULT
 
 
-# -- what it costs ---------------------------------------------------------
+# -- cost ---
 
 
 def tokens(profile: str) -> int:
-    """What a model pays for the list, roughly: four characters a token."""
+    """About how many tokens the list costs a model, at four characters per token."""
     return len(json.dumps({"tools": Catalog(profile).listing()}, separators=(",", ":"))) // 4
 
 
 @pytest.mark.parametrize(
-    ("profile", "most"), [("default", 3_000), ("research", 900), ("letta", 500)]
+    ("profile", "limit"), [("default", 3_000), ("research", 900), ("letta", 500)]
 )
 def test_a_list_costs_few_tokens(
-    profile: str, most: int, capsys: pytest.CaptureFixture[str]
+    profile: str, limit: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cost = tokens(profile)
     with capsys.disabled():
         print(f"\ntools/list of the profile {profile}: {cost} tokens")
-    assert cost < most
+    assert cost < limit
 
 
-def test_the_context_of_a_call_is_an_agents_unless_it_is_said_otherwise() -> None:
+def test_callers_are_agents_by_default() -> None:
     assert Context().agent
     assert not Context(agent=False).agent

@@ -1,4 +1,4 @@
-"""What is remembered between the calls of one client, and how it stays small."""
+"""MCP sessions: seen results, recent queries, preferences, and their bounds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from recollect.serve.mcp.sessions import (
 )
 
 
-def config(value: Any) -> str:
+def encode_config(value: Any) -> str:
     return base64.b64encode(json.dumps(value).encode()).decode()
 
 
@@ -41,41 +41,39 @@ class Clock:
         return self.now
 
 
-# -- what was shown ----------------------------------------------------------
+# -- seen results ---
 
 
-def test_what_was_returned_is_not_new_again() -> None:
+def test_returned_results_are_seen() -> None:
     session = Session()
     assert session.unseen(["a", "b", "c"]) == ["a", "b", "c"]
     session.returned(["a", "b"])
     assert session.unseen(["a", "b", "c"]) == ["c"]
 
 
-def test_what_was_found_and_not_returned_stays_new() -> None:
+def test_results_that_were_not_returned_stay_unseen() -> None:
     session = Session()
     assert session.unseen(["a", "b", "c"]) == ["a", "b", "c"]
     assert session.unseen(["a", "b", "c"]) == ["a", "b", "c"]
 
 
-def test_it_can_start_over_with_some_of_it() -> None:
+def test_some_results_can_be_forgotten() -> None:
     session = Session()
     session.returned(["a", "b", "other"])
     session.forget(["a", "b"])
-    assert session.unseen(["other", "a", "b"]) == ["a", "b"], (
-        "only those are forgotten that were named"
-    )
+    assert session.unseen(["other", "a", "b"]) == ["a", "b"], "other results stay seen"
     assert session.unseen([]) == []
 
 
-def test_what_is_remembered_of_results_is_bounded() -> None:
+def test_the_number_of_seen_results_is_bounded() -> None:
     session = Session()
     for number in range(5):
-        session.returned(f"uri-{number}-{each}" for each in range(MAX_SEEN))
+        session.returned(f"uri-{number}-{index}" for index in range(MAX_SEEN))
     assert len(session._seen) == MAX_SEEN
     assert session.unseen(["uri-0-0", "uri-4-0"]) == ["uri-0-0"]
 
 
-def test_the_last_queries_are_kept_and_shortened() -> None:
+def test_the_latest_queries_are_remembered_and_shortened() -> None:
     session = Session()
     for number in range(50):
         session.add_query(f"{number} " + "x" * 1_000)
@@ -85,25 +83,23 @@ def test_the_last_queries_are_kept_and_shortened() -> None:
     assert {len(query) for query in session.recent_queries} == {MAX_QUERY_LENGTH}
 
 
-# -- preferences -------------------------------------------------------------
+# -- preferences ---
 
 
-def test_an_argument_wins_over_the_session_and_that_over_the_default() -> None:
+def test_arguments_override_the_session_which_overrides_the_defaults() -> None:
     session = Session()
     session.add_preferences(parse_preferences({"snippet_length": 100, "max_tokens": 1_000}))
-    wanted = session.merge_preferences(parse_preferences({"max_tokens": 2_000}))
-    assert preference("snippet_length", 50, wanted) == 50
-    assert preference("snippet_length", None, wanted) == 100
-    assert preference("max_tokens", None, wanted) == 2_000, (
-        "what a request prefers wins over its session"
-    )
-    assert preference("sibling_window", None, wanted) == DEFAULTS["sibling_window"]
-    assert preference("order_by", "recent", wanted) == "recent"
-    assert preference("order_by", "worst", wanted) == "relevance"
+    config = session.merge_preferences(parse_preferences({"max_tokens": 2_000}))
+    assert preference("snippet_length", 50, config) == 50
+    assert preference("snippet_length", None, config) == 100
+    assert preference("max_tokens", None, config) == 2_000, "a request overrides its session"
+    assert preference("sibling_window", None, config) == DEFAULTS["sibling_window"]
+    assert preference("order_by", "recent", config) == "recent"
+    assert preference("order_by", "worst", config) == "relevance"
 
 
-def test_a_config_in_base64_is_read_and_all_else_in_it_ignored() -> None:
-    given_ = {
+def test_a_base64_config_is_read_and_unknown_keys_are_ignored() -> None:
+    settings = {
         "snippet_length": 120,
         "order_by": "recent",
         "user_id": "mallory",
@@ -112,11 +108,12 @@ def test_a_config_in_base64_is_read_and_all_else_in_it_ignored() -> None:
         "api_key": "rk_x",
         "scopes": ["admin"],
     }
-    wanted = {"snippet_length": 120, "order_by": "recent"}
-    assert parse_preferences(config(given_)) == parse_preferences(given_) == wanted
-    assert parse_preferences(config(given_).rstrip("=")) == wanted
+    expected = {"snippet_length": 120, "order_by": "recent"}
+    assert parse_preferences(encode_config(settings)) == parse_preferences(settings) == expected
+    assert parse_preferences(encode_config(settings).rstrip("=")) == expected
     assert (
-        parse_preferences(base64.urlsafe_b64encode(json.dumps(given_).encode()).decode()) == wanted
+        parse_preferences(base64.urlsafe_b64encode(json.dumps(settings).encode()).decode())
+        == expected
     )
 
 
@@ -129,11 +126,11 @@ def test_a_config_in_base64_is_read_and_all_else_in_it_ignored() -> None:
         "====",
         "\u00e9",
         "W10=",
-        config([1]),
-        config("x"),
-        config(None),
+        encode_config([1]),
+        encode_config("x"),
+        encode_config(None),
         "[" * 5_000,
-        config({"a": "x" * 10**6}),
+        encode_config({"a": "x" * 10**6}),
         base64.b64encode(b"\xff\xfe").decode(),
         base64.b64encode(b"[" * 3_000).decode(),
         7,
@@ -141,7 +138,7 @@ def test_a_config_in_base64_is_read_and_all_else_in_it_ignored() -> None:
         b"x",
     ],
 )
-def test_a_config_that_is_none_says_nothing(garbage: Any) -> None:
+def test_an_invalid_config_is_ignored(garbage: Any) -> None:
     assert parse_preferences(garbage) == {}
 
 
@@ -187,7 +184,7 @@ def test_preferences_are_clamped(name: str, value: Any, result: Any) -> None:
         ),
     )
 )
-def test_whatever_is_preferred_stays_within_its_bounds(wild: dict[str, Any]) -> None:
+def test_preferences_stay_within_their_bounds(wild: dict[str, Any]) -> None:
     for name, value in parse_preferences(wild).items():
         if name == "order_by":
             assert value in ORDERS
@@ -195,10 +192,10 @@ def test_whatever_is_preferred_stays_within_its_bounds(wild: dict[str, Any]) -> 
             assert NUMBERS[name].least <= value <= NUMBERS[name].most
 
 
-# -- all of them -------------------------------------------------------------
+# -- all sessions ---
 
 
-def test_a_session_is_found_by_its_user_alone() -> None:
+def test_only_its_user_finds_a_session() -> None:
     sessions = Sessions()
     mine = sessions.create("ann", client="x")
     assert sessions.get("ann", mine.key) is mine
@@ -210,7 +207,7 @@ def test_a_session_is_found_by_its_user_alone() -> None:
     assert len(sessions) == 0
 
 
-def test_a_name_that_a_client_chose_is_of_its_user() -> None:
+def test_a_client_chosen_key_belongs_to_its_user() -> None:
     sessions = Sessions()
     assert sessions.get_or_create("ann", "k") is sessions.get_or_create("ann", "k")
     assert sessions.get_or_create("ann", "k") is not sessions.get_or_create("bob", "k")
@@ -223,7 +220,7 @@ def test_keys_cannot_be_guessed() -> None:
     assert all(len(key) == 32 and is_key(key) for key in keys)
 
 
-def test_a_session_ends_some_time_after_its_last_use() -> None:
+def test_idle_sessions_expire() -> None:
     clock = Clock()
     sessions = Sessions(seconds=100, clock=clock)
     used, unused = sessions.create("ann"), sessions.create("ann")
@@ -237,7 +234,7 @@ def test_a_session_ends_some_time_after_its_last_use() -> None:
     assert len(sessions) == 1
 
 
-def test_beyond_the_limit_the_one_unused_for_longest_is_forgotten() -> None:
+def test_beyond_the_limit_the_least_recently_used_session_is_dropped() -> None:
     sessions = Sessions(limit=3)
     first, second, third = (sessions.create(user) for user in ("ann", "bob", "cid"))
     sessions.get("ann", first.key)
@@ -247,7 +244,7 @@ def test_beyond_the_limit_the_one_unused_for_longest_is_forgotten() -> None:
     assert sessions.get("cid", third.key) is third
 
 
-def test_one_user_cannot_push_out_the_sessions_of_others() -> None:
+def test_one_user_cannot_displace_the_sessions_of_others() -> None:
     sessions = Sessions(limit=100, limit_each_user=10)
     mine = sessions.create("ann")
     for _ in range(1_000):
@@ -258,9 +255,9 @@ def test_one_user_cannot_push_out_the_sessions_of_others() -> None:
     assert len(sessions._keys_by_user["mallory"]) == 10
 
 
-def test_many_threads_may_use_the_same_sessions() -> None:
+def test_sessions_are_thread_safe() -> None:
     sessions = Sessions(limit=20, limit_each_user=10)
-    failed: list[BaseException] = []
+    errors: list[BaseException] = []
 
     def work(user: str) -> None:
         try:
@@ -271,14 +268,14 @@ def test_many_threads_may_use_the_same_sessions() -> None:
                 session.add_query("q")
                 sessions.end(user, str(number % 7))
         except BaseException as error:
-            failed.append(error)
+            errors.append(error)
 
     threads = [threading.Thread(target=work, args=(user,)) for user in ("ann", "bob", "ann")]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not failed
+    assert not errors
     assert len(sessions) <= 20
     assert sum(map(len, sessions._keys_by_user.values())) == len(sessions)
 

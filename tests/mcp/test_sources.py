@@ -1,4 +1,4 @@
-"""The toolset "sources": notes, media, chats, characters and prompts each by itself; and all of them as resources."""
+"""The `sources` toolset: one source at a time; and all sources as resources."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def agent(place: str) -> Iterator[Caller]:
     caller.close()
 
 
-def make(library: Library, source: str, **fields: Any) -> str:
+def create(library: Library, source: str, **fields: Any) -> str:
     return library.knowledge.create(source, fields).id
 
 
@@ -44,7 +44,7 @@ def ids(answer: Any) -> list[str]:
     return [result["id"] for result in answer["results"]]
 
 
-# -- what is listed --------------------------------------------------------------
+# -- listing ---
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -69,17 +69,17 @@ def test_names_and_hints_are_those_of_the_contract(agent: Caller) -> None:
         "knowledge.search",
         "knowledge.get",
     }
-    writing = [tool.name for tool in SOURCES.tools if not tool.is_read_only]
-    assert writing == ["notes_write"]
+    writers = [tool.name for tool in SOURCES.tools if not tool.is_read_only]
+    assert writers == ["notes_write"]
     for tool in agent.catalog.listing():
         assert tool["annotations"]["readOnlyHint"] is (tool["name"] != "notes_write")
         assert "output" not in tool
 
 
-# -- notes -----------------------------------------------------------------------
+# -- notes ---
 
 
-def test_notes_are_written_found_read_and_changed(agent: Caller) -> None:
+def test_notes_can_be_written_found_read_and_changed(agent: Caller) -> None:
     note = agent.answer(
         "notes_write", title="Stables", content="The quagga sleeps.", keywords=["zoo"]
     )
@@ -95,13 +95,11 @@ def test_notes_are_written_found_read_and_changed(agent: Caller) -> None:
     }
     assert (note["title"], note["tags"], note["version"]) == ("Stables", ["zoo"], 1)
     assert note["uri"] == f"notes://{quote(note['id'], safe='')}"
-    (found,) = agent.answer("notes_search", query="quagga", keywords=["zoo"])["results"]
-    assert (found["id"], found["version"], found["tags"]) == (note["id"], 1, ["zoo"])
+    (result,) = agent.answer("notes_search", query="quagga", keywords=["zoo"])["results"]
+    assert (result["id"], result["version"], result["tags"]) == (note["id"], 1, ["zoo"])
     assert agent.answer("notes_search", query="quagga", keywords=["farm"])["results"] == []
-    changed = agent.answer(
-        "notes_write", note_id=note["id"], content="The okapi sleeps.", version=1
-    )
-    assert (changed["version"], changed["title"], changed["tags"]) == (2, "Stables", ["zoo"])
+    edit = agent.answer("notes_write", note_id=note["id"], content="The okapi sleeps.", version=1)
+    assert (edit["version"], edit["title"], edit["tags"]) == (2, "Stables", ["zoo"])
     assert (
         agent.answer("notes_get", note_id=note["id"], retrieval={"mode": "full"})["content"]
         == "The okapi sleeps."
@@ -110,12 +108,12 @@ def test_notes_are_written_found_read_and_changed(agent: Caller) -> None:
     assert agent.answer("notes_write", note_id=note["uri"], keywords=[])["tags"] is None
 
 
-def test_whoever_changes_an_older_version_is_told(agent: Caller) -> None:
+def test_changing_an_outdated_version_is_an_error(agent: Caller) -> None:
     id_ = agent.answer("notes_write", content="one")["id"]
     agent.answer("notes_write", note_id=id_, content="two")
-    refused = agent.error("notes_write", note_id=id_, content="three", version=1)["error"]
-    assert "version 2" in refused
-    assert not refused.startswith("Invalid arguments")
+    error = agent.error("notes_write", note_id=id_, content="three", version=1)["error"]
+    assert "version 2" in error
+    assert not error.startswith("Invalid arguments")
     assert agent.answer("notes_get", note_id=id_, retrieval={"mode": "full"})["content"] == "two"
     assert agent.error("notes_write", note_id="none", content="x") == {
         "error": "Note not found: none"
@@ -135,24 +133,22 @@ def test_whoever_changes_an_older_version_is_told(agent: Caller) -> None:
     ],
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_note_that_says_nothing_is_refused(
-    agent: Caller, arguments: dict[str, Any], reason: str
-) -> None:
+def test_an_invalid_note_is_rejected(agent: Caller, arguments: dict[str, Any], reason: str) -> None:
     error = agent.error("notes_write", **arguments)["error"]
     assert error.startswith("Invalid arguments for notes_write: ")
     assert reason in error
 
 
-# -- media -----------------------------------------------------------------------
+# -- media ---
 
 
-def test_media_are_found_by_type_and_date_and_read_where_they_were_found(
+def test_media_are_found_by_type_and_date_and_read_at_the_match(
     agent: Caller, library: Library
 ) -> None:
-    video = make(
+    video = create(
         library, "media", title="Talk", media_type="video", transcript=SRT, created_at="2024-01-15"
     )
-    paper = make(
+    paper = create(
         library,
         "media",
         title="Paper",
@@ -168,20 +164,20 @@ def test_media_are_found_by_type_and_date_and_read_where_they_were_found(
     assert [r["last_modified"] for r in recent] == sorted(
         (r["last_modified"] for r in recent), reverse=True
     )
-    (found,) = agent.answer("media_search", query="nobody", media_types="video")["results"]
-    assert found["loc"]["seconds"] == 5.5
-    assert found["media_type"] == "video"
-    read = agent.answer(
-        "media_get", media_id=video, retrieval={"mode": "chunk", "loc": found["loc"]}
+    (result,) = agent.answer("media_search", query="nobody", media_types="video")["results"]
+    assert result["loc"]["seconds"] == 5.5
+    assert result["media_type"] == "video"
+    item = agent.answer(
+        "media_get", media_id=video, retrieval={"mode": "chunk", "loc": result["loc"]}
     )
-    assert "Nobody saw it since." in read["content"]
+    assert "Nobody saw it since." in item["content"]
     assert "is not a date" in agent.error("media_search", query="x", date_from="soon")["error"]
 
 
-def test_a_transcript_comes_in_every_format(
+def test_a_transcript_is_available_in_every_format(
     agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    id_ = make(library, "media", title="Talk", media_type="video", transcript=SRT)
+    id_ = create(library, "media", title="Talk", media_type="video", transcript=SRT)
     answer = agent.answer("media_transcript", media_id=id_)
     assert answer.keys() == {"content"}
     assert " ".join(answer["content"].split()) == "The quagga is extinct. Nobody saw it since."
@@ -194,8 +190,8 @@ def test_a_transcript_comes_in_every_format(
     )
     cues = agent.answer("media_transcript", media_id=f"media://{id_}", format="json")["content"]
     assert [cue["start"] for cue in cues["segments"]] == [1.0, 5.5]
-    timed = agent.answer("media_transcript", media_id=id_, include_timestamps=True)["content"]
-    assert "0:05" in timed
+    with_times = agent.answer("media_transcript", media_id=id_, include_timestamps=True)["content"]
+    assert "0:05" in with_times
     monkeypatch.setattr(sources, "MAX_TRANSCRIPT_LENGTH", 10)
     monkeypatch.setattr(sources, "MAX_CUES", 1)
     assert (
@@ -205,18 +201,16 @@ def test_a_transcript_comes_in_every_format(
     assert "media_get" in agent.answer("media_transcript", media_id=id_)["truncated"]
     assert agent.error("media_transcript", media_id=7) == {"error": "Media not found: 7"}
     assert "format: 'mp3'" in agent.error("media_transcript", media_id=id_, format="mp3")["error"]
-    text = make(library, "media", title="Paper", media_type="pdf", content="A quagga.")
+    text = create(library, "media", title="Paper", media_type="pdf", content="A quagga.")
     assert agent.error("media_transcript", media_id=text, format="srt")["error"].startswith(
         "Invalid arguments for "
     )
 
 
-# -- chats -----------------------------------------------------------------------
+# -- chats ---
 
 
-def test_chats_are_found_by_title_or_message_and_by_who_spoke(
-    agent: Caller, library: Library
-) -> None:
+def test_chats_are_found_by_title_message_and_sender(agent: Caller, library: Library) -> None:
     library.add_conversation(
         "c1",
         "Quagga",
@@ -229,15 +223,16 @@ def test_chats_are_found_by_title_or_message_and_by_who_spoke(
         "c2", "Pears", messages=[{"id": "m0", "role": "user", "content": "is a quagga a pear?"}]
     )
 
-    def found(**given: Any) -> set[str]:
-        return {r["uri"] for r in agent.answer("chats_search", query="quagga", **given)["results"]}
+    def search(**filters: Any) -> set[str]:
+        results = agent.answer("chats_search", query="quagga", **filters)["results"]
+        return {result["uri"] for result in results}
 
-    assert found(by="message") == {"chats://c1#m1", "chats://c2#m0"}
-    assert found(by="title") == {"chats://c1"}
-    assert found() >= found(by="message")
-    assert found(sender="ann", by="message") == {"chats://c1#m1"}
-    assert found(sender="user", by="message") == {"chats://c2#m0"}
-    assert found(character_id=7) == set()
+    assert search(by="message") == {"chats://c1#m1", "chats://c2#m0"}
+    assert search(by="title") == {"chats://c1"}
+    assert search() >= search(by="message")
+    assert search(sender="ann", by="message") == {"chats://c1#m1"}
+    assert search(sender="user", by="message") == {"chats://c2#m0"}
+    assert search(character_id=7) == set()
     assert "by: 'sound'" in agent.error("chats_search", query="x", by="sound")["error"]
 
 
@@ -259,20 +254,22 @@ def test_a_chat_is_read_in_pages_or_around_a_message(agent: Caller, library: Lib
     assert (
         agent.answer("chats_get", conversation_id="c1", page_size=10**6)["page"]["page_size"] == 200
     )
-    wanted = {"mode": "chunk_with_siblings", "loc": {"message_id": "m60"}, "sibling_window": 1}
-    around = agent.answer("chats_get", conversation_id="c1", retrieval=wanted)
+    retrieval = {"mode": "chunk_with_siblings", "loc": {"message_id": "m60"}, "sibling_window": 1}
+    around = agent.answer("chats_get", conversation_id="c1", retrieval=retrieval)
     assert around["content"] == "user: said 59\nuser: said 60\nuser: said 61\n"
-    named = agent.answer("chats_get", conversation_id="chats://c1#m60", retrieval={"mode": "chunk"})
-    assert named["content"] == "user: said 60\n"
+    by_uri = agent.answer(
+        "chats_get", conversation_id="chats://c1#m60", retrieval={"mode": "chunk"}
+    )
+    assert by_uri["content"] == "user: said 60\n"
 
 
-# -- characters and prompts --------------------------------------------------------
+# -- characters and prompts ---
 
 
 def test_characters_are_found_by_text_or_tags_and_read_by_id_or_name(
     agent: Caller, library: Library
 ) -> None:
-    id_ = make(
+    id_ = create(
         library,
         "characters",
         name="Quentin",
@@ -281,15 +278,15 @@ def test_characters_are_found_by_text_or_tags_and_read_by_id_or_name(
     )
     for query in ("quagga", "zoo, comic", ["zoo", "comic"]):
         assert ids(agent.answer("characters_search", query=query)) == [id_], query
-    for named in (id_, "quentin", f"characters://{id_}"):
-        content = agent.answer("characters_get", character_id=named)["content"]
+    for name in (id_, "quentin", f"characters://{id_}"):
+        content = agent.answer("characters_get", character_id=name)["content"]
         assert (content["name"], content["description"]) == ("Quentin", "A quagga who talks.")
     assert agent.error("characters_get", character_id=7) == {"error": "Character not found: 7"}
     assert "query" in agent.error("characters_search", query=[])["error"]
 
 
-def test_prompts_are_found_in_the_fields_that_are_named(agent: Caller, library: Library) -> None:
-    id_ = make(
+def test_prompts_are_searched_in_the_given_fields(agent: Caller, library: Library) -> None:
+    id_ = create(
         library,
         "prompts",
         name="Zoologist",
@@ -306,8 +303,8 @@ def test_prompts_are_found_in_the_fields_that_are_named(agent: Caller, library: 
     assert (
         "fields: 'colour'" in agent.error("prompts_search", query="x", fields=["colour"])["error"]
     )
-    for named in (id_, "Zoologist", f"prompts://{id_}"):
-        content = agent.answer("prompts_get", prompt_id_or_name=named)["content"]
+    for name in (id_, "Zoologist", f"prompts://{id_}"):
+        content = agent.answer("prompts_get", prompt_id_or_name=name)["content"]
         assert (content["name"], content["user_prompt"]) == ("Zoologist", "Go on.")
     assert agent.error("prompts_get", prompt_id_or_name="none") == {
         "error": "Prompt not found: none"
@@ -317,7 +314,7 @@ def test_prompts_are_found_in_the_fields_that_are_named(agent: Caller, library: 
 @pytest.mark.parametrize(
     "tool", [tool.name for tool in SOURCES.tools if tool.name.endswith("_search")]
 )
-def test_every_search_has_the_same_pages(agent: Caller, library: Library, tool: str) -> None:
+def test_every_search_is_paged_alike(agent: Caller, library: Library, tool: str) -> None:
     source = tool.removesuffix("_search")
     for n in range(12):
         if source == "chats":
@@ -325,10 +322,12 @@ def test_every_search_has_the_same_pages(agent: Caller, library: Library, tool: 
                 f"c{n}", f"T{n}", messages=[{"role": "user", "content": f"quagga {n}"}]
             )
         else:
-            fields = {"media_type": "pdf"} if source == "media" else {}
-            text = "content" if source in ("notes", "media") else "system_prompt"
-            name = "title" if source in ("notes", "media") else "name"
-            make(library, source, **{name: f"T{n}", text: f"quagga {n}"}, **fields)
+            fields = {"name": f"T{n}", "system_prompt": f"quagga {n}"}
+            if source in ("notes", "media"):
+                fields = {"title": f"T{n}", "content": f"quagga {n}"}
+            if source == "media":
+                fields["media_type"] = "pdf"
+            create(library, source, **fields)
     first = agent.answer(tool, query="quagga", snippet_length=10)
     assert (len(first["results"]), first["has_more"], first["next_offset"]) == (10, True, 10)
     assert first["total_estimated"] == 12
@@ -340,37 +339,37 @@ def test_every_search_has_the_same_pages(agent: Caller, library: Library, tool: 
     assert agent.error(tool)["error"] == f"Invalid arguments for {tool}: query must not be empty"
 
 
-# -- resources -------------------------------------------------------------------
+# -- resources ---
 
 
 def resource(agent: Caller, method: str, catalog: Catalog | None = None, **params: Any) -> Any:
-    asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    return Dispatcher(catalog or Catalog()).handle(asked, agent.context())
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return Dispatcher(catalog or Catalog()).handle(request, agent.context())
 
 
-def test_everything_is_a_resource_that_can_be_read(agent: Caller, library: Library) -> None:
-    named = {
-        "notes": make(library, "notes", title="Stables", content="The quagga\n# sleeps."),
-        "media": make(library, "media", title="Talk", media_type="video", transcript=SRT),
-        "characters": make(library, "characters", name="Quentin", description="A quagga."),
-        "prompts": make(library, "prompts", name="Zoologist", system_prompt="Know every quagga."),
+def test_every_item_is_a_readable_resource(agent: Caller, library: Library) -> None:
+    item_ids = {
+        "notes": create(library, "notes", title="Stables", content="The quagga\n# sleeps."),
+        "media": create(library, "media", title="Talk", media_type="video", transcript=SRT),
+        "characters": create(library, "characters", name="Quentin", description="A quagga."),
+        "prompts": create(library, "prompts", name="Zoologist", system_prompt="Know every quagga."),
     }
     library.add_conversation(
         "c1",
         "Animals",
         messages=[{"id": f"m{n}", "role": "user", "content": f"quagga {n}"} for n in range(3)],
     )
-    listed = resource(agent, "resources/list")["result"]["resources"]
-    assert {each["uri"] for each in listed} == {
+    listing = resource(agent, "resources/list")["result"]["resources"]
+    assert {entry["uri"] for entry in listing} == {
         "recollect://conversation/c1",
         "media://types",
-        *(f"{source}://{id_}" for source, id_ in named.items()),
+        *(f"{source}://{id_}" for source, id_ in item_ids.items()),
     }
-    for each in listed:
-        (content,) = resource(agent, "resources/read", uri=each["uri"])["result"]["contents"]
-        assert content["mimeType"] == each["mimeType"]
-        if each["uri"] != "media://types":
-            assert content["text"].startswith(f"# {each['name']}\n")
+    for entry in listing:
+        (content,) = resource(agent, "resources/read", uri=entry["uri"])["result"]["contents"]
+        assert content["mimeType"] == entry["mimeType"]
+        if entry["uri"] != "media://types":
+            assert content["text"].startswith(f"# {entry['name']}\n")
             assert "quagga" in content["text"]
             assert "never as instructions" in content["text"]
             headings = [line for line in content["text"].splitlines() if line.startswith("# ")]
@@ -387,14 +386,17 @@ def test_everything_is_a_resource_that_can_be_read(agent: Caller, library: Libra
     ]
 
 
-def test_the_types_of_media_are_counted(agent: Caller, library: Library) -> None:
+def test_media_types_are_counted(agent: Caller, library: Library) -> None:
     for type_ in ("video", "pdf", "pdf"):
-        make(library, "media", title="T", media_type=type_, content="x")
+        create(library, "media", title="T", media_type=type_, content="x")
     (content,) = resource(agent, "resources/read", uri="media://types")["result"]["contents"]
     assert content["mimeType"] == "application/json"
-    told = json.loads(content["text"])
-    assert told["types"] == [{"media_type": "pdf", "count": 2}, {"media_type": "video", "count": 1}]
-    assert told["suggested"] == [
+    counts = json.loads(content["text"])
+    assert counts["types"] == [
+        {"media_type": "pdf", "count": 2},
+        {"media_type": "video", "count": 1},
+    ]
+    assert counts["suggested"] == [
         "video",
         "audio",
         "podcast",
@@ -410,31 +412,29 @@ def test_the_types_of_media_are_counted(agent: Caller, library: Library) -> None
     ]
 
 
-def test_a_long_item_comes_in_parts(
+def test_a_long_item_is_read_in_parts(
     agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resources, "PART_LENGTH", 400)
     text = " ".join(f"word{n}" for n in range(300))
-    uri, found = f"notes://{make(library, 'notes', title='Long', content=text)}", ""
+    uri, text_of_parts = f"notes://{create(library, 'notes', title='Long', content=text)}", ""
     for _ in range(20):
         part = resource(agent, "resources/read", uri=uri)["result"]["contents"][0]["text"]
-        found += "".join(
+        text_of_parts += "".join(
             line.removeprefix("> ") for line in part.splitlines() if line.startswith("> ")
         )
         if "The next part: " not in part:
             break
         uri = part.rsplit("The next part: ", 1)[1]
-    assert found.replace(" ", "") == text.replace(" ", "")
+    assert text_of_parts.replace(" ", "") == text.replace(" ", "")
 
 
-def test_whoever_may_read_conversations_alone_reads_nothing_else(
-    agent: Caller, library: Library
-) -> None:
-    id_ = make(library, "notes", title="Stables", content="The quagga sleeps.")
+def test_a_key_for_conversations_reads_no_other_resources(agent: Caller, library: Library) -> None:
+    id_ = create(library, "notes", title="Stables", content="The quagga sleeps.")
     library.add_conversation("c1", "Animals", messages=[{"role": "user", "content": "x"}])
     catalog = Catalog(allowed={"conversations"})
-    listed = resource(agent, "resources/list", catalog)["result"]["resources"]
-    assert [each["uri"] for each in listed] == ["recollect://conversation/c1"]
+    listing = resource(agent, "resources/list", catalog)["result"]["resources"]
+    assert [entry["uri"] for entry in listing] == ["recollect://conversation/c1"]
     assert (
         len(resource(agent, "resources/templates/list", catalog)["result"]["resourceTemplates"])
         == 1
@@ -464,7 +464,7 @@ def test_whoever_may_read_conversations_alone_reads_nothing_else(
 
 @pytest.mark.parametrize("id_", ["a", "a b/c", "a#b?c%d", "ü", "a://b", "types", "?start=3"])
 @pytest.mark.parametrize("message", ["", "m/1#2"])
-def test_an_address_names_what_it_was_made_of(id_: str, message: str) -> None:
+def test_an_address_survives_its_uri(id_: str, message: str) -> None:
     for start in (0, 7):
         address = Address("chats", id_, message, start)
         assert parse_address(address.uri) == address
@@ -473,5 +473,5 @@ def test_an_address_names_what_it_was_made_of(id_: str, message: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "notes", "notes:x", "notes://", "books://x", "notes://x?start=y", "notes://x?a=1"]
 )
-def test_what_is_no_address_is_none(text: str) -> None:
+def test_an_invalid_address_is_none(text: str) -> None:
     assert parse_address(text) is None

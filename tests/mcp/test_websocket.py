@@ -1,4 +1,4 @@
-"""MCP over WebSocket, with a client that we did not write, and with frames that no client would send."""
+"""MCP over WebSocket: a real client, and hand-made frames no client would send."""
 
 from __future__ import annotations
 
@@ -22,29 +22,28 @@ from websockets.sync.client import ClientConnection, connect
 from wire import (
     NEW,
     OLD,
-    PATIENCE,
+    TIMEOUT,
+    HttpUser,
     Probe,
-    Someone,
     Web,
     call,
     initialize,
     message,
+    notification,
     stateless,
     text_of,
-    told,
 )
 
 from recollect.serve import server
 from recollect.serve.accounts import revoke
 from recollect.serve.http import edge
-from recollect.serve.mcp.transports import calls
-from recollect.serve.mcp.transports import websocket as module
+from recollect.serve.mcp.transports import calls, websocket
 from recollect.settings import LIMITS
 
 
 @pytest.fixture
-def ann(web: Web) -> Someone:
-    return web.someone()
+def ann(web: Web) -> HttpUser:
+    return web.new_user()
 
 
 class Client:
@@ -55,80 +54,82 @@ class Client:
         self.connection.send(body if isinstance(body, (str, bytes)) else json.dumps(body))
 
     def receive(self) -> Any:
-        return json.loads(self.connection.recv(PATIENCE))
+        return json.loads(self.connection.recv(TIMEOUT))
 
     def ask(self, body: Any) -> Any:
         self.send(body)
         return self.receive()
 
-    def closed(self) -> int:
-        """The code with which the server closes."""
-        with pytest.raises(ConnectionClosed) as ended:
+    def close_code(self) -> int:
+        """Wait until the server closes; return its code."""
+        with pytest.raises(ConnectionClosed) as error:
             while True:
-                self.connection.recv(PATIENCE)
-        return ended.value.rcvd.code if ended.value.rcvd else 1006
+                self.connection.recv(TIMEOUT)
+        if error.value.rcvd is None:
+            return 1006
+        return error.value.rcvd.code
 
 
 @contextmanager
-def socket_of(who: Someone, path: str = "/mcp/ws", **more: Any) -> Iterator[Client]:
-    headers = {"Authorization": f"Bearer {who.key}", **more.pop("headers", {})}
+def connect_as(who: HttpUser, path: str = "/mcp/ws", **options: Any) -> Iterator[Client]:
+    headers = {"Authorization": f"Bearer {who.key}", **options.pop("headers", {})}
     address = who.address.replace("http://", "ws://") + path
-    subprotocols = more.pop("subprotocols", ["mcp"])
+    subprotocols = options.pop("subprotocols", ["mcp"])
     with connect(
-        address, additional_headers=headers, subprotocols=subprotocols, max_size=None, **more
+        address, additional_headers=headers, subprotocols=subprotocols, max_size=None, **options
     ) as connection:
         yield Client(connection)
 
 
-def refused(who: Someone, path: str = "/mcp/ws", **more: Any) -> int:
-    """The status with which a connection is refused, in the one shape of all our errors."""
-    with pytest.raises(InvalidStatus) as why, socket_of(who, path, **more):
+def rejection_status(who: HttpUser, path: str = "/mcp/ws", **options: Any) -> int:
+    """The HTTP status of a rejected connection; the body has the shape of all our errors."""
+    with pytest.raises(InvalidStatus) as error, connect_as(who, path, **options):
         pass
-    body = json.loads(why.value.response.body)
-    assert body["error"]["details"]["status_code"] == why.value.response.status_code
-    return why.value.response.status_code
+    response = error.value.response
+    body = json.loads(response.body)
+    assert body["error"]["details"]["status_code"] == response.status_code
+    return response.status_code
 
 
-# -- talking -----------------------------------------------------------------
+# -- messages ---
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])
 def test_a_client_lists_and_calls_the_tools(served: Web, era: str) -> None:
-    ann = served.someone()
+    ann = served.new_user()
     served.remember(ann.user, "the walrus was Paul")
-    with socket_of(ann) as client:
+    with connect_as(ann) as client:
         assert client.connection.subprotocol == "mcp"
         if era == OLD:
             assert client.ask(initialize())["result"]["protocolVersion"] == OLD
-            client.send(told("notifications/initialized"))
-            listed, found = client.ask(message("tools/list")), client.ask(call(query="walrus"))
+            client.send(notification("notifications/initialized"))
+            listing = client.ask(message("tools/list"))
+            search = client.ask(call(query="walrus"))
         else:
             assert client.ask(stateless(message("server/discover")))["result"][
                 "supportedVersions"
             ] == [NEW]
-            listed, found = (
-                client.ask(stateless(message("tools/list"))),
-                client.ask(stateless(call(query="walrus"))),
-            )
-    assert "conversation_search" in [tool["name"] for tool in listed["result"]["tools"]]
-    assert "the walrus was Paul" in text_of(found)
+            listing = client.ask(stateless(message("tools/list")))
+            search = client.ask(stateless(call(query="walrus")))
+    assert "conversation_search" in [tool["name"] for tool in listing["result"]["tools"]]
+    assert "the walrus was Paul" in text_of(search)
 
 
-def test_profiles_have_addresses_of_their_own(ann: Someone) -> None:
-    with socket_of(ann, "/mcp/research/ws") as client:
+def test_profiles_have_their_own_addresses(ann: HttpUser) -> None:
+    with connect_as(ann, "/mcp/research/ws") as client:
         names = [tool["name"] for tool in client.ask(message("tools/list"))["result"]["tools"]]
         assert names == ["knowledge_search", "knowledge_get", "search", "fetch"]
-    assert refused(ann, "/mcp/nothing/ws") == 404
+    assert rejection_status(ann, "/mcp/unknown/ws") == 404
 
 
-def test_who_asks_for_no_subprotocol_gets_none(ann: Someone) -> None:
-    with socket_of(ann, subprotocols=None) as client:
+def test_the_subprotocol_is_optional(ann: HttpUser) -> None:
+    with connect_as(ann, subprotocols=None) as client:
         assert client.connection.subprotocol is None
         assert client.ask(message("ping"))["result"] == {}
 
 
-def test_errors_are_in_the_protocols_words(ann: Someone) -> None:
-    with socket_of(ann) as client:
+def test_errors_are_json_rpc_errors(ann: HttpUser) -> None:
+    with connect_as(ann) as client:
         assert client.ask("{")["error"]["code"] == -32700
         assert client.ask("[" * 100_000)["error"]["code"] == -32700
         assert client.ask([message("ping")])["error"]["code"] == -32600
@@ -140,10 +141,10 @@ def test_errors_are_in_the_protocols_words(ann: Someone) -> None:
         assert client.ask(message("ping", "still there"))["id"] == "still there"
 
 
-def test_progress_is_told_and_answers_come_in_any_order(ann: Someone, probe: Probe) -> None:
+def test_progress_is_reported_and_answers_come_in_any_order(ann: HttpUser, probe: Probe) -> None:
     probe.progress = 2
     probe.hold()
-    with socket_of(ann) as client:
+    with connect_as(ann) as client:
         client.send(call(request_id="long", meta={"progressToken": "t"}))
         assert [client.receive()["params"]["progress"] for _ in range(2)] == [1, 2]
         assert client.ask(message("ping", "quick"))["id"] == "quick"
@@ -151,74 +152,77 @@ def test_progress_is_told_and_answers_come_in_any_order(ann: Someone, probe: Pro
             client.ask(call(request_id="long"))["error"]["message"]
             == "Invalid request: this 'id' is in use"
         )
-        probe.may_end.set()
+        probe.release.set()
         assert client.receive()["id"] == "long"
 
 
-def test_a_call_can_be_cancelled(ann: Someone, probe: Probe) -> None:
+def test_a_call_can_be_cancelled(ann: HttpUser, probe: Probe) -> None:
     probe.hold()
-    with socket_of(ann) as client:
+    with connect_as(ann) as client:
         client.send(call(request_id=7))
-        assert probe.begun.acquire(timeout=PATIENCE)
-        client.send(told("notifications/cancelled", requestId=7))
-        assert probe.noticed.wait(PATIENCE)
-        assert client.ask(message("ping", 8))["id"] == 8, "and is not answered"
+        assert probe.started.acquire(timeout=TIMEOUT)
+        client.send(notification("notifications/cancelled", requestId=7))
+        assert probe.saw_cancellation.wait(TIMEOUT)
+        assert client.ask(message("ping", 8))["id"] == 8, "a cancelled call is not answered"
 
 
-def test_a_client_that_leaves_cancels_what_it_waits_for(ann: Someone, probe: Probe) -> None:
+def test_a_disconnect_cancels_running_calls(ann: HttpUser, probe: Probe) -> None:
     probe.hold()
-    with socket_of(ann) as client:
+    with connect_as(ann) as client:
         client.send(call())
-        assert probe.begun.acquire(timeout=PATIENCE)
-    assert probe.noticed.wait(PATIENCE)
+        assert probe.started.acquire(timeout=TIMEOUT)
+    assert probe.saw_cancellation.wait(TIMEOUT)
 
 
-def test_too_many_calls_are_refused(
-    ann: Someone, probe: Probe, monkeypatch: pytest.MonkeyPatch
+def test_concurrent_calls_are_limited(
+    ann: HttpUser, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_CALLS", 1)
+    monkeypatch.setattr(websocket, "MAX_CALLS", 1)
     probe.hold()
-    with socket_of(ann) as client:
+    with connect_as(ann) as client:
         client.send(call(request_id=1))
-        assert probe.begun.acquire(timeout=PATIENCE)
+        assert probe.started.acquire(timeout=TIMEOUT)
         assert client.ask(call(request_id=2))["error"]["code"] == -32000
-        probe.may_end.set()
+        probe.release.set()
         assert "result" in client.receive()
 
 
-# -- the session -------------------------------------------------------------
+# -- the session ---
 
 
 def test_the_connection_is_the_session(web: Web, probe: Probe) -> None:
-    ann = web.someone()
-    with socket_of(ann) as client:
+    ann = web.new_user()
+    with connect_as(ann) as client:
         client.ask(initialize(config={"snippet_length": 10**6, "user_id": "x"}))
         client.ask(call())
         client.ask(call())
         assert probe.contexts[0].session is probe.contexts[1].session is not None
         assert dict(probe.contexts[1].config) == {"snippet_length": 1_000}
         assert probe.contexts[1].client == "a-test"
-    with socket_of(ann) as client:
+    with connect_as(ann) as client:
         client.ask(call())
         assert probe.contexts[2].session is not probe.contexts[1].session
 
 
-def test_a_key_makes_a_session_outlive_its_connection(web: Web, probe: Probe) -> None:
-    ann, bob = web.someone(), web.someone()
+def test_a_session_key_makes_a_session_outlive_its_connection(web: Web, probe: Probe) -> None:
+    ann, bob = web.new_user(), web.new_user()
     for who, path, headers in (
         (ann, "/mcp/ws?mcp-session-id=k", {}),
         (ann, "/mcp/ws", {"mcp-session-id": "k"}),
         (bob, "/mcp/ws?mcp-session-id=k", {}),
     ):
-        with socket_of(who, path, headers=headers) as client:
+        with connect_as(who, path, headers=headers) as client:
             client.ask(call())
-    first, second, others = (context.session for context in probe.contexts)
+    first, second, other = (context.session for context in probe.contexts)
     assert first is second
-    assert others is not first
+    assert other is not first
 
 
-def test_nothing_that_is_sent_changes_who_asks(web: Web, probe: Probe) -> None:
-    victim, mallory = web.someone(), web.someone(("read",), agent=True, toolsets=("conversations",))
+def test_nothing_in_a_message_changes_the_identity(web: Web, probe: Probe) -> None:
+    victim, mallory = (
+        web.new_user(),
+        web.new_user(("read",), agent=True, toolsets=("conversations",)),
+    )
     claims: dict[str, Any] = {
         "user": victim.user,
         "user_id": victim.user,
@@ -235,10 +239,10 @@ def test_nothing_that_is_sent_changes_who_asks(web: Web, probe: Probe) -> None:
         "X-Forwarded-User": victim.user,
     }
     path = f"/mcp/ws?user={victim.user}&user_id={victim.user}&config={config}&scopes=admin"
-    with socket_of(mallory, path, headers=headers) as client:
+    with connect_as(mallory, path, headers=headers) as client:
         client.ask({**initialize(config=claims, **claims), **claims})
-        for asked in (call(meta=claims), stateless(call(), **claims)):
-            assert text_of(client.ask({**asked, **claims})) == f"for {mallory.user}"
+        for request in (call(meta=claims), stateless(call(), **claims)):
+            assert text_of(client.ask({**request, **claims})) == f"for {mallory.user}"
             context = probe.contexts[-1]
             assert (context.user, context.agent, context.scopes) == (
                 mallory.user,
@@ -250,65 +254,67 @@ def test_nothing_that_is_sent_changes_who_asks(web: Web, probe: Probe) -> None:
         assert [tool["name"] for tool in tools] == ["conversation_search"]
 
 
-# -- who may come in ---------------------------------------------------------
+# -- authentication ---
 
 
-def test_strangers_are_refused_before_the_connection_is_there(web: Web, ann: Someone) -> None:
-    nobody = Someone(ann.address, "rk_wrong", "")
-    assert refused(nobody) == 401
+def test_wrong_keys_are_rejected_before_the_connection_is_accepted(web: Web, ann: HttpUser) -> None:
+    nobody = HttpUser(ann.address, "rk_wrong", "")
+    assert rejection_status(nobody) == 401
     with (
-        pytest.raises(InvalidStatus) as why,
+        pytest.raises(InvalidStatus) as error,
         connect(f"{ann.address.replace('http', 'ws')}/mcp/ws?key={ann.key}"),
     ):
         pass
-    assert why.value.response.status_code == 401, "a key in the address opens nothing"
+    assert error.value.response.status_code == 401, "a key in the URL is ignored"
 
 
 @pytest.mark.parametrize(
     "origin",
     ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1", "file://", ""],
 )
-def test_pages_of_other_sites_are_refused(ann: Someone, origin: str) -> None:
-    assert refused(ann, headers={"Origin": origin}) == 403
+def test_other_origins_are_rejected(ann: HttpUser, origin: str) -> None:
+    assert rejection_status(ann, headers={"Origin": origin}) == 403
 
 
-def test_our_own_pages_and_programs_come_in(ann: Someone) -> None:
-    with socket_of(ann, origin=ann.address) as client:
+def test_our_own_origin_is_accepted(ann: HttpUser) -> None:
+    with connect_as(ann, origin=ann.address) as client:
         assert client.ask(message("ping"))["result"] == {}
 
 
-def test_a_cookie_alone_does_not_open_it_without_an_origin(ann: Someone) -> None:
+def test_a_cookie_needs_our_origin(ann: HttpUser) -> None:
     address = ann.address.replace("http", "ws") + "/mcp/ws"
     cookie = {"Cookie": f"recollect_key={ann.key}"}
-    with pytest.raises(InvalidStatus) as why, connect(address, additional_headers=cookie):
+    with pytest.raises(InvalidStatus) as error, connect(address, additional_headers=cookie):
         pass
-    assert why.value.response.status_code == 403
+    assert error.value.response.status_code == 403
     with connect(address, additional_headers=cookie, origin=ann.address):  # type: ignore[arg-type]
         pass
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil", "localhost:1", "[::1]"])
-def test_another_name_than_ours_is_refused(ann: Someone, host: str) -> None:
-    assert b" 421 " in shaken(ann, f"Host: {host}")
+def test_an_unknown_host_is_rejected(ann: HttpUser, host: str) -> None:
+    assert b" 421 " in handshake(ann, f"Host: {host}")
 
 
 @pytest.mark.parametrize("path", ["/", "/api/events", "/healthz", "/mcp", "/mcp/ws/x"])
-def test_there_is_nothing_elsewhere(ann: Someone, path: str) -> None:
-    assert b" 403 " in shaken(ann, path=path) or b" 404 " in shaken(ann, path=path)
+def test_other_paths_accept_no_websockets(ann: HttpUser, path: str) -> None:
+    assert b" 403 " in handshake(ann, path=path) or b" 404 " in handshake(ann, path=path)
 
 
-def shaken(who: Someone, *headers: str, path: str = "/mcp/ws") -> bytes:
-    """The first line that answers a handshake with these headers."""
-    with opened(who, *headers, path=path) as (_, line):
+def handshake(who: HttpUser, *headers: str, path: str = "/mcp/ws") -> bytes:
+    """The status line that answers a handshake with these headers."""
+    with raw_connection(who, *headers, path=path) as (_, line):
         return line
 
 
 @contextmanager
-def opened(
-    who: Someone, *headers: str, path: str = "/mcp/ws"
+def raw_connection(
+    who: HttpUser, *headers: str, path: str = "/mcp/ws"
 ) -> Iterator[tuple[socket.socket, bytes]]:
     address = urlsplit(who.address)
-    host = [] if any(line.startswith("Host:") for line in headers) else [f"Host: {address.netloc}"]
+    host = [f"Host: {address.netloc}"]
+    if any(line.startswith("Host:") for line in headers):
+        host = []
     key = base64.b64encode(os.urandom(16)).decode()
     upgrade = (
         "Connection: Upgrade",
@@ -326,11 +332,14 @@ def opened(
         "",
     ]
     with socket.create_connection(
-        (str(address.hostname), int(address.port or 0)), PATIENCE
+        (str(address.hostname), int(address.port or 0)), TIMEOUT
     ) as connection:
         connection.sendall("\r\n".join(head).encode())
         received = b""
-        while b"\r\n\r\n" not in received and (part := connection.recv(65_536)):
+        while b"\r\n\r\n" not in received:
+            part = connection.recv(65_536)
+            if not part:
+                break
             received += part
         yield connection, received.partition(b"\r\n")[0]
 
@@ -338,87 +347,85 @@ def opened(
 @pytest.mark.parametrize(
     "header", ["X-Long: " + "x" * 20_000, "\r\n".join(f"X-{n}: 1" for n in range(300))]
 )
-def test_a_handshake_that_cannot_be_read_is_answered_and_closed(ann: Someone, header: str) -> None:
-    with opened(ann, header) as (connection, line):
+def test_an_oversized_handshake_is_answered_and_closed(ann: HttpUser, header: str) -> None:
+    with raw_connection(ann, header) as (connection, line):
         assert line.startswith(b"HTTP/1.1 4")
         while connection.recv(65_536):
             pass
 
 
 def test_a_revoked_key_closes_the_connection(
-    web: Web, ann: Someone, monkeypatch: pytest.MonkeyPatch
+    web: Web, ann: HttpUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(edge, "RECHECK_SECONDS", 0.0)
-    with socket_of(ann) as client:
+    with connect_as(ann) as client:
         assert client.ask(message("ping"))["result"] == {}
         keys = web.world.service.keys
         mine = next(key for key in keys.all_keys() if key.user == ann.user)
         revoke(keys, mine.id)
         client.send(message("ping"))
-        assert client.closed() == 1008
+        assert client.close_code() == 1008
 
 
 def test_an_answer_is_not_sent_to_a_revoked_key(
-    web: Web, ann: Someone, probe: Probe, monkeypatch: pytest.MonkeyPatch
+    web: Web, ann: HttpUser, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(edge, "RECHECK_SECONDS", 0.0)
     probe.hold()
-    with socket_of(ann) as client:
+    with connect_as(ann) as client:
         client.send(call())
-        assert probe.begun.acquire(timeout=PATIENCE)
+        assert probe.started.acquire(timeout=TIMEOUT)
         keys = web.world.service.keys
         revoke(keys, next(key.id for key in keys.all_keys() if key.user == ann.user))
-        probe.may_end.set()
-        assert client.closed() == 1008
+        probe.release.set()
+        assert client.close_code() == 1008
 
 
-def test_a_server_that_stops_says_so(tmp_path: Path, probe: Probe) -> None:
-    made = World(str(tmp_path / "home"))
+def test_a_shutdown_closes_connections_with_1012(tmp_path: Path, probe: Probe) -> None:
+    world = World(str(tmp_path / "home"))
     probe.hold()
-    with ExitStack() as open_:
-        with listening(made) as address:
-            client = open_.enter_context(socket_of(Web(made, address).someone()))
+    with ExitStack() as stack:
+        with listening(world) as address:
+            client = stack.enter_context(connect_as(Web(world, address).new_user()))
             client.send(call())
-            assert probe.begun.acquire(timeout=PATIENCE)
-        assert client.closed() == 1012
-    assert probe.noticed.wait(PATIENCE)
-    made.service.close()
+            assert probe.started.acquire(timeout=TIMEOUT)
+        assert client.close_code() == 1012
+    assert probe.saw_cancellation.wait(TIMEOUT)
+    world.service.close()
 
 
-# -- limits ------------------------------------------------------------------
+# -- limits ---
 
 
-def test_too_many_connections_of_one_user_are_refused(
-    web: Web, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_connections_per_user_are_limited(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "LIMITS", replace(LIMITS, mcp_connections_each_user=3))
-    ann = web.someone()
-    with ExitStack() as open_:
+    ann = web.new_user()
+    with ExitStack() as stack:
         for _ in range(3):
-            open_.enter_context(socket_of(ann))
-        assert refused(ann) == 429
-        with socket_of(web.someone()) as client:
-            assert client.ask(message("ping"))["result"] == {}, "others come in"
+            stack.enter_context(connect_as(ann))
+        assert rejection_status(ann) == 429
+        with connect_as(web.new_user()) as client:
+            assert client.ask(message("ping"))["result"] == {}, "other users are not affected"
 
 
-def test_a_message_that_is_too_long_ends_the_connection(ann: Someone) -> None:
-    with opened(ann) as (connection, _):
+def test_a_message_that_is_too_long_closes_the_connection(ann: HttpUser) -> None:
+    with raw_connection(ann) as (connection, _):
         head = struct.pack("!BBQ4s", 0x81, 0xFF, LIMITS.mcp_line_bytes + 1, b"mask")
-        connection.sendall(head)  # what is announced is enough
+        connection.sendall(head)  # the announced length is enough
         received = b""
-        while part := connection.recv(65_536):
+        for part in iter(lambda: connection.recv(65_536), b""):
             received += part
         assert struct.unpack("!BxH", received[:4]) == (0x88, 1009)
 
 
-def test_only_text_is_read(ann: Someone) -> None:
-    with socket_of(ann) as client:
+def test_only_text_frames_are_accepted(ann: HttpUser) -> None:
+    with connect_as(ann) as client:
         client.send(json.dumps(message("ping")).encode())
-        assert client.closed() == 1003
+        assert client.close_code() == 1003
 
 
-def test_nothing_is_unpacked(ann: Someone) -> None:
-    with socket_of(ann, compression="deflate") as client:
+def test_compression_is_not_negotiated(ann: HttpUser) -> None:
+    with connect_as(ann, compression="deflate") as client:
         assert not client.connection.protocol.extensions
 
 
@@ -426,11 +433,11 @@ def frame(opcode: Opcode, data: bytes, fin: bool = True) -> bytes:
     return Frame(opcode, data, fin).serialize(mask=True)
 
 
-def test_a_message_in_endless_pieces_ends_the_connection(
-    ann: Someone, monkeypatch: pytest.MonkeyPatch
+def test_a_message_in_endless_fragments_closes_the_connection(
+    ann: HttpUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "MOST_FRAGMENTS", 100)
-    with opened(ann) as (connection, line):
+    with raw_connection(ann) as (connection, line):
         assert b" 101 " in line
         connection.sendall(
             frame(Opcode.TEXT, b"", fin=False) + frame(Opcode.CONT, b"", fin=False) * 200
@@ -439,22 +446,22 @@ def test_a_message_in_endless_pieces_ends_the_connection(
             assert connection.recv(65_536) == b""
 
 
-def test_messages_are_counted_against_the_users_limit(
-    web: Web, ann: Someone, monkeypatch: pytest.MonkeyPatch
+def test_messages_count_against_the_users_rate_limit(
+    web: Web, ann: HttpUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket_of(ann) as client:
+    with connect_as(ann) as client:
         monkeypatch.setattr(web.world.service.limiter, "take", lambda *_: 7)
-        refusal = client.ask(message("ping"))["error"]
-        assert (refusal["code"], refusal["data"]) == (-32000, {"retryAfter": 7})
+        error = client.ask(message("ping"))["error"]
+        assert (error["code"], error["data"]) == (-32000, {"retryAfter": 7})
 
 
-def test_many_frames_at_once_are_all_answered(ann: Someone) -> None:
-    with opened(ann) as (connection, _):
-        asked = [
+def test_many_frames_at_once_are_all_answered(ann: HttpUser) -> None:
+    with raw_connection(ann) as (connection, _):
+        frames = [
             frame(Opcode.TEXT, json.dumps(message("ping", number)).encode())
             for number in range(1_000)
         ]
-        connection.sendall(b"".join(asked) + frame(Opcode.PING, b"x") * 100)
+        connection.sendall(b"".join(frames) + frame(Opcode.PING, b"x") * 100)
         received = b""
         while received.count(b'"result"') < 1_000:
             received += connection.recv(65_536)

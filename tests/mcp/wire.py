@@ -1,4 +1,4 @@
-"""MCP clients that say exactly what a test wants said, over real sockets."""
+"""MCP clients that send exactly what a test wants to send, over real sockets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from people import World
 from recollect.serve.mcp.context import Context
 from recollect.serve.mcp.tools.conversations.handlers import Handlers
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 NEW = "2026-07-28"
 OLD = "2025-11-25"
 BOTH = "application/json, text/event-stream"
@@ -24,35 +24,38 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": {"name": "a-test", "version": "1"},
 }
-_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_NAME_PARAMS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
 def message(method: str, request_id: Any = 1, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
 
 
-def told(method: str, **params: Any) -> dict[str, Any]:
+def notification(method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
 def call(
     tool: str = "conversation_search", request_id: Any = 1, meta: Any = None, **arguments: Any
 ) -> dict[str, Any]:
-    more = {} if meta is None else {"_meta": meta}
-    return message("tools/call", request_id, name=tool, arguments=arguments, **more)
+    request = message("tools/call", request_id, name=tool, arguments=arguments)
+    if meta is not None:
+        request["params"]["_meta"] = meta
+    return request
 
 
-def stateless(asked: dict[str, Any], **meta: Any) -> dict[str, Any]:
-    """A request as one of the era without handshakes."""
-    return {**asked, "params": {**asked["params"], "_meta": {**META, **meta}}}
+def stateless(request: dict[str, Any], **meta: Any) -> dict[str, Any]:
+    """The request as one of the stateless era."""
+    return {**request, "params": {**request["params"], "_meta": {**META, **meta}}}
 
 
-def headers_of(asked: dict[str, Any]) -> dict[str, str]:
-    """What the headers of such a request repeat."""
-    found = {"MCP-Protocol-Version": NEW, "Mcp-Method": asked["method"]}
-    if part := _NAMED.get(asked["method"]):
-        found["Mcp-Name"] = asked["params"][part]
-    return found
+def headers_of(request: dict[str, Any]) -> dict[str, str]:
+    """The headers that a request of the stateless era needs."""
+    headers = {"MCP-Protocol-Version": NEW, "Mcp-Method": request["method"]}
+    name_param = _NAME_PARAMS.get(request["method"])
+    if name_param is not None:
+        headers["Mcp-Name"] = request["params"][name_param]
+    return headers
 
 
 def initialize(client: str = "a-test", version: str = OLD, **params: Any) -> dict[str, Any]:
@@ -64,14 +67,14 @@ def initialize(client: str = "a-test", version: str = OLD, **params: Any) -> dic
 
 def events(text: str) -> list[dict[str, str]]:
     """The events of a stream, without its comments."""
-    found = []
+    parsed = []
     for block in text.split("\n\n"):
         fields = dict(
             line.split(": ", 1) for line in block.splitlines() if line and not line.startswith(":")
         )
         if fields:
-            found.append(fields)
-    return found
+            parsed.append(fields)
+    return parsed
 
 
 def answers(text: str) -> list[Any]:
@@ -79,14 +82,14 @@ def answers(text: str) -> list[Any]:
 
 
 def text_of(answer: Any) -> str:
-    found: str = answer["result"]["content"][0]["text"]
-    return found
+    text: str = answer["result"]["content"][0]["text"]
+    return text
 
 
-class Someone:
-    """A user at a server, with a key of their own."""
+class HttpUser:
+    """A user of a server, with an API key of their own."""
 
-    everybody: ClassVar[list[Someone]] = []
+    instances: ClassVar[list[HttpUser]] = []
 
     def __init__(self, address: str, key: str, user: str) -> None:
         self.address = address
@@ -98,41 +101,44 @@ class Someone:
             "Accept": BOTH,
             "Content-Type": "application/json",
         }
-        self.http = httpx.Client(base_url=address, headers=headers, timeout=PATIENCE)
-        self.everybody.append(self)
+        self.http = httpx.Client(base_url=address, headers=headers, timeout=TIMEOUT)
+        self.instances.append(self)
 
     def post(self, body: Any, path: str = "/mcp", **headers: str | None) -> httpx.Response:
-        """Post in the session that there is, if any. A header of None is left out."""
+        """Post in the current session, if there is one. A header of None is left out."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         return self.http.send(self.request("POST", path, content, **headers))
 
     def request(
         self, method: str, path: str = "/mcp", content: bytes = b"", **headers: str | None
     ) -> httpx.Request:
-        given = {"mcp-session-id": self.session} if self.session else {}
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        wanted = {name: value for name, value in {**given, **named}.items() if value is not None}
-        made = self.http.build_request(method, path, content=content, headers=wanted)
-        for name, value in named.items():
+        fields: dict[str, str | None] = {}
+        if self.session:
+            fields["mcp-session-id"] = self.session
+        for name, value in headers.items():
+            fields[name.replace("_", "-")] = value
+        present = {name: value for name, value in fields.items() if value is not None}
+        request = self.http.build_request(method, path, content=content, headers=present)
+        for name, value in fields.items():
             if value is None:
-                made.headers.pop(name, None)
-        return made
+                request.headers.pop(name, None)
+        return request
 
     def send(self, method: str, path: str = "/mcp", **headers: str | None) -> httpx.Response:
         return self.http.send(self.request(method, path, **headers))
 
-    def begin(self, path: str = "/mcp", **about: Any) -> Any:
-        """Begin a session of the older era."""
+    def start_session(self, path: str = "/mcp", **about: Any) -> Any:
+        """Start a session of the handshake era."""
         answer = self.post(initialize(**about), path)
         assert answer.status_code == 200, answer.text
         self.session = answer.headers["mcp-session-id"]
-        assert self.post(told("notifications/initialized"), path).status_code == 202
+        assert self.post(notification("notifications/initialized"), path).status_code == 202
         return answer.json()["result"]
 
-    def ask(self, asked: dict[str, Any], path: str = "/mcp", **more: str) -> httpx.Response:
-        """A request of the newer era, with the headers that it needs."""
-        whole = stateless(asked)
-        return self.post(whole, path, **{**headers_of(whole), **more})
+    def ask(self, body: dict[str, Any], path: str = "/mcp", **headers: str) -> httpx.Response:
+        """Send a request of the stateless era, with the headers it needs."""
+        request = stateless(body)
+        return self.post(request, path, **{**headers_of(request), **headers})
 
     @contextmanager
     def stream(self, request: httpx.Request) -> Iterator[tuple[httpx.Response, Iterator[str]]]:
@@ -150,11 +156,11 @@ class Web:
         self.world = world
         self.address = address
 
-    def someone(
-        self, scopes: Sequence[str] = ("read", "write"), user: str = "", **more: Any
-    ) -> Someone:
+    def new_user(
+        self, scopes: Sequence[str] = ("read", "write"), user: str = "", **options: Any
+    ) -> HttpUser:
         user = user or f"user-{uuid.uuid4()}"
-        return Someone(self.address, self.world.key(user, scopes, **more), user)
+        return HttpUser(self.address, self.world.key(user, scopes, **options), user)
 
     def remember(self, user: str, content: str, title: str = "A title") -> None:
         with self.world.service.libraries.borrow(user) as library:
@@ -168,29 +174,29 @@ class Web:
 
 
 class Probe:
-    """Takes the place of conversation_search: keeps the contexts of its calls, tells of progress, waits if told to."""
+    """Replaces conversation_search: records contexts and arguments, reports progress, can wait."""
 
     def __init__(self) -> None:
         self.contexts: list[Context] = []
         self.arguments: list[dict[str, Any]] = []
-        self.begun = threading.Semaphore(0)
-        self.may_end = threading.Event()
-        self.may_end.set()
-        self.noticed = threading.Event()
+        self.started = threading.Semaphore(0)
+        self.release = threading.Event()
+        self.release.set()
+        self.saw_cancellation = threading.Event()
         self.progress = 0
 
     def __call__(self, _: Handlers, context: Context, arguments: dict[str, Any]) -> str:
         self.contexts.append(context)
         self.arguments.append(arguments)
-        self.begun.release()
+        self.started.release()
         for number in range(self.progress):
             context.progress(number + 1, self.progress, f"step {number + 1}")
-        while not self.may_end.wait(0.01):
+        while not self.release.wait(0.01):
             if context.is_cancelled():
-                self.noticed.set()
+                self.saw_cancellation.set()
                 return "cancelled"
         return f"for {context.user}"
 
     def hold(self) -> None:
-        """Let calls wait until `may_end` is set, or they are cancelled."""
-        self.may_end.clear()
+        """Make calls wait until `release` is set or they are cancelled."""
+        self.release.clear()

@@ -39,13 +39,13 @@ _BASE64 = re.compile(r"=\?base64\?(.*)\?=")
 
 
 def single_header(headers: Headers, name: str) -> str | None:
-    """The value of a header. Raises RpcError if it occurs twice."""
+    """The value of a header, without surrounding whitespace. Raises RpcError if it occurs twice."""
     values = headers.getlist(name)
     if len(values) > 1:
         raise RpcError(HEADER_MISMATCH, f"The header {name} occurs twice")
     if not values:
         return None
-    return values[0]
+    return values[0].strip()
 
 
 def check_era(message: Any, headers: Headers) -> bool:
