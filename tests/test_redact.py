@@ -22,8 +22,8 @@ from recollect.importers.items import (
     with_text,
 )
 from recollect.model.documents import Document, Passage
-from recollect.redact import redacted, redacted_parts, redacted_value
-from recollect.redact.documents import redacted_document
+from recollect.redact.documents import redact_document
+from recollect.redact.redactor import redact_parts, redact_text, redact_value
 
 LETTERS = string.ascii_letters + string.digits
 
@@ -87,12 +87,12 @@ SECRETS = {
 @pytest.mark.parametrize("kind", SECRETS)
 def test_a_secret_becomes_its_kind(kind: str) -> None:
     around, secret = SECRETS[kind]
-    text, found = redacted(around.format(secret))
+    text, found = redact_text(around.format(secret))
     assert secret not in text and sum(found.values()) == 1
     (known,) = found
     assert text.replace("'", "") == around.format(f"[redacted:{known}]").replace("'", "")
     assert known == kind
-    assert redacted(text) == (text, Counter())
+    assert redact_text(text) == (text, Counter())
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_secret_becomes_its_kind(kind: str) -> None:
     ],
 )
 def test_secrets_are_found_as_people_and_programs_write_them(text: str) -> None:
-    clean, found = redacted(text)
+    clean, found = redact_text(text)
     assert found and "[redacted:" in clean
     for secret in (
         "Tr0ub4dor",
@@ -130,7 +130,7 @@ def test_secrets_are_found_as_people_and_programs_write_them(text: str) -> None:
         made(36),
     ):
         assert secret not in clean
-    assert redacted(clean) == (clean, Counter())
+    assert redact_text(clean) == (clean, Counter())
 
 
 @pytest.mark.parametrize(
@@ -163,14 +163,14 @@ def test_secrets_are_found_as_people_and_programs_write_them(text: str) -> None:
     ],
 )
 def test_what_is_no_secret_is_left_alone(text: str) -> None:
-    assert redacted(text) == (text, Counter())
+    assert redact_text(text) == (text, Counter())
 
 
 def test_the_same_text_comes_back_where_there_is_nothing() -> None:
     text = "nothing here"
-    assert redacted(text)[0] is text
+    assert redact_text(text)[0] is text
     value = {"a": [1, None, "x", {"b": "y"}]}
-    assert redacted_value(value, Counter()) is value
+    assert redact_value(value, Counter()) is value
 
 
 PIECES = st.one_of(
@@ -204,9 +204,9 @@ PIECES = st.one_of(
 
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_redacting_twice_changes_nothing_more(text: str) -> None:
-    clean, found = redacted(text)
+    clean, found = redact_text(text)
     assert bool(found) == (clean != text)
-    assert redacted(clean) == (clean, Counter())
+    assert redact_text(clean) == (clean, Counter())
 
 
 @given(st.lists(PIECES, max_size=8), st.data())
@@ -214,21 +214,21 @@ def test_a_text_in_parts_is_redacted_like_the_whole(pieces: list[str], data: st.
     text = "".join(pieces)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
     parts = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    clean, found = redacted_parts(parts)
-    assert ("".join(clean), found) == redacted(text)
+    clean, found = redact_parts(parts)
+    assert ("".join(clean), found) == redact_text(text)
     assert len(clean) == len(parts)
 
 
 def test_a_value_is_a_secret_for_its_name() -> None:
     found: Counter[str] = Counter()
-    value = redacted_value(
+    value = redact_value(
         {"args": {"api_key": HEX, "password": "hunter2", "city": "Paris", "id": HEX}}, found
     )
     assert value["args"]["api_key"] == "[redacted:generic-api-key]"
     assert value["args"]["password"] == "[redacted:password]"
     assert (value["args"]["city"], value["args"]["id"]) == ("Paris", HEX)
     assert found == {"generic-api-key": 1, "password": 1}
-    assert redacted_value(value, Counter()) is value
+    assert redact_value(value, Counter()) is value
 
 
 def test_every_rule_is_in_the_language_of_the_engine() -> None:
@@ -253,15 +253,15 @@ def test_a_conversation_has_no_secret_anywhere() -> None:
     given_ = Document(
         "test", "c", f"my token is {secret}"[:30] + "…", passages=(said,), metadata={"note": secret}
     )
-    clean, found = redacted_document(given_)
+    clean, found = redact_document(given_)
     assert secret[:16] not in repr(clean) and found["github-pat"] == 4
     assert clean.title == "my token is [redacted:github-pat]"[: len(given_.title)]
-    assert redacted_document(clean) == (clean, Counter())
+    assert redact_document(clean) == (clean, Counter())
 
 
 def test_a_document_without_secrets_is_the_same() -> None:
     given_ = with_text(Document("notes", "n", "A note", "note"), "plain words. " * 500)
-    assert redacted_document(given_)[0] is given_
+    assert redact_document(given_)[0] is given_
 
 
 def test_a_key_that_goes_through_chunks_of_a_note_is_taken_out_whole() -> None:
@@ -272,8 +272,8 @@ def test_a_key_that_goes_through_chunks_of_a_note_is_taken_out_whole() -> None:
     )
     note = with_text(Document("notes", "n", "Keys", "note"), text)
     assert len(note.passages) > 2
-    clean, found = redacted_document(note)
-    assert (text_of(clean.passages), found) == redacted(text)
+    clean, found = redact_document(note)
+    assert (text_of(clean.passages), found) == redact_text(text)
     assert [p.id for p in clean.passages] == [p.id for p in note.passages]
     at = 0
     for passage in clean.passages:
@@ -287,7 +287,7 @@ def test_a_key_that_goes_through_chunks_of_a_note_is_taken_out_whole() -> None:
 def test_the_times_of_a_transcript_stay_with_its_words() -> None:
     cues = [Cue(0, 2, "The password: hunter2 is"), Cue(2, 4, "what I use"), Cue(4, 6, "everywhere")]
     media = with_cues(Document("media", "m", "A talk", "media"), cues)
-    clean, found = redacted_document(media)
+    clean, found = redact_document(media)
     assert found == {"password": 1}
     assert list(cues_of(clean.passages)) == [
         cues[0]._replace(text="The password: [redacted:password] is"),
@@ -304,7 +304,7 @@ def test_fields_are_texts_of_their_own() -> None:
             "user_prompt": "Hello",
         },
     )
-    clean, found = redacted_document(prompt)
+    clean, found = redact_document(prompt)
     assert found == {"password": 1}
     assert [p.content for p in clean.passages] == [
         "Log in",

@@ -1,122 +1,135 @@
-"""Documents without secrets: in their passages, titles and metadata.
+"""Redact documents: their passages, titles and metadata.
 
-Left alone is what things are known by: ids, the namespace, the names of
-authors, models and tools.
+Identifiers are not redacted: ids, the project, and the names of authors, models and tools.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import Any
 
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import CONVERSATION
-from recollect.redact import Found, redacted, redacted_parts, redacted_value
+from recollect.redact.redactor import SecretCounts, redact_parts, redact_text, redact_value
 
-_TITLES = 20  # passages that a title may be the beginning of
+_TITLE_PASSAGES = 20  # a title may be the beginning of one of the first passages
 
 
-def redacted_document(document: Document) -> tuple[Document, Found]:
-    """The document without secrets, and how many there were of each kind; itself where there are none."""
-    found: Found = Counter()
+def redact_document(document: Document) -> tuple[Document, SecretCounts]:
+    """The document without secrets, and their counts; the same object if it has none."""
+    counts: SecretCounts = Counter()
     if document.kind == CONVERSATION:
-        passages = tuple(redacted_passage(passage, found) for passage in document.passages)
-    else:  # a text in chunks, or fields in chunks
-        by_field = groupby(document.passages, key=lambda passage: passage.role)
-        passages = tuple(
-            chain.from_iterable(_of_one_text(list(parts), found) for _, parts in by_field)
-        )
-    title = _title(document, passages, found)
-    metadata = redacted_value(document.metadata, found)
-    if not found:
-        return document, found
-    return replace(document, title=title, passages=passages, metadata=metadata), found
+        passages = [redact_passage(passage, counts) for passage in document.passages]
+    else:  # chunks of a text, or chunks of fields
+        passages = []
+        for _, chunks in groupby(document.passages, key=lambda passage: passage.role):
+            passages += _redact_chunks(list(chunks), counts)
+    title = _redact_title(document, passages, counts)
+    metadata = redact_value(document.metadata, counts)
+    if not counts:
+        return document, counts
+    clean = replace(document, title=title, passages=tuple(passages), metadata=metadata)
+    return clean, counts
 
 
-def redacted_passage(passage: Passage, found: Found) -> Passage:
-    content, here = redacted(passage.content)
-    found.update(here)
-    return _with(passage, content, found)
+def redact_passage(passage: Passage, counts: SecretCounts) -> Passage:
+    content, secrets = redact_text(passage.content)
+    counts.update(secrets)
+    return _with_content(passage, content, counts)
 
 
-def _with(passage: Passage, content: str, found: Found) -> Passage:
-    metadata = redacted_value(passage.metadata, found)
-    attachments, citations = (
-        redacted_value(passage.attachments, found),
-        redacted_value(passage.citations, found),
+def _with_content(passage: Passage, content: str, counts: SecretCounts) -> Passage:
+    """The passage with a clean content, its other fields redacted."""
+    clean = passage._replace(
+        content=content,
+        metadata=redact_value(passage.metadata, counts),
+        attachments=redact_value(passage.attachments, counts),
+        citations=redact_value(passage.citations, counts),
     )
-    if (
+    is_unchanged = (
         content == passage.content
-        and metadata is passage.metadata
-        and attachments is passage.attachments
-        and citations is passage.citations
-    ):
-        return passage
-    return passage._replace(
-        content=content, metadata=metadata, attachments=attachments, citations=citations
+        and clean.metadata is passage.metadata
+        and clean.attachments is passage.attachments
+        and clean.citations is passage.citations
     )
+    if is_unchanged:
+        return passage
+    return clean
 
 
-def _of_one_text(chunks: Sequence[Passage], found: Found) -> list[Passage]:
-    """Chunks that are one text together: a secret may go through several. The places that they name move with it."""
-    cuts = [[0, *_cues(chunk), len(chunk.content)] for chunk in chunks]
+# -- chunks ------------------------------------------------------------------
+
+
+def _redact_chunks(chunks: Sequence[Passage], counts: SecretCounts) -> list[Passage]:
+    """Redact the chunks of one text together, because a secret may be in several."""
+    cuts = [_cuts(chunk) for chunk in chunks]
     pieces = [
-        chunk.content[a:b] for chunk, at in zip(chunks, cuts, strict=True) for a, b in pairwise(at)
+        chunk.content[start:end]
+        for chunk, positions in zip(chunks, cuts, strict=True)
+        for start, end in pairwise(positions)
     ]
-    made, here = redacted_parts(pieces)
-    found.update(here)
-    if not here:
-        return [_with(chunk, chunk.content, found) for chunk in chunks]
-    left = iter(made)
+    clean_pieces, secrets = redact_parts(pieces)
+    counts.update(secrets)
+    if not secrets:
+        return [_with_content(chunk, chunk.content, counts) for chunk in chunks]
+    remaining = iter(clean_pieces)
     passages: list[Passage] = []
     start = 0
-    for chunk, at in zip(chunks, cuts, strict=True):
-        parts = [next(left) for _ in at[1:]]
-        content = "".join(parts)
-        about: dict[str, Any] = dict(chunk.metadata)
-        if "start" in about and "end" in about:
-            about |= {"start": start, "end": start + len(content)}
-        if about.get("cues"):
-            places = _sums(parts)[1 : len(at) - 1]
-            about["cues"] = [
-                [place, *time[1:]] for place, time in zip(places, about["cues"], strict=True)
-            ]
-        passages.append(_with(chunk._replace(metadata=about), content, found))
-        start += len(content)
+    for chunk, positions in zip(chunks, cuts, strict=True):
+        chunk_pieces = [next(remaining) for _ in pairwise(positions)]
+        passages.append(_redacted_chunk(chunk, chunk_pieces, start, counts))
+        start += sum(map(len, chunk_pieces))
     return passages
 
 
-def _cues(chunk: Passage) -> list[int]:
-    return [min(time[0], len(chunk.content)) for time in chunk.metadata.get("cues") or ()]
+def _cuts(chunk: Passage) -> list[int]:
+    """Where to cut a chunk so that its cues begin at cuts."""
+    cues = chunk.metadata.get("cues") or ()
+    return [0, *(min(cue[0], len(chunk.content)) for cue in cues), len(chunk.content)]
 
 
-def _sums(parts: Sequence[str]) -> list[int]:
-    sums = [0]
-    for part in parts:
-        sums.append(sums[-1] + len(part))
-    return sums
+def _redacted_chunk(chunk: Passage, pieces: list[str], start: int, counts: SecretCounts) -> Passage:
+    content = "".join(pieces)
+    metadata: dict[str, Any] = dict(chunk.metadata)
+    if "start" in metadata and "end" in metadata:
+        metadata |= {"start": start, "end": start + len(content)}
+    if metadata.get("cues"):
+        positions = accumulate(map(len, pieces[:-1]))
+        metadata["cues"] = [
+            [position, *cue[1:]] for position, cue in zip(positions, metadata["cues"], strict=True)
+        ]
+    return _with_content(chunk._replace(metadata=metadata), content, counts)
 
 
-def _title(document: Document, passages: Sequence[Passage], found: Found) -> str:
-    """A title may be the beginning of a message, cut off in the middle of a secret."""
-    title, here = redacted(document.title)
-    found.update(here)
+# -- titles ------------------------------------------------------------------
+
+
+def _redact_title(document: Document, passages: Sequence[Passage], counts: SecretCounts) -> str:
+    """The clean title. It may be the beginning of a message, cut off inside a secret."""
+    title, secrets = redact_text(document.title)
+    counts.update(secrets)
     beginning = title.rstrip("….")
-    for before, after in zip(document.passages[:_TITLES], passages, strict=False):
-        if (
-            beginning
-            and before.content != after.content
-            and _line(before.content, title).startswith(beginning)
-        ):
-            clean = _line(after.content, title)
-            if not clean.startswith(beginning):
-                return clean[: len(title)]
+    if not beginning:
+        return title
+    for original, clean in _changed_passages(document.passages, passages):
+        if _first_words(original.content, title).startswith(beginning):
+            words = _first_words(clean.content, title)
+            if not words.startswith(beginning):
+                return words[: len(title)]
     return title
 
 
-def _line(content: str, title: str) -> str:
-    """The beginning of a message, as titles are made of it."""
+def _changed_passages(
+    originals: Sequence[Passage], passages: Sequence[Passage]
+) -> Iterator[tuple[Passage, Passage]]:
+    for original, clean in zip(originals[:_TITLE_PASSAGES], passages, strict=False):
+        if original.content != clean.content:
+            yield original, clean
+
+
+def _first_words(content: str, title: str) -> str:
+    """The beginning of a message on one line, as titles are made from it."""
     return " ".join(content[: 4 * len(title) + 1_000].split())

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from recollect.model.documents import Document
 from recollect.model.kinds import KINDS
 from recollect.model.search import Filter
-from recollect.redact import Found, redacted_value
-from recollect.redact.documents import redacted_document
+from recollect.redact.documents import redact_document
+from recollect.redact.redactor import SecretCounts, redact_value
 from recollect.store.base import Store
 
 Progress = Callable[[str, int, int], None]
@@ -43,9 +43,9 @@ class Redaction:
     """Earlier states, kept for undoing imports, that had secrets and were deleted."""
 
     @property
-    def kinds(self) -> Found:
+    def kinds(self) -> SecretCounts:
         """The number of secrets of each kind."""
-        total: Found = Counter()
+        total: SecretCounts = Counter()
         for document in self.documents:
             total.update(document.kinds)
         return total
@@ -71,12 +71,12 @@ def redact(store: Store, report: bool = False, progress: Progress | None = None)
 
 
 def _without_secrets(document: Document) -> Document:
-    clean, _ = redacted_document(document)
+    clean, _ = redact_document(document)
     return clean
 
 
 def _find_leak(document: Document) -> Leak | None:
-    clean, secrets = redacted_document(document)
+    clean, secrets = redact_document(document)
     if not secrets:
         return None
     pairs = zip(document.passages, clean.passages, strict=True)
@@ -87,6 +87,6 @@ def _find_leak(document: Document) -> Leak | None:
 
 
 def _has_secrets(state: str) -> bool:
-    secrets: Found = Counter()
-    redacted_value(json.loads(state), secrets)
+    secrets: SecretCounts = Counter()
+    redact_value(json.loads(state), secrets)
     return bool(secrets)

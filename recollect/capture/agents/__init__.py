@@ -16,7 +16,7 @@ from recollect.errors import NotFound
 from recollect.language.text import truncate
 from recollect.library import Library
 from recollect.model.documents import Json, Passage
-from recollect.redact import redacted_value
+from recollect.redact.redactor import redact_value
 from recollect.store.base import Store
 
 ITEM = "item"
@@ -134,7 +134,7 @@ def title_of(asked: str) -> str:
 
 def is_same(stored: Json, given: Json) -> bool:
     """Whether an item is the one that is stored, in which there may be no secrets any more."""
-    return bool(stored == given or stored == redacted_value(given, Counter()))
+    return bool(stored == given or stored == redact_value(given, Counter()))
 
 
 def passage_of(said: Said, known: Mapping[str, Json]) -> Passage:

@@ -14,8 +14,8 @@ from typing import Any
 from recollect.errors import InvalidInput
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
-from recollect.redact import redacted, redacted_value
-from recollect.redact.documents import redacted_document, redacted_passage
+from recollect.redact.documents import redact_document, redact_passage
+from recollect.redact.redactor import redact_text, redact_value
 from recollect.store.values import Appended, Batch, SaveResult
 from recollect.store.views.base import StoreView
 
@@ -42,7 +42,7 @@ class RedactingStore(StoreView):
     def save(
         self, documents: Sequence[Document], receipt: int | None = None, index_ids: bool = False
     ) -> list[SaveResult]:
-        pairs = [redacted_document(document) for document in documents]
+        pairs = [redact_document(document) for document in documents]
         results = self._store.save([document for document, _ in pairs], receipt, index_ids)
         for result, (_, secrets) in zip(results, pairs, strict=True):
             result.redacted = dict(secrets)
@@ -51,16 +51,16 @@ class RedactingStore(StoreView):
     def rewrite(
         self, document: str, replacement: Document, version: int | None = None
     ) -> SaveResult:
-        clean, secrets = redacted_document(replacement)
+        clean, secrets = redact_document(replacement)
         result = self._store.rewrite(document, clean, version)
         result.redacted = dict(secrets)
         return result
 
     def append(self, document: str, passage: Passage) -> Appended:
-        return self._store.append(document, redacted_passage(passage, Counter()))
+        return self._store.append(document, redact_passage(passage, Counter()))
 
     def extend(self, document: str, passages: Sequence[Passage]) -> int:
-        clean = [redacted_passage(passage, Counter()) for passage in passages]
+        clean = [redact_passage(passage, Counter()) for passage in passages]
         return self._store.extend(document, clean)
 
     def update(
@@ -71,12 +71,12 @@ class RedactingStore(StoreView):
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         if title is not None:
-            title, _ = redacted(title)
-        self._store.update(document, title, project, redacted_value(metadata, Counter()))
+            title, _ = redact_text(title)
+        self._store.update(document, title, project, redact_value(metadata, Counter()))
 
     def revise(self, document: str, change: Callable[[Document], Document]) -> int:
         def change_and_redact(stored: Document) -> Document:
-            clean, _ = redacted_document(change(stored))
+            clean, _ = redact_document(change(stored))
             return clean
 
         return self._store.revise(document, change_and_redact)
@@ -89,13 +89,13 @@ class RedactingStore(StoreView):
         complete: bool = True,
     ) -> None:
         if observations is not None:
-            observations, _ = redacted_document(observations)
+            observations, _ = redact_document(observations)
         self._store.save_observations(conversation, version, observations, complete)
 
     def finish_import(self, receipt: Receipt) -> None:
         for file in receipt.files:
             file.samples = {
-                reason: [redacted(sample)[0] for sample in samples]
+                reason: [redact_text(sample)[0] for sample in samples]
                 for reason, samples in file.samples.items()
             }
         self._store.finish_import(receipt)
