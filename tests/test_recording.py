@@ -1,4 +1,4 @@
-"""Which conversation a request belongs to, what is kept of it, and answers put together from any pieces."""
+"""Recording requests: which conversation they belong to, what is stored, and how answers are read."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from upstream import completion, events
 
 import recollect
-from recollect.capture.proxy.recording import Asked, Recorder, Recording
-from recollect.capture.proxy.tape import Answer, Choice, Tape
-from recollect.capture.proxy.turns import turns_of
+from recollect.capture.proxy.answers import Answer, AnswerReader, Choice
+from recollect.capture.proxy.recording import ChatRequest, Recorder, Recording
+from recollect.capture.proxy.turns import parse_turns
 from recollect.model.documents import Document, Passage
 
 EVENTS = "text/event-stream"
@@ -36,9 +36,9 @@ def system(content: str) -> dict[str, Any]:
     return {"role": "system", "content": content}
 
 
-def answer(*texts: str, whole: bool = True, **message: Any) -> Answer:
+def answer(*texts: str, is_complete: bool = True, **message: Any) -> Answer:
     choices = tuple(Choice(n, assistant(text, **message), "stop") for n, text in enumerate(texts))
-    return Answer(choices, "model-1", "chatcmpl-1", {"total_tokens": 8}, whole)
+    return Answer(choices, "model-1", "chatcmpl-1", {"total_tokens": 8}, is_complete)
 
 
 class Chat:
@@ -49,17 +49,17 @@ class Chat:
         self.recorder = recorder or Recorder()
 
     def begin(self, *messages: Any, **more: Any) -> Recording:
-        recording = self.recorder.begin(self.library, "somebody", Asked(messages, **more))
+        recording = self.recorder.begin(self.library, "somebody", ChatRequest(messages, **more))
         assert recording is not None
-        self.recorder.keep(self.library, recording)
+        self.recorder.save_request(self.library, recording)
         return recording
 
     def say(self, *messages: Any, to: str | Answer = "Yes.", **more: Any) -> str:
         """Ask, and be answered; gives the conversation."""
         recording = self.begin(*messages, **more)
-        said = to if isinstance(to, Answer) else answer(to)
-        self.recorder.save(self.library, recording, said)
-        self.recorder.end(recording, answered=said.whole)
+        reply = to if isinstance(to, Answer) else answer(to)
+        self.recorder.save_answer(self.library, recording, reply)
+        self.recorder.end(recording, has_answer=reply.is_complete)
         return recording.conversation
 
 
@@ -68,7 +68,7 @@ def chat(library: recollect.Library) -> Iterator[Chat]:
     yield Chat(library)
 
 
-def told(document: Document) -> list[tuple[str | None, str]]:
+def messages_of(document: Document) -> list[tuple[str | None, str]]:
     return [(p.role, p.content) for p in document.passages]
 
 
@@ -90,7 +90,7 @@ def test_a_history_continues_its_conversation(chat: Chat) -> None:
     again = chat.say(user("Hello"), assistant("Hi."), user("And now?"), to="Now this.")
     assert again == first
     document = chat.library.conversation(first)
-    assert told(document) == [
+    assert messages_of(document) == [
         ("user", "Hello"),
         ("assistant", "Hi."),
         ("user", "And now?"),
@@ -166,10 +166,10 @@ def test_another_answer_to_the_same_question_is_a_branch(chat: Chat) -> None:
 
 def test_a_request_sent_again_is_kept_once(chat: Chat) -> None:
     failed = chat.begin(user("Hello"))
-    chat.recorder.end(failed, answered=False)
+    chat.recorder.end(failed, has_answer=False)
     assert chat.say(user("Hello"), to="Hi.") == failed.conversation
     history = (user("Hello"), assistant("Hi."), user("More"))
-    chat.recorder.end(chat.begin(*history), answered=False)
+    chat.recorder.end(chat.begin(*history), has_answer=False)
     chat.say(*history, to="Sure.")
     chat.say(*history, to="Sure.")
     assert len(chat.library.conversation(failed.conversation).passages) == 4
@@ -179,7 +179,7 @@ def test_a_request_that_a_client_calls_a_repetition_is_one_while_the_first_still
     chat: Chat,
 ) -> None:
     waiting = chat.begin(user("Hello"))
-    assert chat.begin(user("Hello"), again=True).conversation == waiting.conversation
+    assert chat.begin(user("Hello"), is_retry=True).conversation == waiting.conversation
 
 
 def test_a_request_sent_again_much_later_begins_a_new_conversation(
@@ -188,7 +188,7 @@ def test_a_request_sent_again_much_later_begins_a_new_conversation(
     time = [0.0]
     chat = Chat(library, Recorder(lambda: time[0]))
     failed = chat.begin(user("Hello"))
-    chat.recorder.end(failed, answered=False)
+    chat.recorder.end(failed, has_answer=False)
     time[0] = 3_600.0
     assert chat.say(user("Hello")) != failed.conversation
 
@@ -266,7 +266,7 @@ def test_the_same_prompt_opens_many_conversations(chat: Chat) -> None:
 
 
 def test_a_session_is_one_conversation_whatever_its_history(chat: Chat) -> None:
-    first = chat.say(user("Hello"), to="Hi.", session="s-1", namespace="work")
+    first = chat.say(user("Hello"), to="Hi.", session="s-1", project="work")
     assert chat.say(user("Something else"), to="Well.", session="s-1") == first
     assert chat.say(user("Hello"), to="Hi.", session="s-2") != first
     document = chat.library.conversation(first)
@@ -295,7 +295,7 @@ def test_another_answer_to_the_first_question_of_a_session_is_a_branch(chat: Cha
 def test_a_question_of_a_session_that_is_sent_again_is_kept_once(chat: Chat) -> None:
     first = chat.say(user("Hello"), to="Hi.", session="s")
     for _ in range(2):
-        chat.recorder.end(chat.begin(user("No history"), session="s"), answered=False)
+        chat.recorder.end(chat.begin(user("No history"), session="s"), has_answer=False)
     chat.say(user("No history"), to="None.", session="s")
     assert canonical(chat.library.conversation(first)) == ["Hello", "Hi.", "No history", "None."]
 
@@ -428,7 +428,7 @@ def test_a_refusal_is_what_was_said(chat: Chat) -> None:
 
 
 def test_an_answer_that_broke_off_says_so_and_the_next_one_is_a_branch(chat: Chat) -> None:
-    first = chat.say(user("Tell"), to=answer("Once upon", whole=False))
+    first = chat.say(user("Tell"), to=answer("Once upon", is_complete=False))
     assert chat.library.conversation(first).passages[1].metadata["interrupted"] is True
     assert chat.say(user("Tell"), to="Once upon a time.") == first
     document = chat.library.conversation(first)
@@ -500,7 +500,7 @@ JSON = st.recursive(
 
 @given(st.lists(JSON, max_size=4))
 def test_no_message_of_any_shape_breaks_the_reading(messages: list[Any]) -> None:
-    for turn in turns_of(messages):
+    for turn in parse_turns(messages):
         assert turn.passages and all(
             isinstance(p, Passage) and isinstance(p.content, str) for p in turn.passages
         )
@@ -547,11 +547,11 @@ MESSAGES = [
 def heard(
     body: bytes, cuts: list[int], encoding: str = "", kind: str = EVENTS, complete: bool = True
 ) -> Answer | None:
-    tape = Tape(kind, encoding)
+    reader = AnswerReader(kind, encoding)
     places = sorted({0, len(body), *(c % (len(body) + 1) for c in cuts)})
     for start, end in itertools.pairwise(places):
-        tape.feed(body[start:end])
-    return tape.answer(complete=complete)
+        reader.feed(body[start:end])
+    return reader.answer(complete=complete)
 
 
 @given(
@@ -569,7 +569,7 @@ def test_a_stream_is_the_same_answer_wherever_it_is_cut(
         engine = zlib.compressobj(wbits=-zlib.MAX_WBITS if packed == "raw" else zlib.MAX_WBITS)
         body = engine.compress(body) + engine.flush()
     found = heard(body, cuts, "deflate" if packed == "raw" else packed)
-    assert found is not None and found.whole
+    assert found is not None and found.is_complete
     assert [c.message for c in found.choices] == MESSAGES
     assert [c.finish_reason for c in found.choices] == ["stop", "stop"]
     assert (found.model, found.id) == ("stand-in-1", "chatcmpl-2")
@@ -582,7 +582,7 @@ def test_a_stream_that_breaks_off_anywhere_gives_the_beginning_of_the_answer(
 ) -> None:
     found = heard(STREAM[:length], cuts, complete=False)
     if found is not None and len(found.choices) == 2:
-        assert found.whole == (STREAM[:length].count(b'"finish_reason": "stop"') == 2)
+        assert found.is_complete == (STREAM[:length].count(b'"finish_reason": "stop"') == 2)
         assert MESSAGES[0]["content"].startswith(str(found.choices[0].message.get("content", "")))
 
 
@@ -613,7 +613,7 @@ def test_a_plain_answer_is_heard_whole(chat: Chat) -> None:
     found = heard(completion("Ada", "Bea").body, [3, 80], "", "application/json")
     assert (
         found is not None
-        and found.whole
+        and found.is_complete
         and [c.message["content"] for c in found.choices] == ["Ada", "Bea"]
     )
 
@@ -625,7 +625,7 @@ def test_of_a_plain_answer_that_breaks_off_the_text_is_kept() -> None:
     for length in range(len(body)):
         found = heard(body[:length], [], "", "application/json", complete=False)
         if found is not None:
-            assert not found.whole
+            assert not found.is_complete
             text = found.choices[0].message["content"]
             assert whole.startswith(text)
             lengths.add(len(text))
@@ -639,8 +639,8 @@ def test_a_stream_without_its_last_word_is_whole_if_the_model_finished(complete:
         heard(body, [], complete=complete),
         heard(body.split(b'"stop"')[0], [], complete=complete),
     )
-    assert finished is not None and finished.whole
-    assert unfinished is not None and not unfinished.whole
+    assert finished is not None and finished.is_complete
+    assert unfinished is not None and not unfinished.is_complete
 
 
 def test_a_stream_that_ends_in_an_error_is_not_whole() -> None:
@@ -648,7 +648,7 @@ def test_a_stream_that_ends_in_an_error_is_not_whole() -> None:
         events({"content": "Hi"}, done=False) + b'data: {"error": {"message": "overloaded"}}\n\n',
         [],
     )
-    assert found is not None and not found.whole
+    assert found is not None and not found.is_complete
 
 
 def test_servers_that_number_every_call_zero_are_understood() -> None:
@@ -669,11 +669,11 @@ def test_servers_that_number_every_call_zero_are_understood() -> None:
 
 
 def test_an_answer_that_is_too_long_is_kept_as_far_as_memory_is_lent() -> None:
-    tape = Tape(EVENTS, limit=2_000)
+    reader = AnswerReader(EVENTS, limit=2_000)
     for _ in range(50):
-        tape.feed(events({"content": "x" * 100}, done=False))
-    found = tape.answer(complete=True)
-    assert found is not None and not found.whole and not tape.readable
-    packed = Tape("application/json", "gzip", limit=10_000)
+        reader.feed(events({"content": "x" * 100}, done=False))
+    found = reader.answer(complete=True)
+    assert found is not None and not found.is_complete and not reader.is_readable
+    packed = AnswerReader("application/json", "gzip", limit=10_000)
     packed.feed(gzip.compress(b"\0" * 10_000_000))
-    assert packed.answer(complete=True) is None and not packed.readable
+    assert packed.answer(complete=True) is None and not packed.is_readable

@@ -1,8 +1,8 @@
-"""Requests to a model and its answers, kept as conversations.
+"""Record requests to a model and its answers as conversations.
 
-What was said is saved before the model is asked, and the answer when it has
-been seen. Which conversation a request belongs to is said by its session, or
-else by the history that comes with it (see capture.turns).
+The messages of a request are saved before the model is asked, and the answer when it has arrived. A
+request belongs to the conversation that its session names, or else to the one that its history
+continues (see `turns`).
 """
 
 from __future__ import annotations
@@ -14,126 +14,142 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from recollect.capture.proxy.tape import Answer, Choice
+from recollect.capture.proxy.answers import Answer, Choice
 from recollect.capture.proxy.turns import (
-    ANSWER,
-    TOLD,
+    ANSWER_PREFIX,
+    CLIENT_PREFIX,
     Turn,
-    answer_of,
-    hash_in,
-    linked_to,
-    placed,
-    system_id,
-    title_of,
-    turns_of,
+    chain_hash,
+    conversation_title,
+    hash_of_id,
+    parse_answer,
+    parse_turns,
+    system_prompt_id,
+    turn_passages,
 )
 from recollect.library import PROXY, Library
 from recollect.model.documents import Json, Passage
 
-_LOOKED_FOR = 100  # a request's last answers; one of them is known if any is
+_MAX_LOOKUPS = 100  # the last answers of a request that are looked up
 _TAIL = 200  # messages in which a shortened history is looked for
-_REPEATED_WITHIN = 600.0  # seconds
-_REMEMBERED = 1_000
+_RETRY_SECONDS = 600.0
+_MAX_UNANSWERED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request, as far as it matters here."""
+class ChatRequest:
+    """The parts of a request that matter for recording."""
 
     messages: Sequence[Json]
     session: str | None = None
-    namespace: str = "default"
-    again: bool = False
-    """The client says that it sent this before."""
+    project: str = "default"
+    is_retry: bool = False
+    """Whether the client says that it has sent this before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A request in its conversation, and what its answer hangs on."""
+    """A request in its conversation."""
 
     user: str
     conversation: str
     passages: tuple[Passage, ...]
     chain: str
-    """The hash of what was asked and of all before it."""
+    """The hash of the request and of everything before it."""
     parent: str | None
+    """The id of the passage that the answer follows."""
 
 
 class Recorder:
-    """Saves requests and answers. One for a server; its methods block, and may be called from any thread."""
+    """Saves requests and answers. A server has one; its methods block and are thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._unanswered: OrderedDict[tuple[str, str], _Unanswered] = OrderedDict()
 
-    def begin(self, library: Library, user: str, asked: Asked) -> Recording | None:
-        """Find or make the conversation of a request, to be followed by `keep`; None where it says nothing."""
-        turns = turns_of(asked.messages)
+    def begin(self, library: Library, user: str, request: ChatRequest) -> Recording | None:
+        """Find or create the conversation of a request; None if the request has no messages.
+
+        Call `save_request` next.
+        """
+        turns = parse_turns(request.messages)
         if not turns:
             return None
-        request = _Request(turns, _chains(turns))
-        if asked.session is not None:
-            conversation = _created(library, turns, asked)
-            known = request.known(library, conversation) or request.fitted(library, conversation)
-        elif known := request.known(library):
-            conversation = known.conversation
+        history = _History(turns, _chain_hashes(turns))
+        if request.session is not None:
+            conversation = _create_conversation(library, turns, request)
+            start = history.find(library, conversation)
+            if start is None:
+                start = history.find_tail(library, conversation)
         else:
-            conversation = self._new(library, user, request, asked)
-        return request.recording(library, user, conversation, known)
+            start = history.find(library)
+            if start is not None:
+                conversation = start.conversation
+            else:
+                conversation = self._new_conversation(library, user, history, request)
+        return history.recording(library, user, conversation, start)
 
-    def keep(self, library: Library, recording: Recording) -> int:
-        """Save what was asked; says how many messages were new."""
+    def save_request(self, library: Library, recording: Recording) -> int:
+        """Save the messages of the request; return how many were new."""
         return library.record(recording.conversation, recording.passages)
 
-    def save(
+    def save_answer(
         self, library: Library, recording: Recording, answer: Answer, model: str | None = None
     ) -> list[str]:
-        """Save an answer, and what was asked where that is missing. Returns the ids of the choices.
+        """Save an answer, and the request if it is missing. Returns the ids of the choices.
 
-        Several choices are branches. The first is saved last, for the conversation goes on from what was last said.
+        Several choices are branches. The first is saved last, because a conversation continues from
+        its last message.
         """
         now = datetime.now(UTC)
         passages: list[Passage] = []
         ids: list[str] = []
         for number, choice in enumerate(reversed(answer.choices)):
-            turn = answer_of(choice.message)
-            ids.insert(0, ANSWER + linked_to(recording.chain, turn))
-            made = placed(turn, ids[0], recording.parent)
-            made[-1] = made[-1]._replace(metadata={**made[-1].metadata, **notes_of(answer, choice)})
-            passages += _timed(made, now + timedelta(milliseconds=number))
-        told = [p._replace(model=answer.model or model) for p in passages]
-        library.record(recording.conversation, [*recording.passages, *told])
+            turn = parse_answer(choice.message)
+            id_ = ANSWER_PREFIX + chain_hash(recording.chain, turn)
+            ids.insert(0, id_)
+            branch = turn_passages(turn, id_, recording.parent)
+            metadata = {**branch[-1].metadata, **answer_metadata(answer, choice)}
+            branch[-1] = branch[-1]._replace(metadata=metadata)
+            passages += _with_times(branch, now + timedelta(milliseconds=number))
+        passages = [passage._replace(model=answer.model or model) for passage in passages]
+        library.record(recording.conversation, [*recording.passages, *passages])
         return ids
 
-    def end(self, recording: Recording, *, answered: bool) -> None:
-        """The request is over. Without an answer, an equal one is the same request sent again."""
+    def end(self, recording: Recording, *, has_answer: bool) -> None:
+        """End a request. If it got no answer, an equal request counts as its retry."""
         key = (recording.user, recording.chain)
         with self._lock:
-            was = self._unanswered.get(key)
-            if was is not None and was.conversation == recording.conversation:
-                was.underway = False
-                if answered:
-                    del self._unanswered[key]
+            unanswered = self._unanswered.get(key)
+            if unanswered is None or unanswered.conversation != recording.conversation:
+                return
+            unanswered.is_active = False
+            if has_answer:
+                del self._unanswered[key]
 
-    def _new(self, library: Library, user: str, request: _Request, asked: Asked) -> str:
-        """A new conversation, unless an equal request got no answer. One that still waits for its answer is
-        another conversation that begins alike, if the client does not say otherwise."""
-        key, now = (user, request.chains[-1]), self._clock()
+    def _new_conversation(
+        self, library: Library, user: str, history: _History, request: ChatRequest
+    ) -> str:
+        """A new conversation, unless this is the retry of a request without an answer.
+
+        An equal request that still waits for its answer is another conversation with the same
+        beginning, unless the client says that it retries.
+        """
+        key = (user, history.chains[-1])
+        now = self._clock()
         with self._lock:
-            was = self._unanswered.get(key)
-            if (
-                was is not None
-                and (asked.again or not was.underway)
-                and now - was.at < _REPEATED_WITHIN
-            ):
-                was.underway = True
-                return was.conversation
-        conversation = _created(library, request.turns, asked)
+            unanswered = self._unanswered.get(key)
+            if unanswered is not None:
+                is_retry = request.is_retry or not unanswered.is_active
+                if is_retry and now - unanswered.at < _RETRY_SECONDS:
+                    unanswered.is_active = True
+                    return unanswered.conversation
+        conversation = _create_conversation(library, history.turns, request)
         with self._lock:
             self._unanswered[key] = _Unanswered(conversation, now)
             self._unanswered.move_to_end(key)
-            if len(self._unanswered) > _REMEMBERED:
+            if len(self._unanswered) > _MAX_UNANSWERED:
                 self._unanswered.popitem(last=False)
         return conversation
 
@@ -142,147 +158,186 @@ class Recorder:
 class _Unanswered:
     conversation: str
     at: float
-    underway: bool = True
+    is_active: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """How much of a request is there already: the turns before `until`. The next one hangs on the passage `id`,
-    and `chain` is the hash of all up to that; None where the request's own is."""
+class _Start:
+    """Where a request continues a conversation."""
 
     conversation: str
-    until: int
-    id: str | None
+    turn: int
+    """The turns before this one are stored already."""
+    parent: str | None
+    """The id of the passage that the next turn follows."""
     chain: str | None = None
+    """The hash of everything up to the parent; None if it is that of the request itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _History:
+    """The turns of a request, with the hash of each and of everything before it."""
+
     turns: Sequence[Turn]
     chains: Sequence[str]
 
-    def known(self, library: Library, conversation: str | None = None) -> _Known | None:
-        """Up to the deepest answer that was seen here; where several conversations have it, in the one that
-        changed last."""
-        places = {
-            ANSWER + self.chains[n]: n
-            for n, turn in enumerate(self.turns)
+    def find(self, library: Library, conversation: str | None = None) -> _Start | None:
+        """Start after the last answer that was recorded here.
+
+        If several conversations have it, the one that changed last counts.
+        """
+        turn_numbers = {
+            ANSWER_PREFIX + self.chains[number]: number
+            for number, turn in enumerate(self.turns)
             if turn.role == "assistant"
         }
-        asked = list(places)[-_LOOKED_FOR:]
-        held = library.recordings(asked) if asked else []
-        found = [(c, id_) for c, id_ in held if conversation in (None, c)]
-        if not found:
+        ids = list(turn_numbers)[-_MAX_LOOKUPS:]
+        if not ids:
             return None
-        where, id_ = max(found, key=lambda f: places[f[1]])  # of equal ones, max takes the first
-        return _Known(where, places[id_] + 1, id_)
+        matches = [
+            (id_, match)
+            for match, id_ in library.recordings(ids)
+            if conversation is None or match == conversation
+        ]
+        if not matches:
+            return None
+        # If the numbers are equal, max returns the first.
+        id_, match = max(matches, key=lambda pair: turn_numbers[pair[0]])
+        return _Start(match, turn_numbers[id_] + 1, id_)
 
-    def fitted(self, library: Library, conversation: str) -> _Known | None:
-        """Where a request of a session goes on whose history says nothing: many clients send the last
-        messages only, or no history."""
-        length = library.view(conversation, limit=1).total
-        tail = (
-            library.view(conversation, start=length - _TAIL, limit=_TAIL).messages if length else ()
-        )
-        said = [s.passage for s in tail if s.passage.role != "system" and "." not in s.passage.id]
-        mine = [n for n, turn in enumerate(self.turns) if not turn.system]
-        if not said or not mine or (length <= _TAIL and said[0].id == TOLD + self.chains[mine[0]]):
-            return None  # it begins as the conversation does
-        wanted = [_plain(self.turns[n].passages[-1]) for n in mine]
-        at, length = _overlap([_plain(p) for p in said], wanted)
-        last = said[at + length - 1] if length else said[-1]
-        return _Known(
-            conversation, mine[length - 1] + 1 if length else 0, last.id, hash_in(last.id)
-        )
+    def find_tail(self, library: Library, conversation: str) -> _Start | None:
+        """Where a request of a session continues if its history was not found.
+
+        Many clients send only the last messages, or no history.
+        """
+        total = library.view(conversation, limit=1).total
+        if not total:
+            return None
+        page = library.view(conversation, start=total - _TAIL, limit=_TAIL)
+        stored = [view.passage for view in page.messages]
+        stored = [p for p in stored if p.role != "system" and "." not in p.id]
+        numbers = [number for number, turn in enumerate(self.turns) if not turn.is_system]
+        if not stored or not numbers:
+            return None
+        if total <= _TAIL and stored[0].id == CLIENT_PREFIX + self.chains[numbers[0]]:
+            return None  # both begin alike
+        request_messages = [_comparable(self.turns[number].passages[-1]) for number in numbers]
+        position, length = _find_overlap([_comparable(p) for p in stored], request_messages)
+        if not length:
+            last = stored[-1]
+            return _Start(conversation, 0, last.id, hash_of_id(last.id))
+        last = stored[position + length - 1]
+        return _Start(conversation, numbers[length - 1] + 1, last.id, hash_of_id(last.id))
 
     def recording(
-        self, library: Library, user: str, conversation: str, known: _Known | None
+        self, library: Library, user: str, conversation: str, start: _Start | None
     ) -> Recording:
-        """The passages that may be missing, each with its parent."""
-        known = known or _Known(conversation, 0, None)
-        chains, parent = self.chains, known.id
-        if known.chain is not None:
-            chains = [*self.chains[: known.until], *_chains(self.turns[known.until :], known.chain)]
-        systems = {
-            n: system_id(conversation, turn) for n, turn in enumerate(self.turns) if turn.system
-        }
-        there = (
-            {id_ for c, id_ in library.recordings(list(systems.values())) if c == conversation}
-            if systems
-            else set()
-        )
+        """The recording with the passages that may be missing, each with its parent."""
+        if start is None:
+            start = _Start(conversation, 0, None)
+        chains = self.chains
+        last_chain = chains[-1]
+        if start.chain is not None:
+            new_chains = _chain_hashes(self.turns[start.turn :], start.chain)
+            chains = [*self.chains[: start.turn], *new_chains]
+            last_chain = [start.chain, *new_chains][-1]
+        stored_prompts = self._stored_prompts(library, conversation)
+        parent = start.parent
         passages: list[Passage] = []
         for number, turn in enumerate(self.turns):
-            id_ = systems.get(number) or TOLD + chains[number]
-            if id_ not in there if turn.system else number >= known.until:
-                there.add(id_)
-                passages += placed(turn, id_, parent)
-                parent = id_
-        last = chains[-1] if known.chain is None or known.until < len(self.turns) else known.chain
-        return Recording(
-            user, conversation, tuple(_timed(passages, datetime.now(UTC))), last, parent
-        )
+            if turn.is_system:
+                id_ = system_prompt_id(conversation, turn)
+                if id_ in stored_prompts:
+                    continue
+                stored_prompts.add(id_)
+            else:
+                id_ = CLIENT_PREFIX + chains[number]
+                if number < start.turn:
+                    continue
+            passages += turn_passages(turn, id_, parent)
+            parent = id_
+        new_passages = tuple(_with_times(passages, datetime.now(UTC)))
+        return Recording(user, conversation, new_passages, last_chain, parent)
+
+    def _stored_prompts(self, library: Library, conversation: str) -> set[str]:
+        ids = [system_prompt_id(conversation, turn) for turn in self.turns if turn.is_system]
+        if not ids:
+            return set()
+        return {id_ for match, id_ in library.recordings(ids) if match == conversation}
 
 
-def _chains(turns: Sequence[Turn], before: str = "") -> list[str]:
-    """For every turn the hash of it and of what stands before it; a system prompt adds nothing."""
-    found: list[str] = []
+def _chain_hashes(turns: Sequence[Turn], start: str = "") -> list[str]:
+    """For each turn, the hash of it and of everything before it. System prompts do not count."""
+    hashes: list[str] = []
+    current = start
     for turn in turns:
-        before = before if turn.system else linked_to(before, turn)
-        found.append(before)
-    return found
+        if not turn.is_system:
+            current = chain_hash(current, turn)
+        hashes.append(current)
+    return hashes
 
 
-def _overlap(said: Sequence[object], wanted: Sequence[object]) -> tuple[int, int]:
-    """Where the longest beginning of `wanted` lies in `said`, the last such place; and how long it is. Words alone
-    that were said before prove nothing, so an answer must be among them, or nothing may follow them."""
-    best = (0, 0)
-    for at in range(len(said)):
-        length = 0
-        while (
-            at + length < len(said) and length < len(wanted) and said[at + length] == wanted[length]
-        ):
-            length += 1
-        proved = at + length == len(said) or any(_is_answer(w) for w in wanted[:length])
-        if proved and length and length >= best[1]:
-            best = (at, length)
-    return best
+_Comparable = tuple[str | None, str, str]
 
 
-def _plain(passage: Passage) -> tuple[str | None, str, str]:
+def _comparable(passage: Passage) -> _Comparable:
     return passage.role, passage.type, passage.content.strip()
 
 
-def _is_answer(plain: object) -> bool:
-    return isinstance(plain, tuple) and plain[0] == "assistant"
+def _find_overlap(stored: Sequence[_Comparable], request: Sequence[_Comparable]) -> tuple[int, int]:
+    """The last position of the longest beginning of `request` in `stored`, and its length.
+
+    A repeated user message proves nothing: the beginning must contain an answer, or reach the end of
+    what is stored.
+    """
+    best = (0, 0)
+    for position in range(len(stored)):
+        length = 0
+        for message, other in zip(stored[position:], request, strict=False):
+            if message != other:
+                break
+            length += 1
+        has_answer = any(role == "assistant" for role, _, _ in request[:length])
+        is_proof = has_answer or position + length == len(stored)
+        if is_proof and length and length >= best[1]:
+            best = (position, length)
+    return best
 
 
-def _created(library: Library, turns: Sequence[Turn], asked: Asked) -> str:
-    """The conversation of the session; a new one where there is none."""
-    first = next((t for t in turns if t.role == "user"), turns[0])
-    made = library.create_conversation(
-        session_id=asked.session,
-        title=title_of(first.passages[-1].content),
-        namespace=asked.namespace,
+def _create_conversation(library: Library, turns: Sequence[Turn], request: ChatRequest) -> str:
+    """The conversation of the session; a new one if there is none."""
+    first = turns[0]
+    for turn in turns:
+        if turn.role == "user":
+            first = turn
+            break
+    conversation = library.create_conversation(
+        session_id=request.session,
+        title=conversation_title(first.passages[-1].content),
+        namespace=request.project,
         origin=PROXY,
     )
-    return str(made["id"])
+    return str(conversation["id"])
 
 
-def _timed(passages: Sequence[Passage], start: datetime) -> list[Passage]:
-    """Each a moment after the one before, so that their order is that of their times too."""
+def _with_times(passages: Sequence[Passage], start: datetime) -> list[Passage]:
+    """The passages, each a microsecond after the one before, so that times give their order."""
     return [
-        p._replace(created_at=start + timedelta(microseconds=n)) for n, p in enumerate(passages)
+        passage._replace(created_at=start + timedelta(microseconds=number))
+        for number, passage in enumerate(passages)
     ]
 
 
-def notes_of(answer: Answer, choice: Choice) -> dict[str, Json]:
-    """What is said about an answer, for its metadata."""
-    found: dict[str, Json] = {
+def answer_metadata(answer: Answer, choice: Choice) -> dict[str, Json]:
+    """The metadata of a stored answer."""
+    metadata: dict[str, Json] = {
         "finish_reason": choice.finish_reason,
-        "usage": dict(answer.usage) if answer.usage else None,
         "response_id": answer.id,
-        "choice": choice.index if len(answer.choices) > 1 else None,
-        "interrupted": None if answer.whole else True,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    if answer.usage:
+        metadata["usage"] = dict(answer.usage)
+    if len(answer.choices) > 1:
+        metadata["choice"] = choice.index
+    if not answer.is_complete:
+        metadata["interrupted"] = True
+    return {name: value for name, value in metadata.items() if value is not None}

@@ -1,11 +1,10 @@
-"""Messages of OpenAI's chat protocol as passages, with ids by which a conversation is known again.
+"""Messages of OpenAI's chat protocol as passages with ids that identify a conversation.
 
-The protocol has no conversations: a client sends the whole history with every
-request. So a message's id is a hash of what it says and of all before it, and
-the history that comes with the next request leads to what was recorded of the
-last one. System prompts are no part of that: they change between requests. An
-answer that was seen here has another id than one that a client only claims:
-examples which a program sends along with every question continue nothing.
+The protocol has no conversations: a client sends the whole history with every request. The id of a
+message is therefore a hash of its content and of everything before it, so that the history of the
+next request leads to what was recorded of the last one. System prompts do not count, because they
+change between requests. An answer that was recorded here has another id than one that a client only
+claims: examples that a program sends with every question continue nothing.
 """
 
 from __future__ import annotations
@@ -28,171 +27,211 @@ from recollect.importers.chats.agentlog import (
 from recollect.language.text import truncate
 from recollect.model.documents import Json, Passage
 
-ANSWER, TOLD, SYSTEM = "a_", "m_", "s_"
-"""How ids begin: of answers that were seen here, of what a client sent, of system prompts."""
+ANSWER_PREFIX = "a_"
+"""Ids of answers that were recorded here."""
+CLIENT_PREFIX = "m_"
+"""Ids of messages that a client sent."""
+SYSTEM_PREFIX = "s_"
+"""Ids of system prompts."""
 
 _TITLE_LENGTH = 50
-_LONGEST_ADDRESS = 2_000
-_FILES = ("image", "audio", "file", "video")
+_MAX_URL_LENGTH = 2_000
+_FILE_KINDS = ("image", "audio", "file", "video")
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of the protocol: what it says, and the passages made of it, the last of which stands for it."""
+    """One message of the protocol and its passages, the last of which has the id of the turn."""
 
     role: str
     key: str
+    """The hash of the content."""
     passages: tuple[Passage, ...]
-    """Without ids and parents, which depend on what stands before."""
+    """Without ids and parents, which depend on the messages before."""
 
     @property
-    def system(self) -> bool:
+    def is_system(self) -> bool:
         return self.role == "system"
 
 
 @dataclass(slots=True)
-class _Reader:
-    """Reads messages in order; remembers the names of the tools that were called."""
+class _Parser:
+    """Parses messages in order and remembers the names of the tools that were called."""
 
     tools: dict[str, str] = field(default_factory=dict)
 
     def turn(self, message: Mapping[str, Json]) -> Turn:
         role = as_text(message.get("role"))
         if role == "assistant":
-            return self._assistant(message)
+            return self._assistant_turn(message)
         if role in ("tool", "function"):
-            return self._result(message)
-        said = _content(message.get("content"))
+            return self._result_turn(message)
         if role == "user":
-            passage = Passage(
-                "", "user", said.text, author=_author(message), attachments=said.files
-            )
-            return Turn("user", _digest("user", said.text.strip(), said.files), (passage,))
-        visibility = "hidden" if role in ("system", "developer") else "all"
+            return self._user_turn(message)
+        return self._system_turn(message, role)
+
+    def _user_turn(self, message: Mapping[str, Json]) -> Turn:
+        content = _parse_content(message.get("content"))
+        passage = Passage(
+            "", "user", content.text, author=_author(message), attachments=content.files
+        )
+        return Turn("user", _hash("user", content.text.strip(), content.files), (passage,))
+
+    def _system_turn(self, message: Mapping[str, Json], role: str) -> Turn:
+        content = _parse_content(message.get("content"))
+        visibility = "all"
+        if role in ("system", "developer"):
+            visibility = "hidden"
+        metadata: dict[str, Json] = {}
+        if role != "system":
+            metadata["role"] = role[:100]
         passage = Passage(
             "",
             "system",
-            said.text,
+            content.text,
             type="context",
             author=_author(message),
             visibility=visibility,
-            attachments=said.files,
-            metadata={} if role == "system" else {"role": role[:100]},
+            attachments=content.files,
+            metadata=metadata,
         )
-        return Turn("system", _digest(role, said.text.strip(), said.files), (passage,))
+        return Turn("system", _hash(role, content.text.strip(), content.files), (passage,))
 
-    def _assistant(self, message: Mapping[str, Json]) -> Turn:
-        said = _content(message.get("content"))
-        refusal = said.refusal or as_text(message.get("refusal"))
+    def _assistant_turn(self, message: Mapping[str, Json]) -> Turn:
+        content = _parse_content(message.get("content"))
+        refusal = content.refusal or as_text(message.get("refusal"))
         audio = as_mapping(message.get("audio"))
-        text = said.text or refusal or as_text(audio.get("transcript"))
-        files = said.files
+        text = content.text or refusal or as_text(audio.get("transcript"))
+        files = content.files
         if audio.get("data"):
             files += (embedded_file("audio", "", audio["data"]),)
-        passages = [
-            Passage("", "assistant", t, type="thinking") for t in [_reasoning(message)] if t.strip()
-        ]
-        calls = [_call(call) for call in _calls(message)]
+        calls = [_parse_call(call) for call in _calls(message)]
+        passages: list[Passage] = []
+        reasoning = _reasoning(message)
+        if reasoning.strip():
+            passages.append(Passage("", "assistant", reasoning, type="thinking"))
         if text or files or not calls:
-            notes: dict[str, Json] = {"refusal": True} if refusal and text == refusal else {}
-            cited = message.get("annotations")
-            citations = tuple(cited) if isinstance(cited, list) else ()
-            passages.append(
-                Passage(
-                    "",
-                    "assistant",
-                    text,
-                    author=_author(message),
-                    attachments=files,
-                    citations=citations,
-                    metadata=notes,
-                )
-            )
+            passage = _answer_passage(message, text, files)
+            if refusal and text == refusal:
+                passage = passage._replace(metadata={"refusal": True})
+            passages.append(passage)
         for call in calls:
             self.tools[call.id] = call.name
-            passages.append(
-                Passage(
-                    "",
-                    "assistant",
-                    unfold_json(call.arguments),
-                    type="tool_call",
-                    tool=call.name or None,
-                    metadata={"call_id": call.id} if call.id else {},
-                )
-            )
-        # Clients leave out thoughts when they send an answer back, and name a recording by its id.
-        told = as_text(audio.get("id")) or _THOUGHTS.sub("", text).strip()
-        made = [[call.id, call.name, call.canonical] for call in calls]
-        return Turn("assistant", _digest("assistant", told, said.files, made), tuple(passages))
+            passages.append(_call_passage(call))
+        # Clients omit thoughts when they send an answer back, and refer to audio by its id.
+        key_text = as_text(audio.get("id")) or _THOUGHTS.sub("", text).strip()
+        key_calls = [[call.id, call.name, call.canonical_arguments] for call in calls]
+        key = _hash("assistant", key_text, content.files, key_calls)
+        return Turn("assistant", key, tuple(passages))
 
-    def _result(self, message: Mapping[str, Json]) -> Turn:
-        said = _content(message.get("content"))
+    def _result_turn(self, message: Mapping[str, Json]) -> Turn:
+        content = _parse_content(message.get("content"))
         call = as_text(message.get("tool_call_id"))
         passage = Passage(
             "",
             "tool",
-            said.text,
+            content.text,
             type="tool_result",
             tool=self.tools.get(call) or as_text(message.get("name")) or None,
-            attachments=said.files,
-            metadata={"call_id": call} if call else {},
+            attachments=content.files,
+            metadata=_call_metadata(call),
         )
-        return Turn("tool", _digest("tool", said.text.strip(), said.files, call), (passage,))
+        return Turn("tool", _hash("tool", content.text.strip(), content.files, call), (passage,))
 
 
-def turns_of(messages: Iterable[Json]) -> list[Turn]:
-    """The turns of a request. What is no message is left out; the model behind will complain of it."""
-    reader = _Reader()
-    return [reader.turn(message) for message in messages if isinstance(message, dict)]
+def _answer_passage(message: Mapping[str, Json], text: str, files: tuple[Json, ...]) -> Passage:
+    citations: tuple[Json, ...] = ()
+    annotations = message.get("annotations")
+    if isinstance(annotations, list):
+        citations = tuple(annotations)
+    return Passage(
+        "",
+        "assistant",
+        text,
+        author=_author(message),
+        attachments=files,
+        citations=citations,
+        metadata={},
+    )
 
 
-def answer_of(message: Mapping[str, Json]) -> Turn:
-    return _Reader().turn({**message, "role": "assistant"})
+def _call_passage(call: _Call) -> Passage:
+    return Passage(
+        "",
+        "assistant",
+        unfold_json(call.arguments),
+        type="tool_call",
+        tool=call.name or None,
+        metadata=_call_metadata(call.id),
+    )
 
 
-def title_of(text: str) -> str:
-    """The title that contract 1 gives a conversation: the start of what was first asked."""
+def _call_metadata(call_id: str) -> dict[str, Json]:
+    if not call_id:
+        return {}
+    return {"call_id": call_id}
+
+
+def parse_turns(messages: Iterable[Json]) -> list[Turn]:
+    """The turns of a request. Invalid messages are skipped; the model server will report them."""
+    parser = _Parser()
+    return [parser.turn(message) for message in messages if isinstance(message, dict)]
+
+
+def parse_answer(message: Mapping[str, Json]) -> Turn:
+    return _Parser().turn({**message, "role": "assistant"})
+
+
+def conversation_title(text: str) -> str:
+    """The title of a new conversation (Persistence API): the start of the first question."""
     return truncate(text, _TITLE_LENGTH)
 
 
 # -- ids -----------------------------------------------------------------------
 
 
-def linked_to(before: str, turn: Turn) -> str:
-    """The hash of a turn and of all before it, whose hash is `before`."""
-    return _digest(before, turn.key)
+def chain_hash(previous: str, turn: Turn) -> str:
+    """The hash of a turn and of everything before it, whose hash is `previous`."""
+    return _hash(previous, turn.key)
 
 
-def hash_in(id: str) -> str:
-    """The hash that an id was made of; an id that others made stands for itself."""
-    return id[2:] if id.startswith((ANSWER, TOLD)) else id
+def hash_of_id(id: str) -> str:
+    """The hash in an id. An id from elsewhere stands for itself."""
+    if id.startswith((ANSWER_PREFIX, CLIENT_PREFIX)):
+        return id[2:]
+    return id
 
 
-def placed(turn: Turn, id: str, parent: str | None) -> list[Passage]:
-    """The passages of a turn, each the parent of the next. The last one has the turn's id."""
-    found: list[Passage] = []
+def turn_passages(turn: Turn, id: str, parent: str | None) -> list[Passage]:
+    """The passages of a turn, each the parent of the next. The last has the id of the turn."""
+    passages: list[Passage] = []
     for number, passage in enumerate(turn.passages, 1):
-        own = id if number == len(turn.passages) else f"{id}.{number}"
-        found.append(passage._replace(id=own, parent=parent))
-        parent = own
-    return found
+        passage_id = id
+        if number < len(turn.passages):
+            passage_id = f"{id}.{number}"
+        passages.append(passage._replace(id=passage_id, parent=parent))
+        parent = passage_id
+    return passages
 
 
-def system_id(conversation: str, turn: Turn) -> str:
-    """The same prompt has one id in one conversation; in all of a library it would have thousands of places."""
-    return SYSTEM + _digest(conversation, turn.key)
+def system_prompt_id(conversation: str, turn: Turn) -> str:
+    """The id of a system prompt, which is unique to the conversation.
+
+    The same id in the whole library would be found in thousands of conversations.
+    """
+    return SYSTEM_PREFIX + _hash(conversation, turn.key)
 
 
-def _digest(*parts: Json) -> str:
-    told = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+def _hash(*parts: Json) -> str:
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-# -- contents ------------------------------------------------------------------
+# -- content -------------------------------------------------------------------
 
 
-class _Said(NamedTuple):
+class _Content(NamedTuple):
     text: str
     files: tuple[Json, ...] = ()
     refusal: str = ""
@@ -204,85 +243,86 @@ class _Call(NamedTuple):
     arguments: str
 
     @property
-    def canonical(self) -> str:
-        """Arguments with which a client that parses JSON and writes it anew still agrees."""
+    def canonical_arguments(self) -> str:
+        """The arguments in a form that survives parsing and serializing by a client."""
         try:
             return json.dumps(json.loads(self.arguments), sort_keys=True)
         except (ValueError, RecursionError):
             return self.arguments.strip()
 
 
-def _content(content: Json) -> _Said:
+def _parse_content(content: Json) -> _Content:
+    if content is None:
+        return _Content("")
     if not isinstance(content, list):
-        return _Said(as_lines(content) if content is not None else "")
-    texts, refusals, files = [], [], []
+        return _Content(as_lines(content))
+    texts: list[str] = []
+    refusals: list[str] = []
+    files: list[Json] = []
     for part in content:
         block = as_mapping(part)
-        if file := _file(block):
+        file = _parse_file(block)
+        if file is not None:
             files.append(file)
         elif block.get("type") == "refusal":
             refusals.append(as_text(block.get("refusal")))
+        elif isinstance(part, str):
+            texts.append(part)
         else:
-            texts.append(
-                part
-                if isinstance(part, str)
-                else as_text(block.get("text")) or as_text(block.get("content"))
-            )
-    return _Said(
-        "\n".join(t for t in texts if t), tuple(files), "\n".join(t for t in refusals if t)
-    )
+            texts.append(as_text(block.get("text")) or as_text(block.get("content")))
+    return _Content("\n".join(filter(None, texts)), tuple(files), "\n".join(filter(None, refusals)))
 
 
-def _file(block: Mapping[str, Json]) -> dict[str, Json] | None:
-    """An image, sound or file in a message: its kind, name, size and fingerprint, never its bytes."""
+def _parse_file(block: Mapping[str, Json]) -> dict[str, Json] | None:
+    """A file in a message: its kind, name, size and checksum, never its bytes."""
     type_ = as_text(block.get("type"))
-    kind = next((k for k in _FILES if k in type_), None)
+    kind = next((kind for kind in _FILE_KINDS if kind in type_), None)
     if kind is None:
         return None
-    inner = next(
-        (block[k] for k in (type_, "image_url", "input_audio", "file") if block.get(k)), block
-    )
-    told = as_mapping(inner)
+    names = (type_, "image_url", "input_audio", "file")
+    inner = next((block[name] for name in names if block.get(name)), block)
+    fields = as_mapping(inner)
     if isinstance(inner, str):
-        found = _at(kind, inner)
-    elif kind == "audio" and "data" in told:
-        found = embedded_file(kind, f"audio/{as_text(told.get('format'))}", told["data"])
-    elif as_text(told.get("file_data")).startswith("data:") or "url" in told:
-        found = _at(kind, as_text(told.get("url")) or as_text(told.get("file_data")))
-    elif "file_data" in told:
-        found = embedded_file(kind, "", told["file_data"])
+        file = _file_at(kind, inner)
+    elif kind == "audio" and "data" in fields:
+        file = embedded_file(kind, f"audio/{as_text(fields.get('format'))}", fields["data"])
+    elif as_text(fields.get("file_data")).startswith("data:") or "url" in fields:
+        file = _file_at(kind, as_text(fields.get("url")) or as_text(fields.get("file_data")))
+    elif "file_data" in fields:
+        file = embedded_file(kind, "", fields["file_data"])
     else:
-        found = {"type": kind}
-    names = {"name": told.get("filename"), "file_id": told.get("file_id")}
-    return found | {k: v[:500] for k, v in names.items() if isinstance(v, str)}
+        file = {"type": kind}
+    for name, value in (("name", fields.get("filename")), ("file_id", fields.get("file_id"))):
+        if isinstance(value, str):
+            file = file | {name: value[:500]}
+    return file
 
 
-def _at(kind: str, url: str) -> dict[str, Json]:
-    found = linked_file(kind, url)
-    if len(as_text(found.get("url"))) > _LONGEST_ADDRESS:
-        return {
-            "type": kind,
-            "url": truncate(url, 200),
-            "sha256": hashlib.sha256(url.encode()).hexdigest(),
-        }
-    return found
+def _file_at(kind: str, url: str) -> dict[str, Json]:
+    file = linked_file(kind, url)
+    if len(as_text(file.get("url"))) > _MAX_URL_LENGTH:
+        checksum = hashlib.sha256(url.encode()).hexdigest()
+        return {"type": kind, "url": truncate(url, 200), "sha256": checksum}
+    return file
 
 
 def _calls(message: Mapping[str, Json]) -> Sequence[Mapping[str, Json]]:
-    calls = message.get("tool_calls")
-    found = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-    older = message.get("function_call")
-    return [*found, {"function": older}] if isinstance(older, dict) else found
+    calls: list[Mapping[str, Json]] = []
+    tool_calls = message.get("tool_calls")
+    if isinstance(tool_calls, list):
+        calls += [call for call in tool_calls if isinstance(call, dict)]
+    function_call = message.get("function_call")  # the older form
+    if isinstance(function_call, dict):
+        calls.append({"function": function_call})
+    return calls
 
 
-def _call(call: Mapping[str, Json]) -> _Call:
+def _parse_call(call: Mapping[str, Json]) -> _Call:
     inner = as_mapping(call.get("function")) or as_mapping(call.get("custom"))
     arguments = inner.get("arguments", inner.get("input", ""))
-    return _Call(
-        as_text(call.get("id")),
-        as_text(inner.get("name")),
-        arguments if isinstance(arguments, str) else json.dumps(arguments),
-    )
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments)
+    return _Call(as_text(call.get("id")), as_text(inner.get("name")), arguments)
 
 
 def _reasoning(message: Mapping[str, Json]) -> str:

@@ -1,8 +1,7 @@
-"""The model that answers: a service that speaks OpenAI's protocol, named by RECOLLECT_MODEL.
+"""The model server: a service with OpenAI's API, configured by RECOLLECT_MODEL.
 
-What is said leaves this machine, so nothing is asked unless that is set. A key
-goes to that address alone: never over an open connection, never after a
-redirect, never into a message.
+Messages leave this machine, so nothing is sent unless the setting is set. The key is sent only to
+that address: never over an unencrypted connection, never after a redirect, never in a message.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 import httpx
 
 from recollect import settings
+from recollect.capture.proxy.answers import READABLE_ENCODINGS
 from recollect.capture.proxy.recording import Recorder
-from recollect.capture.proxy.tape import READABLE
 from recollect.errors import RecollectError
 from recollect.models.openai_client import Server
 
@@ -23,7 +22,7 @@ SETTING = "RECOLLECT_MODEL"
 TIMEOUT = httpx.Timeout(600.0, connect=10.0, write=60.0, pool=10.0)
 _CONNECTIONS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=5.0)
 
-_OF_ONE_CONNECTION = frozenset(
+_HOP_BY_HOP = frozenset(
     (
         "connection",
         "keep-alive",
@@ -37,8 +36,8 @@ _OF_ONE_CONNECTION = frozenset(
         "upgrade",
     )
 )
-# What is said to this server, or about the way to it.
-_NOT_SENT = _OF_ONE_CONNECTION | {
+# Headers for this server, or about the way to it.
+_BLOCKED_REQUEST_HEADERS = _HOP_BY_HOP | {
     "host",
     "content-length",
     "cookie",
@@ -54,9 +53,9 @@ _NOT_SENT = _OF_ONE_CONNECTION | {
     "priority",
     "dnt",
 }
-_NOT_SENT_BEGINNINGS = ("x-recollect-", "x-forwarded-", "sec-", "cf-", "access-control-")
-# What would speak about this server's pages, or is said by this server itself.
-_NOT_RETURNED = _OF_ONE_CONNECTION | {
+_BLOCKED_REQUEST_PREFIXES = ("x-recollect-", "x-forwarded-", "sec-", "cf-", "access-control-")
+# Headers that would affect the pages of this server, or that this server sets itself.
+_BLOCKED_RESPONSE_HEADERS = _HOP_BY_HOP | {
     "set-cookie",
     "server",
     "date",
@@ -75,23 +74,22 @@ _NOT_RETURNED = _OF_ONE_CONNECTION | {
     "x-content-type-options",
     "permissions-policy",
 }
-_NOT_RETURNED_BEGINNINGS = ("access-control-", "cross-origin-", "x-recollect-")
+_BLOCKED_RESPONSE_PREFIXES = ("access-control-", "cross-origin-", "x-recollect-")
 
-Raw = Iterable[tuple[bytes, bytes]]
+RawHeaders = Iterable[tuple[bytes, bytes]]
 Headers = list[tuple[bytes, bytes]]
 
 
 class NoAnswer(RecollectError):
-    """The model's server gave no answer at all."""
+    """The model server did not answer."""
 
-    def __init__(self, message: str, *, late: bool = False) -> None:
+    def __init__(self, message: str, *, is_timeout: bool = False) -> None:
         super().__init__(message)
-        self.late = late
-        """Whether it was waited for in vain, as opposed to not reached."""
+        self.is_timeout = is_timeout
 
 
 class Upstream:
-    """A model's server. Nothing is asked of it until it is needed."""
+    """A model server. Connections are opened when they are needed."""
 
     def __init__(
         self,
@@ -100,25 +98,24 @@ class Upstream:
         key: str | None = None,
         timeout: httpx.Timeout = TIMEOUT,
     ) -> None:
-        """`address` is what `/chat/completions` is put after."""
+        """`address` is the base URL, to which `/chat/completions` is appended."""
         self._server = Server.parse(address, key, SETTING, "/chat/completions")
         self._timeout = timeout
         self._client: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.model = model
-        """The model that is asked where nobody names one."""
+        """The model for requests that name none."""
         self.recorder = Recorder()
 
     def __repr__(self) -> str:
         return f"Upstream({self._server.name}, {self.model!r})"
 
     @classmethod
-    def configured(cls) -> Upstream | None:
-        """What the settings name."""
-        said = settings.MODEL.get()
-        if not said:
+    def from_settings(cls) -> Upstream | None:
+        value = settings.MODEL.get()
+        if not value:
             return None
-        address, _, model = said.partition("#")
+        address, _, model = value.partition("#")
         return cls(address, model, settings.MODEL_KEY.get() or None)
 
     async def ask(
@@ -129,75 +126,79 @@ class Upstream:
         body: bytes = b"",
         query: str = "",
     ) -> httpx.Response:
-        """An answer whose body has not been read; it must be closed. Raises NoAnswer."""
+        """Send a request. The body of the response is not read, and the caller must close it.
+
+        Raises NoAnswer.
+        """
         request = httpx.Request(
             method, self._server.url(path, query), headers=list(headers), content=body or None
         )
         try:
-            return await self._connections().send(request, stream=True)
+            return await self._open_client().send(request, stream=True)
         except httpx.TransportError as error:
-            raise no_answer(error) from error
+            raise _no_answer(error) from error
 
     async def read(
-        self, path: str, headers: Headers, body: bytes, most: int
+        self, path: str, headers: Headers, body: bytes, max_bytes: int
     ) -> tuple[httpx.Response, bytes]:
-        """An answer to a POST with its body, as it came. Raises NoAnswer, also for more than `most` bytes."""
+        """Send a POST request and read the raw body of the response.
+
+        Raises NoAnswer, also if the body is longer than `max_bytes`.
+        """
         response = await self.ask("POST", path, headers, body)
         data = bytearray()
         try:
             async for piece in response.aiter_raw():
                 data += piece
-                if len(data) > most:
+                if len(data) > max_bytes:
                     raise NoAnswer("The model's server answered with too much.")
         except httpx.TransportError as error:
-            raise no_answer(error) from error
+            raise _no_answer(error) from error
         finally:
             await response.aclose()
         return response, bytes(data)
 
-    def headers(self, given: Raw, *, local: bool) -> Headers:
-        """A client's headers, as the model's server may see them.
+    def request_headers(self, client_headers: RawHeaders, *, local: bool) -> Headers:
+        """The headers of a client that the model server may see.
 
-        Its own Authorization is passed on only where it is not this server's (`local`: here nobody needs a key), no
-        key is configured, and the connection is not open to others.
+        The Authorization of the client is forwarded only if it is not meant for this server
+        (`local`: this server needs no key), no key is configured, and the connection is private.
         """
-        sent: Headers = []
-        named = _named(given)
-        own = b""
-        accepted = ""
-        for name, value in given:
+        headers: Headers = []
+        connection_headers = _connection_headers(client_headers)
+        authorization = b""
+        encodings = ""
+        for name, value in client_headers:
             key = name.decode("latin-1").lower()
             if key == "authorization":
-                own = value
+                authorization = value
             elif key == "accept-encoding":
-                accepted += "," + value.decode("latin-1")
+                encodings += "," + value.decode("latin-1")
             if (
-                key not in _NOT_SENT
-                and key not in named
-                and not key.startswith(_NOT_SENT_BEGINNINGS)
+                key not in _BLOCKED_REQUEST_HEADERS
+                and key not in connection_headers
+                and not key.startswith(_BLOCKED_REQUEST_PREFIXES)
             ):
-                sent.append((name, value))
-        sent.append((b"Accept-Encoding", _encodings(accepted).encode()))
+                headers.append((name, value))
+        headers.append((b"Accept-Encoding", _readable_encodings(encodings).encode()))
         if self._server.key:
-            sent = [h for h in sent if h[0].lower() != b"api-key"]
-            sent.append((b"Authorization", f"Bearer {self._server.key}".encode()))
-        elif (
-            own and local and not own.lower().startswith(b"bearer rk_") and self._server.is_private
-        ):
-            sent.append((b"Authorization", own))
-        return sent
+            headers = [(name, value) for name, value in headers if name.lower() != b"api-key"]
+            headers.append((b"Authorization", f"Bearer {self._server.key}".encode()))
+        elif local and self._server.is_private and _is_foreign(authorization):
+            headers.append((b"Authorization", authorization))
+        return headers
 
     async def aclose(self) -> None:
         client, self._client = self._client, None
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.aclose()
 
-    def hidden(self, text: str) -> str:
-        """A text of the model's server without the key, which some servers repeat."""
+    def hide_key(self, text: str) -> str:
+        """A text from the model server without the key, which some servers repeat."""
         return self._server.hide_key(text)
 
-    def _connections(self) -> httpx.AsyncClient:
-        """The connections, which belong to the event loop that opened them."""
+    def _open_client(self) -> httpx.AsyncClient:
+        """The client of this event loop: connections belong to the loop that opened them."""
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
@@ -211,41 +212,48 @@ class Upstream:
         return self._client
 
 
-def no_answer(error: httpx.TransportError) -> NoAnswer:
+def _no_answer(error: httpx.TransportError) -> NoAnswer:
     if isinstance(error, httpx.ReadTimeout):
-        return NoAnswer("The model's server did not answer in time.", late=True)
+        return NoAnswer("The model's server did not answer in time.", is_timeout=True)
     if isinstance(error, httpx.PoolTimeout):
-        return NoAnswer("Too many requests wait for the model's server.", late=True)
+        return NoAnswer("Too many requests wait for the model's server.", is_timeout=True)
     if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout)):
         return NoAnswer("The model's server could not be reached.")
     return NoAnswer("The model's server broke off the connection.")
 
 
-def returned(response: httpx.Response) -> Headers:
-    """The headers of an answer, as a client may see them."""
-    named = _named(response.headers.raw)
-    found: Headers = []
+def response_headers(response: httpx.Response) -> Headers:
+    """The headers of a response that a client may see."""
+    connection_headers = _connection_headers(response.headers.raw)
+    headers: Headers = []
     for name, value in response.headers.raw:
         key = name.decode("latin-1").lower()
         if (
-            key not in _NOT_RETURNED
-            and key not in named
-            and not key.startswith(_NOT_RETURNED_BEGINNINGS)
+            key not in _BLOCKED_RESPONSE_HEADERS
+            and key not in connection_headers
+            and not key.startswith(_BLOCKED_RESPONSE_PREFIXES)
         ):
-            found.append((name.lower(), value))
-    return found
+            headers.append((name.lower(), value))
+    return headers
 
 
-def _named(headers: Raw) -> set[str]:
-    """The headers that Connection declares to be for one connection only."""
+def _is_foreign(authorization: bytes) -> bool:
+    """Whether this is a credential, and not an API key of this server."""
+    return bool(authorization) and not authorization.lower().startswith(b"bearer rk_")
+
+
+def _connection_headers(headers: RawHeaders) -> set[str]:
+    """The names of the headers that the header Connection declares hop-by-hop."""
     values = [value.decode("latin-1") for name, value in headers if name.lower() == b"connection"]
     return {token.strip().lower() for value in values for token in value.split(",")}
 
 
-def _encodings(accepted: str) -> str:
-    """Those encodings a client takes that can be recorded too."""
-    wanted = [part.strip() for part in accepted.split(",")]
-    return (
-        ", ".join(p for p in wanted if p.partition(";")[0].strip().lower() in READABLE)
-        or "identity"
-    )
+def _readable_encodings(accept_encoding: str) -> str:
+    """The encodings that the client accepts and that can be recorded."""
+    encodings = [part.strip() for part in accept_encoding.split(",")]
+    readable = [
+        encoding
+        for encoding in encodings
+        if encoding.partition(";")[0].strip().lower() in READABLE_ENCODINGS
+    ]
+    return ", ".join(readable) or "identity"

@@ -130,7 +130,7 @@ class Service:
     @cached_property
     def upstream(self) -> Upstream | None:
         """The model server, if one is configured. Raises InvalidInput for bad settings."""
-        return Upstream.configured()
+        return Upstream.from_settings()
 
     async def disconnect(self) -> None:
         """Close the connections to the model server, if it was used."""

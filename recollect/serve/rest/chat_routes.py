@@ -16,9 +16,9 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from recollect.capture.proxy.recording import notes_of
-from recollect.capture.proxy.tape import Answer, Tape
-from recollect.capture.proxy.turns import answer_of, title_of
+from recollect.capture.proxy.answers import Answer, AnswerReader
+from recollect.capture.proxy.recording import answer_metadata
+from recollect.capture.proxy.turns import conversation_title, parse_answer
 from recollect.capture.proxy.upstream import NoAnswer, Upstream
 from recollect.language.text import printable, truncate
 from recollect.library import Library
@@ -140,7 +140,7 @@ def _save_question(
     with access.write() as library:
         conversation = library.create_conversation(
             session_id=request.session_id or None,
-            title=title_of(request.message),
+            title=conversation_title(request.message),
             namespace=request.namespace,
         )
         history: list[ModelMessage] = []
@@ -182,14 +182,14 @@ def _save_answer(access: Access, conversation_id: str, answer: Answer, model: st
             passage.content,
             model=answer.model or model,
             citations=passage.citations,
-            metadata={**passage.metadata, **notes_of(answer, answer.choices[0])},
+            metadata={**passage.metadata, **answer_metadata(answer, answer.choices[0])},
         )
     access.service.metrics.saved_messages.labels("chat").inc()
     return message_id
 
 
 def _answer_passage(answer: Answer) -> Any:
-    return answer_of(answer.choices[0].message).passages[-1]
+    return parse_answer(answer.choices[0].message).passages[-1]
 
 
 # -- the model server ----------------------------------------------------------
@@ -200,7 +200,7 @@ async def _ask(access: Access, upstream: Upstream, body: bytes) -> Answer:
     client_key = [
         (name, value) for name, value in access.request.headers.raw if name == b"authorization"
     ]
-    headers = upstream.headers(client_key, local=access.principal.credential == LOCAL)
+    headers = upstream.request_headers(client_key, local=access.principal.credential == LOCAL)
     headers += [
         (b"Content-Type", b"application/json"),
         (b"Accept", b"application/json"),
@@ -211,7 +211,7 @@ async def _ask(access: Access, upstream: Upstream, body: bytes) -> Answer:
     except NoAnswer as error:
         access.service.metrics.upstream_failures.inc()
         raise upstream_problem(error) from error
-    tape = Tape(
+    tape = AnswerReader(
         response.headers.get("content-type", ""),
         response.headers.get("content-encoding", ""),
         _MAX_ANSWER_BYTES,
@@ -257,7 +257,7 @@ def _reason(upstream: Upstream, data: bytes) -> str:
         value = value.get("error") or value.get("message") or value.get("detail")
     if not isinstance(value, str):
         return "."
-    text = upstream.hidden(" ".join(printable(value).split()))
+    text = upstream.hide_key(" ".join(printable(value).split()))
     if not text:
         return "."
     return f": {truncate(text, _MAX_COMPLAINT_LENGTH)}"

@@ -41,7 +41,7 @@ def require_upstream(access: Access) -> Upstream:
 
 
 def upstream_problem(error: NoAnswer) -> Problem:
-    if error.late:
+    if error.is_timeout:
         return Problem(504, str(error), code="UPSTREAM_TIMEOUT")
     return Problem(502, str(error), code="UPSTREAM_ERROR")
 

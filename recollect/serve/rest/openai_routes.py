@@ -19,9 +19,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from recollect.capture.proxy.recording import Asked, Recording
-from recollect.capture.proxy.tape import Tape, unpacked
-from recollect.capture.proxy.upstream import NoAnswer, Upstream, returned
+from recollect.capture.proxy.answers import AnswerReader, decompress
+from recollect.capture.proxy.recording import ChatRequest, Recording
+from recollect.capture.proxy.upstream import NoAnswer, Upstream, response_headers
 from recollect.model.documents import Json
 from recollect.serve.http import logs
 from recollect.serve.http.access import CONVERSATIONS, Access, AccessTo
@@ -167,12 +167,12 @@ def _begin_recording(
     if request is None:
         return None
     session = session or _session_in(request)
-    asked = Asked(request["messages"], session, project, is_retry)
+    asked = ChatRequest(request["messages"], session, project, is_retry)
     with access.write() as library:
         recording = upstream.recorder.begin(library, access.principal.user, asked)
         if recording is not None:
             try:
-                count = upstream.recorder.keep(library, recording)
+                count = upstream.recorder.save_request(library, recording)
             except Exception as error:  # it is saved later, together with the answer
                 report_unsaved(access, error)
             else:
@@ -182,7 +182,7 @@ def _begin_recording(
 
 def _parse_request(body: bytes, encoding: str) -> dict[str, Json] | None:
     """The request to the model, or None: then the model server will complain about it."""
-    plain = unpacked(body, encoding, LIMITS.request_bytes)
+    plain = decompress(body, encoding, LIMITS.request_bytes)
     if not plain:
         return None
     try:
@@ -245,7 +245,7 @@ class _Relay(Response):
     async def _relay(self, send: Send) -> None:
         request, metrics = self._access.request, self._access.service.metrics
         is_local = self._access.principal.credential == LOCAL
-        headers = self._upstream.headers(request.headers.raw, local=is_local)
+        headers = self._upstream.request_headers(request.headers.raw, local=is_local)
         query = request.scope.get("query_string", b"").decode("latin-1")
         try:
             response = await self._upstream.ask(
@@ -264,13 +264,13 @@ class _Relay(Response):
             await response.aclose()
 
     async def _send_response(self, response: httpx.Response, send: Send) -> None:
-        headers = returned(response)
+        headers = response_headers(response)
         tape = None
         if self._recording is not None:
             conversation_id = self._recording.conversation.encode("latin-1", "replace")
             headers.append((b"x-recollect-conversation", conversation_id))
             if response.is_success:
-                tape = Tape(
+                tape = AnswerReader(
                     response.headers.get("content-type", ""),
                     response.headers.get("content-encoding", ""),
                 )
@@ -290,7 +290,9 @@ class _Relay(Response):
             self._access.service.metrics.upstream_failures.inc()
             logs.event("the model's response broke off", request_id=self._access.request_id)
 
-    async def _send_body(self, response: httpx.Response, tape: Tape | None, send: Send) -> bool:
+    async def _send_body(
+        self, response: httpx.Response, tape: AnswerReader | None, send: Send
+    ) -> bool:
         """Pass on the body. Returns whether it was complete.
 
         The end of a readable response is sent after it was saved, so that a client that has the
@@ -303,8 +305,8 @@ class _Relay(Response):
                     await _send_part(send, data)
                     continue
                 tape.feed(data)
-                if tape.streamed:
-                    if tape.ended:
+                if tape.is_stream:
+                    if tape.has_ended:
                         await self._save(tape, True)
                     await _send_part(send, data)
                 else:
@@ -318,7 +320,7 @@ class _Relay(Response):
         await _send_part(send, pending)
         return True
 
-    async def _save(self, tape: Tape, is_complete: bool) -> None:
+    async def _save(self, tape: AnswerReader, is_complete: bool) -> None:
         """Save the answer once. Wait for it, but not too long if the client waits as well."""
         if self._save_task is None:
             self._save_task = asyncio.create_task(self._save_answer(tape, is_complete))
@@ -329,20 +331,20 @@ class _Relay(Response):
         elif not self._save_task.done():
             await asyncio.wait((self._save_task,))
 
-    async def _save_answer(self, tape: Tape, is_complete: bool) -> None:
+    async def _save_answer(self, tape: AnswerReader, is_complete: bool) -> None:
         recording = self._recording
         assert recording is not None
 
         def save() -> bool:
             answer = tape.answer(complete=is_complete)
             if answer is None:
-                if is_complete or not tape.readable:
+                if is_complete or not tape.is_readable:
                     report_unsaved(self._access)
                 return False
             with self._access.write() as library:
-                ids = self._upstream.recorder.save(library, recording, answer)
+                ids = self._upstream.recorder.save_answer(library, recording, answer)
             self._access.service.metrics.saved_messages.labels("proxy").inc(len(ids))
-            return answer.whole
+            return answer.is_complete
 
         answered = await save_on_the_side(self._access, save)
         self._end_recording(answered=bool(answered))
@@ -351,7 +353,7 @@ class _Relay(Response):
         """Tell the recorder before the response ends: the client may retry right after that."""
         if self._recording is not None and not self._is_recorded:
             self._is_recorded = True
-            self._upstream.recorder.end(self._recording, answered=answered)
+            self._upstream.recorder.end(self._recording, has_answer=answered)
 
 
 async def _send_part(send: Send, data: bytes) -> None:
