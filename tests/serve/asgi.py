@@ -1,4 +1,4 @@
-"""What tests of the service share and no fixture is: types, and requests that no HTTP client would send."""
+"""Helpers for tests of the service: types, and requests that no HTTP client would send."""
 
 from __future__ import annotations
 
@@ -34,18 +34,20 @@ async def raw(
     peer: str = "127.0.0.1",
     query: str = "",
 ) -> Answer:
-    """Call an app without a client between. Without a body (None) the request never ends."""
+    """Call an app directly. If the body is None, the request never ends."""
     answer = Answer()
-    given = [(name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in headers]
+    raw_headers = [
+        (name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in headers
+    ]
     if host is not None:
-        given.append((b"host", host.encode()))
-    said = False
+        raw_headers.append((b"host", host.encode()))
+    is_sent = False
 
     async def receive() -> dict[str, Any]:
-        nonlocal said
-        if said or body is None:
+        nonlocal is_sent
+        if is_sent or body is None:
             await asyncio.Event().wait()
-        said = True
+        is_sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: dict[str, Any]) -> None:
@@ -67,7 +69,7 @@ async def raw(
         "raw_path": path.encode(),
         "query_string": query.encode(),
         "root_path": "",
-        "headers": given,
+        "headers": raw_headers,
         "client": (peer, 50_000),
         "server": ("127.0.0.1", 8765),
         "state": {},

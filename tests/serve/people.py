@@ -1,4 +1,4 @@
-"""A service that lasts for all tests of a file, and people who come to it with keys of their own."""
+"""A service for all tests of a module, and clients with API keys of their own."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ from recollect.serve.accounts import new_key
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.server import _Server
-from recollect.settings import place as placed
+from recollect.settings import place as library_place
 
 
 class World:
     """One service and its app."""
 
     def __init__(self, home: str) -> None:
-        self.service = Service(placed(home), ServiceConfig(rate_per_minute=0))
+        self.service = Service(library_place(home), ServiceConfig(rate_per_minute=0))
         self.app: FastAPI = make_app(self.service)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As a server calls the app: it decodes a path once (a test client does it twice), and clients that
-        come and go do not shut it down."""
+        """Call the app as a server does.
+
+        Decode the path once (a test client does it twice), and do not shut the app down when a
+        client disconnects.
+        """
         if scope["type"] == "http":
             await self.app({**scope, "path": unquote(scope["raw_path"].decode())}, receive, send)
         elif scope["type"] == "lifespan":
@@ -54,24 +57,24 @@ class World:
 
 @contextmanager
 def world(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> Iterator[World]:
-    """A world on the store that a fixture's parameter names."""
+    """A world on the store named by the fixture's parameter."""
     home = (
         request.getfixturevalue("database")
         if request.param == "postgres"
         else str(folders.mktemp("service"))
     )
-    made = World(home)
-    yield made
-    made.service.drain()
-    made.service.close()
+    created = World(home)
+    yield created
+    created.service.drain()
+    created.service.close()
 
 
 @contextmanager
-def listening(made: World) -> Iterator[str]:
-    """The world's own server on a free port; gives its address. It ends with the block."""
+def listening(served: World) -> Iterator[str]:
+    """Run the world's server on a free port until the end of the block. Yields its URL."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         started = threading.Event()
-        server = _Server(made.service, started.set)
+        server = _Server(served.service, started.set)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         started.wait(60)
@@ -82,5 +85,5 @@ def listening(made: World) -> Iterator[str]:
             thread.join()
 
 
-def quoted(text: str) -> str:
+def percent_encode(text: str) -> str:
     return quote(text, safe="")

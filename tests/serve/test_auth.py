@@ -1,4 +1,4 @@
-"""Who asks: keys and tokens, in every header, good and forged."""
+"""Authentication with API keys and tokens, valid and forged."""
 
 from __future__ import annotations
 
@@ -71,20 +71,20 @@ def jwk(key: Any, kid: str | None = "one", **more: Any) -> dict[str, Any]:
         if isinstance(key, ec.EllipticCurvePrivateKey)
         else jwt.algorithms.RSAAlgorithm
     )
-    made = json.loads(algorithm.to_jwk(key.public_key()))
-    return {**made, **({"kid": kid} if kid else {}), **more}
+    fields = json.loads(algorithm.to_jwk(key.public_key()))
+    return {**fields, **({"kid": kid} if kid else {}), **more}
 
 
-def signed(
-    claims: Any, header: dict[str, Any] | None = None, secret: bytes = SECRET.encode()
-) -> str:
-    """A token by hand, so that it can say anything."""
+def sign(claims: Any, header: dict[str, Any] | None = None, secret: bytes = SECRET.encode()) -> str:
+    """Build a token by hand, so that it can contain anything."""
     parts = [{"alg": "HS256", "typ": "JWT"} if header is None else header, claims]
-    told = b".".join(encoded(p if isinstance(p, bytes) else json.dumps(p).encode()) for p in parts)
-    return (told + b"." + encoded(hmac.new(secret, told, hashlib.sha256).digest())).decode()
+    message = b".".join(
+        encode(p if isinstance(p, bytes) else json.dumps(p).encode()) for p in parts
+    )
+    return (message + b"." + encode(hmac.new(secret, message, hashlib.sha256).digest())).decode()
 
 
-def encoded(data: bytes) -> bytes:
+def encode(data: bytes) -> bytes:
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
@@ -95,7 +95,7 @@ def tokens() -> Tokens:
 
 @pytest.fixture
 def whoami(app: FastAPI, client: TestClient) -> Callable[..., Any]:
-    """Who the server takes the sender of these headers for."""
+    """The principal the server sees for these headers."""
     add_whoami(app)
     return lambda headers=None, **more: client.get("/whoami", headers=headers, **more)
 
@@ -113,10 +113,10 @@ def add_whoami(app: FastAPI) -> None:
         }
 
 
-# -- whether a key is needed ---
+# -- whether a key is required ---
 
 
-def test_nobody_needs_a_key_until_there_is_one(
+def test_requests_need_no_key_until_one_exists(
     whoami: Any, key: MakeKey, user: str, place: str
 ) -> None:
     mine = user if "://" in place else "default"
@@ -133,7 +133,7 @@ def test_nobody_needs_a_key_until_there_is_one(
     assert whoami().status_code == 401
 
 
-def test_a_key_made_by_another_process_is_seen_soon(
+def test_a_key_created_by_another_process_takes_effect_soon(
     place: str, service: Service, user: str
 ) -> None:
     now = [0.0]
@@ -147,16 +147,18 @@ def test_a_key_made_by_another_process_is_seen_soon(
         assert client.get("/whoami").status_code == 401
 
 
-def test_revoking_the_last_key_opens_nothing(whoami: Any, service: Service, user: str) -> None:
-    text, made = new_key(service.keys, user)
+def test_keys_stay_required_after_the_last_one_is_revoked(
+    whoami: Any, service: Service, user: str
+) -> None:
+    text, api_key = new_key(service.keys, user)
     service.auth.keys_changed()
-    revoke(service.keys, made.id)
+    revoke(service.keys, api_key.id)
     assert whoami().status_code == 401
     assert whoami({"X-API-Key": text}).status_code == 401
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_elsewhere_than_on_this_computer_a_key_is_always_needed(place: str) -> None:
+def test_a_server_on_other_addresses_always_requires_a_key(place: str) -> None:
     service = Service(Path(place), ServiceConfig(host="0.0.0.0"))
     with TestClient(make_app(service), ADDRESS) as client:
         assert client.get("/openapi.json").status_code == 401
@@ -167,7 +169,7 @@ def test_elsewhere_than_on_this_computer_a_key_is_always_needed(place: str) -> N
 # -- keys ---
 
 
-def test_a_key_is_the_same_in_every_header(whoami: Any, key: MakeKey, user: str) -> None:
+def test_a_key_works_in_every_header(whoami: Any, key: MakeKey, user: str) -> None:
     header = key(("read",), user=user, toolsets=("bus",), agent=True)["Authorization"]
     text = header.removeprefix("Bearer ")
     expected = {
@@ -202,7 +204,7 @@ def test_a_key_is_the_same_in_every_header(whoami: Any, key: MakeKey, user: str)
         assert whoami(params={name: text}).status_code == 401
 
 
-def test_two_credentials_in_one_request_are_refused(whoami: Any, key: MakeKey, user: str) -> None:
+def test_two_credentials_in_one_request_are_rejected(whoami: Any, key: MakeKey, user: str) -> None:
     first, second = (key(user=user)["Authorization"].removeprefix("Bearer ") for _ in "12")
     for headers in (
         [("Authorization", f"Bearer {first}"), ("X-API-Key", second)],
@@ -213,7 +215,7 @@ def test_two_credentials_in_one_request_are_refused(whoami: Any, key: MakeKey, u
         assert whoami(headers).status_code == 401
 
 
-def test_a_revoked_key_opens_nothing_at_once(
+def test_a_revoked_key_stops_working_at_once(
     whoami: Any, service: Service, key: MakeKey, user: str
 ) -> None:
     headers = key(user=user)
@@ -222,13 +224,13 @@ def test_a_revoked_key_opens_nothing_at_once(
     assert whoami(headers).status_code == 401
 
 
-def test_an_expired_key_opens_nothing(
+def test_an_expired_key_stops_working(
     service: Service, whoami: Any, user: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text, made = new_key(service.keys, user, expires_at=datetime.now(UTC) + timedelta(days=1))
+    text, api_key = new_key(service.keys, user, expires_at=datetime.now(UTC) + timedelta(days=1))
     service.auth.keys_changed()
     assert whoami({"X-API-Key": text}).status_code == 200
-    past = replace(made, expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    past = replace(api_key, expires_at=datetime.now(UTC) - timedelta(seconds=1))
     monkeypatch.setattr(service.keys, "find", lambda id: past)
     assert whoami({"X-API-Key": text}).status_code == 401
 
@@ -243,21 +245,21 @@ def test_an_expired_key_opens_nothing(
         {"Cookie": "user=ben; user_id=ben"},
     ],
 )
-def test_nothing_but_the_credential_says_who_asks(
+def test_only_the_credential_determines_the_user(
     whoami: Any, key: MakeKey, user: str, extra: dict[str, str]
 ) -> None:
     headers = key(user=user) | extra
-    asked = {
+    parameters = {
         "user": "ben",
         "user_id": "ben",
         "owner": "ben",
         "_context": '{"user":"ben"}',
         "db_paths": "/tmp",
     }
-    assert whoami(headers, params=asked).json()["user"] == user
+    assert whoami(headers, params=parameters).json()["user"] == user
 
 
-def test_users_of_any_name_have_libraries_of_their_own_and_none_lies_elsewhere(
+def test_users_with_any_name_have_their_own_library_inside_the_home(
     service: Service, app: FastAPI, client: TestClient, key: MakeKey, user: str, tmp_path: Path
 ) -> None:
     before = {p for p in tmp_path.rglob("*") if "home" not in p.parts}
@@ -288,7 +290,7 @@ def test_users_of_any_name_have_libraries_of_their_own_and_none_lies_elsewhere(
             key(user=refused or None) if refused else new_key(service.keys, refused)
 
 
-def test_keys_are_listed_without_secrets_and_only_for_administrators(
+def test_only_administrators_list_keys_and_see_no_secrets(
     client: TestClient, key: MakeKey, user: str
 ) -> None:
     admin, plain = key(("read", "write", "admin"), user=user), key(("read", "write"), user=user)
@@ -301,28 +303,30 @@ def test_keys_are_listed_without_secrets_and_only_for_administrators(
     ):
         assert client.request(method, path, json={"user": user}).status_code == 401
         assert client.request(method, path, json={"user": user}, headers=plain).status_code == 403
-    listed = client.get("/api/keys", headers=admin)
-    assert len(listed.json()["keys"]) == 2
-    assert secret not in listed.text
-    assert hashlib.sha256(secret.encode()).hexdigest() not in listed.text
-    assert not {"hash", "key", "secret"} & listed.json()["keys"][0].keys()
+    response = client.get("/api/keys", headers=admin)
+    assert len(response.json()["keys"]) == 2
+    assert secret not in response.text
+    assert hashlib.sha256(secret.encode()).hexdigest() not in response.text
+    assert not {"hash", "key", "secret"} & response.json()["keys"][0].keys()
 
 
-def test_keys_are_made_and_revoked_over_http(client: TestClient, key: MakeKey, user: str) -> None:
+def test_keys_are_created_and_revoked_over_http(
+    client: TestClient, key: MakeKey, user: str
+) -> None:
     admin = key(("admin",), user=user)
-    wish = {
+    fields = {
         "user": user,
         "name": "one",
         "scopes": ["read"],
         "expires_at": "2099-01-01T00:00:00Z",
         "agent": True,
     }
-    made = client.post("/api/keys", json=wish, headers=admin)
-    assert made.status_code == 201
-    headers = {"X-API-Key": made.json()["key"]}
+    created = client.post("/api/keys", json=fields, headers=admin)
+    assert created.status_code == 201
+    headers = {"X-API-Key": created.json()["key"]}
     assert client.get("/openapi.json", headers=headers).status_code == 200
-    assert client.post("/api/keys", json=wish, headers=headers).status_code == 403
-    assert client.delete(f"/api/keys/{made.json()['id']}", headers=admin).json()["success"]
+    assert client.post("/api/keys", json=fields, headers=headers).status_code == 403
+    assert client.delete(f"/api/keys/{created.json()['id']}", headers=admin).json()["success"]
     assert client.get("/openapi.json", headers=headers).status_code == 401
     assert client.delete("/api/keys/ffffffffffff", headers=admin).status_code == 404
     for wrong in (
@@ -336,24 +340,24 @@ def test_keys_are_made_and_revoked_over_http(client: TestClient, key: MakeKey, u
         {"toolsets": ["../x"]},
         {"hash": "x"},
     ):
-        content = json.dumps(wish | wrong)
+        content = json.dumps(fields | wrong)
         headers = {**admin, "Content-Type": "application/json"}
         assert client.post("/api/keys", content=content, headers=headers).status_code == 400, wrong
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_without_a_credential_no_route_says_anything(
+def test_no_route_answers_without_a_credential(
     app: FastAPI, client: TestClient, key: MakeKey, user: str
 ) -> None:
     key(user=user)
     public = {"/healthz", "/readyz", "/login", "/static/{version}/{name}"}
-    asked = 0
+    requests = 0
     for path, methods in app.openapi()["paths"].items():
         for method in methods:
             answer = client.request(method, path.replace("{", "").replace("}", ""))
             assert (answer.status_code == 401) == (path not in public), (method, path)
-            asked += 1
-    assert asked > 5
+            requests += 1
+    assert requests > 5
     for path in (
         "/docs",
         "/openapi.json",
@@ -366,11 +370,11 @@ def test_without_a_credential_no_route_says_anything(
         "/static",
     ):
         assert client.get(path).status_code == 401
-    said = client.get("/healthz").json()
-    assert set(said) == {"status", "version", "engine", "limits"}
+    health = client.get("/healthz").json()
+    assert set(health) == {"status", "version", "engine", "limits"}
 
 
-def test_pieces_of_headers_are_read_as_written() -> None:
+def test_the_credential_is_read_from_raw_headers() -> None:
     assert credential([(b"x-other", b"1")]) is None
     assert credential([(b"cookie", b"recollect_key=; a=b")]) is None
     assert credential([(b"x-api-key", "ü".encode("latin-1"))]) == "ü"
@@ -406,7 +410,7 @@ def test_a_stream_ends_when_its_key_is_revoked(
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_stream_ends_when_the_server_does(
+def test_a_stream_ends_when_the_server_shuts_down(
     service: Service, app: FastAPI, client: TestClient
 ) -> None:
     @app.get("/stream")
@@ -427,8 +431,8 @@ def test_a_stream_ends_when_the_server_does(
 # -- tokens ---
 
 
-def test_a_token_says_whose_it_is_and_what_for(tokens: Tokens) -> None:
-    someone = tokens.principal(signed(GOOD))
+def test_a_token_determines_user_scopes_and_toolsets(tokens: Tokens) -> None:
+    someone = tokens.principal(sign(GOOD))
     assert (someone.user, someone.scopes, someone.toolsets, someone.agent) == (
         "ann",
         {"read", "write"},
@@ -444,118 +448,118 @@ def test_a_token_says_whose_it_is_and_what_for(tokens: Tokens) -> None:
         "nbf": NOW,
         "iat": NOW + 5.5,
     }
-    agent = tokens.principal(signed(claims))
+    agent = tokens.principal(sign(claims))
     assert (agent.scopes, agent.toolsets, agent.agent) == ({"read"}, {"bus"}, True)
-    assert tokens.principal(signed({**GOOD, "scope": ["read", "admin"]})).scopes == {
+    assert tokens.principal(sign({**GOOD, "scope": ["read", "admin"]})).scopes == {
         "read",
         "admin",
     }
-    assert tokens.principal(signed({**GOOD, "scope": ""})).scopes == frozenset()
-    assert tokens.principal(signed({**GOOD, "agent": "no"})).agent, (
-        "in doubt it is an agent, which sees less"
+    assert tokens.principal(sign({**GOOD, "scope": ""})).scopes == frozenset()
+    assert tokens.principal(sign({**GOOD, "agent": "no"})).agent, (
+        "in doubt it is an agent, which can see less"
     )
     assert (
-        tokens.principal(signed({**GOOD, "user": "ben", "user_id": "ben", "email": "ben"})).user
+        tokens.principal(sign({**GOOD, "user": "ben", "user_id": "ben", "email": "ben"})).user
         == "ann"
     )
 
 
 ATTACKS: dict[str, Callable[[], str]] = {
-    "no algorithm": lambda: signed(GOOD, {"alg": "none"}).rsplit(".", 1)[0] + ".",
-    "no algorithm, in capitals": lambda: signed(GOOD, {"alg": "NoNe"}).rsplit(".", 1)[0] + ".",
-    "no algorithm, yet signed": lambda: signed(GOOD, {"alg": "none"}),
-    "algorithm missing": lambda: signed(GOOD, {"typ": "JWT"}),
-    "algorithm a number": lambda: signed(GOOD, {"alg": 256}),
+    "no algorithm": lambda: sign(GOOD, {"alg": "none"}).rsplit(".", 1)[0] + ".",
+    "no algorithm, in capitals": lambda: sign(GOOD, {"alg": "NoNe"}).rsplit(".", 1)[0] + ".",
+    "no algorithm, yet signed": lambda: sign(GOOD, {"alg": "none"}),
+    "algorithm missing": lambda: sign(GOOD, {"typ": "JWT"}),
+    "algorithm a number": lambda: sign(GOOD, {"alg": 256}),
     "another algorithm": lambda: jwt.encode(GOOD, SECRET * 2, "HS512"),
-    "signed with the public key": lambda: signed(GOOD, secret=public_pem(rsa_key())),
-    "signed with the modulus": lambda: signed(
+    "signed with the public key": lambda: sign(GOOD, secret=public_pem(rsa_key())),
+    "signed with the modulus": lambda: sign(
         GOOD, {"alg": "HS256", "kid": "one"}, jwk(rsa_key())["n"].encode()
     ),
-    "another secret": lambda: signed(GOOD, secret=b"x" * 32),
-    "empty secret": lambda: signed(GOOD, secret=b""),
+    "another secret": lambda: sign(GOOD, secret=b"x" * 32),
+    "empty secret": lambda: sign(GOOD, secret=b""),
     "another RSA key": lambda: jwt.encode(
         GOOD, rsa.generate_private_key(65_537, 2048), "RS256", {"kid": "one"}
     ),
     "PSS with the right key": lambda: jwt.encode(GOOD, rsa_key(), "PS256", {"kid": "one"}),
     "RS512 with the right key": lambda: jwt.encode(GOOD, rsa_key(), "RS512", {"kid": "one"}),
-    "a kid that is a path": lambda: signed(GOOD, {"alg": "HS256", "kid": "../../dev/null"}, b""),
+    "a kid that is a path": lambda: sign(GOOD, {"alg": "HS256", "kid": "../../dev/null"}, b""),
     "a kid that nobody knows": lambda: jwt.encode(GOOD, rsa_key(), "RS256", {"kid": "two"}),
-    "a kid that is no text": lambda: signed(GOOD, {"alg": "RS256", "kid": {"a": 1}}),
+    "a kid that is no text": lambda: sign(GOOD, {"alg": "RS256", "kid": {"a": 1}}),
     "its own key": lambda: jwt.encode(
         GOOD, rsa_key(3072), "RS256", {"jwk": jwk(rsa_key(3072)), "kid": "one"}
     ),
     "a key elsewhere": lambda: jwt.encode(
         GOOD, rsa_key(3072), "RS256", {"jku": "http://127.0.0.1:9/", "x5u": "http://x"}
     ),
-    "unknown crit": lambda: signed(GOOD, {"alg": "HS256", "crit": ["exp", "other"], "other": 1}),
-    "empty crit": lambda: signed(GOOD, {"alg": "HS256", "crit": []}),
-    "a payload apart": lambda: signed(GOOD, {"alg": "HS256", "crit": ["b64"], "b64": False}),
-    "expired": lambda: signed({**GOOD, "exp": NOW}),
-    "expiry missing": lambda: signed({"sub": "ann"}),
-    "expiry null": lambda: signed({**GOOD, "exp": None}),
-    "expiry in words": lambda: signed({**GOOD, "exp": str(NOW + 600)}),
-    "expiry true": lambda: signed({**GOOD, "exp": True}),
-    "expiry no number": lambda: signed(b'{"sub":"ann","exp":NaN}'),
-    "expiry without end": lambda: signed(b'{"sub":"ann","exp":Infinity}'),
-    "expiry too large": lambda: signed(b'{"sub":"ann","exp":1e400}'),
-    "expiry far away": lambda: signed({**GOOD, "exp": 10**15}),
-    "expiry of many digits": lambda: signed(b'{"sub":"ann","exp":' + b"9" * 5_000 + b"}"),
-    "expiry negative": lambda: signed({**GOOD, "exp": -1}),
-    "expiry a list": lambda: signed({**GOOD, "exp": [NOW + 600]}),
-    "not yet": lambda: signed({**GOOD, "nbf": NOW + 120}),
-    "not yet, in words": lambda: signed({**GOOD, "nbf": "tomorrow"}),
-    "issued tomorrow": lambda: signed({**GOOD, "iat": NOW + 86_400}),
-    "issued in words": lambda: signed({**GOOD, "iat": "now"}),
-    "for somebody else": lambda: signed({**GOOD, "aud": "other"}),
-    "nobody": lambda: signed({"exp": NOW + 600}),
-    "nobody's name": lambda: signed({**GOOD, "sub": ""}),
-    "a name too long": lambda: signed({**GOOD, "sub": "x" * 501}),
-    "a name that is none": lambda: signed({**GOOD, "sub": 5}),
-    "a name with NUL": lambda: signed({**GOOD, "sub": "ann\0"}),
-    "a name with half a character": lambda: signed(b'{"sub":"\\ud800","exp":1800000600}'),
-    "a scope that is none": lambda: signed({**GOOD, "scope": {"admin": True}}),
-    "scopes that are none": lambda: signed({**GOOD, "scope": [["admin"]]}),
-    "toolsets that are none": lambda: signed({**GOOD, "toolsets": 1}),
-    "claims that are a list": lambda: signed([1]),
-    "claims that are deep": lambda: signed(b"[" * 2_000),
-    "a token of a megabyte": lambda: signed({**GOOD, "x": "y" * 1_000_000}),
-    "too many parts": lambda: signed(GOOD) + ".x",
-    "too few parts": lambda: signed(GOOD).rsplit(".", 1)[0],
+    "unknown crit": lambda: sign(GOOD, {"alg": "HS256", "crit": ["exp", "other"], "other": 1}),
+    "empty crit": lambda: sign(GOOD, {"alg": "HS256", "crit": []}),
+    "a payload apart": lambda: sign(GOOD, {"alg": "HS256", "crit": ["b64"], "b64": False}),
+    "expired": lambda: sign({**GOOD, "exp": NOW}),
+    "expiry missing": lambda: sign({"sub": "ann"}),
+    "expiry null": lambda: sign({**GOOD, "exp": None}),
+    "expiry in words": lambda: sign({**GOOD, "exp": str(NOW + 600)}),
+    "expiry true": lambda: sign({**GOOD, "exp": True}),
+    "expiry no number": lambda: sign(b'{"sub":"ann","exp":NaN}'),
+    "expiry without end": lambda: sign(b'{"sub":"ann","exp":Infinity}'),
+    "expiry too large": lambda: sign(b'{"sub":"ann","exp":1e400}'),
+    "expiry far away": lambda: sign({**GOOD, "exp": 10**15}),
+    "expiry of many digits": lambda: sign(b'{"sub":"ann","exp":' + b"9" * 5_000 + b"}"),
+    "expiry negative": lambda: sign({**GOOD, "exp": -1}),
+    "expiry a list": lambda: sign({**GOOD, "exp": [NOW + 600]}),
+    "not yet": lambda: sign({**GOOD, "nbf": NOW + 120}),
+    "not yet, in words": lambda: sign({**GOOD, "nbf": "tomorrow"}),
+    "issued tomorrow": lambda: sign({**GOOD, "iat": NOW + 86_400}),
+    "issued in words": lambda: sign({**GOOD, "iat": "now"}),
+    "for somebody else": lambda: sign({**GOOD, "aud": "other"}),
+    "nobody": lambda: sign({"exp": NOW + 600}),
+    "nobody's name": lambda: sign({**GOOD, "sub": ""}),
+    "a name too long": lambda: sign({**GOOD, "sub": "x" * 501}),
+    "a name that is none": lambda: sign({**GOOD, "sub": 5}),
+    "a name with NUL": lambda: sign({**GOOD, "sub": "ann\0"}),
+    "a name with half a character": lambda: sign(b'{"sub":"\\ud800","exp":1800000600}'),
+    "a scope that is none": lambda: sign({**GOOD, "scope": {"admin": True}}),
+    "scopes that are none": lambda: sign({**GOOD, "scope": [["admin"]]}),
+    "toolsets that are none": lambda: sign({**GOOD, "toolsets": 1}),
+    "claims that are a list": lambda: sign([1]),
+    "claims that are deep": lambda: sign(b"[" * 2_000),
+    "a token of a megabyte": lambda: sign({**GOOD, "x": "y" * 1_000_000}),
+    "too many parts": lambda: sign(GOOD) + ".x",
+    "too few parts": lambda: sign(GOOD).rsplit(".", 1)[0],
     "no parts": lambda: "..",
     "no base64": lambda: "a.ü.c",
-    "a header that is no object": lambda: signed(GOOD, [1]),  # type: ignore[arg-type]
+    "a header that is no object": lambda: sign(GOOD, [1]),  # type: ignore[arg-type]
     "changed after signing": lambda: (
-        signed({**GOOD, "sub": "ben"}).rsplit(".", 1)[0] + signed(GOOD)[-44:]
+        sign({**GOOD, "sub": "ben"}).rsplit(".", 1)[0] + sign(GOOD)[-44:]
     ),
-    "compressed": lambda: signed(GOOD, {"alg": "dir", "enc": "A128GCM", "zip": "DEF"}),
+    "compressed": lambda: sign(GOOD, {"alg": "dir", "enc": "A128GCM", "zip": "DEF"}),
 }
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_forged_token_opens_nothing(attack: str, tmp_path: Path) -> None:
+def test_a_forged_token_is_rejected(attack: str, tmp_path: Path) -> None:
     keys = tmp_path / "jwks.json"
     keys.write_text(json.dumps({"keys": [jwk(rsa_key())]}))
     with pytest.raises(BadToken):
         Tokens(JwtSettings(secret=SECRET, keys=str(keys)), lambda: NOW).principal(ATTACKS[attack]())
 
 
-def test_a_public_key_is_never_taken_for_a_secret(tmp_path: Path) -> None:
+def test_a_public_key_is_never_used_as_a_secret(tmp_path: Path) -> None:
     pem = tmp_path / "key.pem"
     pem.write_bytes(public_pem(rsa_key()))
     tokens = Tokens(JwtSettings(keys=str(pem)), lambda: NOW)
     assert tokens.principal(jwt.encode(GOOD, rsa_key(), "RS256")).user == "ann"
     for secret in (public_pem(rsa_key()), public_pem(rsa_key()).strip(), b""):
         with pytest.raises(BadToken):
-            tokens.principal(signed(GOOD, secret=secret))
+            tokens.principal(sign(GOOD, secret=secret))
 
 
-def test_audience_and_issuer_are_demanded_where_they_are_set() -> None:
+def test_audience_and_issuer_are_required_if_configured() -> None:
     tokens = Tokens(
         JwtSettings(secret=SECRET, audience="recollect", issuer="https://login.example"),
         lambda: NOW,
     )
     right = {**GOOD, "aud": ["other", "recollect"], "iss": "https://login.example"}
-    assert tokens.principal(signed(right)).user == "ann"
+    assert tokens.principal(sign(right)).user == "ann"
     for wrong in (
         {"aud": "other"},
         {"aud": None},
@@ -565,15 +569,17 @@ def test_audience_and_issuer_are_demanded_where_they_are_set() -> None:
         {"iss": ["https://login.example"]},
     ):
         with pytest.raises(BadToken):
-            tokens.principal(signed({**right, **wrong}))
+            tokens.principal(sign({**right, **wrong}))
     for missing in ("aud", "iss"):
         with pytest.raises(BadToken):
-            tokens.principal(signed({k: v for k, v in right.items() if k != missing}))
+            tokens.principal(sign({k: v for k, v in right.items() if k != missing}))
 
 
 @pytest.mark.parametrize("kind", ["RS256", "ES256"])
 @pytest.mark.parametrize("form", ["jwks", "jwk", "pem", "no kid"])
-def test_tokens_of_public_keys_are_read(kind: str, form: str, tmp_path: Path) -> None:
+def test_tokens_signed_with_a_private_key_are_accepted(
+    kind: str, form: str, tmp_path: Path
+) -> None:
     key = rsa_key() if kind == "RS256" else ec_key()
     file = tmp_path / "keys"
     file.write_bytes(
@@ -591,18 +597,18 @@ def test_tokens_of_public_keys_are_read(kind: str, form: str, tmp_path: Path) ->
     assert tokens.principal(jwt.encode(GOOD, key, kind, header)).user == "ann"
 
 
-def test_a_key_is_used_for_nothing_but_what_it_is_for(tmp_path: Path) -> None:
+def test_keys_for_other_purposes_are_rejected(tmp_path: Path) -> None:
     file = tmp_path / "keys"
-    for unfit in (
+    for unusable in (
         jwk(rsa_key(), use="enc"),
         jwk(rsa_key(), alg="RS512"),
         jwk(rsa_key(), alg="HS256"),
-        {"kty": "oct", "kid": "one", "k": encoded(SECRET.encode()).decode()},
+        {"kty": "oct", "kid": "one", "k": encode(SECRET.encode()).decode()},
         jwk(rsa.generate_private_key(65_537, 1024)),
         jwk(ec.generate_private_key(ec.SECP384R1())),
         {"kty": "RSA", "kid": "one"},
     ):
-        file.write_text(json.dumps({"keys": [unfit]}))
+        file.write_text(json.dumps({"keys": [unusable]}))
         with pytest.raises(InvalidInput, match="no usable key"):
             Tokens(JwtSettings(keys=str(file)))
 
@@ -616,19 +622,19 @@ def test_a_key_is_used_for_nothing_but_what_it_is_for(tmp_path: Path) -> None:
             "contains a key, not a secret",
         ),
         (lambda f: JwtSettings(keys=str(f / "missing")), "cannot read the file"),
-        (lambda f: JwtSettings(keys=str(written(f, b"hello"))), "neither a JWKS nor"),
-        (lambda f: JwtSettings(keys=str(written(f, private_pem()))), "neither a JWKS nor"),
+        (lambda f: JwtSettings(keys=str(write_file(f, b"hello"))), "neither a JWKS nor"),
+        (lambda f: JwtSettings(keys=str(write_file(f, private_pem()))), "neither a JWKS nor"),
         (lambda _: JwtSettings(keys="http://keys.example/jwks"), "https://"),
     ],
 )
-def test_settings_that_cannot_be_used_are_refused_at_the_start(
+def test_invalid_settings_are_rejected_at_startup(
     settings: Any, complaint: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidInput, match=complaint):
         Tokens(settings(tmp_path))
 
 
-def written(folder: Path, content: bytes) -> Path:
+def write_file(folder: Path, content: bytes) -> Path:
     (folder / "file").write_bytes(content)
     return folder / "file"
 
@@ -637,15 +643,15 @@ def private_pem() -> bytes:
     return rsa_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def test_a_secret_is_not_shown_with_the_settings() -> None:
+def test_the_repr_of_the_settings_does_not_contain_the_secret() -> None:
     assert SECRET not in repr(ServiceConfig(jwt=JwtSettings(secret=SECRET)))
 
 
-# -- keys of tokens at an address ---
+# -- keys fetched from a URL ---
 
 
 class Keys:
-    """A place where keys are fetched, which counts how often, and can fail."""
+    """A JWKS endpoint that counts its requests and can fail."""
 
     def __init__(self) -> None:
         self.keys: list[dict[str, Any]] | None = [jwk(rsa_key(), "one")]
@@ -665,35 +671,35 @@ class Keys:
         return self.tokens.principal(jwt.encode(GOOD, key or rsa_key(), "RS256", {"kid": kid})).user
 
 
-def test_keys_are_fetched_once_and_again_for_a_new_one_but_not_often() -> None:
-    there = Keys()
-    assert [there.user("one") for _ in range(3)] == ["ann"] * 3
-    assert there.fetched == 1
+def test_keys_are_cached_and_fetched_again_for_an_unknown_key_id() -> None:
+    source = Keys()
+    assert [source.user("one") for _ in range(3)] == ["ann"] * 3
+    assert source.fetched == 1
     for _ in range(5):
         with pytest.raises(BadToken):
-            there.user("two", rsa_key(3072))
-    assert there.fetched == 1
-    there.keys = [jwk(rsa_key(), "one"), jwk(rsa_key(3072), "two")]
-    there.now += RETRY_SECONDS + 1
-    assert there.user("two", rsa_key(3072)) == "ann"
-    assert there.fetched == 2
+            source.user("two", rsa_key(3072))
+    assert source.fetched == 1
+    source.keys = [jwk(rsa_key(), "one"), jwk(rsa_key(3072), "two")]
+    source.now += RETRY_SECONDS + 1
+    assert source.user("two", rsa_key(3072)) == "ann"
+    assert source.fetched == 2
 
 
-def test_a_key_that_was_taken_away_stops_working() -> None:
-    there = Keys()
-    there.user("one")
-    there.keys = [jwk(rsa_key(3072), "two")]
-    there.now += MAX_AGE_SECONDS + 1
+def test_a_key_removed_from_the_jwks_stops_working() -> None:
+    source = Keys()
+    source.user("one")
+    source.keys = [jwk(rsa_key(3072), "two")]
+    source.now += MAX_AGE_SECONDS + 1
     with pytest.raises(BadToken):
-        there.user("one")
+        source.user("one")
 
 
-def test_known_keys_work_on_while_they_cannot_be_fetched() -> None:
-    there = Keys()
-    there.user("one")
-    there.keys = None
-    there.now += MAX_AGE_SECONDS + 1
-    assert there.user("one") == "ann"
+def test_cached_keys_keep_working_while_the_jwks_is_unreachable() -> None:
+    source = Keys()
+    source.user("one")
+    source.keys = None
+    source.now += MAX_AGE_SECONDS + 1
+    assert source.user("one") == "ann"
     unknown = Keys()
     unknown.keys = None
     for _ in range(3):
@@ -702,17 +708,17 @@ def test_known_keys_work_on_while_they_cannot_be_fetched() -> None:
     assert unknown.fetched == 1
 
 
-def test_many_at_once_fetch_once() -> None:
-    there = Keys()
-    threads = [threading.Thread(target=there.user, args=("one",)) for _ in range(8)]
+def test_concurrent_requests_fetch_the_keys_once() -> None:
+    source = Keys()
+    threads = [threading.Thread(target=source.user, args=("one",)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert there.fetched == 1
+    assert source.fetched == 1
 
 
-def test_keys_come_over_http(tmp_path: Path) -> None:
+def test_keys_are_fetched_over_http(tmp_path: Path) -> None:
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
     class Handler(BaseHTTPRequestHandler):
@@ -747,11 +753,11 @@ def test_keys_come_over_http(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def for_tokens(place: str) -> Iterator[Callable[..., Any]]:
-    from recollect.settings import place as placed
+def get_with_token(place: str) -> Iterator[Callable[..., Any]]:
+    from recollect.settings import place as library_place
 
     service = Service(
-        placed(place), ServiceConfig(rate_per_minute=0, jwt=JwtSettings(secret=SECRET))
+        library_place(place), ServiceConfig(rate_per_minute=0, jwt=JwtSettings(secret=SECRET))
     )
     app = make_app(service)
     add_whoami(app)
@@ -761,17 +767,17 @@ def for_tokens(place: str) -> Iterator[Callable[..., Any]]:
     service.close()
 
 
-def test_a_token_opens_the_library_of_its_user_in_every_header(for_tokens: Any, user: str) -> None:
-    token = signed({"sub": user, "exp": time.time() + 600, "scope": "read"})
+def test_a_token_works_in_every_header(get_with_token: Any, user: str) -> None:
+    token = sign({"sub": user, "exp": time.time() + 600, "scope": "read"})
     for headers in (
         {"Authorization": f"Bearer {token}"},
         {"X-API-Key": token},
         {"Cookie": f"recollect_key={token}"},
     ):
-        said = for_tokens(headers=headers).json()
-        assert (said["user"], said["scopes"]) == (user, ["read"])
-    assert for_tokens("/metrics", {"X-API-Key": token}).status_code == 403
-    assert for_tokens().status_code == 401
-    assert for_tokens(headers={"X-API-Key": token + "x"}).status_code == 401
-    expired = signed({"sub": user, "exp": time.time() - 1})
-    assert for_tokens(headers={"X-API-Key": expired}).status_code == 401
+        principal = get_with_token(headers=headers).json()
+        assert (principal["user"], principal["scopes"]) == (user, ["read"])
+    assert get_with_token("/metrics", {"X-API-Key": token}).status_code == 403
+    assert get_with_token().status_code == 401
+    assert get_with_token(headers={"X-API-Key": token + "x"}).status_code == 401
+    expired = sign({"sub": user, "exp": time.time() - 1})
+    assert get_with_token(headers={"X-API-Key": expired}).status_code == 401

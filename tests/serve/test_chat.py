@@ -1,4 +1,4 @@
-"""Contract 1's chat: the model is asked, and both sides are saved."""
+"""`POST /chat` of the Persistence API: ask the model and save both messages."""
 
 from __future__ import annotations
 
@@ -31,15 +31,13 @@ def detail(client: TestClient, conversation: str, **headers: str) -> Any:
     return client.get(f"/conversations/{conversation}", headers=headers).json()
 
 
-def test_a_message_is_answered_and_both_sides_are_saved(
-    client: TestClient, upstream: StandIn
-) -> None:
+def test_the_message_and_the_answer_are_saved(client: TestClient, upstream: StandIn) -> None:
     response = client.post(
         "/chat", data={"message": "What is a zebra?", "session_id": "s-1", "namespace": "zoo"}
     )
     assert response.status_code == 200
-    found = response.json()
-    assert found.keys() == {
+    body = response.json()
+    assert body.keys() == {
         "answer",
         "model",
         "tool_used",
@@ -51,7 +49,7 @@ def test_a_message_is_answered_and_both_sides_are_saved(
         "session_id",
         "message_ids",
     }
-    assert (found["answer"], found["model"], found["session_id"]) == (
+    assert (body["answer"], body["model"], body["session_id"]) == (
         "Answer 1 to What is a zebra?",
         MODEL,
         "s-1",
@@ -60,13 +58,13 @@ def test_a_message_is_answered_and_both_sides_are_saved(
         "model": MODEL,
         "messages": [{"role": "user", "content": "What is a zebra?"}],
     }
-    saved = detail(client, found["conversation_id"])
+    saved = detail(client, body["conversation_id"])
     assert (saved["title"], saved["namespace"], saved["session_id"]) == (
         "What is a zebra?",
         "zoo",
         "s-1",
     )
-    assert [m["id"] for m in saved["messages"]] == found["message_ids"]
+    assert [m["id"] for m in saved["messages"]] == body["message_ids"]
     assert [(m["role"], m["content"], m["model"]) for m in saved["messages"]] == [
         ("user", "What is a zebra?", None),
         ("assistant", "Answer 1 to What is a zebra?", MODEL),
@@ -74,7 +72,7 @@ def test_a_message_is_answered_and_both_sides_are_saved(
 
 
 @pytest.mark.parametrize("kind", ["multipart", "urlencoded", "json"])
-def test_a_message_comes_in_any_of_three_forms(
+def test_the_body_may_be_json_or_either_kind_of_form(
     client: TestClient, upstream: StandIn, kind: str
 ) -> None:
     history = [
@@ -107,7 +105,7 @@ def test_a_message_comes_in_any_of_three_forms(
     ]
 
 
-def test_a_session_goes_on_and_whoever_names_none_gets_a_new_one(client: TestClient) -> None:
+def test_a_session_continues_and_a_request_without_one_starts_a_new_one(client: TestClient) -> None:
     first = client.post("/chat", json={"message": "a"}).json()
     second = client.post("/chat", json={"message": "b"}).json()
     again = client.post(
@@ -120,49 +118,49 @@ def test_a_session_goes_on_and_whoever_names_none_gets_a_new_one(client: TestCli
     assert saved["namespace"] == "default"
 
 
-def test_the_model_is_told_what_was_said_in_the_session_unless_the_client_tells_it(
+def test_the_model_gets_the_session_history_unless_the_client_sends_one(
     client: TestClient, upstream: StandIn
 ) -> None:
     for message in ("a", "b"):
         client.post("/chat", json={"message": message, "session_id": "s"})
-    asked = upstream.seen[1].json["messages"]
-    assert [(m["role"], m["content"]) for m in asked] == [
+    messages = upstream.seen[1].json["messages"]
+    assert [(m["role"], m["content"]) for m in messages] == [
         ("user", "a"),
         ("assistant", "Answer 1 to a"),
         ("user", "b"),
     ]
-    told = [{"role": "user", "content": "told"}]
-    client.post("/chat", json={"message": "c", "session_id": "s", "history": told})
-    assert upstream.seen[2].json["messages"] == [*told, {"role": "user", "content": "c"}]
+    history = [{"role": "user", "content": "sent"}]
+    client.post("/chat", json={"message": "c", "session_id": "s", "history": history})
+    assert upstream.seen[2].json["messages"] == [*history, {"role": "user", "content": "c"}]
 
 
-def test_a_session_that_another_call_made_goes_on(client: TestClient) -> None:
-    made = client.post("/conversations", json={"session_id": "s-9", "title": "Mine"}).json()
-    found = client.post("/chat", json={"message": "a", "session_id": "s-9"}).json()
-    assert found["conversation_id"] == made["id"]
-    assert detail(client, made["id"])["title"] == "Mine"
+def test_a_session_created_by_another_route_continues(client: TestClient) -> None:
+    conversation = client.post("/conversations", json={"session_id": "s-9", "title": "Mine"}).json()
+    body = client.post("/chat", json={"message": "a", "session_id": "s-9"}).json()
+    assert body["conversation_id"] == conversation["id"]
+    assert detail(client, conversation["id"])["title"] == "Mine"
 
 
-def test_the_last_fifty_messages_of_the_history_count(
+def test_only_the_last_fifty_messages_of_the_history_are_used(
     client: TestClient, upstream: StandIn
 ) -> None:
     history = [{"role": "user", "content": str(n)} for n in range(60)]
     client.post("/chat", data={"message": "x", "history": json.dumps(history)})
-    sent = upstream.seen[0].json["messages"]
-    assert [m["content"] for m in sent] == [*(str(n) for n in range(10, 60)), "x"]
+    messages = upstream.seen[0].json["messages"]
+    assert [m["content"] for m in messages] == [*(str(n) for n in range(10, 60)), "x"]
 
 
-def test_text_files_stand_before_the_message_and_are_kept_with_it(
+def test_text_files_precede_the_message_and_are_saved_with_it(
     client: TestClient, upstream: StandIn
 ) -> None:
     files = [
         ("files", ("notes.md", "# Zebras\nare striped", "text/markdown")),
         ("files", ("dot.png", b"\x89PNG\0\xff", "image/png")),
     ]
-    found = client.post("/chat", data={"message": "Sum it up"}, files=files).json()
-    sent = upstream.seen[0].json["messages"][-1]["content"]
-    assert sent.index("are striped") < sent.index("dot.png") < sent.index("Sum it up")
-    question = detail(client, found["conversation_id"])["messages"][0]
+    body = client.post("/chat", data={"message": "Sum it up"}, files=files).json()
+    prompt = upstream.seen[0].json["messages"][-1]["content"]
+    assert prompt.index("are striped") < prompt.index("dot.png") < prompt.index("Sum it up")
+    question = detail(client, body["conversation_id"])["messages"][0]
     assert question["content"] == "Sum it up"
     text, image = question["attachments"]
     assert (text["name"], text["media_type"], text["bytes"]) == ("notes.md", "text/markdown", 20)
@@ -170,13 +168,11 @@ def test_text_files_stand_before_the_message_and_are_kept_with_it(
     assert (image["name"], image["bytes"], "text" in image) == ("dot.png", 6, False)
 
 
-def test_of_a_long_file_the_beginning_is_kept_and_sent(
-    client: TestClient, upstream: StandIn
-) -> None:
+def test_a_long_file_is_truncated(client: TestClient, upstream: StandIn) -> None:
     files = [("files", ("long.txt", "x" * 150_000, "text/plain"))]
-    found = client.post("/chat", data={"message": "What?"}, files=files).json()
-    kept = detail(client, found["conversation_id"])["messages"][0]["attachments"][0]
-    assert (len(kept["text"]), kept["bytes"]) == (100_000, 150_000)
+    body = client.post("/chat", data={"message": "What?"}, files=files).json()
+    attachment = detail(client, body["conversation_id"])["messages"][0]["attachments"][0]
+    assert (len(attachment["text"]), attachment["bytes"]) == (100_000, 150_000)
     assert 100_000 < len(upstream.seen[0].json["messages"][-1]["content"]) < 100_200
 
 
@@ -204,7 +200,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("body, name", BAD)
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_what_cannot_be_is_refused_by_name_and_the_model_is_not_asked(
+def test_invalid_fields_are_named_and_the_model_is_not_asked(
     client: TestClient, upstream: StandIn, body: dict[str, Any], name: str
 ) -> None:
     response = client.post("/chat", json=body)
@@ -215,7 +211,7 @@ def test_what_cannot_be_is_refused_by_name_and_the_model_is_not_asked(
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_other_bodies_are_refused(client: TestClient, upstream: StandIn) -> None:
+def test_other_bodies_are_rejected(client: TestClient, upstream: StandIn) -> None:
     def status(content: bytes, kind: str) -> int:
         return int(
             client.post("/chat", content=content, headers={"Content-Type": kind}).status_code
@@ -238,7 +234,7 @@ def test_other_bodies_are_refused(client: TestClient, upstream: StandIn) -> None
     assert upstream.seen == []
 
 
-def test_without_any_model_one_must_be_named(
+def test_the_request_must_name_a_model_if_none_is_configured(
     client: TestClient, upstream: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_MODEL", upstream.address)
@@ -246,7 +242,7 @@ def test_without_any_model_one_must_be_named(
     assert client.post("/chat", json={"message": "a", "model": "m"}).status_code == 200
 
 
-def test_without_a_server_the_setting_is_named(
+def test_the_error_names_the_setting_if_no_model_server_is_configured(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RECOLLECT_MODEL")
@@ -276,7 +272,7 @@ FAILURES: list[tuple[Reply, int, str]] = [
 
 
 @pytest.mark.parametrize("reply, status, code", FAILURES)
-def test_a_failure_of_the_model_is_told_in_our_shape_and_the_message_is_saved(
+def test_a_failure_of_the_model_has_our_error_body_and_the_message_is_saved(
     client: TestClient,
     upstream: StandIn,
     monkeypatch: pytest.MonkeyPatch,
@@ -289,38 +285,40 @@ def test_a_failure_of_the_model_is_told_in_our_shape_and_the_message_is_saved(
     response = client.post("/chat", json={"message": "Are you there?", "session_id": "s"})
     assert (response.status_code, response.json()["error"]["code"]) == (status, code)
     assert KEY not in response.text
-    (found,) = client.get("/conversations").json()["conversations"]
-    assert [m["content"] for m in detail(client, found["id"])["messages"]] == ["Are you there?"]
+    (conversation,) = client.get("/conversations").json()["conversations"]
+    assert [m["content"] for m in detail(client, conversation["id"])["messages"]] == [
+        "Are you there?"
+    ]
     if status == 429:
         assert (
             response.headers["Retry-After"] == "7" and response.json()["error"]["retry_after"] == 7
         )
 
 
-def test_the_chat_goes_on_when_nothing_can_be_saved(
+def test_the_answer_is_returned_even_if_saving_fails(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: Any, **__: Any) -> None:
         raise OSError("the disk is on fire")
 
     monkeypatch.setattr(Library, "create_conversation", broken)
-    found = client.post("/chat", json={"message": "Hello"}).json()
-    assert found["answer"] == "Answer 1 to Hello"
-    assert "conversation_id" not in found and found["message_ids"] == []
-    assert uuid.UUID(found["session_id"])
+    body = client.post("/chat", json={"message": "Hello"}).json()
+    assert body["answer"] == "Answer 1 to Hello"
+    assert "conversation_id" not in body and body["message_ids"] == []
+    assert uuid.UUID(body["session_id"])
     assert any(record.levelno == logging.ERROR for record in caplog.records)
     assert "recollect_not_recorded_total 1.0" in client.get("/metrics").text
 
 
-def test_a_packed_answer_is_understood(client: TestClient, upstream: StandIn) -> None:
+def test_a_compressed_answer_is_decoded(client: TestClient, upstream: StandIn) -> None:
     upstream.next.append(compressed(completion("Grüße")))
     assert client.post("/chat", json={"message": "a"}).json()["answer"] == "Grüße"
 
 
-# -- who asks ------------------------------------------------------------------------
+# -- users and keys ------------------------------------------------------------------------
 
 
-def test_two_users_with_the_same_session_do_not_meet(
+def test_sessions_of_two_users_with_the_same_id_are_separate(
     client: TestClient, key: MakeKey, user: str
 ) -> None:
     ann, ben = key(user=f"{user}-ann"), key(user=f"{user}-ben")
@@ -334,7 +332,7 @@ def test_two_users_with_the_same_session_do_not_meet(
     ]
 
 
-def test_our_key_never_goes_to_the_model(
+def test_our_api_key_is_never_sent_to_the_model_server(
     client: TestClient,
     upstream: StandIn,
     key: MakeKey,
@@ -349,11 +347,11 @@ def test_our_key_never_goes_to_the_model(
         client.post("/chat", json={"message": "a"}, headers=key(("read",), user=user)).status_code
         == 403
     )
-    assert [seen.header("Authorization") for seen in upstream.seen] == [None]
+    assert [request.header("Authorization") for request in upstream.seen] == [None]
     assert mine["Authorization"].removeprefix("Bearer ") not in caplog.text + str(upstream.seen)
 
 
-def test_a_clients_own_key_is_passed_on_where_nobody_needs_one_here(
+def test_the_clients_own_key_is_passed_on_if_we_require_none(
     client: TestClient, upstream: StandIn
 ) -> None:
     client.post("/chat", json={"message": "a"}, headers={"Authorization": "Bearer sk-mine"})

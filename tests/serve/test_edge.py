@@ -1,4 +1,4 @@
-"""What is refused before a route sees it, and what every answer carries."""
+"""What the edge rejects before a request reaches a route, and what it adds to responses."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ HTML = {"Accept": "text/html,application/xhtml+xml"}
 
 
 @pytest.fixture
-def probed(app: FastAPI, client: TestClient) -> TestClient:
-    """A client of an app with a few routes to try things on."""
+def probe_client(app: FastAPI, client: TestClient) -> TestClient:
+    """A client of an app with a few test routes."""
 
     @app.post("/probe")
     async def probe(request: Request) -> dict[str, int]:
@@ -75,7 +75,7 @@ def probed(app: FastAPI, client: TestClient) -> TestClient:
     ],
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_another_name_than_ours_is_refused_on_every_path(client: TestClient, host: str) -> None:
+def test_other_host_names_are_rejected_on_every_path(client: TestClient, host: str) -> None:
     for path in ("/healthz", "/conversations", "/static/x/y.css", "/api/events", "/nothing"):
         answer = client.get(path, headers={"Host": host})
         assert answer.status_code == 421
@@ -86,12 +86,12 @@ def test_another_name_than_ours_is_refused_on_every_path(client: TestClient, hos
     "host", ["localhost:8765", "LOCALHOST:8765", "127.0.0.1:8765", "[::1]:8765"]
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_names_of_this_computer_with_our_port_are_ours(client: TestClient, host: str) -> None:
+def test_local_host_names_with_our_port_are_accepted(client: TestClient, host: str) -> None:
     assert client.get("/healthz", headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_two_hosts_are_refused_even_when_both_are_ours(client: TestClient) -> None:
+def test_two_host_headers_are_rejected_even_if_both_are_ours(client: TestClient) -> None:
     for other in ("evil.example", "localhost:8765"):
         assert (
             client.get(
@@ -102,11 +102,11 @@ def test_two_hosts_are_refused_even_when_both_are_ours(client: TestClient) -> No
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_request_without_a_host_is_refused(app: FastAPI) -> None:
+def test_a_request_without_a_host_header_is_rejected(app: FastAPI) -> None:
     assert asyncio.run(raw(app, "GET", "/healthz", host=None)).status == 421
 
 
-def test_allowed_names_are_ours_with_the_port_that_was_said() -> None:
+def test_allowed_host_names_match_with_their_port() -> None:
     config = ServiceConfig(public_hosts=("notes.example", "other.example:8443"))
     assert is_allowed_host("notes.example", config)
     assert is_allowed_host("Notes.Example:1234", config)
@@ -115,7 +115,7 @@ def test_allowed_names_are_ours_with_the_port_that_was_said() -> None:
     assert not is_allowed_host("a.notes.example", config)
 
 
-def test_an_address_is_ours_where_the_connection_came_to_it() -> None:
+def test_the_address_of_the_connection_is_an_allowed_host() -> None:
     config = ServiceConfig(host="0.0.0.0")
     assert is_allowed_host("192.0.2.7:8765", config, ("192.0.2.7", 8765))
     assert is_allowed_host("[2001:db8::1]:8765", config, ("2001:db8::1", 8765))
@@ -144,16 +144,18 @@ def test_an_address_is_ours_where_the_connection_came_to_it() -> None:
     ],
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_pages_of_other_sites_are_refused(client: TestClient, method: str, origin: str) -> None:
+def test_requests_from_pages_of_other_sites_are_rejected(
+    client: TestClient, method: str, origin: str
+) -> None:
     answer = client.request(method, "/healthz", headers={"Origin": origin})
     assert answer.status_code == 403
     assert "access-control-allow-origin" not in answer.headers
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_our_own_pages_may_ask(probed: TestClient) -> None:
+def test_requests_from_our_own_pages_are_accepted(probe_client: TestClient) -> None:
     headers = {"Origin": HERE, "Sec-Fetch-Site": "same-origin"}
-    assert probed.post("/probe", content=b"a=1", headers=headers).json() == {"length": 3}
+    assert probe_client.post("/probe", content=b"a=1", headers=headers).json() == {"length": 3}
 
 
 @pytest.mark.parametrize(
@@ -190,39 +192,40 @@ def test_our_own_pages_may_ask(probed: TestClient) -> None:
     ],
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_of_other_sites_only_links_lead_here(
+def test_other_sites_may_link_here_but_not_embed_or_fetch(
     client: TestClient, headers: dict[str, str], status: int
 ) -> None:
     assert client.get("/healthz", headers=headers).status_code == status
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_form_of_another_site_cannot_post_by_navigating(probed: TestClient) -> None:
+def test_a_form_of_another_site_cannot_post_by_navigating(probe_client: TestClient) -> None:
     headers = {
         "Sec-Fetch-Site": "cross-site",
         "Sec-Fetch-Mode": "navigate",
         "Sec-Fetch-Dest": "document",
     }
-    assert probed.post("/probe", content=b"", headers=headers).status_code == 403
+    assert probe_client.post("/probe", content=b"", headers=headers).status_code == 403
 
 
 @pytest.mark.parametrize(
     "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
 )
-def test_a_simple_request_with_a_cookie_must_say_where_it_comes_from(
-    probed: TestClient, key: MakeKey, user: str, content_type: str
+def test_a_simple_request_with_a_cookie_needs_an_origin(
+    probe_client: TestClient, key: MakeKey, user: str, content_type: str
 ) -> None:
     text = key(user=user)["Authorization"].removeprefix("Bearer ")
     headers = {"Cookie": f"recollect_key={text}", "Content-Type": content_type}
-    assert probed.post("/probe", content=b"{}", headers=headers).status_code == 403
+    assert probe_client.post("/probe", content=b"{}", headers=headers).status_code == 403
     assert (
-        probed.post("/probe", content=b"{}", headers={**headers, "Origin": HERE}).status_code == 200
+        probe_client.post("/probe", content=b"{}", headers={**headers, "Origin": HERE}).status_code
+        == 200
     )
     plain = {"Authorization": f"Bearer {text}", "Content-Type": content_type}
-    assert probed.post("/probe", content=b"{}", headers=plain).status_code == 200
+    assert probe_client.post("/probe", content=b"{}", headers=plain).status_code == 200
 
 
-def test_the_origin_behind_a_proxy_is_the_public_address() -> None:
+def test_the_origin_behind_a_proxy_is_the_base_url() -> None:
     config = ServiceConfig(base_url="https://notes.example", public_hosts=("notes.example",))
     assert is_same_origin("https://notes.example", "notes.example", config)
     assert is_same_origin("https://notes.example", "127.0.0.1:8765", config)
@@ -235,30 +238,30 @@ def test_the_origin_behind_a_proxy_is_the_public_address() -> None:
 
 
 @pytest.fixture
-def app_with_friends(place: str, service: Service) -> Iterator[TestClient]:
+def client_with_cors(place: str, service: Service) -> Iterator[TestClient]:
     service.config = replace(service.config, cors_origins=("https://app.example",))
-    with TestClient(make_app(service), ADDRESS) as made:
-        yield made
+    with TestClient(make_app(service), ADDRESS) as client:
+        yield client
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_cors_is_off_unless_it_is_configured(client: TestClient) -> None:
-    asked = {"Origin": "https://app.example", "Access-Control-Request-Method": "GET"}
-    answer = client.options("/conversations", headers=asked)
+def test_cors_is_off_by_default(client: TestClient) -> None:
+    headers = {"Origin": "https://app.example", "Access-Control-Request-Method": "GET"}
+    answer = client.options("/conversations", headers=headers)
     assert answer.status_code == 403
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_listed_origin_may_ask_and_no_other(app_with_friends: TestClient) -> None:
-    asked = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
-    asked["Access-Control-Request-Headers"] = "authorization, x-stainless-lang"
-    answer = app_with_friends.options("/conversations", headers=asked)
+def test_only_configured_origins_may_send_requests(client_with_cors: TestClient) -> None:
+    headers = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
+    headers["Access-Control-Request-Headers"] = "authorization, x-stainless-lang"
+    answer = client_with_cors.options("/conversations", headers=headers)
     assert answer.status_code == 204
     assert answer.headers["access-control-allow-origin"] == "https://app.example"
     assert answer.headers["access-control-allow-headers"] == "authorization, x-stainless-lang"
     assert "access-control-allow-credentials" not in answer.headers
-    answer = app_with_friends.get(
+    answer = client_with_cors.get(
         "/healthz",
         headers={
             "Origin": "https://app.example",
@@ -269,41 +272,46 @@ def test_a_listed_origin_may_ask_and_no_other(app_with_friends: TestClient) -> N
     assert answer.headers["access-control-allow-origin"] == "https://app.example"
     assert "origin" in answer.headers["vary"].lower()
     assert (
-        app_with_friends.get("/healthz", headers={"Origin": "https://app.example.evil"}).status_code
+        client_with_cors.get("/healthz", headers={"Origin": "https://app.example.evil"}).status_code
         == 403
     )
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_listed_origin_cannot_use_the_cookie_of_the_console(app_with_friends: TestClient) -> None:
+def test_a_configured_origin_cannot_use_the_cookie_of_the_console(
+    client_with_cors: TestClient,
+) -> None:
     headers = {"Origin": "https://app.example", "Cookie": "recollect_key=rk_x"}
-    assert app_with_friends.get("/healthz", headers=headers).status_code == 403
+    assert client_with_cors.get("/healthz", headers=headers).status_code == 403
 
 
 # -- size ---
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, request_bytes=1_000, upload_bytes=5_000))
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("path", ["/probe", "/probe/json"])
-def test_a_body_over_the_cap_is_refused_by_its_length_and_while_it_comes(
-    probed: TestClient, small: None, path: str
+def test_a_body_that_is_too_large_is_rejected_by_its_length_and_while_it_arrives(
+    probe_client: TestClient, small_limits: None, path: str
 ) -> None:
     headers = {"Content-Type": "application/json"}
     too_long = b'{"a":"' + b"x" * 1_000 + b'"}'
     for content in (too_long, iter([too_long[:600], too_long[600:]])):
-        answer = probed.post(path, content=content, headers=headers)
+        answer = probe_client.post(path, content=content, headers=headers)
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
         assert answer.headers["connection"] == "close"
-    assert probed.post(path, content=iter([b'{"a":', b'"b"}']), headers=headers).status_code == 200
+    assert (
+        probe_client.post(path, content=iter([b'{"a":', b'"b"}']), headers=headers).status_code
+        == 200
+    )
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_uploads_have_a_cap_of_their_own(client: TestClient, small: None) -> None:
+def test_uploads_have_their_own_size_limit(client: TestClient, small_limits: None) -> None:
     assert client.post("/api/imports", content=b"x" * 5_001).status_code == 413
     assert client.post("/api/imports", content=b"x" * 2_000).status_code != 413
     assert client.put("/api/imports", content=b"x" * 2_000).status_code == 413
@@ -311,17 +319,17 @@ def test_uploads_have_a_cap_of_their_own(client: TestClient, small: None) -> Non
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("length", ["-1", "1e3", "٣", "9" * 30, "0x10"])
-def test_a_length_that_is_no_number_is_refused(app: FastAPI, length: str) -> None:
+def test_an_invalid_content_length_is_rejected(app: FastAPI, length: str) -> None:
     answer = asyncio.run(raw(app, "POST", "/conversations", headers=[("content-length", length)]))
     assert answer.status in (400, 413)
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_body_that_does_not_come_is_not_waited_for(
-    probed: TestClient, monkeypatch: pytest.MonkeyPatch
+def test_a_body_that_never_arrives_times_out(
+    probe_client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, body_seconds=0.01))
-    answer = asyncio.run(raw(probed.app, "POST", "/probe", body=None))
+    answer = asyncio.run(raw(probe_client.app, "POST", "/probe", body=None))
     assert (answer.status, answer.json["error"]["code"]) == (408, "REQUEST_TIMEOUT")
 
 
@@ -329,7 +337,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_too_many_requests_at_once_are_sent_away_with_a_time(
+def test_too_many_concurrent_requests_get_a_retry_after(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, requests_at_once=0))
@@ -339,7 +347,7 @@ def test_too_many_requests_at_once_are_sent_away_with_a_time(
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_refused_requests_leave_nothing_behind(app: FastAPI, key: MakeKey, user: str) -> None:
+def test_rejected_requests_use_no_memory(app: FastAPI, key: MakeKey, user: str) -> None:
     key(user=user)
     kinds = [
         ("GET", "/x/{n}", "127.0.0.1:8765"),
@@ -352,13 +360,13 @@ def test_refused_requests_leave_nothing_behind(app: FastAPI, key: MakeKey, user:
     async def many(times: int) -> None:
         for n in range(times):
             for method, path, host in kinds:
-                said = [
+                headers = [
                     ("x-forwarded-for", f"10.0.{n % 256}.1"),
                     ("x-request-id", f"{n}"),
                     ("user-agent", "x" * 500),
                 ]
                 answer = await raw(
-                    app, method.format(n=n), path.format(n=n), host.format(n=n), said
+                    app, method.format(n=n), path.format(n=n), host.format(n=n), headers
                 )
                 assert 400 <= answer.status < 500
 
@@ -370,14 +378,12 @@ def test_refused_requests_leave_nothing_behind(app: FastAPI, key: MakeKey, user:
     assert psutil.Process().memory_info().rss - before < 10_000_000
 
 
-# -- the answers ---
+# -- responses ---
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/nothing", "/docs", "/conversations", "/metrics"])
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_every_answer_has_the_headers_that_keep_browsers_safe(
-    client: TestClient, path: str
-) -> None:
+def test_every_response_has_security_headers(client: TestClient, path: str) -> None:
     headers = client.get(path).headers
     assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
@@ -393,14 +399,14 @@ def test_every_answer_has_the_headers_that_keep_browsers_safe(
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_request_id_is_echoed_or_made(client: TestClient) -> None:
+def test_a_request_id_is_echoed_or_generated(client: TestClient) -> None:
     assert client.get("/nothing", headers={"X-Request-ID": "abc 1"}).json()["request_id"] == "abc 1"
     assert (
         client.get("/healthz", headers={"X-Request-ID": "abc 1"}).headers["x-request-id"] == "abc 1"
     )
     for bad in ("x" * 129, "a\u00e9".encode(), ""):
-        made = client.get("/healthz", headers=[("X-Request-ID", bad)]).headers["x-request-id"]
-        assert len(made) == 16
+        request_id = client.get("/healthz", headers=[("X-Request-ID", bad)]).headers["x-request-id"]
+        assert len(request_id) == 16
     assert (
         client.get("/healthz").headers["x-request-id"]
         != client.get("/healthz").headers["x-request-id"]
@@ -408,7 +414,7 @@ def test_a_request_id_is_echoed_or_made(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_head_is_get_without_the_body(client: TestClient) -> None:
+def test_head_equals_get_without_the_body(client: TestClient) -> None:
     got, headed = client.get("/healthz"), client.head("/healthz")
     assert (headed.status_code, headed.content) == (200, b"")
     assert headed.headers["content-length"] == got.headers["content-length"]
@@ -429,7 +435,7 @@ def test_head_of_a_stream_ends(app: FastAPI, client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_options_says_what_may_be_done(client: TestClient) -> None:
+def test_options_lists_the_allowed_methods(client: TestClient) -> None:
     answer = client.options("/api/keys")
     assert (answer.status_code, answer.headers["allow"]) == (204, "GET, HEAD, POST, OPTIONS")
     assert client.options("/nothing").status_code == 404
@@ -439,21 +445,21 @@ def test_options_says_what_may_be_done(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_websocket_is_refused(app: FastAPI) -> None:
-    sent: list[Any] = []
+def test_a_websocket_for_an_unknown_path_is_rejected(app: FastAPI) -> None:
+    messages: list[Any] = []
 
     async def send(message: Any) -> None:
-        sent.append(message)
+        messages.append(message)
 
     scope = {"type": "websocket", "path": "/", "headers": [(b"host", b"127.0.0.1:8765")]}
     asyncio.run(app(scope, lambda: None, send))  # type: ignore[arg-type]
-    assert [m["type"] for m in sent] == ["websocket.close"]
+    assert [m["type"] for m in messages] == ["websocket.close"]
 
 
-# -- pages and who may see them ---
+# -- pages and the login ---
 
 
-def test_a_browser_without_a_key_is_led_to_the_login(
+def test_a_browser_without_a_key_is_redirected_to_the_login(
     client: TestClient, key: MakeKey, user: str
 ) -> None:
     key(user=user)
@@ -468,7 +474,9 @@ def test_a_browser_without_a_key_is_led_to_the_login(
 
 @pytest.mark.parametrize("path", ["//evil.example/x", "/\\evil.example", "/\\/evil.example"])
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_the_login_never_leads_elsewhere(app: FastAPI, key: MakeKey, user: str, path: str) -> None:
+def test_the_login_never_redirects_to_another_site(
+    app: FastAPI, key: MakeKey, user: str, path: str
+) -> None:
     key(user=user)
     answer = asyncio.run(raw(app, "GET", path, headers=[("accept", "text/html")]))
     assert (answer.status, answer.headers["location"]) == (303, "/login")
@@ -523,52 +531,50 @@ def test_each_kind_of_request_has_its_own_rate_limit(
 # -- searches take turns -------------------------------------------------------------
 
 
-def test_every_route_that_searches_takes_its_turn(app: Any) -> None:
+def test_all_search_routes_take_turns(app: Any) -> None:
     paths = {path for path in app.openapi()["paths"] if "search" in path or "related" in path}
     paths |= {"/console/hits", "/console/matches"}
     assert len(paths) >= 7
     for path in paths:
-        filled = path.replace("{source}", "notes")
-        assert app.edge.policies.find("GET", filled).rate_limit == SEARCH, path
+        concrete_path = path.replace("{source}", "notes")
+        assert app.edge.policies.find("GET", concrete_path).rate_limit == SEARCH, path
     assert app.edge.policies.find("POST", "/api/knowledge/search").rate_limit == SEARCH
 
 
-def test_a_few_searches_run_at_once_and_the_others_wait(
-    app: FastAPI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now, most, lock = 0, 0, threading.Lock()
+def test_only_a_few_searches_run_at_once(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    running, most, lock = 0, 0, threading.Lock()
     search = Library.search
 
-    def watched(self: Library, *given: Any, **wish: Any) -> Any:
-        nonlocal now, most
+    def watched(self: Library, *arguments: Any, **options: Any) -> Any:
+        nonlocal running, most
         with lock:
-            now += 1
-            most = max(most, now)
+            running += 1
+            most = max(most, running)
         try:
-            return search(self, *given, **wish)
+            return search(self, *arguments, **options)
         finally:
             with lock:
-                now -= 1
+                running -= 1
 
     monkeypatch.setattr(Library, "search", watched)
 
     async def ask() -> list[int]:
-        asked = [raw(app, "GET", "/api/v1/search", query="q=walrus") for _ in range(24)]
-        return [answer.status for answer in await asyncio.gather(*asked)]
+        requests = [raw(app, "GET", "/api/v1/search", query="q=walrus") for _ in range(24)]
+        return [answer.status for answer in await asyncio.gather(*requests)]
 
     assert asyncio.run(ask()) == [200] * 24
     assert 1 <= most <= LIMITS.searches_at_once
 
 
-def test_a_search_whose_turn_does_not_come_is_told_to_come_again(
+def test_a_search_that_waits_too_long_for_its_turn_gets_a_retry_after(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, search_wait_seconds=0.01))
-    begun, go_on = threading.Semaphore(0), threading.Event()
+    started, proceed = threading.Semaphore(0), threading.Event()
 
     def slow(*_: object, **__: object) -> None:
-        begun.release()
-        go_on.wait(30)
+        started.release()
+        proceed.wait(30)
         raise SearchTimeout("too slow")
 
     monkeypatch.setattr(Library, "search", slow)
@@ -579,9 +585,9 @@ def test_a_search_whose_turn_does_not_come_is_told_to_come_again(
             for _ in range(LIMITS.searches_at_once)
         ]
         for _ in first:
-            await asyncio.to_thread(begun.acquire, timeout=30)
+            await asyncio.to_thread(started.acquire, timeout=30)
         late = await raw(app, "GET", "/api/v1/search", query="q=walrus")
-        go_on.set()
+        proceed.set()
         await asyncio.gather(*first)
         return late.status, late.headers.get("retry-after")
 

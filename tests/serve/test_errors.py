@@ -1,4 +1,4 @@
-"""One shape for every error, pinned."""
+"""All errors have the same body."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 CANARY = "zebra-canary"
 
 
-def is_the_shape(answer: Any, status: int, code: str) -> dict[str, Any]:
+def assert_error_body(answer: Any, status: int, code: str) -> dict[str, Any]:
     assert answer.status_code == status, answer.text
     body: dict[str, Any] = answer.json()
     assert list(body) == ["success", "detail", "error", "request_id"]
@@ -42,13 +42,13 @@ def is_the_shape(answer: Any, status: int, code: str) -> dict[str, Any]:
     return body
 
 
-def failing(app: FastAPI, error: BaseException) -> None:
+def add_failing_route(app: FastAPI, error: BaseException) -> None:
     @app.get("/fails")
     def fails() -> None:
         raise error
 
 
-def full() -> Exception:
+def disk_full_error() -> Exception:
     error = errors.RecollectError(f"The disk is full: nothing was written to {CANARY}.")
     error.__cause__ = apsw.FullError("full")
     return error
@@ -71,12 +71,12 @@ def full() -> Exception:
         (HTTPException(418, "A teapot."), 418, "IM_A_TEAPOT"),
     ],
 )
-def test_what_callers_may_know_is_said(
+def test_messages_meant_for_clients_are_returned(
     app: FastAPI, client: TestClient, error: Exception, status: int, code: str
 ) -> None:
-    failing(app, error)
-    said = getattr(error, "detail", str(error))
-    assert is_the_shape(client.get("/fails"), status, code)["detail"] == said
+    add_failing_route(app, error)
+    message = getattr(error, "detail", str(error))
+    assert assert_error_body(client.get("/fails"), status, code)["detail"] == message
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_what_callers_may_know_is_said(
         (ValueError(CANARY), 500, "INTERNAL_ERROR"),
         (RecursionError(CANARY), 500, "INTERNAL_ERROR"),
         (OSError(errno.ENOSPC, f"No space left on {CANARY}"), 507, "STORAGE_FULL"),
-        (full(), 507, "STORAGE_FULL"),
+        (disk_full_error(), 507, "STORAGE_FULL"),
     ],
 )
-def test_what_is_ours_alone_is_not_said(
+def test_internal_messages_are_logged_but_not_returned(
     app: FastAPI,
     client: TestClient,
     caplog: pytest.LogCaptureFixture,
@@ -101,20 +101,20 @@ def test_what_is_ours_alone_is_not_said(
     status: int,
     code: str,
 ) -> None:
-    failing(app, error)
+    add_failing_route(app, error)
     answer = client.get("/fails")
-    body = is_the_shape(answer, status, code)
+    body = assert_error_body(answer, status, code)
     assert CANARY not in answer.text
     assert (body["error"]["retry_after"] is not None) == (status == 503)
     (record,) = [
         r for r in caplog.records if r.message == ("unavailable" if status == 503 else "failed")
     ]
     assert record.fields["request_id"] == body["request_id"]  # type: ignore[attr-defined]
-    # Whoever runs the server must know what the store says; what other code says may quote contents.
+    # Operators need the messages of the store. Messages of other code may quote contents.
     assert (CANARY in JsonFormatter().format(record)) == isinstance(error, errors.RecollectError)
 
 
-def test_a_search_that_timed_out_says_so_in_the_words_of_each_route(
+def test_a_search_timeout_has_the_message_of_its_contract(
     app: FastAPI, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def time_out(*_: object, **__: object) -> None:
@@ -126,45 +126,41 @@ def test_a_search_that_timed_out_says_so_in_the_words_of_each_route(
         ("/api/v1/search?q=a", "The search took too long."),
         ("/api/search?q=a", "Database operation timeout"),
     ):
-        assert is_the_shape(client.get(path), 503, "UNAVAILABLE")["detail"] == message
+        assert assert_error_body(client.get(path), 503, "UNAVAILABLE")["detail"] == message
 
 
-def test_unknown_addresses_and_methods_have_the_shape(client: TestClient) -> None:
-    is_the_shape(client.get("/nowhere/at/all"), 404, "NOT_FOUND")
-    is_the_shape(client.patch("/healthz"), 405, "METHOD_NOT_ALLOWED")
-    is_the_shape(client.request("BREW", "/healthz"), 405, "METHOD_NOT_ALLOWED")
-    is_the_shape(client.get("/healthz", headers={"Host": "evil"}), 421, "MISDIRECTED_REQUEST")
-    is_the_shape(
+def test_unknown_paths_and_methods_have_the_error_body(client: TestClient) -> None:
+    assert_error_body(client.get("/nowhere/at/all"), 404, "NOT_FOUND")
+    assert_error_body(client.patch("/healthz"), 405, "METHOD_NOT_ALLOWED")
+    assert_error_body(client.request("BREW", "/healthz"), 405, "METHOD_NOT_ALLOWED")
+    assert_error_body(client.get("/healthz", headers={"Host": "evil"}), 421, "MISDIRECTED_REQUEST")
+    assert_error_body(
         client.get("/healthz", headers={"Origin": "https://evil.example"}), 403, "FORBIDDEN"
     )
 
 
-def test_what_is_wrong_with_a_request_is_named_and_not_repeated(
-    app: FastAPI, client: TestClient
-) -> None:
+def test_invalid_fields_are_named_without_their_values(app: FastAPI, client: TestClient) -> None:
     @app.post("/typed/{number}")
     def typed(number: int, body: dict[str, int], limit: int = 1) -> None: ...
 
     answer = client.post(f"/typed/{CANARY}?limit={CANARY}", json={"a": CANARY})
-    body = is_the_shape(answer, 400, "VALIDATION_ERROR")
+    body = assert_error_body(answer, 400, "VALIDATION_ERROR")
     fields = body["error"]["details"]["fields"]
     assert [field["name"] for field in fields] == ["number", "limit", "a"]
     assert all(re.match("Input should be a valid integer", field["problem"]) for field in fields)
-    assert CANARY not in answer.text.replace(f"/typed/{CANARY}", "")  # the path is theirs
+    assert CANARY not in answer.text.replace(f"/typed/{CANARY}", "")  # the path is the client's own
 
 
 @pytest.mark.parametrize(
     "content",
     [b"{", b"\xff\xfe", b'{"a": NaN}', b"[" * 100_000, b"", b"null", b'"text"', b"1" * 5000],
 )
-def test_a_body_that_is_no_json_object_is_a_plain_mistake(
-    client: TestClient, content: bytes
-) -> None:
+def test_a_body_that_is_not_a_json_object_is_invalid(client: TestClient, content: bytes) -> None:
     answer = client.post("/api/keys", content=content, headers={"Content-Type": "application/json"})
-    is_the_shape(answer, 400, "VALIDATION_ERROR")
+    assert_error_body(answer, 400, "VALIDATION_ERROR")
 
 
-def test_an_answer_that_broke_off_is_ended_and_logged(
+def test_a_response_that_breaks_off_is_ended_and_logged(
     app: FastAPI, client: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     from starlette.responses import StreamingResponse
@@ -182,7 +178,7 @@ def test_an_answer_that_broke_off_is_ended_and_logged(
     assert CANARY not in caplog.text
 
 
-def test_openapi_describes_the_shape_for_every_operation(client: TestClient) -> None:
+def test_openapi_describes_the_error_body_for_every_operation(client: TestClient) -> None:
     api = client.get("/openapi.json").json()
     assert api["components"]["schemas"]["Error"] == ERROR_SCHEMA
     assert "HTTPValidationError" not in api["components"]["schemas"]

@@ -1,4 +1,4 @@
-"""Whatever is typed, sent or stored is data: no text makes a route fail, or means more than itself."""
+"""Hostile input: no text makes a route fail or is interpreted as anything but data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import people
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from people import STORES, World, quoted
+from people import STORES, World, percent_encode
 from starlette.testclient import TestClient
 
 CONTENTS = (
@@ -25,19 +25,19 @@ CONTENTS = (
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    with people.world(request, tmp_path_factory) as made:
-        yield made
+    with people.world(request, tmp_path_factory) as created:
+        yield created
 
 
 @pytest.fixture(scope="module")
 def client(world: World) -> Iterator[TestClient]:
-    """Somebody with a few messages, for all tests of this file."""
-    with world.client(f"hostile-{uuid.uuid4()}") as made:
-        made.post(
+    """A user with a few messages, shared by the tests of this module."""
+    with world.client(f"hostile-{uuid.uuid4()}") as client:
+        client.post(
             "/conversations",
             json={"id": "c1", "messages": [{"role": "user", "content": c} for c in CONTENTS]},
         )
-        yield made
+        yield client
 
 
 # -- full-text syntax --------------------------------------------------------
@@ -139,9 +139,9 @@ SYNTAX = [
 def ask(client: TestClient, path: str, **parameters: Any) -> Any:
     answer = client.get(path, params=parameters)
     assert answer.status_code in (200, 400), answer.text
-    told = answer.json()
+    body = answer.json()
     if answer.status_code == 400:
-        assert told["error"]["code"] == "VALIDATION_ERROR"
+        assert body["error"]["code"] == "VALIDATION_ERROR"
     for leak in (
         "no such column",
         "syntax error at",
@@ -151,14 +151,14 @@ def ask(client: TestClient, path: str, **parameters: Any) -> Any:
         "Traceback",
     ):
         assert leak not in answer.text
-    return told
+    return body
 
 
-def test_no_syntax_makes_a_search_fail(client: TestClient) -> None:
+def test_no_query_syntax_makes_a_search_fail(client: TestClient) -> None:
     for text in SYNTAX:
-        found = ask(client, "/api/search", q=text)
-        if text.strip() and "results" in found:
-            assert found["query"] == text.strip()
+        body = ask(client, "/api/search", q=text)
+        if text.strip() and "results" in body:
+            assert body["query"] == text.strip()
         for mode in ({"group": "conversation"}, {"score": "fts", "hidden": True}):
             ask(client, "/api/v1/search", q=text, **mode)
         ask(client, "/api/v1/search", q=[text, "a"])
@@ -166,7 +166,7 @@ def test_no_syntax_makes_a_search_fail(client: TestClient) -> None:
         ask(client, "/conversations", search=text, namespace=text)
 
 
-def test_punctuation_is_found_where_it_is_not_syntax(client: TestClient) -> None:
+def test_punctuation_that_is_not_syntax_is_searched_for(client: TestClient) -> None:
     for text in ("state-of-the-art", "foo.bar", "20.04", "C++", "it's", "100%"):
         assert ask(client, "/api/v1/search", q=text)["hits"], text
         assert ask(client, "/conversations/search/messages", query=text)["total"] == 1, text
@@ -209,11 +209,11 @@ QUERIES = st.one_of(
 
 
 @given(QUERIES)
-def test_no_text_at_all_makes_a_search_fail(client: TestClient, text: str) -> None:
-    found = ask(client, "/api/search", q=text)
-    if "results" in found:
-        assert len(found["results"]) <= found["total"]
-        for result in found["results"]:
+def test_no_text_makes_a_search_fail(client: TestClient, text: str) -> None:
+    body = ask(client, "/api/search", q=text)
+    if "results" in body:
+        assert len(body["results"]) <= body["total"]
+        for result in body["results"]:
             bare = result["snippet"].replace("<mark>", "").replace("</mark>", "")
             assert "<" not in bare
     ask(client, "/api/v1/search", q=text)
@@ -222,7 +222,7 @@ def test_no_text_at_all_makes_a_search_fail(client: TestClient, text: str) -> No
 @pytest.mark.parametrize(
     "path", ["/api/search", "/api/v1/search", "/conversations/search/messages"]
 )
-def test_a_query_that_is_too_large_is_refused(client: TestClient, path: str) -> None:
+def test_a_query_that_is_too_long_is_rejected(client: TestClient, path: str) -> None:
     name = "query" if path.startswith("/c") else "q"
     for text in ("a " * 20_000, "x" * 60_000, "(a+)+$" * 3_000, "é" * 600):
         assert client.get(path, params={name: text}).status_code == 400
@@ -252,7 +252,7 @@ INJECTIONS = [
 ]
 
 
-def test_no_parameter_of_any_route_is_more_than_text(world: World, client: TestClient) -> None:
+def test_no_parameter_of_any_route_is_interpreted_as_code(world: World, client: TestClient) -> None:
     tried = 0
     before = client.post("/conversations/c1/export").json()
     for path, operations in world.app.openapi()["paths"].items():
@@ -260,17 +260,21 @@ def test_no_parameter_of_any_route_is_more_than_text(world: World, client: TestC
             continue
         for parameter in operations["get"].get("parameters", ()):
             for text in INJECTIONS:
-                url = path.replace(f"{{{parameter['name']}}}", quoted(text)).replace(
+                url = path.replace(f"{{{parameter['name']}}}", percent_encode(text)).replace(
                     "{source}", "chats"
                 )
                 url = url.replace("{item_id}", "c1")
                 others = {"q": "a", "query": "a", "conversation": "c1", "message": "m"}
-                asked = {
+                parameters = {
                     p["name"]: others[p["name"]]
                     for p in operations["get"]["parameters"]
                     if p["name"] in others
                 }
-                query = {**asked, parameter["name"]: text} if parameter["in"] == "query" else asked
+                query = (
+                    {**parameters, parameter["name"]: text}
+                    if parameter["in"] == "query"
+                    else parameters
+                )
                 answer = client.get(url, params=query)
                 assert answer.status_code in (200, 400, 403, 404), (url, query, answer.text)
                 assert "x-evil" not in answer.headers
@@ -280,7 +284,7 @@ def test_no_parameter_of_any_route_is_more_than_text(world: World, client: TestC
     assert client.post("/conversations/c1/export").json() == before
 
 
-def test_a_text_that_looks_like_sql_finds_only_itself(client: TestClient) -> None:
+def test_a_query_that_looks_like_sql_finds_only_itself(client: TestClient) -> None:
     for text in ("' OR 1=1--", "%%%", "a%b", "100_", "\\%"):
         assert ask(client, "/conversations/search/messages", query=text)["total"] == 0, text
         assert ask(client, "/conversations", search=text)["total"] == 0, text
@@ -299,16 +303,16 @@ def test_a_text_that_looks_like_sql_finds_only_itself(client: TestClient) -> Non
         ("/api/threads", "scope"),
     ],
 )
-def test_a_choice_that_is_not_offered_is_refused(client: TestClient, path: str, name: str) -> None:
-    asked = {"q": "a", "conversation": "c1", "message": "c1:0"}
+def test_invalid_choices_are_rejected(client: TestClient, path: str, name: str) -> None:
+    parameters = {"q": "a", "conversation": "c1", "message": "c1:0"}
     for wrong in ("", "name;drop", "BOTH", "text,vector"):
-        answer = client.get(path, params={**asked, name: wrong})
+        answer = client.get(path, params={**parameters, name: wrong})
         assert answer.status_code == 400
         assert answer.json()["error"]["details"]["fields"][0]["name"] == name
 
 
-def test_names_may_be_as_long_as_is_said(client: TestClient) -> None:
-    """In characters that take four bytes each: an index may not refuse what a route has let in."""
+def test_names_may_have_their_documented_length(client: TestClient) -> None:
+    """With characters of four bytes each: an index must not reject what a route has accepted."""
     signs = random.Random(7)
 
     def name(length: int) -> str:
@@ -321,17 +325,17 @@ def test_names_may_be_as_long_as_is_said(client: TestClient) -> None:
         "author": name(5_000),
         "model": name(5_000),
     }
-    made = {
+    conversation = {
         "id": name(500),
         "session_id": name(500),
         "namespace": name(500),
         "title": name(5_000),
         "messages": [message],
     }
-    assert client.post("/conversations", json=made).status_code == 201
-    detail = client.get(f"/conversations/{quoted(made['id'])}").json()
+    assert client.post("/conversations", json=conversation).status_code == 201
+    detail = client.get(f"/conversations/{percent_encode(conversation['id'])}").json()
     assert (detail["session_id"], detail["messages"][0]["id"]) == (
-        made["session_id"],
+        conversation["session_id"],
         message["id"],
     )
     assert client.post("/api/threads", json={"topic": name(500)}).status_code == 201
@@ -375,7 +379,7 @@ NO_DATES = [
 
 
 @pytest.mark.parametrize("name", ["after", "before"])
-def test_what_is_no_date_is_refused(client: TestClient, name: str) -> None:
+def test_invalid_dates_are_rejected(client: TestClient, name: str) -> None:
     for text in NO_DATES:
         answer = client.get("/api/v1/search", params={"q": "a", name: text})
         assert answer.status_code == 400, text[:50]
@@ -383,7 +387,7 @@ def test_what_is_no_date_is_refused(client: TestClient, name: str) -> None:
         assert len(answer.text) < 5_000
 
 
-def test_dates_at_the_edge_of_time_are_dates(client: TestClient) -> None:
+def test_extreme_dates_are_accepted(client: TestClient) -> None:
     for text in (
         "0001-01-01",
         "9999-12-31",
@@ -400,21 +404,22 @@ def test_dates_at_the_edge_of_time_are_dates(client: TestClient) -> None:
 # -- headers and paths -------------------------------------------------------
 
 
-def test_a_stored_text_never_becomes_a_header(client: TestClient) -> None:
+def test_stored_text_never_becomes_a_header(client: TestClient) -> None:
     plain = client.post("/conversations", json={"id": "plain", "title": "Plain"})
     evil = '"\r\nSet-Cookie: a=b\r\nContent-Type: text/html\r\n\r\n<script>; filename=x.html \u202e\u4e2d'
-    made = client.post("/conversations", json={"id": evil, "title": evil, "namespace": evil})
-    assert made.status_code == 201
-    assert made.headers.keys() == plain.headers.keys()
+    created = client.post("/conversations", json={"id": evil, "title": evil, "namespace": evil})
+    assert created.status_code == 201
+    assert created.headers.keys() == plain.headers.keys()
     for tail in ("", "/export?format=json", "/export?format=txt", "/export?format=md"):
         method = "POST" if tail else "GET"
         answers = [
-            client.request(method, f"/conversations/{quoted(id_)}{tail}") for id_ in ("plain", evil)
+            client.request(method, f"/conversations/{percent_encode(id_)}{tail}")
+            for id_ in ("plain", evil)
         ]
         assert answers[0].headers.keys() == answers[1].headers.keys()
         assert answers[1].headers["content-type"] == "application/json"
         assert answers[1].status_code == 200
-    assert client.delete(f"/conversations/{quoted(evil)}").json()["conversation_id"] == evil
+    assert client.delete(f"/conversations/{percent_encode(evil)}").json()["conversation_id"] == evil
 
 
 @pytest.mark.parametrize(
@@ -432,7 +437,7 @@ def test_a_stored_text_never_becomes_a_header(client: TestClient) -> None:
         "/%2e%2e%2fkeys.db",
     ],
 )
-def test_no_path_leads_to_a_file(client: TestClient, path: str) -> None:
+def test_no_path_leads_to_a_file_on_disk(client: TestClient, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 404
     assert b"SQLite" not in answer.content

@@ -15,7 +15,7 @@ from typing import Any
 
 import people
 import pytest
-from people import STORES, World, quoted
+from people import STORES, World, percent_encode
 from starlette.testclient import TestClient
 
 from recollect.errors import InvalidInput
@@ -23,7 +23,7 @@ from recollect.serve.accounts import new_key
 
 CANARY = "zebraquagga"
 JSON = {"content-type": "application/json"}
-# Bodies with which the routes that take one would do something.
+# Valid bodies for the routes that need one.
 BODIES: dict[str, Any] = {
     "/conversations/{conversation_id}/messages": {"role": "user", "content": "mallory was here"},
     "/api/threads/{thread_id}/messages": {"author": "mallory", "content": "mallory was here"},
@@ -32,28 +32,28 @@ BODIES: dict[str, Any] = {
     "/api/knowledge/characters/{item_id}": {"name": "mallory was here"},
     "/api/knowledge/prompts/{item_id}": {"name": "mallory was here"},
 }
-KIND = "notes"  # in a path, the kind of a document is nobody's secret
-ELSEWHERE = {"/v1/models/{model}"}  # what a model's own server has belongs to no user
+KIND = "notes"  # the kind of a document in a path is not secret
+ELSEWHERE = {"/v1/models/{model}"}  # models belong to the model server, not to a user
 
 
 @pytest.fixture(scope="module", params=STORES)
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    with people.world(request, tmp_path_factory) as made:
-        yield made
+    with people.world(request, tmp_path_factory) as created:
+        yield created
 
 
 @dataclass
 class Belongings:
-    """What Alice has: for each kind of id in a path, one of hers."""
+    """What Alice owns: one id for each path parameter."""
 
     name: str
     ids: dict[str, str]
     message: str
 
     def state(self, alice: TestClient) -> str:
-        """All of it, as she sees it."""
+        """Everything she owns, as she sees it."""
         paths = (
             "/conversations",
             f"/conversations/by-session/{self.ids['session_id']}",
@@ -65,9 +65,11 @@ class Belongings:
             "/api/v1/activity",
             f"/api/knowledge/{KIND}",
         )
-        told = [alice.get(path).json() for path in paths]
-        exported = alice.post(f"/conversations/{quoted(self.ids['conversation_id'])}/export").json()
-        return json.dumps([*told, exported], sort_keys=True)
+        responses = [alice.get(path).json() for path in paths]
+        exported = alice.post(
+            f"/conversations/{percent_encode(self.ids['conversation_id'])}/export"
+        ).json()
+        return json.dumps([*responses, exported], sort_keys=True)
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ def alice(world: World, user: str) -> TestClient:
 
 @pytest.fixture
 def mallory(world: World) -> TestClient:
-    """Somebody with a library of her own and every right in it."""
+    """Another user with her own library."""
     client = world.client(f"mallory-{uuid.uuid4()}")
     client.post(
         "/conversations",
@@ -87,8 +89,8 @@ def mallory(world: World) -> TestClient:
 
 
 @pytest.fixture
-def hers(world: World, alice: TestClient, user: str) -> Belongings:
-    made = alice.post(
+def belongings(world: World, alice: TestClient, user: str) -> Belongings:
+    conversation = alice.post(
         "/conversations",
         json={
             "id": f"a/{uuid.uuid4()}",
@@ -124,8 +126,8 @@ def hers(world: World, alice: TestClient, user: str) -> Belongings:
     ).json()
     key = next(k.id for k in world.service.keys.all_keys() if k.user == user)
     ids = {
-        "conversation_id": made["id"],
-        "session_id": made["session_id"],
+        "conversation_id": conversation["id"],
+        "session_id": conversation["session_id"],
         "thread_id": thread,
         "job": job,
         "number": str(numbers[0]),
@@ -137,62 +139,64 @@ def hers(world: World, alice: TestClient, user: str) -> Belongings:
 
 
 def routes_with_ids(world: World) -> list[tuple[str, str, list[str]]]:
-    """(method, path, names of its parameters) of every route that takes an id in its path."""
-    found = []
+    """Method, path and path parameters of every route with an id in its path."""
+    routes = []
     for path, operations in world.app.openapi()["paths"].items():
         for method, operation in operations.items():
             names = [p["name"] for p in operation.get("parameters", ()) if p["in"] == "path"]
             if set(names) - {"source"} and path not in ELSEWHERE:
-                found.append((method.upper(), path, names))
-    return found
+                routes.append((method.upper(), path, names))
+    return routes
 
 
-def tried(client: TestClient, method: str, path: str, values: dict[str, str]) -> tuple[int, str]:
-    """The answer, without what differs between any two: the request's id, the time, and the ids asked for."""
-    filled = path.format(**{name: quoted(value) for name, value in values.items()})
+def attempt(client: TestClient, method: str, path: str, values: dict[str, str]) -> tuple[int, str]:
+    """The response without request id, time and the requested ids, which always differ."""
+    concrete_path = path.format(**{name: percent_encode(value) for name, value in values.items()})
     body = BODIES.get(path) if method in ("POST", "PATCH") else None
-    answer = client.request(method, filled, json=body)
-    told = answer.json()
-    told.pop("request_id")
-    told["error"].pop("timestamp")
-    told["error"]["details"].pop("path")
-    text = json.dumps(told)
+    answer = client.request(method, concrete_path, json=body)
+    body_json = answer.json()
+    body_json.pop("request_id")
+    body_json["error"].pop("timestamp")
+    body_json["error"]["details"].pop("path")
+    text = json.dumps(body_json)
     for value in values.values():
         text = text.replace(json.dumps(value)[1:-1], "…")
     return answer.status_code, text
 
 
-def test_every_route_with_an_id_treats_ids_of_others_as_unknown(
-    world: World, alice: TestClient, mallory: TestClient, hers: Belongings
+def test_ids_of_other_users_look_like_unknown_ids_on_every_route(
+    world: World, alice: TestClient, mallory: TestClient, belongings: Belongings
 ) -> None:
-    before = hers.state(alice)
+    before = belongings.state(alice)
     for method, path, names in routes_with_ids(world):
-        known = {name: hers.ids[name] for name in names}
+        existing = {name: belongings.ids[name] for name in names}
         unknown = {name: "987654321" if name == "number" else f"x{uuid.uuid4()}" for name in names}
         unknown |= {"source": KIND} if "source" in names else {}
-        status, told = tried(mallory, method, path, known)
-        assert status in (403, 404), f"{method} {path}: {told}"
-        assert (status, told) == tried(mallory, method, path, unknown), f"{method} {path}"
-        assert CANARY not in told
-    assert hers.state(alice) == before
+        status, text = attempt(mallory, method, path, existing)
+        assert status in (403, 404), f"{method} {path}: {text}"
+        assert (status, text) == attempt(mallory, method, path, unknown), f"{method} {path}"
+        assert CANARY not in text
+    assert belongings.state(alice) == before
 
 
-def test_methods_that_a_route_does_not_take_tell_nothing_either(
-    world: World, alice: TestClient, mallory: TestClient, hers: Belongings
+def test_unsupported_methods_reveal_nothing_either(
+    world: World, alice: TestClient, mallory: TestClient, belongings: Belongings
 ) -> None:
-    before = hers.state(alice)
+    before = belongings.state(alice)
     for path in {path for _, path, _ in routes_with_ids(world)}:
-        known = path.format(**{name: quoted(value) for name, value in hers.ids.items()})
-        others = {name: "987654321" if name == "number" else "x" for name in hers.ids}
+        existing = path.format(
+            **{name: percent_encode(value) for name, value in belongings.ids.items()}
+        )
+        others = {name: "987654321" if name == "number" else "x" for name in belongings.ids}
         unknown = path.format(**others | {"source": KIND})
         for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
             body = {"role": "user", "content": "x", "author": "x"}
             statuses = {
                 mallory.request(method, p, json=None if method == "GET" else body).status_code
-                for p in (known, unknown)
+                for p in (existing, unknown)
             }
             assert len(statuses) == 1, f"{method} {path}: {statuses}"
-    assert hers.state(alice) == before
+    assert belongings.state(alice) == before
 
 
 SEARCHES: list[tuple[str, dict[str, Any]]] = [
@@ -226,36 +230,36 @@ SEARCHES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_what_is_searched_or_counted_is_ones_own(
-    alice: TestClient, mallory: TestClient, hers: Belongings
+def test_searches_and_counts_cover_only_the_users_own_library(
+    alice: TestClient, mallory: TestClient, belongings: Belongings
 ) -> None:
-    found = 0
+    differences = 0
     for path, parameters in SEARCHES:
 
-        def asked(
+        def search(
             who: TestClient, word: str, path: str = path, parameters: dict[str, Any] = parameters
         ) -> str:
-            filled = {
-                k: [v.replace("{}", word) for v in given]
-                if isinstance(given, list)
-                else given.replace("{}", word)
-                if isinstance(given, str)
-                else given
-                for k, given in parameters.items()
+            concrete = {
+                k: [v.replace("{}", word) for v in value]
+                if isinstance(value, list)
+                else value.replace("{}", word)
+                if isinstance(value, str)
+                else value
+                for k, value in parameters.items()
             }
-            answer = who.get(path, params=filled)
+            answer = who.get(path, params=concrete)
             assert answer.status_code == 200, answer.text
             return answer.text.replace(word, "…")
 
-        told = asked(mallory, CANARY)
-        assert told == asked(mallory, "xyzzyplugh"), (path, parameters)
-        assert "…-" not in told
-        found += asked(alice, CANARY) != told
-    assert found == len(SEARCHES)  # what Mallory does not find is there
+        response = search(mallory, CANARY)
+        assert response == search(mallory, "xyzzyplugh"), (path, parameters)
+        assert "…-" not in response
+        differences += search(alice, CANARY) != response
+    assert differences == len(SEARCHES)  # Alice finds what Mallory does not
 
 
-def test_what_is_found_by_meaning_is_ones_own(
-    world: World, alice: TestClient, hers: Belongings, user: str
+def test_vector_search_covers_only_the_users_own_library(
+    world: World, alice: TestClient, belongings: Belongings, user: str
 ) -> None:
     other = f"other-{user}"
     mallory = world.client(other)
@@ -268,31 +272,31 @@ def test_what_is_found_by_meaning_is_ones_own(
             library.index()
     for q in (f"the {CANARY} word", "word", "news"):
         for mode in ("vector", "both"):
-            told = mallory.get("/api/v1/search", params={"q": q, "mode": mode, "limit": 200})
-            assert {hit["conversation_id"] for hit in told.json()["hits"]} <= {"mine"}
-            assert CANARY not in told.text
+            response = mallory.get("/api/v1/search", params={"q": q, "mode": mode, "limit": 200})
+            assert {hit["conversation_id"] for hit in response.json()["hits"]} <= {"mine"}
+            assert CANARY not in response.text
     assert CANARY in alice.get("/api/v1/search", params={"q": "word", "mode": "vector"}).text
 
 
-def test_ids_of_others_in_parameters_find_nothing(
-    alice: TestClient, mallory: TestClient, hers: Belongings
+def test_ids_of_other_users_in_parameters_find_nothing(
+    alice: TestClient, mallory: TestClient, belongings: Belongings
 ) -> None:
-    conversation, thread = hers.ids["conversation_id"], hers.ids["thread_id"]
-    for path, known in (
+    conversation, thread = belongings.ids["conversation_id"], belongings.ids["thread_id"]
+    for path, existing in (
         ("/conversations/search/messages", {"query": "word", "conversation_id": conversation}),
         ("/api/search", {"q": "word", "thread_id": conversation}),
         ("/api/search", {"q": "news", "thread_id": thread}),
         ("/api/v1/search", {"q": "word", "conversation": conversation}),
-        ("/api/v1/related", {"conversation": conversation, "message": hers.message}),
+        ("/api/v1/related", {"conversation": conversation, "message": belongings.message}),
     ):
         unknown = {
-            k: str(uuid.uuid4()) if v in (conversation, thread) else v for k, v in known.items()
+            k: str(uuid.uuid4()) if v in (conversation, thread) else v for k, v in existing.items()
         }
-        told = [mallory.get(path, params=p) for p in (known, unknown)]
-        assert told[0].status_code == told[1].status_code
-        assert [r.json().get("total", 0) for r in told] == [0, 0]
-        assert CANARY not in told[0].text
-        assert alice.get(path, params=known).status_code == 200
+        responses = [mallory.get(path, params=p) for p in (existing, unknown)]
+        assert responses[0].status_code == responses[1].status_code
+        assert [r.json().get("total", 0) for r in responses] == [0, 0]
+        assert CANARY not in responses[0].text
+        assert alice.get(path, params=existing).status_code == 200
 
 
 HEADERS = [
@@ -324,29 +328,29 @@ PARAMETERS = [
 ]
 
 
-def test_nobody_can_say_who_they_are_but_by_their_credential(
-    world: World, alice: TestClient, mallory: TestClient, hers: Belongings
+def test_only_the_credential_determines_the_user(
+    world: World, alice: TestClient, mallory: TestClient, belongings: Belongings
 ) -> None:
-    name = hers.name
-    before = hers.state(alice)
-    for given in (
+    name = belongings.name
+    before = belongings.state(alice)
+    for options in (
         {"headers": {header: name for header in HEADERS}},
         {"params": {p: name for p in PARAMETERS}},
         {"cookies": {"user": name, "user_id": name}},
     ):
         client = TestClient(
-            world, people.ADDRESS, headers=mallory.headers, cookies=given.pop("cookies", None)
+            world, people.ADDRESS, headers=mallory.headers, cookies=options.pop("cookies", None)
         )
-        assert [c["id"] for c in client.get("/conversations", **given).json()["conversations"]] == [
-            "mine"
-        ]
-        path = f"/conversations/{quoted(hers.ids['conversation_id'])}"
-        assert client.get(path, **given).status_code == 404
-        assert client.delete(path, **given).status_code == 404
+        assert [
+            c["id"] for c in client.get("/conversations", **options).json()["conversations"]
+        ] == ["mine"]
+        path = f"/conversations/{percent_encode(belongings.ids['conversation_id'])}"
+        assert client.get(path, **options).status_code == 404
+        assert client.delete(path, **options).status_code == 404
         assert (
             client.get(
                 "/conversations/search/messages",
-                **{**given, "params": {**given.get("params", {}), "query": CANARY}},
+                **{**options, "params": {**options.get("params", {}), "query": CANARY}},
             ).json()["total"]
             == 0
         )
@@ -371,15 +375,15 @@ def test_nobody_can_say_who_they_are_but_by_their_credential(
             assert mallory.post(path, json={**body, field: name}).status_code == 400
     twice = (
         b'{"session_id": "mine", "session_id": "'
-        + hers.ids["session_id"].encode()
+        + belongings.ids["session_id"].encode()
         + b'", "messages": []}'
     )
     assert mallory.post("/conversations/messages", content=twice, headers=JSON).status_code == 400
-    assert hers.state(alice) == before
+    assert belongings.state(alice) == before
     assert len(mallory.get("/conversations").json()["conversations"]) == 1
 
 
-def test_the_same_ids_are_different_things_to_different_people(world: World) -> None:
+def test_the_same_id_means_different_conversations_for_different_users(world: World) -> None:
     clients = [world.client(f"{name}-{uuid.uuid4()}") for name in ("ann", "bob")]
     for n, client in enumerate(clients):
         for body in (
@@ -397,10 +401,10 @@ def test_the_same_ids_are_different_things_to_different_people(world: World) -> 
     assert clients[1].get("/conversations/same").status_code == 404
 
 
-def test_nothing_is_deleted_without_saying_what(
-    alice: TestClient, mallory: TestClient, hers: Belongings
+def test_nothing_is_deleted_without_an_id(
+    alice: TestClient, mallory: TestClient, belongings: Belongings
 ) -> None:
-    before = hers.state(alice)
+    before = belongings.state(alice)
     own = mallory.get("/conversations").json()
     for tail in (
         "",
@@ -419,7 +423,7 @@ def test_nothing_is_deleted_without_saying_what(
                 answer = mallory.request("DELETE", path + tail, json=body)
                 assert answer.status_code in (404, 405), path + tail
     assert mallory.get("/conversations").json() == own
-    assert hers.state(alice) == before
+    assert belongings.state(alice) == before
 
 
 NAMES = [
@@ -445,10 +449,10 @@ NAMES = [
 ]
 
 
-def test_user_names_that_look_like_paths_are_just_names(world: World) -> None:
+def test_user_names_that_look_like_paths_stay_names(world: World) -> None:
     home = world.service.place if isinstance(world.service.place, Path) else None
     around = sorted(home.parent.iterdir()) if home else []
-    tail = "" if home else uuid.uuid4().hex[:8]  # on a server other tests have users too
+    tail = "" if home else uuid.uuid4().hex[:8]  # a shared server has users of other tests
     clients = {name: world.client(name + tail) for name in NAMES}
     for name, client in clients.items():
         client.post(
@@ -466,13 +470,13 @@ def test_user_names_that_look_like_paths_are_just_names(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "bob\0", "x" * 501])
-def test_user_names_that_cannot_be_are_refused(world: World, name: str) -> None:
+def test_invalid_user_names_are_rejected(world: World, name: str) -> None:
     with pytest.raises(InvalidInput):
         new_key(world.service.keys, name)
 
 
-def test_answers_are_never_mixed_up_between_people(world: World) -> None:
-    """Many threads, two people, the same ids: each always gets their own."""
+def test_concurrent_responses_are_never_mixed_up_between_users(world: World) -> None:
+    """Many threads and two users with the same ids: each gets their own data."""
     names = [f"{name}-{uuid.uuid4()}" for name in ("ann", "bob")]
     keys = [{"Authorization": f"Bearer {world.key(name)}"} for name in names]
     with TestClient(world, people.ADDRESS) as client:
@@ -481,13 +485,13 @@ def test_answers_are_never_mixed_up_between_people(world: World) -> None:
             client.post("/conversations", json={"id": "c", "messages": [message]}, headers=key)
 
         def ask(number: int) -> bool:
-            key, told = keys[number % 2], []
+            key, contents = keys[number % 2], []
             for path in ("/conversations/c", "/conversations/search/messages?query=canary") * 8:
-                told += [
+                contents += [
                     message["content"]
                     for message in client.get(path, headers=key).json()["messages"]
                 ]
-            return told == [f"canary {names[number % 2]}"] * 16
+            return contents == [f"canary {names[number % 2]}"] * 16
 
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(ask, range(16)))

@@ -1,4 +1,4 @@
-"""`recollect keys`: as a person and as a program use it."""
+"""`recollect keys`, for people and for programs."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def run(place: str, user: str, capsys: pytest.CaptureFixture[str]) -> Any:
     return command
 
 
-def test_a_key_is_made_shown_once_listed_and_revoked(run: Any, place: str, user: str) -> None:
+def test_a_key_is_created_shown_once_listed_and_revoked(run: Any, place: str, user: str) -> None:
     assert "There are no keys" in run("list")
-    shown = run("add", "my laptop", "--user", user)
-    assert "not shown again" in shown
-    (text,) = [word for word in shown.split() if word.startswith("rk_")]
+    output = run("add", "my laptop", "--user", user)
+    assert "not shown again" in output
+    (text,) = [word for word in output.split() if word.startswith("rk_")]
     id, secret = text[3:15], text[16:]
-    with closing(keys(place)) as kept:
-        found = check(kept, text)
-        assert found is not None
-        assert (found.user, found.name, found.scopes, found.agent) == (
+    with closing(keys(place)) as api_keys:
+        key = check(api_keys, text)
+        assert key is not None
+        assert (key.user, key.name, key.scopes, key.agent) == (
             user,
             "my laptop",
             ("read", "write"),
@@ -44,14 +44,14 @@ def test_a_key_is_made_shown_once_listed_and_revoked(run: Any, place: str, user:
         assert id in listing
         assert secret not in listing
     assert "was revoked" in run("revoke", id)
-    with closing(keys(place)) as kept:
-        assert check(kept, text) is None
+    with closing(keys(place)) as api_keys:
+        assert check(api_keys, text) is None
     assert "revoked" in run("list")
     assert "There is no key" in run("revoke", "ffffffffffff", fails=True)
 
 
 def test_programs_get_json(run: Any, user: str) -> None:
-    made = json.loads(
+    created = json.loads(
         run(
             "add",
             "agent",
@@ -67,12 +67,12 @@ def test_programs_get_json(run: Any, user: str) -> None:
             "--json",
         )
     )
-    assert made["key"].startswith(f"rk_{made['id']}_")
-    assert (made["scopes"], made["toolsets"], made["agent"]) == (["read"], ["bus"], True)
-    assert made["expires_at"].startswith("2099-01-31T23:59:59")
-    (listed,) = json.loads(run("list", "--json"))["keys"]
-    assert listed.keys() == made.keys() - {"key"}
-    assert json.loads(run("revoke", made["id"], "--json")) == {"revoked": made["id"]}
+    assert created["key"].startswith(f"rk_{created['id']}_")
+    assert (created["scopes"], created["toolsets"], created["agent"]) == (["read"], ["bus"], True)
+    assert created["expires_at"].startswith("2099-01-31T23:59:59")
+    (entry,) = json.loads(run("list", "--json"))["keys"]
+    assert entry.keys() == created.keys() - {"key"}
+    assert json.loads(run("revoke", created["id"], "--json")) == {"revoked": created["id"]}
     assert json.loads(run("list", "--json"))["keys"][0]["revoked_at"]
 
 
@@ -86,7 +86,7 @@ def test_programs_get_json(run: Any, user: str) -> None:
     ],
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_what_cannot_be_made_is_refused(run: Any, arguments: list[str], complaint: str) -> None:
+def test_invalid_keys_are_rejected(run: Any, arguments: list[str], complaint: str) -> None:
     assert complaint in run("add", "x", *arguments, fails=True)
 
 

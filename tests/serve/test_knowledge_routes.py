@@ -1,4 +1,4 @@
-"""Notes, media, characters and prompts over REST: found, read, written, exported, put back."""
+"""The Knowledge API over REST: search, read, write, export and restore documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import jsonschema
 import people
 import pytest
-from people import STORES, World, quoted
+from people import STORES, World, percent_encode
 from starlette.testclient import TestClient
 
 from recollect.model.audience import MASK
@@ -27,8 +27,8 @@ SRT = (
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    with people.world(request, tmp_path_factory) as made:
-        yield made
+    with people.world(request, tmp_path_factory) as created:
+        yield created
 
 
 @pytest.fixture
@@ -36,25 +36,25 @@ def client(world: World, user: str) -> TestClient:
     return world.client(user)
 
 
-def asked(client: TestClient, method: str, path: str, status: int = 200, **more: Any) -> Any:
-    """An answer, which is what the service says that it is."""
+def request_json(client: TestClient, method: str, path: str, status: int = 200, **more: Any) -> Any:
+    """The JSON body of a response with this status."""
     answer = client.request(method, ADDRESS + path, **more)
     assert answer.status_code == status, answer.text
     return answer.json()
 
 
 def get(client: TestClient, path: str, status: int = 200, **query: Any) -> Any:
-    return asked(client, "GET", path, status, params=query)
+    return request_json(client, "GET", path, status, params=query)
 
 
-def made(client: TestClient, source: str, **fields: Any) -> dict[str, Any]:
-    item: dict[str, Any] = asked(client, "POST", f"/{source}", 201, json=fields)
+def create(client: TestClient, source: str, **fields: Any) -> dict[str, Any]:
+    item: dict[str, Any] = request_json(client, "POST", f"/{source}", 201, json=fields)
     return item
 
 
 @pytest.fixture
 def garden(client: TestClient) -> dict[str, str]:
-    """One of every kind, all about tomatoes; gives their ids."""
+    """One document of every source, all about tomatoes. Returns their ids."""
     talk = [
         {"id": "m1", "role": "user", "content": "How often do I water tomatoes?"},
         {"id": "m2", "role": "assistant", "content": "Every second day.", "author": "Bot"},
@@ -66,14 +66,14 @@ def garden(client: TestClient) -> dict[str, str]:
         == 201
     )
     return {
-        "notes": made(
+        "notes": create(
             client,
             "notes",
             title="Beds",
             content="The tomatoes stand in bed four.",
             keywords=["garden"],
         )["id"],
-        "media": made(
+        "media": create(
             client,
             "media",
             title="A film",
@@ -81,38 +81,42 @@ def garden(client: TestClient) -> dict[str, str]:
             media_type="video",
             url="https://example/v",
         )["id"],
-        "characters": made(
+        "characters": create(
             client, "characters", name="Rosa", description="She grows tomatoes.", tags=["farm"]
         )["id"],
-        "prompts": made(
+        "prompts": create(
             client, "prompts", name="Planner", user_prompt="Plan the tomatoes.", keywords=["plan"]
         )["id"],
         "chats": "talk",
     }
 
 
-# -- finding -----------------------------------------------------------------------
+# -- searching -----------------------------------------------------------------------
 
 
-def test_one_search_finds_every_kind(client: TestClient, garden: dict[str, str]) -> None:
-    found = get(client, "/search", query="tomatoes")
-    assert {(r["source"], r["id"]) for r in found["results"]} == set(garden.items())
-    assert all(0 <= r["score"] <= 1 and "tomatoes" in r["snippet"] for r in found["results"])
-    assert (found["has_more"], found["next_offset"], found["total_estimated"]) == (False, None, 5)
+def test_one_search_finds_documents_of_every_source(
+    client: TestClient, garden: dict[str, str]
+) -> None:
+    page = get(client, "/search", query="tomatoes")
+    assert {(r["source"], r["id"]) for r in page["results"]} == set(garden.items())
+    assert all(0 <= r["score"] <= 1 and "tomatoes" in r["snippet"] for r in page["results"])
+    assert (page["has_more"], page["next_offset"], page["total_estimated"]) == (False, None, 5)
 
 
-def test_q_and_the_body_ask_the_same(client: TestClient, garden: dict[str, str]) -> None:
+def test_q_and_a_json_body_are_equivalent_to_query(
+    client: TestClient, garden: dict[str, str]
+) -> None:
     by_query = get(client, "/search", query="tomatoes", sources=["notes", "media"])
     assert by_query == get(client, "/search", q="tomatoes", sources=["notes", "media"])
     body = {"query": "tomatoes", "sources": ["notes", "media"]}
-    assert by_query == asked(client, "POST", "/search", json=body)
+    assert by_query == request_json(client, "POST", "/search", json=body)
     assert {r["source"] for r in by_query["results"]} == {"notes", "media"}
     assert "differ" in get(client, "/search", 400, q="a", query="b")["detail"]
     assert "query" in get(client, "/search", 400)["detail"]
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_every_kind_can_be_searched_alone(
+def test_every_source_can_be_searched_alone(
     client: TestClient, garden: dict[str, str], source: str
 ) -> None:
     results = get(client, f"/{source}/search", query="tomatoes")["results"]
@@ -120,20 +124,18 @@ def test_every_kind_can_be_searched_alone(
     assert results[0]["uri"].startswith(f"{source}://")
 
 
-def test_pages_follow_one_another(client: TestClient, garden: dict[str, str]) -> None:
-    seen, offset = [], 0
+def test_pages_are_consecutive(client: TestClient, garden: dict[str, str]) -> None:
+    uris, offset = [], 0
     while offset is not None:
         page = get(client, "/search", query="tomatoes", limit=2, offset=offset)
-        seen += [r["uri"] for r in page["results"]]
+        uris += [r["uri"] for r in page["results"]]
         offset = page["next_offset"]
-    assert len(seen) == len(set(seen)) == 5
+    assert len(uris) == len(set(uris)) == 5
 
 
-def test_filters_hold_for_the_kind_that_they_are_of(
-    client: TestClient, garden: dict[str, str]
-) -> None:
-    made(client, "notes", title="Other", content="More tomatoes.")
-    made(
+def test_filters_restrict_only_their_own_source(client: TestClient, garden: dict[str, str]) -> None:
+    create(client, "notes", title="Other", content="More tomatoes.")
+    create(
         client,
         "media",
         title="A page",
@@ -171,10 +173,10 @@ def test_filters_hold_for_the_kind_that_they_are_of(
     assert sources(by="title", sources="chats") == []
     filters = {"notes": {"keywords": ["garden"]}, "media": {"media_types": ["video"]}}
     body = {"query": "tomatoes", "filters": filters, "sources": ["notes", "media"]}
-    assert len(asked(client, "POST", "/search", json=body)["results"]) == 2
+    assert len(request_json(client, "POST", "/search", json=body)["results"]) == 2
 
 
-def test_a_filter_of_another_kind_is_refused(client: TestClient) -> None:
+def test_filters_of_sources_that_are_not_searched_are_rejected(client: TestClient) -> None:
     assert (
         "media_types: this filter is for media"
         in get(client, "/notes/search", 400, query="x", media_types="pdf")["detail"]
@@ -183,7 +185,7 @@ def test_a_filter_of_another_kind_is_refused(client: TestClient) -> None:
         "keywords: this filter is for notes"
         in get(client, "/search", 400, query="x", sources="chats", keywords="a")["detail"]
     )
-    asked(
+    request_json(
         client,
         "POST",
         "/search",
@@ -192,30 +194,30 @@ def test_a_filter_of_another_kind_is_refused(client: TestClient) -> None:
     )
 
 
-def test_newest_first_where_that_is_asked(client: TestClient) -> None:
+def test_results_can_be_ordered_by_date(client: TestClient) -> None:
     for year in (2021, 2023, 2022):
-        made(client, "media", title=str(year), content="Tomatoes.", created_at=f"{year}-05-01")
+        create(client, "media", title=str(year), content="Tomatoes.", created_at=f"{year}-05-01")
     ordered = get(client, "/media/search", query="tomatoes", order_by="recent")["results"]
     modified = [r["last_modified"] for r in ordered]
     assert modified == sorted(modified, reverse=True)
 
 
-def test_snippets_are_as_long_as_is_asked(client: TestClient) -> None:
-    made(client, "notes", title="Long", content="word " * 300 + "tomatoes " + "word " * 300)
-    for given, most in (
+def test_snippets_have_the_requested_length(client: TestClient) -> None:
+    create(client, "notes", title="Long", content="word " * 300 + "tomatoes " + "word " * 300)
+    for parameters, max_length in (
         ({"snippet_length": 50}, 50),
         ({"snippet_length": 10_000}, 1_000),
         ({}, 300),
     ):
-        (result,) = get(client, "/notes/search", query="tomatoes", **given)["results"]
-        assert len(result["snippet"]) <= most
+        (result,) = get(client, "/notes/search", query="tomatoes", **parameters)["results"]
+        assert len(result["snippet"]) <= max_length
         assert "tomatoes" in result["snippet"]
 
 
 # -- reading -----------------------------------------------------------------------
 
 
-def test_everything_is_read_whole_unless_less_is_asked(
+def test_get_returns_the_complete_document_by_default(
     client: TestClient, garden: dict[str, str]
 ) -> None:
     assert get(client, f"/notes/{garden['notes']}")["content"] == "The tomatoes stand in bed four."
@@ -231,36 +233,36 @@ def test_everything_is_read_whole_unless_less_is_asked(
     assert get(client, "/chats/talk")["content"].splitlines()[1] == "Bot: Every second day."
 
 
-def test_prompts_and_characters_are_read_by_name_too(
+def test_prompts_and_characters_can_be_read_by_name(
     client: TestClient, garden: dict[str, str]
 ) -> None:
     assert get(client, "/prompts/planner")["meta"]["id"] == garden["prompts"]
     assert get(client, "/characters/Rosa")["meta"]["id"] == garden["characters"]
 
 
-def test_the_place_that_a_result_names_is_shown(client: TestClient) -> None:
+def test_the_location_of_a_result_can_be_read(client: TestClient) -> None:
     text = (
         " ".join(f"Sentence number {n} is about nothing." for n in range(400))
         + " Here grow the tomatoes."
     )
-    note = made(client, "notes", title="Long", content=text)["id"]
+    note = create(client, "notes", title="Long", content=text)["id"]
     (result,) = get(client, "/notes/search", query="tomatoes")["results"]
     body = {"source": "notes", "id": note, "retrieval": {"mode": "chunk", "loc": result["loc"]}}
-    there = asked(client, "POST", "/get", json=body)
-    assert "tomatoes" in there["content"]
+    chunk = request_json(client, "POST", "/get", json=body)
+    assert "tomatoes" in chunk["content"]
     index = result["loc"]["chunk_index"]
     assert (
         get(client, f"/notes/{note}", mode="chunk", chunk_index=index)["content"]
-        == there["content"]
+        == chunk["content"]
     )
     assert (
-        get(client, f"/notes/{note}", mode="chunk", query="tomatoes")["content"] == there["content"]
+        get(client, f"/notes/{note}", mode="chunk", query="tomatoes")["content"] == chunk["content"]
     )
     wider = get(
         client, f"/notes/{note}", mode="chunk_with_siblings", max_tokens=900, query="tomatoes"
     )
-    assert there["content"] in wider["content"]
-    assert len(there["content"]) < len(wider["content"]) <= 900 * 4
+    assert chunk["content"] in wider["content"]
+    assert len(chunk["content"]) < len(wider["content"]) <= 900 * 4
     snippet = get(client, f"/notes/{note}", mode="snippet", snippet_length=40, query="tomatoes")[
         "content"
     ]
@@ -268,9 +270,9 @@ def test_the_place_that_a_result_names_is_shown(client: TestClient) -> None:
     assert len(snippet) <= 40
 
 
-def test_a_long_text_comes_in_pages(client: TestClient) -> None:
+def test_a_long_text_is_returned_in_pages(client: TestClient) -> None:
     text = "".join(f"Line {n} of a long text.\n" for n in range(6_000))
-    note = made(client, "notes", title="Long", content=text)["id"]
+    note = create(client, "notes", title="Long", content=text)["id"]
     parts, offset = [], 0
     while offset is not None:
         part = get(client, f"/notes/{note}", offset=offset)
@@ -280,13 +282,17 @@ def test_a_long_text_comes_in_pages(client: TestClient) -> None:
     assert "".join(parts) == text
 
 
-def test_a_second_of_a_film_is_a_place(client: TestClient, garden: dict[str, str]) -> None:
+def test_a_location_may_be_a_time_in_a_recording(
+    client: TestClient, garden: dict[str, str]
+) -> None:
     (result,) = get(client, "/media/search", query="noon")["results"]
     assert result["loc"]["seconds"] == 4.5
     assert "noon" in get(client, f"/media/{garden['media']}", mode="chunk", seconds=5)["content"]
 
 
-def test_a_transcript_in_every_format(client: TestClient, garden: dict[str, str]) -> None:
+def test_a_transcript_is_available_in_every_format(
+    client: TestClient, garden: dict[str, str]
+) -> None:
     path = f"/media/{garden['media']}/transcript"
     assert get(client, path) == {"content": "Water the tomatoes early.\nNever at noon."}
     assert "00:00:04" in get(client, path, include_timestamps=True)["content"]
@@ -296,13 +302,13 @@ def test_a_transcript_in_every_format(client: TestClient, garden: dict[str, str]
         get(client, path, format="json", include_timestamps=True)["content"]["segments"][1]["start"]
         == 4.5
     )
-    text = made(client, "media", title="Paper", content="No times.")["id"]
+    text = create(client, "media", title="Paper", content="No times.")["id"]
     assert get(client, f"/media/{text}/transcript") == {"content": "No times."}
     assert "no times" in get(client, f"/media/{text}/transcript", 400, format="srt")["detail"]
     get(client, f"/media/{text}/transcript", 400, format="mp3")
 
 
-def test_what_is_not_there_is_said_in_the_words_of_its_kind(
+def test_not_found_errors_name_the_kind_of_document(
     client: TestClient, garden: dict[str, str]
 ) -> None:
     for source, name in (
@@ -316,9 +322,9 @@ def test_what_is_not_there_is_said_in_the_words_of_its_kind(
     get(client, f"/notes/{garden['media']}", 404)
     get(client, "/media/nowhere/transcript", 404)
     get(client, "/notes/nowhere/export", 404)
-    asked(client, "POST", "/get", 404, json={"source": "prompts", "id": 7})
-    asked(client, "PATCH", "/notes/nowhere", 404, json={"title": "x"})
-    asked(client, "DELETE", "/notes/nowhere", 404)
+    request_json(client, "POST", "/get", 404, json={"source": "prompts", "id": 7})
+    request_json(client, "PATCH", "/notes/nowhere", 404, json={"title": "x"})
+    request_json(client, "DELETE", "/notes/nowhere", 404)
 
 
 def test_an_id_may_be_any_text(world: World, client: TestClient, user: str) -> None:
@@ -330,29 +336,31 @@ def test_an_id_may_be_any_text(world: World, client: TestClient, user: str) -> N
             "title": name,
             "messages": [{"id": "1", "content": f"This is {name}.", "type": "chunk"}],
         }
-        assert asked(client, "POST", "/restore", 201, json=document)["id"] == name
+        assert request_json(client, "POST", "/restore", 201, json=document)["id"] == name
         body = {"source": "notes", "id": name, "retrieval": {"mode": "full"}}
-        assert asked(client, "POST", "/get", json=body)["content"] == f"This is {name}."
+        assert request_json(client, "POST", "/get", json=body)["content"] == f"This is {name}."
         if name not in ("search", ".."):
-            assert get(client, f"/notes/{quoted(name)}")["content"] == f"This is {name}."
+            assert get(client, f"/notes/{percent_encode(name)}")["content"] == f"This is {name}."
             assert (
-                client.get(f"{ADDRESS}/notes/{quoted(name)}/export?format=txt").text
+                client.get(f"{ADDRESS}/notes/{percent_encode(name)}/export?format=txt").text
                 == f"This is {name}."
             )
         if name != "..":
-            changed = asked(client, "PATCH", f"/notes/{quoted(name)}", json={"content": "New."})
+            changed = request_json(
+                client, "PATCH", f"/notes/{percent_encode(name)}", json={"content": "New."}
+            )
             assert changed["version"] == 2
-            assert asked(client, "DELETE", f"/notes/{quoted(name)}")["id"] == name
+            assert request_json(client, "DELETE", f"/notes/{percent_encode(name)}")["id"] == name
 
 
 # -- listing -----------------------------------------------------------------------
 
 
-def test_lists_have_true_totals_and_filters(client: TestClient, garden: dict[str, str]) -> None:
-    made(client, "notes", title="Tools", content="A spade.", keywords=["shed", "Garden"])
-    listed = get(client, "/notes")
-    assert (listed["total"], [i["title"] for i in listed["items"]]) == (2, ["Tools", "Beds"])
-    assert get(client, "/notes", limit=1, offset=1)["items"] == listed["items"][1:]
+def test_lists_have_totals_and_filters(client: TestClient, garden: dict[str, str]) -> None:
+    create(client, "notes", title="Tools", content="A spade.", keywords=["shed", "Garden"])
+    page = get(client, "/notes")
+    assert (page["total"], [i["title"] for i in page["items"]]) == (2, ["Tools", "Beds"])
+    assert get(client, "/notes", limit=1, offset=1)["items"] == page["items"][1:]
     assert [i["title"] for i in get(client, "/notes", search="tool")["items"]] == ["Tools"]
     assert [i["title"] for i in get(client, "/notes", tags="shed")["items"]] == ["Tools"]
     assert [i["media_type"] for i in get(client, "/media", media_types="VIDEO")["items"]] == [
@@ -365,26 +373,26 @@ def test_lists_have_true_totals_and_filters(client: TestClient, garden: dict[str
 
 
 def test_media_types_are_counted(client: TestClient, garden: dict[str, str]) -> None:
-    made(client, "media", title="B", content="b", media_type="video")
-    made(client, "media", title="C", content="c", media_type="zine")
-    told = get(client, "/media-types")
-    assert told["types"] == [
+    create(client, "media", title="B", content="b", media_type="video")
+    create(client, "media", title="C", content="c", media_type="zine")
+    body = get(client, "/media-types")
+    assert body["types"] == [
         {"media_type": "video", "count": 2},
         {"media_type": "zine", "count": 1},
     ]
-    assert {"video", "podcast", "pdf", "article"} <= set(told["suggested"])
+    assert {"video", "podcast", "pdf", "article"} <= set(body["suggested"])
 
 
 # -- writing -----------------------------------------------------------------------
 
 
-def test_what_is_written_is_found_at_once(client: TestClient) -> None:
-    note = made(client, "notes", content="# Compost\n\nTurn it in April.", keywords=["garden"])
+def test_a_new_document_is_searchable_at_once(client: TestClient) -> None:
+    note = create(client, "notes", content="# Compost\n\nTurn it in April.", keywords=["garden"])
     assert (note["title"], note["version"], note["tags"]) == ("Compost", 1, ["garden"])
     assert [r["id"] for r in get(client, "/search", query="compost")["results"]] == [note["id"]]
 
 
-def test_a_card_is_taken_whole_or_by_its_data(client: TestClient) -> None:
+def test_a_character_card_may_be_complete_or_only_its_data(client: TestClient) -> None:
     data = {
         "name": "Ivo",
         "description": "A heron.",
@@ -393,25 +401,25 @@ def test_a_card_is_taken_whole_or_by_its_data(client: TestClient) -> None:
         "tags": ["bird"],
     }
     for card in (data, {"spec": "chara_card_v2", "spec_version": "2.0", "data": data}):
-        ivo = made(client, "characters", card=card)
+        ivo = create(client, "characters", card=card)
         assert (ivo["title"], ivo["tags"]) == ("Ivo", ["bird"])
         assert get(client, f"/characters/{ivo['id']}")["content"]["first_message"] == "Hello."
         exported = client.get(f"{ADDRESS}/characters/{ivo['id']}/export").json()["data"]
         assert exported["extensions"] == {"depth": 4}
-        asked(client, "DELETE", f"/characters/{ivo['id']}")
+        request_json(client, "DELETE", f"/characters/{ivo['id']}")
 
 
-def test_a_change_changes_what_is_given_and_nothing_else(
+def test_an_update_changes_only_the_fields_in_the_request(
     client: TestClient, garden: dict[str, str]
 ) -> None:
     path = f"/notes/{garden['notes']}"
-    changed = asked(client, "PATCH", path, json={"keywords": ["soil"]})
+    changed = request_json(client, "PATCH", path, json={"keywords": ["soil"]})
     assert (changed["version"], changed["tags"], changed["title"]) == (2, ["soil"], "Beds")
     assert get(client, path)["content"] == "The tomatoes stand in bed four."
-    asked(client, "PATCH", path, json={"content": "Now peppers."})
+    request_json(client, "PATCH", path, json={"content": "Now peppers."})
     assert get(client, "/notes/search", query="tomatoes")["results"] == []
     assert get(client, "/notes/search", query="peppers")["results"][0]["version"] == 3
-    film = asked(
+    film = request_json(
         client,
         "PATCH",
         f"/media/{garden['media']}",
@@ -419,24 +427,28 @@ def test_a_change_changes_what_is_given_and_nothing_else(
     )
     assert (film["url"], film["media_type"]) == ("https://example/w", "audio")
     assert get(client, f"/media/{garden['media']}/transcript", format="srt")["content"] == SRT
-    asked(client, "PATCH", f"/characters/{garden['characters']}", json={"personality": "Kind."})
+    request_json(
+        client, "PATCH", f"/characters/{garden['characters']}", json={"personality": "Kind."}
+    )
     rosa = get(client, "/characters/Rosa")["content"]
     assert (rosa["personality"], rosa["description"]) == ("Kind.", "She grows tomatoes.")
-    asked(client, "PATCH", f"/prompts/{garden['prompts']}", json={"name": "Gardener"})
+    request_json(client, "PATCH", f"/prompts/{garden['prompts']}", json={"name": "Gardener"})
     assert get(client, "/prompts/gardener")["content"]["user_prompt"] == "Plan the tomatoes."
 
 
-def test_a_change_of_an_older_version_is_a_conflict(
+def test_an_update_of_an_old_version_is_a_conflict(
     client: TestClient, garden: dict[str, str]
 ) -> None:
     path = f"/notes/{garden['notes']}"
-    assert asked(client, "PATCH", path, json={"content": "Mine.", "version": 1})["version"] == 2
-    told = asked(client, "PATCH", path, 409, json={"content": "Yours.", "version": 1})
-    assert "version 2" in told["detail"]
+    assert (
+        request_json(client, "PATCH", path, json={"content": "Mine.", "version": 1})["version"] == 2
+    )
+    error = request_json(client, "PATCH", path, 409, json={"content": "Yours.", "version": 1})
+    assert "version 2" in error["detail"]
     assert get(client, path)["content"] == "Mine."
 
 
-def test_what_cannot_be_written_is_refused(client: TestClient, garden: dict[str, str]) -> None:
+def test_invalid_documents_are_rejected(client: TestClient, garden: dict[str, str]) -> None:
     note = f"/notes/{garden['notes']}"
     for method, path, body in (
         ("POST", "/notes", {}),
@@ -453,47 +465,57 @@ def test_what_cannot_be_written_is_refused(client: TestClient, garden: dict[str,
         ("PATCH", note, {"title": "a", "version": 0}),
         ("PATCH", note, {"transcript": SRT}),
     ):
-        asked(client, method, path, 400, json=body)
+        request_json(client, method, path, 400, json=body)
     assert get(client, note)["meta"]["version"] == 1
     for method, path in (("POST", "/chats"), ("PATCH", "/chats/talk"), ("PUT", note)):
-        asked(client, method, path, 405, json={})
-    asked(client, "DELETE", "/chats/talk", 400)
+        request_json(client, method, path, 405, json={})
+    request_json(client, "DELETE", "/chats/talk", 400)
     assert client.post(f"{ADDRESS}/notes", content="title=a").status_code == 415
 
 
-# -- deleting and putting back -------------------------------------------------------
+# -- deleting and restoring -------------------------------------------------------
 
 
 @pytest.mark.parametrize("source", ["notes", "media", "characters", "prompts"])
-def test_what_was_deleted_can_be_put_back(
+def test_a_deleted_document_can_be_restored(
     client: TestClient, garden: dict[str, str], source: str
 ) -> None:
-    path = f"/{source}/{quoted(garden[source])}"
-    before, listed = get(client, path), get(client, f"/{source}")["items"]
-    deleted = asked(client, "DELETE", f"{path}?undo=true")
+    path = f"/{source}/{percent_encode(garden[source])}"
+    before, items = get(client, path), get(client, f"/{source}")["items"]
+    deleted = request_json(client, "DELETE", f"{path}?undo=true")
     assert (deleted["success"], deleted["source"], deleted["id"]) == (True, source, garden[source])
     get(client, path, 404)
     assert get(client, f"/{source}/search", query="tomatoes")["results"] == []
-    assert asked(client, "POST", "/restore", 201, json=deleted["document"])["id"] == garden[source]
+    assert (
+        request_json(client, "POST", "/restore", 201, json=deleted["document"])["id"]
+        == garden[source]
+    )
     after = get(client, path)
     assert after["content"] == before["content"]
     assert after["meta"] == before["meta"]
-    assert get(client, f"/{source}")["items"] == listed
-    assert asked(client, "POST", "/restore", 200, json=deleted["document"])["id"] == garden[source]
+    assert get(client, f"/{source}")["items"] == items
+    assert (
+        request_json(client, "POST", "/restore", 200, json=deleted["document"])["id"]
+        == garden[source]
+    )
 
 
-def test_putting_back_does_not_undo_a_change(client: TestClient, garden: dict[str, str]) -> None:
+def test_restoring_does_not_overwrite_a_later_change(
+    client: TestClient, garden: dict[str, str]
+) -> None:
     path = f"/notes/{garden['notes']}"
-    deleted = asked(client, "DELETE", f"{path}?undo=true")["document"]
-    asked(client, "POST", "/restore", 201, json=deleted)
-    asked(client, "PATCH", path, json={"content": "Since then."})
-    asked(client, "POST", "/restore", 409, json=deleted)
+    deleted = request_json(client, "DELETE", f"{path}?undo=true")["document"]
+    request_json(client, "POST", "/restore", 201, json=deleted)
+    request_json(client, "PATCH", path, json={"content": "Since then."})
+    request_json(client, "POST", "/restore", 409, json=deleted)
     assert get(client, path)["content"] == "Since then."
 
 
-def test_a_conversation_is_not_put_back_here(client: TestClient) -> None:
-    asked(client, "POST", "/restore", 400, json={"id": "c", "kind": "conversation", "messages": []})
-    asked(
+def test_conversations_cannot_be_restored_here(client: TestClient) -> None:
+    request_json(
+        client, "POST", "/restore", 400, json={"id": "c", "kind": "conversation", "messages": []}
+    )
+    request_json(
         client,
         "POST",
         "/restore",
@@ -502,10 +524,10 @@ def test_a_conversation_is_not_put_back_here(client: TestClient) -> None:
     )
 
 
-def test_deleting_without_undo_gives_nothing_out(
+def test_deleting_without_undo_does_not_return_the_document(
     client: TestClient, garden: dict[str, str]
 ) -> None:
-    answer = asked(client, "DELETE", f"/notes/{garden['notes']}")
+    answer = request_json(client, "DELETE", f"/notes/{garden['notes']}")
     assert answer == {"success": True, "source": "notes", "id": garden["notes"]}
 
 
@@ -523,7 +545,7 @@ def test_deleting_without_undo_gives_nothing_out(
         {"page": {"x": 1}},
     ],
 )
-def test_places_and_times_that_are_none_break_nothing(
+def test_invalid_locations_in_metadata_are_harmless(
     client: TestClient, metadata: dict[str, Any]
 ) -> None:
     for source, kind in (
@@ -547,7 +569,7 @@ def test_places_and_times_that_are_none_break_nothing(
             "messages": messages,
             "metadata": {"card": "x", "tags": 7},
         }
-        asked(client, "POST", "/restore", 201, json=document)
+        request_json(client, "POST", "/restore", 201, json=document)
         get(client, f"/{source}/search", query="zebra")
         for query in (
             {},
@@ -561,14 +583,14 @@ def test_places_and_times_that_are_none_break_nothing(
             answer = client.get(f"{ADDRESS}/{source}/{source}/export", params={"format": format})
             assert answer.status_code in (200, 400)
         name = "title" if source in ("notes", "media") else "name"
-        asked(client, "PATCH", f"/{source}/{source}", json={name: "New"})
+        request_json(client, "PATCH", f"/{source}/{source}", json={name: "New"})
 
 
 # -- exporting -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("source", "format", "media_type", "has"),
+    ("source", "format", "media_type", "part"),
     [
         ("notes", "md", "text/markdown", b"title: Beds"),
         ("notes", "txt", "text/plain", b"The tomatoes stand in bed four."),
@@ -585,24 +607,24 @@ def test_places_and_times_that_are_none_break_nothing(
         ("prompts", "txt", "text/plain", b"Plan the tomatoes."),
     ],
 )
-def test_files_of_every_kind(
+def test_documents_are_exported_in_every_format(
     client: TestClient,
     garden: dict[str, str],
     source: str,
     format: str,
     media_type: str,
-    has: bytes,
+    part: bytes,
 ) -> None:
     answer = client.get(f"{ADDRESS}/{source}/{garden[source]}/export", params={"format": format})
     assert answer.status_code == 200
     assert answer.headers["content-type"].partition(";")[0] == media_type
     assert answer.headers["content-disposition"].startswith("attachment; filename*=UTF-8''")
     assert answer.headers["content-disposition"].endswith(f".{format}")
-    assert has in answer.content
+    assert part in answer.content
 
 
-def test_the_name_of_a_file_is_no_more_than_a_name(client: TestClient) -> None:
-    note = made(client, "notes", title='../a"b;\r\nX-Evil: 1 é', content="x")["id"]
+def test_an_exported_file_has_a_safe_name(client: TestClient) -> None:
+    note = create(client, "notes", title='../a"b;\r\nX-Evil: 1 é', content="x")["id"]
     answer = client.get(f"{ADDRESS}/notes/{note}/export")
     assert "x-evil" not in answer.headers
     name = unquote(answer.headers["content-disposition"].partition("''")[2])
@@ -610,7 +632,7 @@ def test_the_name_of_a_file_is_no_more_than_a_name(client: TestClient) -> None:
     assert not set(name) & set('/\\"\r\n:')
 
 
-def test_a_text_that_utf_8_cannot_hold_is_exported(client: TestClient) -> None:
+def test_text_with_lone_surrogates_can_be_exported(client: TestClient) -> None:
     document = {
         "id": "x",
         "kind": "note",
@@ -618,7 +640,7 @@ def test_a_text_that_utf_8_cannot_hold_is_exported(client: TestClient) -> None:
         "messages": [{"id": "1", "content": "c \ud800 d"}],
     }
     body = json.dumps(document).encode()
-    asked(
+    request_json(
         client, "POST", "/restore", 201, content=body, headers={"content-type": "application/json"}
     )
     for format in ("md", "txt", "json"):
@@ -626,7 +648,7 @@ def test_a_text_that_utf_8_cannot_hold_is_exported(client: TestClient) -> None:
     assert get(client, "/notes/x")["content"] == "c \ud800 d"
 
 
-def test_a_format_that_a_kind_does_not_have_is_refused(
+def test_unsupported_export_formats_are_rejected(
     client: TestClient, garden: dict[str, str]
 ) -> None:
     assert (
@@ -636,11 +658,13 @@ def test_a_format_that_a_kind_does_not_have_is_refused(
     get(client, "/chats/talk/export", 400)
 
 
-# -- who may -----------------------------------------------------------------------
+# -- permissions -----------------------------------------------------------------------
 
 
-def test_scopes_and_the_toolset_are_demanded(world: World, client: TestClient, user: str) -> None:
-    note = made(client, "notes", title="Mine", content="Words.")["id"]
+def test_routes_require_their_scope_and_the_toolset(
+    world: World, client: TestClient, user: str
+) -> None:
+    note = create(client, "notes", title="Mine", content="Words.")["id"]
     reader, bus = world.client(user, ("read",)), world.client(user, toolsets=("bus",))
     ours = world.client(user, toolsets=("knowledge",))
     for method, path, body, writes in (
@@ -662,7 +686,7 @@ def test_scopes_and_the_toolset_are_demanded(world: World, client: TestClient, u
         assert ours.request(method, ADDRESS + path, json=body).status_code < 300
 
 
-def test_somebody_else_finds_nothing(
+def test_other_users_find_nothing(
     world: World, client: TestClient, garden: dict[str, str], user: str
 ) -> None:
     other = world.client(f"{user}-other")
@@ -672,7 +696,7 @@ def test_somebody_else_finds_nothing(
         assert get(other, f"/{source}")["total"] == 0
 
 
-def test_an_agent_learns_nothing_of_what_only_people_may_see(
+def test_human_only_content_is_hidden_from_agents(
     world: World, client: TestClient, user: str
 ) -> None:
     secret = "quaggasecret"
@@ -691,9 +715,9 @@ def test_an_agent_learns_nothing_of_what_only_people_may_see(
             {"id": "2", "content": f"zebra {secret}", "type": "chunk", "visibility": "human_only"},
         ],
     }
-    asked(client, "POST", "/restore", 201, json=note)
+    request_json(client, "POST", "/restore", 201, json=note)
     film = {**note, "id": "f", "source": "media", "kind": "media"}
-    asked(client, "POST", "/restore", 201, json=film)
+    request_json(client, "POST", "/restore", 201, json=film)
     agent = world.client(user, agent=True)
     for path in (
         "/search?query=zebra",
@@ -722,15 +746,15 @@ def test_an_agent_learns_nothing_of_what_only_people_may_see(
     assert "zebra for all" in masked
 
 
-# -- the description -----------------------------------------------------------------
+# -- OpenAPI -----------------------------------------------------------------
 
 
-def test_answers_are_what_is_described(
+def test_responses_match_the_openapi_description(
     world: World, client: TestClient, garden: dict[str, str]
 ) -> None:
-    told = world.app.openapi()
+    description = world.app.openapi()
     note, item = f"/notes/{garden['notes']}", "/{source}/{item_id}"
-    for method, path, body, described in (
+    for method, path, body, template in (
         ("GET", "/search?query=tomatoes", None, "/search"),
         ("POST", "/search", {"query": "tomatoes"}, "/search"),
         ("GET", "/media/search?query=tomatoes", None, "/{source}/search"),
@@ -750,10 +774,10 @@ def test_answers_are_what_is_described(
         ("DELETE", f"{note}?undo=true", None, item),
     ):
         answer = client.request(method, ADDRESS + path, json=body)
-        operation = told["paths"][ADDRESS + described][method.lower()]
+        operation = description["paths"][ADDRESS + template][method.lower()]
         schema = operation["responses"][str(answer.status_code)]["content"]["application/json"][
             "schema"
         ]
-        jsonschema.Draft202012Validator({**schema, "components": told["components"]}).validate(
-            json.loads(answer.text)
-        )
+        jsonschema.Draft202012Validator(
+            {**schema, "components": description["components"]}
+        ).validate(json.loads(answer.text))

@@ -1,4 +1,4 @@
-"""Limits by user and kind of request, for strangers, and their memory."""
+"""Rate limits by user and group of routes, and limits on failed logins."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_bucket_empties_and_fills_again() -> None:
     assert [buckets.take("ann") for _ in range(4)] == [0, 0, 0, 1.0]
 
 
-def test_a_clock_that_goes_back_gives_nothing_away_and_takes_nothing() -> None:
+def test_a_clock_that_goes_back_adds_and_removes_no_tokens() -> None:
     clock = Clock()
     buckets = Buckets(60, 1, clock)
     buckets.take("ann")
@@ -51,7 +51,7 @@ def test_the_memory_of_a_limiter_is_bounded() -> None:
     assert len(buckets) == 1_000
 
 
-def test_who_asks_often_is_not_forgotten_before_who_asked_once() -> None:
+def test_frequently_used_buckets_are_not_dropped() -> None:
     buckets = Buckets(60, 2, Clock(), max_buckets=10)
     assert [buckets.take("often") for _ in range(2)] == [0, 0]
     for n in range(100):
@@ -59,7 +59,7 @@ def test_who_asks_often_is_not_forgotten_before_who_asked_once() -> None:
         assert buckets.take("often") > 0
 
 
-def test_kinds_of_requests_are_limited_apart_and_chats_more() -> None:
+def test_groups_have_separate_limits_and_chats_a_lower_one() -> None:
     limiter = Limiter(100, Clock())
     assert all(limiter.take("ann", "read") == 0 for _ in range(100))
     assert limiter.take("ann", "read") == 1
@@ -69,7 +69,7 @@ def test_kinds_of_requests_are_limited_apart_and_chats_more() -> None:
         assert [limiter.take("ann", group) for _ in range(61)] == [0] * 60 + [1]
 
 
-def test_a_rate_of_nothing_is_no_limit() -> None:
+def test_a_rate_of_zero_disables_the_limits() -> None:
     limiter = Limiter(0, Clock())
     assert not any(limiter.take("ann", group) for group in GROUPS for _ in range(10_000))
     assert len(limiter) == 0
@@ -83,18 +83,18 @@ def config() -> ServiceConfig:
     return ServiceConfig(rate_per_minute=5)
 
 
-def test_over_the_limit_there_is_a_time_to_wait(client: TestClient) -> None:
+def test_requests_over_the_limit_get_a_retry_after(client: TestClient) -> None:
     statuses = [client.get("/openapi.json").status_code for _ in range(6)]
     assert statuses == [200] * 5 + [429]
     refused = client.get("/openapi.json")
     assert 1 <= int(refused.headers["retry-after"]) <= 12
     assert refused.json()["error"]["retry_after"] == int(refused.headers["retry-after"])
     assert refused.json()["error"]["code"] == "RATE_LIMIT_EXCEEDED"
-    assert client.post("/api/keys", json={}).status_code == 400  # another kind
+    assert client.post("/api/keys", json={}).status_code == 400  # another group
     assert client.get("/healthz").status_code == 200
 
 
-def test_a_user_is_limited_over_all_keys_and_not_for_others(
+def test_the_limit_covers_all_keys_of_a_user_but_no_other_users(
     client: TestClient, key: MakeKey, user: str
 ) -> None:
     first, second, other = key(user=user), key(user=user), key(user=f"{user}-other")
@@ -104,12 +104,12 @@ def test_a_user_is_limited_over_all_keys_and_not_for_others(
     assert client.get("/openapi.json", headers=other).status_code == 200
 
 
-def test_wrong_keys_are_limited_by_where_they_come_from_and_nothing_they_say(
+def test_invalid_keys_are_limited_by_address_whatever_the_headers_claim(
     app: FastAPI, service: Service, key: MakeKey, user: str
 ) -> None:
     good = key(user=user)["Authorization"]
 
-    def told(n: int) -> list[tuple[str, str]]:
+    def proxy_headers(n: int) -> list[tuple[str, str]]:
         return [
             ("x-forwarded-for", f"10.1.{n}.1"),
             ("forwarded", f"for=10.2.{n}.1"),
@@ -121,25 +121,25 @@ def test_wrong_keys_are_limited_by_where_they_come_from_and_nothing_they_say(
         for n in range(FAILURES_PER_MINUTE + 20):
             wrong = f"Bearer rk_{n:012x}_{'A' * 43}"
             answer = await raw(
-                app, "GET", "/openapi.json", headers=[("authorization", wrong), *told(n)]
+                app, "GET", "/openapi.json", headers=[("authorization", wrong), *proxy_headers(n)]
             )
             statuses.append(answer.status)
-        late = await raw(app, "GET", "/openapi.json", headers=[("authorization", good)])
+        unfamiliar = await raw(app, "GET", "/openapi.json", headers=[("authorization", good)])
         elsewhere = await raw(
             app, "GET", "/openapi.json", headers=[("authorization", good)], peer="192.0.2.1"
         )
-        known = await raw(app, "GET", "/openapi.json", headers=[("authorization", good)])
-        return [*statuses, late.status, elsewhere.status, known.status]
+        familiar = await raw(app, "GET", "/openapi.json", headers=[("authorization", good)])
+        return [*statuses, unfamiliar.status, elsewhere.status, familiar.status]
 
     statuses = asyncio.run(run())
     assert statuses[:-3] == [401] * FAILURES_PER_MINUTE + [429] * 20
-    # Who was never seen waits with the stranger; who is known does not, or one bad client would lock out all
-    # who come through the same proxy.
+    # A key that was never used here must wait as well. One that was used need not, or one bad
+    # client would lock out everyone behind the same proxy.
     assert statuses[-3:] == [429, 200, 200]
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_addresses_of_one_ipv6_network_are_one_peer(app: FastAPI, key: MakeKey, user: str) -> None:
+def test_addresses_of_one_ipv6_network_share_a_limit(app: FastAPI, key: MakeKey, user: str) -> None:
     key(user=user)
 
     async def run() -> set[int]:
@@ -155,7 +155,7 @@ def test_addresses_of_one_ipv6_network_are_one_peer(app: FastAPI, key: MakeKey, 
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_many_strangers_cost_little_memory(
+def test_many_unknown_clients_use_little_memory(
     app: FastAPI, service: Service, key: MakeKey, user: str
 ) -> None:
     key(user=user)

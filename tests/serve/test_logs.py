@@ -1,4 +1,4 @@
-"""How the lines of the log are written."""
+"""The format of the log."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Stream(io.StringIO):
 def stream() -> Iterator[Stream]:
     root = logging.getLogger()
     before = root.handlers[:], root.level, logs.log.level
-    made = Stream()
-    logs.start_logging("json", made)
-    yield made
+    created = Stream()
+    logs.start_logging("json", created)
+    yield created
     root.handlers[:] = before[0]
     root.setLevel(before[1])
     logs.log.setLevel(before[2])
@@ -56,7 +56,7 @@ def test_events_of_threads_are_written_as_well(stream: Stream) -> None:
 @pytest.mark.parametrize(
     "value", ["a\nb", "\x1b[31m", "\x9b31m", "\u2028", "é", "\ud800", 2**70, {1: 2}, object]
 )
-def test_whatever_a_fact_is_it_is_one_line_of_ascii(stream: Stream, value: object) -> None:
+def test_every_event_is_one_line_of_ascii(stream: Stream, value: object) -> None:
     logs.event("request", fact=value)
     assert stream.getvalue().isascii()
     assert len(stream.getvalue().splitlines()) == 1

@@ -1,4 +1,4 @@
-"""An agent learns that a message for people is there, and nothing of what it says, by any route."""
+"""Agents see that a human-only message exists, but no route reveals its content."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 
 import people
 import pytest
-from people import STORES, World, quoted
+from people import STORES, World, percent_encode
 from starlette.testclient import TestClient
 
 from recollect.model.audience import MASK, is_marked_human_only
 
-SECRET = "quaggasecret"  # only in what people may see
-OPEN = "zebraopen"  # in what everybody may see, and in the secret message too
+SECRET = "quaggasecret"  # only in human-only messages
+PUBLIC = "zebraopen"  # in public and in human-only messages
 
 
 @pytest.fixture(scope="module", params=STORES)
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    with people.world(request, tmp_path_factory) as made:
-        yield made
+    with people.world(request, tmp_path_factory) as created:
+        yield created
 
 
 @dataclass
@@ -42,54 +42,54 @@ def scene(world: World, user: str) -> Scene:
     hidden = {
         "id": "hidden",
         "role": "user",
-        "content": f"{OPEN} {SECRET}",
+        "content": f"{PUBLIC} {SECRET}",
         "author": "boss",
         "metadata": metadata,
         "attachments": [{"name": SECRET}],
         "citations": [{"url": f"https://{SECRET}.example"}],
     }
-    shown = {"id": "shown", "role": "user", "content": f"{OPEN} for all"}
+    public = {"id": "shown", "role": "user", "content": f"{PUBLIC} for all"}
     saved = person.post(
-        "/conversations/messages", json={"session_id": "s", "messages": [hidden, shown]}
+        "/conversations/messages", json={"session_id": "s", "messages": [hidden, public]}
     )
     assert saved.status_code == 201
     thread = person.post("/api/threads", json={"topic": "t"}).json()["id"]
     for message in (
         {
             "author": "boss",
-            "content": f"{OPEN} {SECRET}",
+            "content": f"{PUBLIC} {SECRET}",
             "human_only": True,
             "metadata": {"note": SECRET},
         },
-        {"author": "boss", "content": f"{OPEN} for all"},
+        {"author": "boss", "content": f"{PUBLIC} for all"},
     ):
         assert person.post(f"/api/threads/{thread}/messages", json=message).status_code == 201
     return Scene(person, agent, saved.json()["conversation_id"], thread)
 
 
-def test_a_title_is_not_made_of_what_only_people_may_see(scene: Scene) -> None:
+def test_a_default_title_contains_nothing_human_only(scene: Scene) -> None:
     title = scene.person.get(f"/conversations/{scene.conversation}").json()["title"]
-    assert title == f"{OPEN} for all"
+    assert title == f"{PUBLIC} for all"
 
 
-def test_routes_of_contract_1_mask_for_agents(scene: Scene) -> None:
+def test_the_persistence_api_masks_messages_for_agents(scene: Scene) -> None:
     path = f"/conversations/{scene.conversation}"
     for detail in (scene.agent.get(path), scene.agent.get("/conversations/by-session/s")):
-        hidden, shown = detail.json()["messages"]
+        hidden, public = detail.json()["messages"]
         assert (hidden["id"], hidden["content"], hidden["attachments"], hidden["citations"]) == (
             "hidden",
             MASK,
             [],
             [],
         )
-        assert shown["content"] == f"{OPEN} for all"
-    found = scene.agent.get(f"/conversations/search/messages?query={OPEN}").json()
-    assert found["total"] == 4
-    assert sorted(m["content"] for m in found["messages"]) == [
+        assert public["content"] == f"{PUBLIC} for all"
+    page = scene.agent.get(f"/conversations/search/messages?query={PUBLIC}").json()
+    assert page["total"] == 4
+    assert sorted(m["content"] for m in page["messages"]) == [
         MASK,
         MASK,
-        f"{OPEN} for all",
-        f"{OPEN} for all",
+        f"{PUBLIC} for all",
+        f"{PUBLIC} for all",
     ]
     for format_ in ("txt", "md"):
         content = scene.agent.post(f"{path}/export?format={format_}").json()["content"]
@@ -105,11 +105,11 @@ def test_routes_of_contract_1_mask_for_agents(scene: Scene) -> None:
     }
 
 
-def test_the_library_s_own_search_masks_for_agents(scene: Scene) -> None:
+def test_the_search_api_masks_hits_for_agents(scene: Scene) -> None:
     for parameters in (
-        {"q": OPEN},
-        {"q": OPEN, "score": "fts"},
-        {"q": OPEN, "group": "conversation"},
+        {"q": PUBLIC},
+        {"q": PUBLIC, "score": "fts"},
+        {"q": PUBLIC, "group": "conversation"},
         {"q": SECRET},
     ):
         answer = scene.agent.get("/api/v1/search", params=parameters).json()
@@ -123,23 +123,27 @@ def test_the_library_s_own_search_masks_for_agents(scene: Scene) -> None:
                     {},
                 )
             else:
-                assert OPEN in hit["snippet"]
-    seen = scene.person.get("/api/v1/search", params={"q": SECRET}).json()["hits"]
-    assert {hit["visibility"] for hit in seen} == {"human_only"}
-    assert all(SECRET in hit["snippet"] for hit in seen)
+                assert PUBLIC in hit["snippet"]
+    hits = scene.person.get("/api/v1/search", params={"q": SECRET}).json()["hits"]
+    assert {hit["visibility"] for hit in hits} == {"human_only"}
+    assert all(SECRET in hit["snippet"] for hit in hits)
 
 
-def test_what_is_like_a_masked_message_is_not_told(scene: Scene) -> None:
-    asked = {"conversation": scene.conversation, "message": "hidden"}
-    assert scene.person.get("/api/v1/related", params=asked).status_code == 200
-    assert scene.agent.get("/api/v1/related", params=asked).status_code == 403
+def test_agents_cannot_search_for_messages_related_to_a_masked_one(scene: Scene) -> None:
+    parameters = {"conversation": scene.conversation, "message": "hidden"}
+    assert scene.person.get("/api/v1/related", params=parameters).status_code == 200
+    assert scene.agent.get("/api/v1/related", params=parameters).status_code == 403
     assert (
-        scene.agent.get("/api/v1/related", params=asked | {"message": "shown"}).status_code == 200
+        scene.agent.get("/api/v1/related", params=parameters | {"message": "shown"}).status_code
+        == 200
     )
-    assert scene.agent.get("/api/v1/related", params=asked | {"message": "none"}).status_code == 404
+    assert (
+        scene.agent.get("/api/v1/related", params=parameters | {"message": "none"}).status_code
+        == 404
+    )
 
 
-def test_an_agent_cannot_take_masked_messages_along_nor_lose_them(scene: Scene) -> None:
+def test_agents_can_neither_export_nor_overwrite_masked_messages(scene: Scene) -> None:
     path = f"/conversations/{scene.conversation}"
     before = scene.person.post(f"{path}/export").json()
     answer = scene.agent.delete(path, params={"undo": True})
@@ -150,10 +154,10 @@ def test_an_agent_cannot_take_masked_messages_along_nor_lose_them(scene: Scene) 
     assert scene.person.post(f"{path}/export").json() == before
 
 
-def asked_of(
+def request_for(
     operation: dict[str, Any], method: str, path: str, scene: Scene, word: str
 ) -> dict[str, Any] | None:
-    """A request of a route that could show something: filled with the ids and the word."""
+    """A request to a route that could reveal something, with the ids and the word filled in."""
     ids = {
         "conversation_id": scene.conversation,
         "conversation": scene.conversation,
@@ -168,49 +172,49 @@ def asked_of(
     }
     if method not in ("get", "post") or (method == "post" and not path.endswith("/export")):
         return None
-    given = operation.get("parameters", ())
-    if any(p["name"] not in ids for p in given if p["in"] == "path"):
+    parameters = operation.get("parameters", ())
+    if any(p["name"] not in ids for p in parameters if p["in"] == "path"):
         return None
     query = {
         p["name"]: word if p["name"] in ("q", "query", "search") else ids[p["name"]]
-        for p in given
+        for p in parameters
         if p["in"] == "query" and p["name"] in (*ids, "q", "query", "search")
     }
     return {
         "method": method.upper(),
         "params": query,
-        "url": path.format(**{name: quoted(value) for name, value in ids.items()}),
+        "url": path.format(**{name: percent_encode(value) for name, value in ids.items()}),
     }
 
 
-def test_no_route_at_all_tells_an_agent_the_secret(world: World, scene: Scene) -> None:
-    told = 0
+def test_no_route_reveals_the_secret_to_an_agent(world: World, scene: Scene) -> None:
+    revealed = 0
     for path, operations in world.app.openapi()["paths"].items():
         for method, operation in operations.items():
-            if path == "/api/events":  # it never ends, and tells ids only
+            if path == "/api/events":  # never ends and has no contents
                 continue
-            for word in (OPEN, SECRET):
-                request = asked_of(operation, method, path, scene, word)
+            for word in (PUBLIC, SECRET):
+                request = request_for(operation, method, path, scene, word)
                 if request is None:
                     continue
                 answer = scene.agent.request(**request)
                 assert SECRET not in answer.text.replace(f'"query":"{SECRET}"', ""), request
-                told += SECRET in scene.person.request(**request).text.replace(
+                revealed += SECRET in scene.person.request(**request).text.replace(
                     f'"query":"{SECRET}"', ""
                 )
-    assert told >= 10  # where a person does see it
+    assert revealed >= 10  # routes on which a person sees it
 
 
 @pytest.mark.parametrize(
     "path", ["/?q={}", "/c/{conversation}", "/c/{conversation}?m=hidden&q={}", "/c/{thread}"]
 )
-def test_no_page_of_the_console_shows_an_agent_the_secret(scene: Scene, path: str) -> None:
-    filled = (
-        path.replace("{}", OPEN)
+def test_no_console_page_reveals_the_secret_to_an_agent(scene: Scene, path: str) -> None:
+    concrete_path = (
+        path.replace("{}", PUBLIC)
         .replace("{conversation}", scene.conversation)
         .replace("{thread}", scene.thread)
     )
-    page = scene.agent.get(filled, headers={"accept": "text/html"})
+    page = scene.agent.get(concrete_path, headers={"accept": "text/html"})
     assert page.status_code == 200
     assert SECRET not in page.text
 
@@ -224,7 +228,7 @@ def test_no_page_of_the_console_shows_an_agent_the_secret(scene: Scene, path: st
         {"audience": "human", "x": 1},
     ],
 )
-def test_metadata_can_say_that_only_people_may_see_it(metadata: dict[str, Any]) -> None:
+def test_metadata_can_mark_a_message_as_human_only(metadata: dict[str, Any]) -> None:
     assert is_marked_human_only(metadata)
 
 
@@ -238,11 +242,11 @@ def test_metadata_can_say_that_only_people_may_see_it(metadata: dict[str, Any]) 
         {"visibility": ["human_only"]},
     ],
 )
-def test_other_metadata_does_not(metadata: dict[str, Any]) -> None:
+def test_other_metadata_does_not_mark_a_message_as_human_only(metadata: dict[str, Any]) -> None:
     assert not is_marked_human_only(metadata)
 
 
-def test_what_was_imported_for_people_is_masked_too(world: World, user: str) -> None:
+def test_restored_human_only_messages_are_masked_as_well(world: World, user: str) -> None:
     person, agent = world.client(user), world.client(user, agent=True)
     message = {
         "id": "m",

@@ -1,4 +1,4 @@
-"""Health, readiness, numbers and the page of operations."""
+"""Health, readiness, metrics and the API reference."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ CANARY = "zebra-canary"
 
 
 @pytest.fixture
-def number(service: Service) -> Callable[..., float | None]:
-    """What a metric says now."""
+def metric(service: Service) -> Callable[..., float | None]:
+    """The current value of a metric."""
 
     def value(name: str, **labels: str) -> float | None:
-        found = [
+        values = [
             sample.value
             for family in text_string_to_metric_families(service.metrics.text().decode())
             for sample in family.samples
             if sample.name == name and sample.labels == labels
         ]
-        return found[0] if found else None
+        return values[0] if values else None
 
     return value
 
 
-def test_health_says_the_version_and_the_limits(client: TestClient, place: str) -> None:
-    said = client.get("/healthz").json()
-    assert said == {
+def test_health_returns_the_version_and_the_limits(client: TestClient, place: str) -> None:
+    body = client.get("/healthz").json()
+    assert body == {
         "status": "ok",
         "version": recollect.__version__,
         "limits": LIMITS.table(),
@@ -46,7 +46,7 @@ def test_health_says_the_version_and_the_limits(client: TestClient, place: str) 
     }
 
 
-def test_readiness_depends_on_the_store_and_on_the_end(
+def test_readiness_depends_on_the_store_and_the_shutdown(
     client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert client.get("/readyz").json() == {"status": "ready"}
@@ -66,7 +66,7 @@ def test_readiness_depends_on_the_store_and_on_the_end(
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_nobody_comes_in_while_it_is_not_known_whether_there_are_keys(
+def test_requests_fail_while_the_keys_cannot_be_read(
     client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -80,42 +80,42 @@ def test_nobody_comes_in_while_it_is_not_known_whether_there_are_keys(
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_requests_are_counted_by_route_and_never_by_what_was_asked(
-    app: FastAPI, client: TestClient, service: Service, number: Any
+def test_requests_are_counted_by_route_template(
+    app: FastAPI, client: TestClient, service: Service, metric: Any
 ) -> None:
     for n in range(20):
         client.get(f"/{CANARY}/{n}?q={CANARY}")
         client.delete(f"/api/keys/{CANARY}{n}")
         client.request(f"M{n}", f"/healthz?{CANARY}")
     client.get("/healthz")
-    assert number("recollect_requests_total", route="-", method="GET", status="404") == 20
+    assert metric("recollect_requests_total", route="-", method="GET", status="404") == 20
     assert (
-        number("recollect_requests_total", route="/api/keys/{id}", method="DELETE", status="404")
+        metric("recollect_requests_total", route="/api/keys/{id}", method="DELETE", status="404")
         == 20
     )
-    assert number("recollect_requests_total", route="/healthz", method="OTHER", status="405") == 20
-    assert number("recollect_request_seconds_count", route="/healthz", method="GET") == 1
-    assert number("recollect_requests_in_flight") == 0
+    assert metric("recollect_requests_total", route="/healthz", method="OTHER", status="405") == 20
+    assert metric("recollect_request_seconds_count", route="/healthz", method="GET") == 1
+    assert metric("recollect_requests_in_flight") == 0
     assert CANARY not in service.metrics.text().decode()
 
 
 def test_failures_limits_and_open_libraries_are_counted(
-    client: TestClient, service: Service, key: MakeKey, user: str, number: Any
+    client: TestClient, service: Service, key: MakeKey, user: str, metric: Any
 ) -> None:
     with service.libraries.borrow(user):
-        assert number("recollect_open_libraries") == 1
+        assert metric("recollect_open_libraries") == 1
     headers = key(user=user)
     client.get("/docs")
     client.get("/docs", headers={"X-API-Key": "wrong"})
     client.get("/docs", headers=headers)
-    assert number("recollect_auth_failures_total") == 2
+    assert metric("recollect_auth_failures_total") == 2
     service.metrics.saved_messages.labels("rest").inc(3)
-    assert number("recollect_saved_messages_total", interface="rest") == 3
+    assert metric("recollect_saved_messages_total", interface="rest") == 3
 
 
-def test_numbers_are_for_administrators(client: TestClient, key: MakeKey, user: str) -> None:
+def test_metrics_need_the_scope_admin(client: TestClient, key: MakeKey, user: str) -> None:
     answer = client.get("/metrics")
-    assert answer.status_code == 200, "on this computer, without keys, everybody is"
+    assert answer.status_code == 200, "without keys, everyone on this computer is an administrator"
     assert answer.headers["content-type"].startswith("text/plain; version=")
     admin, plain = key(("admin",), user=user), key(user=user)
     assert client.get("/metrics").status_code == 401
@@ -124,7 +124,7 @@ def test_numbers_are_for_administrators(client: TestClient, key: MakeKey, user: 
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_each_service_counts_for_itself(
+def test_each_service_has_its_own_metrics(
     client: TestClient, service: Service, tmp_path: Any
 ) -> None:
     other = Service(tmp_path / "other")
@@ -135,7 +135,7 @@ def test_each_service_counts_for_itself(
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_the_page_of_operations_has_them_all_and_no_script(
+def test_the_api_reference_has_all_operations_and_no_script(
     app: FastAPI, client: TestClient
 ) -> None:
     page = client.get("/docs")
@@ -144,5 +144,5 @@ def test_the_page_of_operations_has_them_all_and_no_script(
         for method in methods:
             assert f"<code>{method.upper()} {path}</code>" in page.text
     assert "<script" not in page.text
-    assert not re.findall(r"(?:src|href)=\"(?!/)", page.text), "nothing comes from elsewhere"
+    assert not re.findall(r"(?:src|href)=\"(?!/)", page.text), "no external resources"
     assert " style=" not in page.text

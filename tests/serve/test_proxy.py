@@ -1,4 +1,4 @@
-"""A model behind `/v1`: its answers come through without a changed byte, and are kept."""
+"""The OpenAI proxy at `/v1`: responses are passed on unchanged and recorded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from recollect.model.documents import Document
 from recollect.serve.http.service import Service
 from recollect.serve.server import _Server
 from recollect.settings import default_user
-from recollect.settings import place as placed
+from recollect.settings import place as library_place
 
 CHAT = "/v1/chat/completions"
 HELLO = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}]}
@@ -51,7 +51,7 @@ def upstream(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
 
 @contextmanager
 def serving(service: Service) -> Iterator[str]:
-    """The service behind a real socket; gives its address."""
+    """Run the service on a real socket. Yields its URL."""
     listening = threading.Event()
     server = _Server(service, listening.set)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -67,20 +67,20 @@ def serving(service: Service) -> Iterator[str]:
 
 @pytest.fixture
 def address(service: Service, upstream: StandIn) -> Iterator[str]:
-    with serving(service) as found:
-        yield found
+    with serving(service) as url:
+        yield url
 
 
 @pytest.fixture
 def http(address: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=address, timeout=60, trust_env=False) as made:
-        yield made
+    with httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
+        yield client
 
 
 @pytest.fixture
 def client(address: str) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=f"{address}/v1", api_key=CLIENTS_KEY, max_retries=0) as made:
-        yield made
+    with openai.OpenAI(base_url=f"{address}/v1", api_key=CLIENTS_KEY, max_retries=0) as client:
+        yield client
 
 
 @contextmanager
@@ -89,18 +89,18 @@ def library_of(service: Service, user: str | None = None) -> Iterator[Library]:
         yield library
 
 
-def kept(service: Service, user: str | None = None) -> list[Document]:
-    """Every conversation that was kept, oldest first."""
+def conversations(service: Service, user: str | None = None) -> list[Document]:
+    """All saved conversations, oldest first."""
     with library_of(service, user) as library:
         return list(library.documents())
 
 
 def only(service: Service, user: str | None = None) -> Document:
-    (document,) = kept(service, user)
+    (document,) = conversations(service, user)
     return document
 
 
-def told(document: Document) -> list[tuple[str | None, str]]:
+def messages_of(document: Document) -> list[tuple[str | None, str]]:
     return [(p.role, p.content) for p in document.passages]
 
 
@@ -112,19 +112,24 @@ def user_says(content: str) -> dict[str, Any]:
     return {"role": "user", "content": content}
 
 
-def raw(http: httpx.Client, body: Any, **headers: str) -> tuple[int, httpx.Headers, list[bytes]]:
-    """The bytes of an answer as they come from the socket."""
-    sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+def post_raw(
+    http: httpx.Client, body: Any, **headers: str
+) -> tuple[int, httpx.Headers, list[bytes]]:
+    """The parts of a response as they arrive from the socket."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
     with http.stream(
-        "POST", CHAT, content=sent, headers={"Content-Type": "application/json", **headers}
+        "POST", CHAT, content=content, headers={"Content-Type": "application/json", **headers}
     ) as answer:
         return answer.status_code, answer.headers, list(answer.iter_raw())
 
 
-# -- not a byte is changed -------------------------------------------------------
+# -- responses are unchanged -------------------------------------------------------
 
 
-ODD = '{ "id" :"x",\n"choices":[ {"message":{"role":"assistant","content":"\\u00e9 é \\ud83d"}} ]}\r\n '.encode()
+ODD = (
+    '{ "id" :"x",\n"choices":[ {"message":{"role":"assistant",'
+    '"content":"\\u00e9 é \\ud83d"}} ]}\r\n '
+).encode()
 
 PLAIN: dict[str, Callable[[], Reply]] = {
     "plain": lambda: completion("Grüße 👋"),
@@ -140,37 +145,40 @@ PLAIN: dict[str, Callable[[], Reply]] = {
 
 
 @pytest.mark.parametrize("kind", PLAIN)
-def test_an_answer_comes_through_byte_for_byte(
+def test_a_response_is_passed_on_byte_for_byte(
     http: httpx.Client, upstream: StandIn, service: Service, kind: str
 ) -> None:
     reply = PLAIN[kind]()
     upstream.next.append(reply)
-    status, headers, pieces = raw(http, HELLO, **{"Accept-Encoding": "gzip, deflate, br"})
+    status, headers, pieces = post_raw(http, HELLO, **{"Accept-Encoding": "gzip, deflate, br"})
     assert (status, b"".join(pieces)) == (200, reply.body)
     for name, value in reply.headers.items():
         assert headers[name] == value
     assert ("content-length" in headers) == (not reply.chunked)
-    assert told(only(service))[0] == ("user", "Hello")
+    assert messages_of(only(service))[0] == ("user", "Hello")
 
 
-def test_a_request_goes_through_byte_for_byte(http: httpx.Client, upstream: StandIn) -> None:
-    body = b'{"messages" : [{"content":"Hello","role":"user"}],\n "model":"m", "seed":1e2, "unknown":[1.0,{}]} '
-    raw(
+def test_a_request_is_passed_on_byte_for_byte(http: httpx.Client, upstream: StandIn) -> None:
+    body = (
+        b'{"messages" : [{"content":"Hello","role":"user"}],\n "model":"m", '
+        b'"seed":1e2, "unknown":[1.0,{}]} '
+    )
+    post_raw(
         http,
         body,
         **{"X-Custom": "yes", "OpenAI-Organization": "org-1", "User-Agent": "somebody/1"},
     )
-    (seen,) = upstream.seen
-    assert (seen.method, seen.path, seen.body) == ("POST", CHAT, body)
-    assert seen.header("Content-Type") == "application/json"
-    assert seen.header("OpenAI-Organization") == "org-1"
-    assert seen.header("X-Custom") == "yes"
-    assert seen.header("User-Agent") == "somebody/1"
-    assert [name for name, _ in seen.headers if name.lower() == "host"] == ["Host"]
-    assert seen.header("Host") in upstream.address
+    (request,) = upstream.seen
+    assert (request.method, request.path, request.body) == ("POST", CHAT, body)
+    assert request.header("Content-Type") == "application/json"
+    assert request.header("OpenAI-Organization") == "org-1"
+    assert request.header("X-Custom") == "yes"
+    assert request.header("User-Agent") == "somebody/1"
+    assert [name for name, _ in request.headers if name.lower() == "host"] == ["Host"]
+    assert request.header("Host") in upstream.address
 
 
-def test_pieces_of_a_stream_are_passed_on_as_they_come(
+def test_parts_of_a_stream_are_passed_on_as_they_arrive(
     http: httpx.Client, upstream: StandIn
 ) -> None:
     reply = stream("Once upon a time")
@@ -180,13 +188,13 @@ def test_pieces_of_a_stream_are_passed_on_as_they_come(
     gates[0].set()
     with http.stream("POST", CHAT, json={**HELLO, "stream": True}) as answer:
         for number, piece in enumerate(answer.iter_raw()):
-            assert piece == reply.pieces[number]  # the next one has not even been sent
+            assert piece == reply.pieces[number]  # the next one was not sent yet
             if number + 1 < len(gates):
                 gates[number + 1].set()
     assert number + 1 == len(reply.pieces)
 
 
-def test_headers_of_the_answer_come_through_but_for_those_of_a_connection_or_a_site(
+def test_response_headers_are_passed_on_except_those_of_connections_and_sites(
     http: httpx.Client, upstream: StandIn
 ) -> None:
     upstream.next.append(
@@ -205,7 +213,7 @@ def test_headers_of_the_answer_come_through_but_for_those_of_a_connection_or_a_s
             Strict_Transport_Security="max-age=1",
         )
     )
-    _, headers, _ = raw(http, HELLO)
+    _, headers, _ = post_raw(http, HELLO)
     assert headers["openai-processing-ms"] == "12"
     assert headers["x-ratelimit-remaining-requests"] == "9"
     assert headers["retry-after"] == "3"
@@ -223,7 +231,7 @@ def test_headers_of_the_answer_come_through_but_for_those_of_a_connection_or_a_s
 
 
 @pytest.mark.parametrize(
-    "accepted, sent",
+    "accepted, requested",
     [
         ("gzip, br;q=0.9, zstd", "gzip"),
         ("br", "identity"),
@@ -231,38 +239,43 @@ def test_headers_of_the_answer_come_through_but_for_those_of_a_connection_or_a_s
         ("", "identity"),
     ],
 )
-def test_only_such_encodings_are_asked_for_as_can_be_recorded(
-    http: httpx.Client, upstream: StandIn, accepted: str, sent: str
+def test_only_encodings_that_can_be_recorded_are_requested(
+    http: httpx.Client, upstream: StandIn, accepted: str, requested: str
 ) -> None:
-    raw(http, HELLO, **{"Accept-Encoding": accepted})
-    assert upstream.seen[0].header("Accept-Encoding") == sent
+    post_raw(http, HELLO, **{"Accept-Encoding": accepted})
+    assert upstream.seen[0].header("Accept-Encoding") == requested
 
 
-# -- what was said is kept ---------------------------------------------------------
+# -- messages are recorded ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "kind", ["plain", "packed", "stream", "packed stream", "stream cut anywhere"]
 )
-def test_both_sides_are_kept(
+def test_the_question_and_the_answer_are_saved(
     http: httpx.Client, upstream: StandIn, service: Service, kind: str
 ) -> None:
     upstream.next.append(PLAIN[kind]())
-    _, headers, _ = raw(http, HELLO)
+    _, headers, _ = post_raw(http, HELLO)
     document = only(service)
-    asked, answered = document.passages
-    assert (asked.role, asked.content, asked.created_at is not None) == ("user", "Hello", True)
-    assert answered.role == "assistant" and "👋" in answered.content and answered.model == MODEL
-    assert (
-        answered.metadata["usage"]["total_tokens"] == 8
-        and answered.metadata["finish_reason"] == "stop"
+    question, answer = document.passages
+    assert (question.role, question.content, question.created_at is not None) == (
+        "user",
+        "Hello",
+        True,
     )
-    assert "interrupted" not in answered.metadata
+    assert answer.role == "assistant" and "👋" in answer.content and answer.model == MODEL
+    assert (
+        answer.metadata["usage"]["total_tokens"] == 8 and answer.metadata["finish_reason"] == "stop"
+    )
+    assert "interrupted" not in answer.metadata
     assert headers["x-recollect-conversation"] == document.id
     assert (document.source, document.title, document.project) == ("proxy", "Hello", "default")
 
 
-def test_openais_own_client_talks_and_is_recorded(client: openai.OpenAI, service: Service) -> None:
+def test_conversations_of_the_openai_client_are_recorded(
+    client: openai.OpenAI, service: Service
+) -> None:
     messages: list[Any] = [user_says("Hello")]
     first = (
         client.chat.completions.create(model=MODEL, messages=messages).choices[0].message.content
@@ -270,7 +283,7 @@ def test_openais_own_client_talks_and_is_recorded(client: openai.OpenAI, service
     messages += [{"role": "assistant", "content": first}, user_says("And?")]
     parts = client.chat.completions.create(model=MODEL, messages=messages, stream=True)
     second = "".join(part.choices[0].delta.content or "" for part in parts if part.choices)
-    assert told(only(service)) == [
+    assert messages_of(only(service)) == [
         ("user", "Hello"),
         ("assistant", "Answer 1 to Hello"),
         ("user", "And?"),
@@ -279,10 +292,10 @@ def test_openais_own_client_talks_and_is_recorded(client: openai.OpenAI, service
     assert second == "Answer 2 to And?"
 
 
-def test_openais_own_client_goes_on_at_once_after_the_end_of_a_stream(
+def test_the_openai_client_can_continue_right_after_a_stream(
     client: openai.OpenAI, service: Service, upstream: StandIn
 ) -> None:
-    """The answer is kept before its end is passed on, so that the next request finds it."""
+    """The answer is saved before its end is passed on, so the next request finds it."""
     messages: list[Any] = []
     for number in range(5):
         messages.append(user_says(f"Question {number}"))
@@ -293,7 +306,7 @@ def test_openais_own_client_goes_on_at_once_after_the_end_of_a_stream(
     assert canonical(only(service)) == [m["content"] for m in messages]
 
 
-def test_openais_own_client_sends_again_what_failed_and_it_is_kept_once(
+def test_a_retry_of_the_openai_client_is_saved_once(
     address: str, upstream: StandIn, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
@@ -303,10 +316,10 @@ def test_openais_own_client_sends_again_what_failed_and_it_is_kept_once(
     with openai.OpenAI(base_url=f"{address}/v1", api_key="x", max_retries=2) as client:
         client.chat.completions.create(model=MODEL, messages=[user_says("Hello")])  # type: ignore[list-item]
     assert len(upstream.seen) == 3
-    assert told(only(service)) == [("user", "Hello"), ("assistant", "Answer 1 to Hello")]
+    assert messages_of(only(service)) == [("user", "Hello"), ("assistant", "Answer 1 to Hello")]
 
 
-def test_tools_make_the_round_trip(
+def test_tool_calls_and_results_are_recorded(
     client: openai.OpenAI, upstream: StandIn, service: Service
 ) -> None:
     call = {
@@ -346,33 +359,35 @@ def test_several_choices_are_branches(
     http: httpx.Client, upstream: StandIn, service: Service
 ) -> None:
     upstream.next.append(streamed(events([{"content": "Ada"}, {"content": "Bea"}])))
-    raw(http, {**HELLO, "n": 2, "stream": True})
+    post_raw(http, {**HELLO, "n": 2, "stream": True})
     document = only(service)
     assert canonical(document) == ["Hello", "Ada"]
     assert {p.content for p in document.passages} == {"Hello", "Ada", "Bea"}
 
 
-def test_a_session_named_in_a_header_or_in_the_metadata_is_one_conversation(
+def test_a_session_in_a_header_or_in_the_metadata_is_one_conversation(
     http: httpx.Client, service: Service, upstream: StandIn
 ) -> None:
-    raw(http, HELLO, **{"X-Recollect-Session": "s-1", "X-Recollect-Namespace": "work"})
-    raw(http, {**HELLO, "messages": [user_says("Other")], "metadata": {"session_id": "s-1"}})
+    post_raw(http, HELLO, **{"X-Recollect-Session": "s-1", "X-Recollect-Namespace": "work"})
+    post_raw(http, {**HELLO, "messages": [user_says("Other")], "metadata": {"session_id": "s-1"}})
     document = only(service)
     assert canonical(document) == ["Hello", "Answer 1 to Hello", "Other", "Answer 2 to Other"]
     assert (document.project, document.source_id) == ("work", "s-1")
     assert upstream.seen[1].json["metadata"] == {"session_id": "s-1"}
     assert not any(
-        name.lower().startswith("x-recollect") for seen in upstream.seen for name, _ in seen.headers
+        name.lower().startswith("x-recollect")
+        for request in upstream.seen
+        for name, _ in request.headers
     )
 
 
-def test_a_conversation_goes_on_after_a_restart(
+def test_a_conversation_continues_after_a_restart(
     place: str, upstream: StandIn, service: Service
 ) -> None:
     with serving(service) as address:
         httpx.post(address + CHAT, json=HELLO, trust_env=False)
     service.close()
-    other = Service(placed(place), service.config)
+    other = Service(library_place(place), service.config)
     try:
         with serving(other) as address:
             answer = {"role": "assistant", "content": "Answer 1 to Hello"}
@@ -383,59 +398,59 @@ def test_a_conversation_goes_on_after_a_restart(
         other.close()
 
 
-def test_what_was_recorded_is_found(http: httpx.Client, service: Service) -> None:
-    raw(http, {**HELLO, "messages": [user_says("Where is the zebra?")]})
-    found = http.get("/conversations/search/messages", params={"query": "zebra"}).json()
-    assert found["total"] == 2
+def test_recorded_messages_are_searchable(http: httpx.Client, service: Service) -> None:
+    post_raw(http, {**HELLO, "messages": [user_says("Where is the zebra?")]})
+    body = http.get("/conversations/search/messages", params={"query": "zebra"}).json()
+    assert body["total"] == 2
 
 
-def test_a_packed_request_is_recorded_too(
+def test_a_compressed_request_is_recorded(
     http: httpx.Client, service: Service, upstream: StandIn
 ) -> None:
     body = gzip.compress(json.dumps(HELLO).encode())
     upstream.next.append(completion("Hi."))
-    raw(http, body, **{"Content-Encoding": "gzip"})
+    post_raw(http, body, **{"Content-Encoding": "gzip"})
     assert upstream.seen[0].body == body and upstream.seen[0].header("Content-Encoding") == "gzip"
-    assert told(only(service)) == [("user", "Hello"), ("assistant", "Hi.")]
+    assert messages_of(only(service)) == [("user", "Hello"), ("assistant", "Hi.")]
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'{"messages": 3}', b'{"messages": []}', b"\xff", b"[" * 100_000]
 )
-def test_what_is_no_chat_is_passed_on_for_the_model_to_refuse(
+def test_invalid_requests_are_passed_on_for_the_model_server_to_reject(
     http: httpx.Client, service: Service, upstream: StandIn, body: bytes
 ) -> None:
-    status, _, pieces = raw(http, body)
+    status, _, pieces = post_raw(http, body)
     assert (status, json.loads(b"".join(pieces))["error"]["message"]) == (400, "This is no chat.")
-    assert upstream.seen[0].body == body and kept(service) == []
+    assert upstream.seen[0].body == body and conversations(service) == []
 
 
 # -- failures ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503])
-def test_an_error_of_the_model_is_passed_on_unchanged_and_what_was_said_is_kept(
+def test_an_error_of_the_model_is_passed_on_and_the_question_is_saved(
     http: httpx.Client, upstream: StandIn, service: Service, status: int
 ) -> None:
     reply = plain({"error": {"message": "No.", "type": "x", "code": None}}, status, Retry_After="7")
     upstream.next.append(reply)
-    found, headers, pieces = raw(http, HELLO)
-    assert (found, b"".join(pieces), headers["retry-after"]) == (status, reply.body, "7")
-    assert told(only(service)) == [("user", "Hello")]
+    received, headers, pieces = post_raw(http, HELLO)
+    assert (received, b"".join(pieces), headers["retry-after"]) == (status, reply.body, "7")
+    assert messages_of(only(service)) == [("user", "Hello")]
 
 
-def test_a_model_that_says_nothing_is_an_error_in_our_shape_and_what_was_said_is_kept(
+def test_no_response_of_the_model_is_our_error_and_the_question_is_saved(
     http: httpx.Client, upstream: StandIn, service: Service
 ) -> None:
     upstream.next.append(Reply(silent=True))
     answer = http.post(CHAT, json=HELLO)
     assert answer.status_code == 502
     assert answer.json()["error"]["code"] == "UPSTREAM_ERROR"
-    assert told(only(service)) == [("user", "Hello")]
+    assert messages_of(only(service)) == [("user", "Hello")]
     assert metric(http, "recollect_upstream_failures_total") == 1
 
 
-def test_a_model_that_cannot_be_reached_is_an_error_in_our_shape(
+def test_an_unreachable_model_server_is_our_error(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
@@ -447,11 +462,11 @@ def test_a_model_that_cannot_be_reached_is_an_error_in_our_shape(
         502,
         "The model's server could not be reached.",
     )
-    assert told(only(service)) == [("user", "Hello")]
+    assert messages_of(only(service)) == [("user", "Hello")]
 
 
 @pytest.mark.parametrize("streams", [True, False])
-def test_an_answer_that_the_model_breaks_off_breaks_off_here_too_and_is_kept_as_far_as_it_came(
+def test_an_answer_broken_off_by_the_model_is_broken_off_here_and_saved_in_part(
     http: httpx.Client, upstream: StandIn, service: Service, streams: bool
 ) -> None:
     reply = stream("Once upon a time") if streams else completion("Once upon a time")
@@ -468,7 +483,7 @@ def test_an_answer_that_the_model_breaks_off_breaks_off_here_too_and_is_kept_as_
     assert answered.metadata["interrupted"] is True
 
 
-def test_an_answer_that_the_client_breaks_off_is_kept_as_far_as_it_came(
+def test_an_answer_broken_off_by_the_client_is_saved_in_part(
     http: httpx.Client, upstream: StandIn, service: Service
 ) -> None:
     reply = stream("Once upon a time")
@@ -487,11 +502,11 @@ def test_an_answer_that_the_client_breaks_off_is_kept_as_far_as_it_came(
     eventually(lambda: len(only(service).passages) == 2)
     answered = only(service).passages[1]
     assert answered.content == "Once upo" and answered.metadata["interrupted"] is True
-    raw(http, HELLO)  # asked again, it is a branch of the same conversation
+    post_raw(http, HELLO)  # a repeated question becomes a branch of the same conversation
     assert canonical(only(service)) == ["Hello", "Answer 1 to Hello"]
 
 
-def test_a_client_that_goes_away_before_the_answer_stops_the_model(
+def test_a_client_that_disconnects_early_stops_the_model(
     address: str, upstream: StandIn, service: Service
 ) -> None:
     reply = completion("Too late.")
@@ -504,10 +519,10 @@ def test_a_client_that_goes_away_before_the_answer_stops_the_model(
         connection.sendall(f"{head}{body}".encode())
         assert upstream.asked.wait(60)
     assert upstream.hung_up.wait(60)
-    assert told(only(service)) == [("user", "Hello")]
+    assert messages_of(only(service)) == [("user", "Hello")]
 
 
-def test_an_answer_is_not_touched_when_it_cannot_be_saved(
+def test_the_response_is_unchanged_if_saving_fails(
     http: httpx.Client, upstream: StandIn, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any) -> None:
@@ -516,12 +531,12 @@ def test_an_answer_is_not_touched_when_it_cannot_be_saved(
     monkeypatch.setattr(Library, "record", broken)
     reply = stream("Hello to you")
     upstream.next.append(reply)
-    status, _, pieces = raw(http, {**HELLO, "stream": True})
+    status, _, pieces = post_raw(http, {**HELLO, "stream": True})
     assert (status, b"".join(pieces)) == (200, reply.body)
     assert metric(http, "recollect_not_recorded_total") == 2
 
 
-def test_an_answer_is_not_touched_when_the_library_cannot_be_opened(
+def test_the_response_is_unchanged_if_the_library_cannot_be_opened(
     http: httpx.Client, upstream: StandIn, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any) -> None:
@@ -530,12 +545,12 @@ def test_an_answer_is_not_touched_when_the_library_cannot_be_opened(
     monkeypatch.setattr(service.libraries, "borrow", broken)
     reply = stream("Hello to you")
     upstream.next.append(reply)
-    status, headers, pieces = raw(http, {**HELLO, "stream": True})
+    status, headers, pieces = post_raw(http, {**HELLO, "stream": True})
     assert (status, b"".join(pieces)) == (200, reply.body)
     assert "x-recollect-conversation" not in headers
 
 
-def test_what_could_not_be_saved_before_is_saved_with_the_answer(
+def test_a_question_that_could_not_be_saved_is_saved_with_the_answer(
     http: httpx.Client, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = Library.record
@@ -546,11 +561,11 @@ def test_what_could_not_be_saved_before_is_saved_with_the_answer(
         return record(library, conversation, messages)
 
     monkeypatch.setattr(Library, "record", broken)
-    raw(http, HELLO)
-    assert told(only(service)) == [("user", "Hello"), ("assistant", "Answer 1 to Hello")]
+    post_raw(http, HELLO)
+    assert messages_of(only(service)) == [("user", "Hello"), ("assistant", "Answer 1 to Hello")]
 
 
-def test_an_answer_is_not_touched_when_only_its_end_cannot_be_saved(
+def test_the_response_is_unchanged_if_only_the_answer_cannot_be_saved(
     http: httpx.Client, upstream: StandIn, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = Library.record
@@ -563,14 +578,12 @@ def test_an_answer_is_not_touched_when_only_its_end_cannot_be_saved(
     monkeypatch.setattr(Library, "record", broken)
     for reply in (completion("Hi."), stream("Hi.")):
         upstream.next.append(reply)
-        assert b"".join(raw(http, HELLO)[2]) == reply.body
-    assert told(only(service)) == [("user", "Hello")]
+        assert b"".join(post_raw(http, HELLO)[2]) == reply.body
+    assert messages_of(only(service)) == [("user", "Hello")]
     assert metric(http, "recollect_not_recorded_total") == 2
 
 
-def test_a_stream_that_goes_on_while_the_server_stops_comes_to_its_end(
-    upstream: StandIn, service: Service
-) -> None:
+def test_a_stream_finishes_while_the_server_shuts_down(upstream: StandIn, service: Service) -> None:
     reply = stream("Once upon a time")
     reply.gates = [threading.Event() for _ in reply.pieces]
     reply.gates[0].set()
@@ -591,7 +604,7 @@ def test_a_stream_that_goes_on_while_the_server_stops_comes_to_its_end(
     assert canonical(only(service)) == ["Hello", "Once upon a time"]
 
 
-def test_without_a_model_the_setting_is_named(
+def test_the_error_names_the_setting_if_no_model_is_configured(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RECOLLECT_MODEL", raising=False)
@@ -605,13 +618,13 @@ def test_without_a_model_the_setting_is_named(
 
 
 @pytest.mark.parametrize(
-    "said", ["ftp://x", "https://me:hunter2@example.com/v1", "http://example.com/v1"]
+    "setting", ["ftp://x", "https://me:hunter2@example.com/v1", "http://example.com/v1"]
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_setting_that_cannot_be_used_is_the_servers_fault(
-    service: Service, monkeypatch: pytest.MonkeyPatch, said: str
+def test_an_invalid_setting_is_a_server_error(
+    service: Service, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_MODEL", said)
+    monkeypatch.setenv("RECOLLECT_MODEL", setting)
     monkeypatch.setenv("RECOLLECT_MODEL_KEY", OPERATORS_KEY)
     with serving(service) as address:
         answer = httpx.post(address + CHAT, json=HELLO, trust_env=False)
@@ -619,10 +632,10 @@ def test_a_setting_that_cannot_be_used_is_the_servers_fault(
     assert "hunter2" not in answer.text and OPERATORS_KEY not in answer.text
 
 
-# -- the rest of the protocol --------------------------------------------------------
+# -- other routes --------------------------------------------------------
 
 
-def test_models_and_vectors_are_passed_on_and_not_recorded(
+def test_models_and_embeddings_are_passed_on_but_not_recorded(
     client: openai.OpenAI, upstream: StandIn, service: Service
 ) -> None:
     assert [m.id for m in client.models.list()] == [MODEL]
@@ -630,18 +643,18 @@ def test_models_and_vectors_are_passed_on_and_not_recorded(
     assert client.embeddings.create(model="m", input="x", encoding_format="float").data[
         0
     ].embedding == [0.5, 0.25]
-    assert [seen.path for seen in upstream.seen] == [
+    assert [request.path for request in upstream.seen] == [
         "/v1/models",
         "/v1/models/org/model%20a",
         "/v1/embeddings",
     ]
-    assert kept(service) == []
+    assert conversations(service) == []
 
 
 @pytest.mark.parametrize(
     "path", ["..", "../files", "a/../../files", "%2e%2e/files", "a//b", ".", "x/%2E%2E/%2E%2E/f"]
 )
-def test_the_name_of_a_model_leads_nowhere_else(address: str, upstream: StandIn, path: str) -> None:
+def test_a_model_name_cannot_reach_other_paths(address: str, upstream: StandIn, path: str) -> None:
     host, port = address.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(
@@ -661,7 +674,7 @@ def test_the_name_of_a_model_leads_nowhere_else(address: str, upstream: StandIn,
         ("DELETE", "/v1/models/x"),
     ],
 )
-def test_what_is_not_recorded_is_not_passed_on_and_says_so(
+def test_unsupported_routes_are_rejected_with_an_explanation(
     http: httpx.Client, upstream: StandIn, method: str, path: str
 ) -> None:
     answer = http.request(method, path)
@@ -670,10 +683,10 @@ def test_what_is_not_recorded_is_not_passed_on_and_says_so(
     assert upstream.seen == []
 
 
-# -- whose key goes where ------------------------------------------------------------
+# -- keys ------------------------------------------------------------
 
 
-def test_a_clients_own_key_is_passed_on_where_nobody_needs_one_here(
+def test_the_clients_own_key_is_passed_on_if_we_require_none(
     client: openai.OpenAI, upstream: StandIn
 ) -> None:
     client.chat.completions.create(model=MODEL, messages=[user_says("Hello")])  # type: ignore[list-item]
@@ -685,13 +698,13 @@ def test_the_configured_key_is_sent_instead(
 ) -> None:
     monkeypatch.setenv("RECOLLECT_MODEL_KEY", OPERATORS_KEY)
     with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
-        raw(http, HELLO, Authorization=f"Bearer {CLIENTS_KEY}", **{"Api-Key": CLIENTS_KEY})
+        post_raw(http, HELLO, Authorization=f"Bearer {CLIENTS_KEY}", **{"Api-Key": CLIENTS_KEY})
     assert upstream.seen[0].header("Authorization") == f"Bearer {OPERATORS_KEY}"
     assert CLIENTS_KEY not in str(upstream.seen[0].headers)
 
 
 @pytest.mark.parametrize("configured", [True, False])
-def test_a_key_of_this_server_never_goes_to_the_model(
+def test_our_api_key_is_never_sent_to_the_model_server(
     service: Service,
     upstream: StandIn,
     key: MakeKey,
@@ -709,31 +722,35 @@ def test_a_key_of_this_server_never_goes_to_the_model(
             {"X-API-Key": secret},
             {"Cookie": f"recollect_key={secret}"},
         ):
-            assert raw(http, HELLO, **headers)[0] == 200
+            assert post_raw(http, HELLO, **headers)[0] == 200
             assert http.get("/v1/models", headers=headers).status_code == 200
-        assert raw(http, HELLO)[0] == 401
+        assert post_raw(http, HELLO)[0] == 401
     assert len(upstream.seen) == 6
-    for seen in upstream.seen:
-        assert secret not in str(seen.headers) and "rk_" not in str(seen.headers)
-        assert seen.header("Authorization") == (f"Bearer {OPERATORS_KEY}" if configured else None)
-        assert seen.header("Cookie") is None
+    for request in upstream.seen:
+        assert secret not in str(request.headers) and "rk_" not in str(request.headers)
+        assert request.header("Authorization") == (
+            f"Bearer {OPERATORS_KEY}" if configured else None
+        )
+        assert request.header("Cookie") is None
 
 
-def test_a_key_of_this_server_is_not_passed_on_even_where_none_is_needed(
+def test_our_api_key_is_not_passed_on_even_if_we_require_none(
     http: httpx.Client, upstream: StandIn
 ) -> None:
-    raw(
+    post_raw(
         http,
         HELLO,
         Authorization="Bearer rk_0123456789ab_secret",
         Cookie="recollect_key=rk_x",
         Referer="http://x/",
     )
-    seen = upstream.seen[0]
-    assert not {"authorization", "cookie", "referer"} & {name.lower() for name, _ in seen.headers}
+    request = upstream.seen[0]
+    assert not {"authorization", "cookie", "referer"} & {
+        name.lower() for name, _ in request.headers
+    }
 
 
-def test_no_key_is_written_down(
+def test_no_key_is_stored_or_logged(
     service: Service,
     upstream: StandIn,
     monkeypatch: pytest.MonkeyPatch,
@@ -746,8 +763,8 @@ def test_no_key_is_written_down(
     )
     with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
         for _ in range(3):
-            raw(http, HELLO, Authorization=f"Bearer {CLIENTS_KEY}")
-    stored = str([(d.metadata, d.passages) for d in kept(service)])
+            post_raw(http, HELLO, Authorization=f"Bearer {CLIENTS_KEY}")
+    stored = str([(d.metadata, d.passages) for d in conversations(service)])
     logged = caplog.text + str(
         [record.__dict__ for record in caplog.records if record.name.startswith("recollect")]
     )
@@ -765,16 +782,16 @@ def test_two_users_have_their_own_conversations(
     anns, bens = key(user=ann), key(user=ben)
     history = [user_says("Hello"), {"role": "assistant", "content": "Hi."}, user_says("Mine?")]
     with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
-        raw(http, HELLO, **anns, **{"X-Recollect-Session": "s"})
-        raw(http, HELLO, **bens, **{"X-Recollect-Session": "s"})
-        raw(http, {**HELLO, "messages": history}, **bens)
+        post_raw(http, HELLO, **anns, **{"X-Recollect-Session": "s"})
+        post_raw(http, HELLO, **bens, **{"X-Recollect-Session": "s"})
+        post_raw(http, {**HELLO, "messages": history}, **bens)
     assert canonical(only(service, ann)) == ["Hello", "Hi."]
     assert canonical(only(service, ben)) == ["Hello", "Hi.", "Mine?", "Answer 1 to Mine?"]
     assert only(service, ann).id != only(service, ben).id
 
 
 @pytest.mark.parametrize("scopes, toolsets", [(("read",), None), (("read", "write"), ("bus",))])
-def test_a_key_that_may_not_save_may_not_ask(
+def test_a_key_without_the_scope_write_cannot_ask(
     service: Service,
     upstream: StandIn,
     key: MakeKey,
@@ -784,7 +801,7 @@ def test_a_key_that_may_not_save_may_not_ask(
 ) -> None:
     headers = key(scopes, user=user, toolsets=toolsets)
     with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
-        assert raw(http, HELLO, **headers)[0] == 403
+        assert post_raw(http, HELLO, **headers)[0] == 403
         assert http.post("/v1/embeddings", json={}, headers=headers).status_code == 403
     assert upstream.seen == []
 
@@ -798,10 +815,10 @@ def test_a_key_that_may_not_save_may_not_ask(
         {"X-Recollect-Namespace": "x" * 65},
     ],
 )
-def test_a_session_or_namespace_that_cannot_be_is_refused(
+def test_invalid_sessions_and_namespaces_are_rejected(
     http: httpx.Client, upstream: StandIn, headers: dict[str, str]
 ) -> None:
-    assert raw(http, HELLO, **headers)[0] == 400
+    assert post_raw(http, HELLO, **headers)[0] == 400
     assert upstream.seen == []
 
 
@@ -818,7 +835,7 @@ def metric(http: httpx.Client, name: str) -> float:
 
 
 def eventually(true: Callable[[], bool]) -> None:
-    """Wait for what another thread does."""
+    """Wait for another thread."""
     waited = threading.Event()
     for _ in range(3_000):
         if true():

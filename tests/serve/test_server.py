@@ -1,4 +1,4 @@
-"""The server as a process: where it listens, what it writes down, and how it ends."""
+"""The server process: listening, logging and shutting down."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CANARY = "zebra-canary"
 
 
 class Process:
-    """A server, and what it said."""
+    """A server process and its log."""
 
     def __init__(self, place: str, *arguments: str, log: Path, **settings: str) -> None:
         self.log = log
@@ -95,24 +95,24 @@ Start = Callable[..., Process]
 
 
 @pytest.fixture
-def not_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests of what is refused: if it is not, they end."""
+def must_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail a test that expects a refusal if the server would start."""
 
-    def served(*_: object) -> None:
-        raise AssertionError("it was not refused")
+    def fail(*_: object) -> None:
+        raise AssertionError("the server was started")
 
-    monkeypatch.setattr(module._Server, "run", served)
+    monkeypatch.setattr(module._Server, "run", fail)
 
 
 @pytest.fixture
 def start(place: str, tmp_path: Path) -> Iterator[Start]:
     started: list[Process] = []
 
-    def begin(*arguments: str, **settings: str) -> Process:
+    def start_server(*arguments: str, **settings: str) -> Process:
         started.append(Process(place, *arguments, log=tmp_path / f"log-{len(started)}", **settings))
         return started[-1]
 
-    yield begin
+    yield start_server
     for server in started:
         if server.process.poll() is None:
             server.process.kill()
@@ -121,9 +121,9 @@ def start(place: str, tmp_path: Path) -> Iterator[Start]:
         server.process.stdout.close()
 
 
-def until(happens: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
     ends = time.monotonic() + PATIENCE
-    while not happens():
+    while not condition():
         assert time.monotonic() < ends, "it did not happen"
         threading.Event().wait(0.02)
 
@@ -136,39 +136,39 @@ def read_all(connection: socket.socket) -> bytes:
     return received
 
 
-# -- the end ---
+# -- shutting down ---
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_on_a_signal_what_was_begun_is_answered_and_kept(
+def test_requests_in_progress_are_answered_after_a_signal(
     start: Start, place: str, user: str, number: int
 ) -> None:
     server = start()
     body = json.dumps({"user": user, "name": "the last one", "scopes": ["read"]}).encode()
     with server.connect() as connection:
-        said = ("Content-Type: application/json", f"Content-Length: {len(body)}")
-        connection.sendall(server.head("POST", "/api/keys", *said) + body[:10])
-        until(lambda: in_flight(server) == 2)  # this one, and the one that asks
+        headers = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+        connection.sendall(server.head("POST", "/api/keys", *headers) + body[:10])
+        wait_until(lambda: in_flight(server) == 2)  # this one and the request for the metrics
         with httpx.stream("GET", f"{server.address}/api/events", timeout=PATIENCE) as stream:
             parts = stream.iter_bytes()
             assert b"ready" in next(parts)
             server.process.send_signal(number)
-            assert b"changed" not in b"".join(parts), "the stream ends"
-        until(server.stopped_listening)
-        assert server.process.poll() is None, "it waits for what it began"
+            assert b"changed" not in b"".join(parts), "the stream must end"
+        wait_until(server.stopped_listening)
+        assert server.process.poll() is None, "the server must wait for the request"
         connection.sendall(body[10:])
         answer = read_all(connection)
     assert answer.startswith(b"HTTP/1.1 201 ")
     assert b"rk_" in answer
     assert server.process.wait(PATIENCE) == 0
-    with closing(keys(place)) as kept:
-        assert [key.name for key in kept.all_keys()] == ["the last one"]
+    with closing(keys(place)) as api_keys:
+        assert [key.name for key in api_keys.all_keys()] == ["the last one"]
     with socket.socket() as again:
         again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         again.bind((server.host, server.port))
 
 
-def test_an_import_that_was_accepted_is_done_by_this_run_or_by_the_next(start: Start) -> None:
+def test_an_accepted_import_survives_a_restart(start: Start) -> None:
     server = start()
     export = Path(__file__).parents[2] / "examples" / "chatgpt" / "conversations.json"
     accepted = httpx.post(
@@ -180,7 +180,9 @@ def test_an_import_that_was_accepted_is_done_by_this_run_or_by_the_next(start: S
     assert accepted.status_code == 202
     assert server.stop() == 0
     again = start()
-    until(lambda: httpx.get(f"{again.address}/conversations", timeout=PATIENCE).json()["total"] > 0)
+    wait_until(
+        lambda: httpx.get(f"{again.address}/conversations", timeout=PATIENCE).json()["total"] > 0
+    )
     assert again.stop() == 0
 
 
@@ -190,7 +192,7 @@ def in_flight(server: Process) -> float:
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_server_with_nothing_to_do_ends_at_once(start: Start) -> None:
+def test_an_idle_server_stops_at_once(start: Start) -> None:
     server = start()
     with server.connect():
         assert httpx.get(f"{server.address}/readyz", timeout=PATIENCE).status_code == 200
@@ -203,18 +205,18 @@ def test_a_server_with_nothing_to_do_ends_at_once(start: Start) -> None:
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_second_signal_ends_it_at_once(start: Start) -> None:
+def test_a_second_signal_stops_the_server_at_once(start: Start) -> None:
     server = start()
     with server.connect() as connection:
-        said = ("Content-Type: application/json", "Content-Length: 1000")
-        connection.sendall(server.head("POST", "/api/keys", *said) + b"{")
-        until(lambda: in_flight(server) == 2)
+        headers = ("Content-Type: application/json", "Content-Length: 1000")
+        connection.sendall(server.head("POST", "/api/keys", *headers) + b"{")
+        wait_until(lambda: in_flight(server) == 2)
         server.process.send_signal(signal.SIGTERM)
-        until(server.stopped_listening)
+        wait_until(server.stopped_listening)
         assert server.stop() == 1
 
 
-# -- where it listens ---
+# -- listening ---
 
 
 @pytest.mark.parametrize(
@@ -226,35 +228,35 @@ def test_a_second_signal_ends_it_at_once(start: Start) -> None:
         ["--base-url", "https://notes.example"],
     ],
 )
-def test_others_are_not_let_in_before_there_is_a_key(
-    place: str, capsys: pytest.CaptureFixture[str], not_served: None, arguments: list[str]
+def test_other_computers_are_not_served_without_a_key(
+    place: str, capsys: pytest.CaptureFixture[str], must_not_serve: None, arguments: list[str]
 ) -> None:
     assert main(["serve", "--home", place, "--port", "0", *arguments]) == 1
     assert "recollect keys add" in capsys.readouterr().err
 
 
-def test_others_are_let_in_with_a_key_and_no_longer_than_it_is_good(
+def test_other_computers_are_served_while_their_key_is_valid(
     place: str, user: str, start: Start
 ) -> None:
-    with closing(keys(place)) as kept:
-        text, made = new_key(kept, user)
-        begun = start("--host", "0.0.0.0")
-        local = f"http://127.0.0.1:{begun.port}"
+    with closing(keys(place)) as api_keys:
+        text, api_key = new_key(api_keys, user)
+        server = start("--host", "0.0.0.0")
+        local = f"http://127.0.0.1:{server.port}"
         assert httpx.get(f"{local}/openapi.json", timeout=PATIENCE).status_code == 401
         good = {"X-API-Key": text}
         assert httpx.get(f"{local}/openapi.json", headers=good, timeout=PATIENCE).status_code == 200
-        revoke(kept, made.id)
+        revoke(api_keys, api_key.id)
         assert httpx.get(f"{local}/openapi.json", headers=good, timeout=PATIENCE).status_code == 401
-    assert begun.stop() == 0
+    assert server.stop() == 0
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_settings_for_tokens_are_as_good_as_a_key(place: str) -> None:
-    with closing(keys(place)) as kept:
-        require_keys(ServiceConfig(host="0.0.0.0", jwt=JwtSettings(secret="x" * 32)), kept)
+def test_jwt_settings_are_enough_to_serve_other_computers(place: str) -> None:
+    with closing(keys(place)) as api_keys:
+        require_keys(ServiceConfig(host="0.0.0.0", jwt=JwtSettings(secret="x" * 32)), api_keys)
         for host in ("127.0.0.1", "::1", "localhost", "127.0.0.5"):
-            require_keys(ServiceConfig(host=host), kept)
-        require_keys(ServiceConfig(public_hosts=("localhost:9000", "127.0.0.1")), kept)
+            require_keys(ServiceConfig(host=host), api_keys)
+        require_keys(ServiceConfig(public_hosts=("localhost:9000", "127.0.0.1")), api_keys)
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -271,11 +273,11 @@ def test_settings_for_tokens_are_as_good_as_a_key(place: str) -> None:
         ([], {"RECOLLECT_JWT_SECRET": "short"}, "at least 32 bytes"),
     ],
 )
-def test_what_cannot_be_served_is_refused_with_a_sentence(
+def test_invalid_options_are_explained(
     place: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    not_served: None,
+    must_not_serve: None,
     arguments: list[str],
     settings: dict[str, str],
     complaint: str,
@@ -287,15 +289,15 @@ def test_what_cannot_be_served_is_refused_with_a_sentence(
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_port_that_is_taken_is_said_to_be(
-    place: str, capsys: pytest.CaptureFixture[str], not_served: None
+def test_a_port_in_use_is_reported(
+    place: str, capsys: pytest.CaptureFixture[str], must_not_serve: None
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert main(["serve", "--home", place, "--port", str(taken.getsockname()[1])]) == 1
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert main(["serve", "--home", place, "--port", str(listener.getsockname()[1])]) == 1
     assert "--port" in capsys.readouterr().err
 
 
-def test_settings_come_from_the_environment_and_flags_win(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explicit_options_override_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "HOST": "::1",
         "PORT": "9000",
@@ -311,10 +313,10 @@ def test_settings_come_from_the_environment_and_flags_win(monkeypatch: pytest.Mo
     assert config.public_hosts == ("a.example", "b.example:1", "notes.example")
     assert (config.cors_origins, config.secure_cookies) == (("https://app.example",), True)
     assert (config.jwt.issuer, bool(config.jwt)) == ("x", False)
-    said = ServiceConfig.configured(
+    explicit = ServiceConfig.configured(
         host="127.0.0.1", port=0, rate_per_minute=0, public_hosts=("c",), base_url=""
     )
-    assert (said.host, said.port, said.rate_per_minute, said.public_hosts) == (
+    assert (explicit.host, explicit.port, explicit.rate_per_minute, explicit.public_hosts) == (
         "127.0.0.1",
         0,
         0,
@@ -322,17 +324,17 @@ def test_settings_come_from_the_environment_and_flags_win(monkeypatch: pytest.Mo
     )
 
 
-def test_the_address_that_is_shown_can_be_opened() -> None:
+def test_the_announced_url_can_be_opened() -> None:
     assert server_url(ServiceConfig(host="0.0.0.0", port=80)) == "http://127.0.0.1:80"
     assert server_url(ServiceConfig(host="::1", port=80)) == "http://[::1]:80"
     assert server_url(ServiceConfig(base_url="https://notes.example")) == "https://notes.example"
 
 
-# -- what comes over the wire ---
+# -- malformed requests ---
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_hostile_connections_are_ended_and_others_are_answered(start: Start) -> None:
+def test_malformed_requests_are_rejected_and_others_still_answered(start: Start) -> None:
     server = start()
     good = f"Host: 127.0.0.1:{server.port}\r\n".encode()
     cases = {
@@ -371,7 +373,7 @@ def test_hostile_connections_are_ended_and_others_are_answered(start: Start) -> 
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_large_body_beside_a_small_head_is_no_large_head(start: Start) -> None:
+def test_a_large_body_does_not_count_as_headers(start: Start) -> None:
     server = start()
     answer = httpx.post(
         f"{server.address}/api/keys", json={"user": "x" * 300_000}, timeout=PATIENCE
@@ -381,20 +383,20 @@ def test_a_large_body_beside_a_small_head_is_no_large_head(start: Start) -> None
 
 
 @pytest.fixture
-def in_this_process(place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
-    """A server in a thread, with little patience and room for two."""
+def server_thread(place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
+    """A server in a thread with short timeouts and room for two connections."""
     limits = replace(LIMITS, header_seconds=0.05, connections=2)
     monkeypatch.setattr(module, "LIMITS", limits)
     listening = threading.Event()
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     service = Service(Path(place), ServiceConfig(port=port))
-    made = module._Server(service, listening.set)
-    thread = threading.Thread(target=made.run, args=([listener],))
+    server = module._Server(service, listening.set)
+    thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     assert listening.wait(PATIENCE)
     yield "127.0.0.1", port
-    made.should_exit = True
+    server.should_exit = True
     thread.join(PATIENCE)
     service.close()
     assert not thread.is_alive()
@@ -402,45 +404,45 @@ def in_this_process(place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tup
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
-    "said", [b"", b"GET /healthz HTT", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "]
+    "data", [b"", b"GET /healthz HTT", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "]
 )
-def test_who_does_not_finish_asking_is_not_waited_for(
-    in_this_process: tuple[str, int], said: bytes
+def test_connections_that_send_no_complete_headers_time_out(
+    server_thread: tuple[str, int], data: bytes
 ) -> None:
-    with socket.create_connection(in_this_process, timeout=PATIENCE) as connection:
-        connection.sendall(said)
+    with socket.create_connection(server_thread, timeout=PATIENCE) as connection:
+        connection.sendall(data)
         assert read_all(connection) == b""
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_too_many_connections_are_told_to_come_back(
-    in_this_process: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+def test_too_many_connections_get_a_retry_after(
+    server_thread: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LIMITS", replace(LIMITS, connections=2))
     with ExitStack() as stack:
-        held = [
-            stack.enter_context(socket.create_connection(in_this_process, timeout=PATIENCE))
+        connections = [
+            stack.enter_context(socket.create_connection(server_thread, timeout=PATIENCE))
             for _ in range(2)
         ]
-        host = f"Host: 127.0.0.1:{in_this_process[1]}".encode()
-        for connection in held:  # that they are answered shows that they were counted
+        host = f"Host: 127.0.0.1:{server_thread[1]}".encode()
+        for connection in connections:  # once they are answered, they were counted
             connection.sendall(b"GET /healthz HTTP/1.1\r\n" + host + b"\r\n\r\n")
             assert connection.recv(20).startswith(b"HTTP/1.1 200")
-        with socket.create_connection(in_this_process, timeout=PATIENCE) as third:
+        with socket.create_connection(server_thread, timeout=PATIENCE) as third:
             answer = read_all(third)
         assert answer.startswith(b"HTTP/1.1 503 ")
         assert b"Retry-After: 1\r\n" in answer
 
 
-# -- what it writes down ---
+# -- logging ---
 
 
 @pytest.mark.parametrize("kind", ["json", "text"])
-def test_the_log_has_a_line_a_request_and_nothing_of_what_was_said(
+def test_the_log_has_one_line_per_request_and_no_user_data(
     start: Start, place: str, user: str, kind: str
 ) -> None:
-    with closing(keys(place)) as kept:
-        text, made = new_key(kept, user, scopes=("read", "write", "admin"))
+    with closing(keys(place)) as api_keys:
+        text, api_key = new_key(api_keys, user, scopes=("read", "write", "admin"))
     server = start("--log-format", kind)
     secret = text.split("_", 2)[2]
     nasty = f"{CANARY}\\u001b[31m"
@@ -479,7 +481,7 @@ def test_the_log_has_a_line_a_request_and_nothing_of_what_was_said(
     assert log.count("/healthz") == 2
     if kind == "text":
         assert 'request_id="the last one"' in log
-        assert 'request_id="x status=200"' in log, "what somebody says is in quotes"
+        assert 'request_id="x status=200"' in log, "values of clients are quoted"
         return
     requests = [line for line in server.lines() if line["event"] == "request"]
     assert len(requests) == 11
@@ -492,6 +494,6 @@ def test_the_log_has_a_line_a_request_and_nothing_of_what_was_said(
         "status": 200,
         "ms": 0,
         "user": user,
-        "credential": made.id,
+        "credential": api_key.id,
         "request_id": "the last one",
     }
