@@ -1,4 +1,4 @@
-"""Notes, prompts and characters: imported, imported again, changed, and taken back."""
+"""Import notes, prompts and characters, import them again, change them, undo the import."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ def titles(library: Library) -> list[str]:
     return sorted(d.title for d in library.store.iter_documents(Filter()))
 
 
-def test_a_vault_is_imported_and_the_second_time_changes_nothing(
-    library: Library, vault: Path
-) -> None:
+def test_importing_a_vault_twice_changes_nothing(library: Library, vault: Path) -> None:
     receipt = library.import_path(vault)
     assert [(f.name, f.format, f.conversations.new) for f in receipt.files] == [
         ("plan.md", "notes", 1),
@@ -66,7 +64,7 @@ def test_a_vault_is_imported_and_the_second_time_changes_nothing(
     assert [(f.conversations.new, f.conversations.same) for f in again.files] == [(0, 1), (0, 1)]
 
 
-def test_a_changed_note_is_rewritten_and_its_import_can_be_taken_back(
+def test_a_changed_note_is_rewritten_and_its_import_can_be_undone(
     library: Library, vault: Path
 ) -> None:
     first = library.import_path(vault)
@@ -82,7 +80,7 @@ def test_a_changed_note_is_rewritten_and_its_import_can_be_taken_back(
     assert titles(library) == []
 
 
-def test_what_is_sent_again_is_the_same_note_wherever_it_was_put(
+def test_an_uploaded_note_is_recognised_in_another_upload_folder(
     library: Library, tmp_path: Path
 ) -> None:
     for number in (1, 2):
@@ -107,16 +105,16 @@ def test_what_is_sent_again_is_the_same_note_wherever_it_was_put(
     }
 
 
-def test_notes_and_conversations_of_a_name_do_not_meet(library: Library, tmp_path: Path) -> None:
+def test_two_notes_with_the_same_name_are_both_imported(library: Library, tmp_path: Path) -> None:
     library.import_path(
         write(tmp_path / "a/idea.md", "One", 1), write(tmp_path / "b/idea.md", "Two", 1)
     )
-    found = {d.id for d in library.store.iter_documents(Filter())}
-    assert len(found) == 2
-    assert "idea" in found
+    ids = {d.id for d in library.store.iter_documents(Filter())}
+    assert len(ids) == 2
+    assert "idea" in ids
 
 
-def test_prompts_and_characters_are_found_by_their_fields(library: Library, tmp_path: Path) -> None:
+def test_prompts_and_characters_are_searchable_by_field(library: Library, tmp_path: Path) -> None:
     write(
         tmp_path / "x/p.json",
         json.dumps([{"name": "Pirate", "user_prompt": "Speak like one", "keywords": ["sea"]}]),
@@ -133,7 +131,7 @@ def test_prompts_and_characters_are_found_by_their_fields(library: Library, tmp_
     assert (hit.title, hit.role, hit.type) == ("Zoë", "description", "field")
 
 
-# -- at the command line ---
+# -- command line --------------------------------------------------------------
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -141,7 +139,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_the_receipt_speaks_of_items(
+def test_the_receipt_counts_items_and_parts(
     place: str, vault: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = run(capsys, str(vault))
@@ -150,7 +148,7 @@ def test_the_receipt_speaks_of_items(
     assert "2 parts" in run(capsys, "--list")
 
 
-def test_files_are_what_the_person_says(
+def test_as_sets_the_kind_of_the_files(
     place: str, vault: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     receipt = json.loads(run(capsys, "--json", "--as", "prompts", str(vault)))
@@ -160,7 +158,7 @@ def test_files_are_what_the_person_says(
     ]
 
 
-# -- and out again ---
+# -- export --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -186,7 +184,7 @@ def test_files_are_what_the_person_says(
     ],
     ids=["note", "prompt", "character"],
 )
-def test_what_is_exported_and_imported_again_says_the_same(
+def test_an_exported_item_is_the_same_when_imported_again(
     tmp_path: Path, name: str, content: str, formats: list[str]
 ) -> None:
     first = only(write(tmp_path / name, content, 1))
@@ -198,8 +196,8 @@ def test_what_is_exported_and_imported_again_says_the_same(
         assert [(p.role, p.content) for p in again.passages] == [
             (p.role, p.content) for p in first.passages
         ]
-        for about in ("tags", "links", "aliases", "front_matter"):
-            assert again.metadata.get(about) == first.metadata.get(about)
+        for key in ("tags", "links", "aliases", "front_matter"):
+            assert again.metadata.get(key) == first.metadata.get(key)
 
 
 def only(path: Path) -> Document:

@@ -1,4 +1,4 @@
-"""Notes, media, characters and prompts as documents: what goes in comes out again."""
+"""Notes, media, characters and prompts are stored as passages and restored from them."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 WORDS = st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=12)
-SAID = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)
-CUES = st.lists(st.tuples(SAID, st.sampled_from([None, "Ada", "Grace"])), max_size=60).map(
-    lambda said: [
-        Cue(n * 2.0, n * 2.0 + 1.5, text, speaker) for n, (text, speaker) in enumerate(said)
+SENTENCES = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)
+CUES = st.lists(st.tuples(SENTENCES, st.sampled_from([None, "Ada", "Grace"])), max_size=60).map(
+    lambda texts: [
+        Cue(n * 2.0, n * 2.0 + 1.5, text, speaker) for n, (text, speaker) in enumerate(texts)
     ]
 )
 
 
-def document(source: str, **more: object) -> Document:
-    return Document("here", "it", kind=source, created_at=NOW, **more)  # type: ignore[arg-type]
+def document(kind: str, **more: object) -> Document:
+    return Document("here", "it", kind=kind, created_at=NOW, **more)  # type: ignore[arg-type]
 
 
 @given(st.text(max_size=4_000))
-def test_a_text_comes_out_as_it_went_in(text: str) -> None:
+def test_a_text_is_restored_from_its_chunks(text: str) -> None:
     note = with_text(document(NOTE), text)
     assert text_of(note.passages) == text
     assert [p.metadata["start"] for p in note.passages] == [
@@ -46,23 +46,23 @@ def test_a_text_comes_out_as_it_went_in(text: str) -> None:
 
 
 @given(CUES)
-def test_a_transcript_comes_out_as_it_went_in(cues: list[Cue]) -> None:
+def test_the_cues_of_a_transcript_are_restored(cues: list[Cue]) -> None:
     media = with_cues(document(MEDIA), cues)
     assert list(cues_of(media.passages)) == cues
 
 
-def test_a_place_in_a_transcript_has_its_second() -> None:
+def test_each_offset_in_a_transcript_has_a_time() -> None:
     cues = [Cue(n, n + 1, f"This is what is said at {n}, and a little more.") for n in range(200)]
     media = with_cues(document(MEDIA), cues)
     assert len(media.passages) > 5
     for passage in media.passages:
         for second in range(200):
-            at = passage.content.find(f"at {second},")
-            if at >= 0:
-                assert seconds_at(passage, at) == second
+            offset = passage.content.find(f"at {second},")
+            if offset >= 0:
+                assert seconds_at(passage, offset) == second
 
 
-def test_a_chunk_of_one_speaker_says_who_it_is() -> None:
+def test_a_chunk_with_one_speaker_has_an_author() -> None:
     media = with_cues(
         document(MEDIA), [Cue(0, 1, "Hello there.", "Ada"), Cue(1, 2, "And more.", "Ada")]
     )
@@ -73,13 +73,13 @@ def test_a_chunk_of_one_speaker_says_who_it_is() -> None:
     assert both.passages[0].author is None
 
 
-def test_chunks_know_their_page() -> None:
+def test_chunks_have_page_numbers() -> None:
     text = "".join(f"This is page {n}. " * 100 for n in range(1, 4))
     pages = [text.index(f"This is page {n}") for n in range(1, 4)]
-    found = with_text(document(MEDIA), text, pages).passages
-    assert [p.metadata["page"] for p in found] == sorted(p.metadata["page"] for p in found)
-    assert {p.metadata["page"] for p in found} == {1, 2, 3}
-    assert all(a.metadata["end"] == b.metadata["start"] for a, b in pairwise(found))
+    chunks = with_text(document(MEDIA), text, pages).passages
+    assert [p.metadata["page"] for p in chunks] == sorted(p.metadata["page"] for p in chunks)
+    assert {p.metadata["page"] for p in chunks} == {1, 2, 3}
+    assert all(a.metadata["end"] == b.metadata["start"] for a, b in pairwise(chunks))
 
 
 @given(
@@ -89,14 +89,14 @@ def test_chunks_know_their_page() -> None:
         max_size=3,
     )
 )
-def test_fields_come_out_as_they_went_in(fields: dict[str, str]) -> None:
+def test_fields_are_restored_from_their_passages(fields: dict[str, str]) -> None:
     prompt = with_fields(document(PROMPT), {"name": "A prompt", **fields})
     assert fields_of(prompt.passages) == {"name": "A prompt", **fields}
     assert prompt.title == "A prompt"
     assert len({p.id for p in prompt.passages}) == len(prompt.passages)
 
 
-def test_the_same_text_in_two_fields_is_two_passages() -> None:
+def test_the_same_text_in_two_fields_becomes_two_passages() -> None:
     character = with_fields(
         document(CHARACTER), {"name": "Robin", "description": "calm", "personality": "calm"}
     )
@@ -104,6 +104,6 @@ def test_the_same_text_in_two_fields_is_two_passages() -> None:
     assert len({p.id for p in character.passages}) == 3
 
 
-def test_what_has_no_text_is_still_found_by_its_title() -> None:
+def test_an_item_without_text_has_a_passage() -> None:
     assert len(with_text(document(NOTE, title="Empty"), "").passages) == 1
     assert len(with_cues(document(MEDIA, title="Empty"), []).passages) == 1

@@ -1,4 +1,4 @@
-"""Secrets in text: what is one, what is none, and what is left of one."""
+"""Which text is a secret, and what replaces it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import random
 import string
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -23,13 +24,15 @@ from recollect.importers.items import (
 )
 from recollect.model.documents import Document, Passage
 from recollect.redact.documents import redact_document
+from recollect.redact.extra_rules import EXTRA_RULES
 from recollect.redact.redactor import redact_parts, redact_text, redact_value
+from recollect.redact.secret_rules import _Allowlist, _compile, _Rule
 
 LETTERS = string.ascii_letters + string.digits
 
 
-def made(length: int, letters: str = LETTERS, seed: int = 1) -> str:
-    """Letters that nobody's key has."""
+def random_text(length: int, letters: str = LETTERS, seed: int = 1) -> str:
+    """The same text for the same arguments; no real key."""
     return "".join(random.Random(seed * 1_000 + length).choices(letters, k=length))
 
 
@@ -39,59 +42,65 @@ def jwt() -> str:
         base64.urlsafe_b64encode(json.dumps(p).encode()).rstrip(b"=").decode()
         for p in (header, claims)
     ]
-    return ".".join([*parts, made(43)])
+    return ".".join([*parts, random_text(43)])
 
 
-KEY = "\n".join(made(64, LETTERS + "+/", n) for n in range(12))
+KEY = "\n".join(random_text(64, LETTERS + "+/", n) for n in range(12))
 PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}\n-----END RSA PRIVATE KEY-----"
-HEX = made(32, "0123456789abcdef")
+HEX = random_text(32, "0123456789abcdef")
 
 SECRETS = {
     "aws-access-token": (
         "The id is {} they said.",
-        "AKIA" + made(16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"),
+        "AKIA" + random_text(16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"),
     ),
-    "github-pat": ("use {}, please", "ghp_" + made(36)),
-    "github-fine-grained-pat": ("({})", "github_pat_" + made(82)),
-    "gitlab-pat": ("git clone with {}.", "glpat-" + made(20)),
+    "github-pat": ("use {}, please", "ghp_" + random_text(36)),
+    "github-fine-grained-pat": ("({})", "github_pat_" + random_text(82)),
+    "gitlab-pat": ("git clone with {}.", "glpat-" + random_text(20)),
     "slack-bot-token": (
         "SLACK={}",
-        f"xoxb-{made(12, '0123456789')}-{made(12, '0123456789')}-{made(24)}",
+        f"xoxb-{random_text(12, '0123456789')}-{random_text(12, '0123456789')}-{random_text(24)}",
     ),
-    "stripe-access-token": ("charge it with {}", "sk_live_" + made(24)),
-    "anthropic-api-key": ("`{}`", f"sk-ant-api03-{made(93)}AA"),
-    "openai-api-key": ("export OPENAI_API_KEY={}", f"sk-proj-{made(74)}T3BlbkFJ{made(74, seed=2)}"),
-    "api-key": ("<key>{}</key>", "sk-or-v1-" + made(64, "0123456789abcdef")),
-    "huggingface-access-token": ("login({!r})", "hf_" + made(34, string.ascii_lowercase)),
+    "stripe-access-token": ("charge it with {}", "sk_live_" + random_text(24)),
+    "anthropic-api-key": ("`{}`", f"sk-ant-api03-{random_text(93)}AA"),
+    "openai-api-key": (
+        "export OPENAI_API_KEY={}",
+        f"sk-proj-{random_text(74)}T3BlbkFJ{random_text(74, seed=2)}",
+    ),
+    "api-key": ("<key>{}</key>", "sk-or-v1-" + random_text(64, "0123456789abcdef")),
+    "huggingface-access-token": ("login({!r})", "hf_" + random_text(34, string.ascii_lowercase)),
     "npm-access-token": (
         "//npmjs.org/:_authToken={}",
-        "npm_" + made(36, string.ascii_lowercase + "0123456789"),
+        "npm_" + random_text(36, string.ascii_lowercase + "0123456789"),
     ),
-    "sendgrid-api-token": ("mail: {}", "SG." + made(66, string.ascii_lowercase + "0123456789=_")),
+    "sendgrid-api-token": (
+        "mail: {}",
+        "SG." + random_text(66, string.ascii_lowercase + "0123456789=_"),
+    ),
     "jwt": ("It answers {}, which is wrong", jwt()),
     "private-key": ("Here it is:\n{}\nwhat now?", PEM),
-    "generic-api-key": ('{{"client_secret": "{}"}}', made(40)),
+    "generic-api-key": ('{{"client_secret": "{}"}}', random_text(40)),
     "password": ('password = "{}"', "correct-horse"),
     "password-in-url": (
         "postgresql://ann:{}@db.example:5432/notes",
         "s3cr3t/of@ann".replace("/", "%2F"),
     ),
-    "authorization": ("Authorization: Bearer {}", made(40)),
+    "authorization": ("Authorization: Bearer {}", random_text(40)),
     "azure-storage-key": (
         "AccountName=x;AccountKey={};EndpointSuffix=y",
-        made(86, LETTERS + "+/") + "==",
+        random_text(86, LETTERS + "+/") + "==",
     ),
 }
 
 
 @pytest.mark.parametrize("kind", SECRETS)
-def test_a_secret_becomes_its_kind(kind: str) -> None:
+def test_a_secret_is_replaced_by_its_kind(kind: str) -> None:
     around, secret = SECRETS[kind]
-    text, found = redact_text(around.format(secret))
-    assert secret not in text and sum(found.values()) == 1
-    (known,) = found
-    assert text.replace("'", "") == around.format(f"[redacted:{known}]").replace("'", "")
-    assert known == kind
+    text, counts = redact_text(around.format(secret))
+    assert secret not in text and sum(counts.values()) == 1
+    (counted_kind,) = counts
+    assert text.replace("'", "") == around.format(f"[redacted:{counted_kind}]").replace("'", "")
+    assert counted_kind == kind
     assert redact_text(text) == (text, Counter())
 
 
@@ -105,29 +114,29 @@ def test_a_secret_becomes_its_kind(kind: str) -> None:
         r'{"arguments": "{\"password\": \"hunter2\"}"}',
         "Server=db;Database=x;User Id=sa;Password=abc;",
         'redis = Redis.from_url("redis://:hunter2@cache:6379/0")',
-        f'headers = {{"Authorization": "Bearer {made(32)}"}}',
-        f"curl -H 'X-Api-Key: {made(32)}' https://api.example",
+        f'headers = {{"Authorization": "Bearer {random_text(32)}"}}',
+        f"curl -H 'X-Api-Key: {random_text(32)}' https://api.example",
         f"API_KEY={HEX}",
         f'api_key: "{HEX}",',
         f"-----BEGIN OPENSSH PRIVATE KEY-----\n{KEY[:300]}",  # cut off
         json.dumps({"private_key": PEM}),
         f"PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: 12\n{KEY}\nPrivate-MAC: 00",
-        f"two: ghp_{made(36)} ghp_{made(36, seed=2)}",
+        f"two: ghp_{random_text(36)} ghp_{random_text(36, seed=2)}",
     ],
 )
-def test_secrets_are_found_as_people_and_programs_write_them(text: str) -> None:
-    clean, found = redact_text(text)
-    assert found and "[redacted:" in clean
+def test_secrets_are_found_in_the_ways_people_and_programs_write_them(text: str) -> None:
+    clean, counts = redact_text(text)
+    assert counts and "[redacted:" in clean
     for secret in (
         "Tr0ub4dor",
         "correct",
         "hunter2",
         "=abc",
         HEX,
-        made(32),
+        random_text(32),
         KEY[:40],
         KEY[65:100],
-        made(36),
+        random_text(36),
     ):
         assert secret not in clean
     assert redact_text(clean) == (clean, Counter())
@@ -150,23 +159,23 @@ def test_secrets_are_found_as_people_and_programs_write_them(text: str) -> None:
         "commit 3f2a1b0c9d8e7f6a5b4c9f8a7b6c5d4e3f2a1b0c (HEAD -> main)",
         "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  file.txt",
         '"model.json": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",',
-        "conversation 123e4567-e89b-12d3-a456-426614174000, message 6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+        "chat 123e4567-e89b-12d3-a456-426614174000, message 6ba7b810-9dad-11d1-80b4-00c04fd430c8",
         "data:image/png;base64," + base64.b64encode(bytes(range(256)) * 8).decode(),
         "sort(items, key=lambda item: item.created_at)  # the key of a passage",
         "tokens = tokenizer.encode(text); max_tokens=4096, token_count: 1234567890",
         "-----BEGIN CERTIFICATE-----\n" + KEY + "\n-----END CERTIFICATE-----",
-        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + made(43, LETTERS + "+/") + " ann@example",
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + random_text(43, LETTERS + "+/") + " ann@example",
         "API_KEY=your-api-key-here",
         "api_key = settings.api_key or None",
         "The secret of good coffee: fresh beans, and patience.",
         "Geheim ist das nicht: 密码是什么？ パスワードを忘れました。",
     ],
 )
-def test_what_is_no_secret_is_left_alone(text: str) -> None:
+def test_text_that_is_no_secret_stays(text: str) -> None:
     assert redact_text(text) == (text, Counter())
 
 
-def test_the_same_text_comes_back_where_there_is_nothing() -> None:
+def test_clean_values_are_returned_unchanged() -> None:
     text = "nothing here"
     assert redact_text(text)[0] is text
     value = {"a": [1, None, "x", {"b": "y"}]}
@@ -203,99 +212,109 @@ PIECES = st.one_of(
 
 
 @given(st.lists(PIECES, max_size=12).map("".join))
-def test_redacting_twice_changes_nothing_more(text: str) -> None:
-    clean, found = redact_text(text)
-    assert bool(found) == (clean != text)
+def test_redacting_twice_changes_nothing(text: str) -> None:
+    clean, counts = redact_text(text)
+    assert bool(counts) == (clean != text)
     assert redact_text(clean) == (clean, Counter())
 
 
 @given(st.lists(PIECES, max_size=8), st.data())
-def test_a_text_in_parts_is_redacted_like_the_whole(pieces: list[str], data: st.DataObject) -> None:
+def test_the_parts_of_a_text_are_redacted_like_the_whole_text(
+    pieces: list[str], data: st.DataObject
+) -> None:
     text = "".join(pieces)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
     parts = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    clean, found = redact_parts(parts)
-    assert ("".join(clean), found) == redact_text(text)
+    clean, counts = redact_parts(parts)
+    assert ("".join(clean), counts) == redact_text(text)
     assert len(clean) == len(parts)
 
 
-def test_a_value_is_a_secret_for_its_name() -> None:
-    found: Counter[str] = Counter()
+def test_a_value_can_be_a_secret_because_of_its_name() -> None:
+    counts: Counter[str] = Counter()
     value = redact_value(
-        {"args": {"api_key": HEX, "password": "hunter2", "city": "Paris", "id": HEX}}, found
+        {"args": {"api_key": HEX, "password": "hunter2", "city": "Paris", "id": HEX}}, counts
     )
     assert value["args"]["api_key"] == "[redacted:generic-api-key]"
     assert value["args"]["password"] == "[redacted:password]"
     assert (value["args"]["city"], value["args"]["id"]) == ("Paris", HEX)
-    assert found == {"generic-api-key": 1, "password": 1}
+    assert counts == {"generic-api-key": 1, "password": 1}
     assert redact_value(value, Counter()) is value
 
 
-def test_every_rule_is_in_the_language_of_the_engine() -> None:
-    for rule in redact._rules()._rules:
-        assert redact._compiled(rule._pattern)
-        for allowed in rule._allowed:
-            assert all(redact._compiled(pattern) for pattern in allowed._patterns)
+def test_every_rule_has_valid_re2_syntax() -> None:
+    gitleaks = json.loads(Path(redact.__file__).with_name("rules.json").read_text())
+    rules = [_Rule(definition) for definition in (*EXTRA_RULES, *gitleaks["rules"])]
+    allowlists = [_Allowlist(gitleaks["allowlist"])]
+    for rule in rules:
+        assert _compile(rule._pattern)
+        allowlists += rule._allowlists
+    for allowlist in allowlists:
+        assert all(_compile(pattern) for pattern in allowlist._patterns)
 
 
 # -- documents -------------------------------------------------------------------------
 
 
-def test_a_conversation_has_no_secret_anywhere() -> None:
-    secret = "ghp_" + made(36)
-    said = Passage(
+def test_every_field_of_a_conversation_is_redacted() -> None:
+    secret = "ghp_" + random_text(36)
+    message = Passage(
         "m1",
         "user",
         f"my token is {secret}",
         metadata={"raw": [secret]},
         attachments=({"text": secret},),
     )
-    given_ = Document(
-        "test", "c", f"my token is {secret}"[:30] + "…", passages=(said,), metadata={"note": secret}
+    document = Document(
+        "test",
+        "c",
+        f"my token is {secret}"[:30] + "…",
+        passages=(message,),
+        metadata={"note": secret},
     )
-    clean, found = redact_document(given_)
-    assert secret[:16] not in repr(clean) and found["github-pat"] == 4
-    assert clean.title == "my token is [redacted:github-pat]"[: len(given_.title)]
+    clean, counts = redact_document(document)
+    assert secret[:16] not in repr(clean) and counts["github-pat"] == 4
+    assert clean.title == "my token is [redacted:github-pat]"[: len(document.title)]
     assert redact_document(clean) == (clean, Counter())
 
 
-def test_a_document_without_secrets_is_the_same() -> None:
-    given_ = with_text(Document("notes", "n", "A note", "note"), "plain words. " * 500)
-    assert redact_document(given_)[0] is given_
+def test_a_document_without_secrets_is_returned_unchanged() -> None:
+    document = with_text(Document("notes", "n", "A note", "note"), "plain words. " * 500)
+    assert redact_document(document)[0] is document
 
 
-def test_a_key_that_goes_through_chunks_of_a_note_is_taken_out_whole() -> None:
-    long = "\n".join(made(64, LETTERS + "+/", n) for n in range(60))
+def test_a_key_across_several_chunks_of_a_note_is_redacted() -> None:
+    long = "\n".join(random_text(64, LETTERS + "+/", n) for n in range(60))
     text = (
         f"Before.\n-----BEGIN PRIVATE KEY-----\n{long}\n-----END PRIVATE KEY-----\n\n"
         + "After it. " * 300
     )
     note = with_text(Document("notes", "n", "Keys", "note"), text)
     assert len(note.passages) > 2
-    clean, found = redact_document(note)
-    assert (text_of(clean.passages), found) == redact_text(text)
+    clean, counts = redact_document(note)
+    assert (text_of(clean.passages), counts) == redact_text(text)
     assert [p.id for p in clean.passages] == [p.id for p in note.passages]
-    at = 0
+    start = 0
     for passage in clean.passages:
         assert (passage.metadata["start"], passage.metadata["end"]) == (
-            at,
-            at + len(passage.content),
+            start,
+            start + len(passage.content),
         )
-        at += len(passage.content)
+        start += len(passage.content)
 
 
-def test_the_times_of_a_transcript_stay_with_its_words() -> None:
+def test_the_cues_of_a_transcript_keep_their_times() -> None:
     cues = [Cue(0, 2, "The password: hunter2 is"), Cue(2, 4, "what I use"), Cue(4, 6, "everywhere")]
     media = with_cues(Document("media", "m", "A talk", "media"), cues)
-    clean, found = redact_document(media)
-    assert found == {"password": 1}
+    clean, counts = redact_document(media)
+    assert counts == {"password": 1}
     assert list(cues_of(clean.passages)) == [
         cues[0]._replace(text="The password: [redacted:password] is"),
         *cues[1:],
     ]
 
 
-def test_fields_are_texts_of_their_own() -> None:
+def test_each_field_is_redacted_separately() -> None:
     prompt = with_fields(
         Document("prompts", "p", "P", "prompt"),
         {
@@ -304,8 +323,8 @@ def test_fields_are_texts_of_their_own() -> None:
             "user_prompt": "Hello",
         },
     )
-    clean, found = redact_document(prompt)
-    assert found == {"password": 1}
+    clean, counts = redact_document(prompt)
+    assert counts == {"password": 1}
     assert [p.content for p in clean.passages] == [
         "Log in",
         'Use password = "[redacted:password]"',
