@@ -663,7 +663,7 @@ def files_with(folder: Path, words: bytes) -> list[Path]:
 
 def volumes_with(store: SqliteStore, word: str) -> list[Path]:
     """Tantivy folds words into a graph, so that a volume must be asked."""
-    every = volume.Wanted(hidden=True)
+    every = volume.Selection(hidden=True)
     return [
         folder
         for folder in volumes(store)

@@ -29,10 +29,10 @@ from recollect.store.sqlite.volume import (
     ANYTHING,
     NotAVolume,
     Row,
+    Selection,
     Stopped,
     Unsupported,
     Volume,
-    Wanted,
     write,
 )
 
@@ -69,7 +69,9 @@ def matching(db: apsw.Connection, node: Node) -> set[int]:
     }
 
 
-def found(volume: Volume, node: Node, wanted: Wanted = ANYTHING, limit: int = 10_000) -> list[int]:
+def found(
+    volume: Volume, node: Node, wanted: Selection = ANYTHING, limit: int = 10_000
+) -> list[int]:
     return [key for key, _ in volume.best(node, wanted, limit)]
 
 
@@ -140,7 +142,7 @@ def branches(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
 
 TREES: st.SearchStrategy[Node] = st.recursive(WORDS, branches, max_leaves=8)
 ALL_WANTED = st.builds(
-    Wanted,
+    Selection,
     roles=st.just(()) | st.lists(ROLES.filter(lambda r: r is not None), max_size=2).map(tuple),
     authors=st.just(()) | st.lists(AUTHORS.filter(lambda a: a is not None), max_size=3).map(tuple),
     senders=st.just(())
@@ -156,7 +158,7 @@ ALL_WANTED = st.builds(
 )
 
 
-def allows(wanted: Wanted, row: Row) -> bool:
+def allows(wanted: Selection, row: Row) -> bool:
     at = row.created_at
     return (
         (not wanted.roles or row.role in wanted.roles)
@@ -179,7 +181,7 @@ thorough = settings(max_examples=20, deadline=None, suppress_health_check=[Healt
 def test_a_volume_finds_exactly_the_passages_that_fts5_finds(
     rows: list[Row], trees: list[Node]
 ) -> None:
-    db, everything = fts5(rows), Wanted(hidden=True)
+    db, everything = fts5(rows), Selection(hidden=True)
     with made(rows) as volume:
         for tree in trees:
             keys = found(volume, tree, everything)
@@ -194,7 +196,7 @@ def test_a_volume_finds_exactly_the_passages_that_fts5_finds(
     st.lists(st.tuples(TREES | st.just(Word("foo")), ALL_WANTED), min_size=5, max_size=15),
 )
 def test_filters_leave_out_exactly_what_is_not_wanted(
-    rows: list[Row], asked: list[tuple[Node, Wanted]]
+    rows: list[Row], asked: list[tuple[Node, Selection]]
 ) -> None:
     db = fts5(rows)
     with made(rows) as volume:
@@ -347,7 +349,7 @@ def test_the_best_come_first_with_falling_scores() -> None:
 def test_passages_that_score_the_same_come_as_they_were_written() -> None:
     with made([Row(key, 1, "", "same text", hidden=key > 5) for key in range(1, 11)]) as volume:
         assert found(volume, Word("same")) == [1, 2, 3, 4, 5]
-        assert found(volume, Word("same"), Wanted(hidden=True)) == list(range(1, 11))
+        assert found(volume, Word("same"), Selection(hidden=True)) == list(range(1, 11))
 
 
 def test_any_limit_is_taken() -> None:
@@ -361,9 +363,9 @@ def test_what_is_left_out_makes_room_for_the_next() -> None:
     rows = [Row(key, key % 7, "", "word " * (1 + key % 50)) for key in range(1, 1_001)]
     with made(rows) as volume:
         stale = frozenset(found(volume, Word("word"), limit=700))
-        assert len(found(volume, Word("word"), Wanted(without=stale), 300)) == 300
-        assert volume.count(Word("word"), Wanted(without=stale)) == 300
-        everything = Wanted(without=range(5_000))
+        assert len(found(volume, Word("word"), Selection(without=stale), 300)) == 300
+        assert volume.count(Word("word"), Selection(without=stale)) == 300
+        everything = Selection(without=range(5_000))
         assert volume.count(Word("word"), everything) == 0
         assert found(volume, Word("word"), everything, 10) == []
 
@@ -373,10 +375,10 @@ def test_many_documents_are_as_good_as_few() -> None:
     with made(rows) as volume:
         some = range(0, 1_000, 3)
         right = [r.key for r in rows if r.document in some]
-        assert found(volume, Word("word"), Wanted(documents=some)) == right
-        assert volume.count(Word("word"), Wanted(documents=frozenset([7]))) == 2
-        assert found(volume, Word("word"), Wanted(documents=[-5, 10_000])) == []
-        assert found(volume, Word("word"), Wanted(documents=())) == []
+        assert found(volume, Word("word"), Selection(documents=some)) == right
+        assert volume.count(Word("word"), Selection(documents=frozenset([7]))) == 2
+        assert found(volume, Word("word"), Selection(documents=[-5, 10_000])) == []
+        assert found(volume, Word("word"), Selection(documents=())) == []
 
 
 def test_the_frequency_of_a_word_counts_passages() -> None:
@@ -394,10 +396,10 @@ def test_the_frequency_of_a_word_counts_passages() -> None:
 def test_a_volume_may_be_hidden_altogether_or_have_no_times_and_names() -> None:
     with made([Row(1, 1, "", "word", hidden=True)]) as volume:
         assert found(volume, Word("word")) == []
-        assert found(volume, Word("word"), Wanted(hidden=True)) == [1]
-        assert found(volume, Word("word"), Wanted(hidden=True, after=0)) == []
+        assert found(volume, Word("word"), Selection(hidden=True)) == [1]
+        assert found(volume, Word("word"), Selection(hidden=True, after=0)) == []
         assert (
-            found(volume, Word("word"), Wanted(hidden=True, roles=("user",), authors=("Ada",)))
+            found(volume, Word("word"), Selection(hidden=True, roles=("user",), authors=("Ada",)))
             == []
         )
 
@@ -409,8 +411,8 @@ def test_an_empty_volume_finds_nothing(tmp_path: Path) -> None:
     assert write(tmp_path / "empty", []) == 0
     volume = Volume(tmp_path / "empty")
     for tree in (Word("a"), Word("a", True), And((Word("a"), Not(Word("b"))))):
-        assert volume.best(tree, Wanted(hidden=True), 10) == []
-        assert volume.count(tree, Wanted(hidden=True, without=[1], documents=[1])) == 0
+        assert volume.best(tree, Selection(hidden=True), 10) == []
+        assert volume.count(tree, Selection(hidden=True, without=[1], documents=[1])) == 0
     assert volume.frequency(["a"], hidden=True) == [0]
     assert volume.rows == 0
 

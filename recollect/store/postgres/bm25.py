@@ -33,7 +33,7 @@ create index {_INDEX} on {TABLE} using bm25 (words) with (text_config = 'simple'
 """
 
 
-def kept(db: Connection) -> bool:
+def is_indexed(db: Connection) -> bool:
     return TABLE in db.server.types
 
 

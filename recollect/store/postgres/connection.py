@@ -69,15 +69,15 @@ class Connection:
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """One statement for any number of rows, a column as one array; without those that nobody has."""
         types = self.server.types[table]
-        told = {
+        columns_ = {
             name: values
             for name, values in zip(columns, zip(*rows, strict=True), strict=True)
             if any(value is not None for value in values)
         }
-        arrays = ", ".join(f"?::{types[name]}[]" for name in told)
+        arrays = ", ".join(f"?::{types[name]}[]" for name in columns_)
         self._execute(
-            f"insert into {table} ({', '.join(told)}) select * from unnest({arrays})",
-            [list(values) for values in told.values()],
+            f"insert into {table} ({', '.join(columns_)}) select * from unnest({arrays})",
+            [list(values) for values in columns_.values()],
         )
 
     def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
@@ -92,7 +92,7 @@ class Connection:
             where p.owner = ?::integer and p.key = any(?::bigint[]) and t.owner = ?::integer and t.key = p.key""",
             (self.owner, keys, self.owner),
         )
-        if bm25.kept(self):
+        if bm25.is_indexed(self):
             bm25.update(self, keys)
         self._drop_vectors(keys)
         self.run(
@@ -133,8 +133,8 @@ class Connection:
     def _execute(self, sql: str, values: Sequence[Any]) -> psycopg.RawCursor[Any]:
         # A plan that is kept is one for any owner, and reads every partition's statistics. Statements that name the
         # owner are planned each time, for the one partition that they touch.
-        kept = False if "owner = ?" in sql else None
-        return self._cursor.execute(numbered(sql), values, prepare=kept, binary=True)
+        prepare = False if "owner = ?" in sql else None
+        return self._cursor.execute(numbered(sql), values, prepare=prepare, binary=True)
 
     def begin(self, start: str) -> list[tuple[Any, ...]]:
         """Statements without values, in one message to the server; gives the rows of the last."""

@@ -26,10 +26,10 @@ def derived(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tags(given: Any) -> list[Any]:
-    if isinstance(given, Mapping):
-        return list(given.values())
-    return given if isinstance(given, list) else [] if given is None else [given]
+def _tags(metadata: Any) -> list[Any]:
+    if isinstance(metadata, Mapping):
+        return list(metadata.values())
+    return metadata if isinstance(metadata, list) else [] if metadata is None else [metadata]
 
 
 def _between(values: Iterable[str]) -> str:
@@ -89,15 +89,15 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
     return " and ".join(clauses) or "true", values
 
 
-def _title(wanted: str) -> str:
-    padded = _padded(tokens(wanted))
-    return padded[:-1] if wanted.endswith("*") else padded
+def _title(words: str) -> str:
+    padded = _padded(tokens(words))
+    return padded[:-1] if words.endswith("*") else padded
 
 
-def _clauses(*wanted: tuple[str, str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
-    found = [
+def _clauses(*conditions: tuple[str, str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
+    clauses = [
         (f"{column} {how}(?::text[])", [storable(v) for v in values])
-        for column, how, values in wanted
+        for column, how, values in conditions
         if values
     ]
-    return [clause for clause, _ in found], [values for _, values in found]
+    return [clause for clause, _ in clauses], [values for _, values in clauses]

@@ -314,26 +314,26 @@ def migrate(
     connection: psycopg.Connection[Any], place: str, stop_before: str | None = None
 ) -> list[str]:
     """Bring the database to this version and return the names of the steps that ran."""
-    if not _wanted(connection, place, stop_before):
+    if not _pending_steps(connection, place, stop_before):
         return []
     try:
         with connection.transaction():
             connection.execute(
                 "select pg_advisory_xact_lock(%s, 0)", [_LOCK]
             )  # another process may be first
-            wanted = _wanted(connection, place, stop_before)
-            if "m001_documents" in wanted:
+            steps = _pending_steps(connection, place, stop_before)
+            if "m001_documents" in steps:
                 _begin(connection)
-            for name in wanted:
+            for name in steps:
                 _run(connection, name)
-            if not _ASKING.isdisjoint(wanted):
+            if not _ASKING.isdisjoint(steps):
                 _renew_functions(connection)
     except errors.InsufficientPrivilege as error:
         raise RecollectError(
             f"{place} has to be prepared or brought up to date ({error.diag.message_primary}). Open it once with a "
             "role that may create a schema and roles, as docs/postgres.md shows; then with this one again."
         ) from error
-    return wanted
+    return steps
 
 
 _LOCK = 0x5265636F
@@ -342,7 +342,9 @@ _ASKING = frozenset(
 )  # the steps from which the functions are others
 
 
-def _wanted(connection: psycopg.Connection[Any], place: str, stop_before: str | None) -> list[str]:
+def _pending_steps(
+    connection: psycopg.Connection[Any], place: str, stop_before: str | None
+) -> list[str]:
     done = _done(connection, place) if is_prepared(connection) else set()
     names = [name for name, _ in MIGRATIONS]
     if newer := sorted(done.difference(names)):

@@ -54,13 +54,13 @@ class Session(psycopg.Connection[Any]):
         """The same, ended when nothing has come for too long; psycopg looks in several times a second."""
         end = time.monotonic() + patience
         try:
-            wanted = next(gen)
+            operation = next(gen)
             while True:
-                ready = yield wanted
+                ready = yield operation
                 if not ready and time.monotonic() > end:
                     self.pgconn.finish()
                     raise psycopg.OperationalError("the server does not answer")
-                wanted = gen.send(ready)
+                operation = gen.send(ready)
         except StopIteration as done:
             value: T = done.value
             return value
@@ -97,12 +97,12 @@ class Pool:
     def take(cls, url: str) -> Pool:
         """The pool of a server, opened by the first who asks and closed by the last who returns it."""
         with cls._turn:
-            known = url in cls._open
-        made = (
-            None if known else cls(url)
+            is_open = url in cls._open
+        pool = (
+            None if is_open else cls(url)
         )  # not in turn: a server that does not answer holds up nobody else
         with cls._turn:
-            pool = cls._open.get(url) or made
+            pool = cls._open.get(url) or pool
             if pool is not None:
                 if pool._users == 0:
                     cls._open[url] = pool
@@ -258,7 +258,9 @@ def explaining(place: str) -> Iterator[None]:
 
 def explained(error: psycopg.Error, place: str) -> RecollectError:
     """What the server's error means for the person."""
-    said = error.diag.message_primary or next(iter(str(error).splitlines()), type(error).__name__)
+    message = error.diag.message_primary or next(
+        iter(str(error).splitlines()), type(error).__name__
+    )
     match error:
         case errors.LockNotAvailable() | errors.DeadlockDetected() | errors.SerializationFailure():
             return StoreBusy(
@@ -267,7 +269,7 @@ def explained(error: psycopg.Error, place: str) -> RecollectError:
             )
         case errors.QueryCanceled():
             return StoreBusy(
-                f"The server {place} stopped this ({said}); nothing was changed. Try again."
+                f"The server {place} stopped this ({message}); nothing was changed. Try again."
             )
         case errors.DiskFull():
             return RecollectError(
@@ -275,20 +277,20 @@ def explained(error: psycopg.Error, place: str) -> RecollectError:
             )
         case errors.DataCorrupted() | errors.IndexCorrupted():
             return DamagedLibrary(
-                f"The server {place} reports damaged data ({said}). Restore a backup."
+                f"The server {place} reports damaged data ({message}). Restore a backup."
             )
         case errors.InsufficientPrivilege():
             return RecollectError(
-                f"The role that opened {place} may not do this ({said}). See docs/postgres.md."
+                f"The role that opened {place} may not do this ({message}). See docs/postgres.md."
             )
     if (
         isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
         and (error.sqlstate or "08")[:2] in _GONE
     ):
         return StoreUnavailable(
-            f"The PostgreSQL server {place} went away ({said}). Try again; what was saved stays saved."
+            f"The PostgreSQL server {place} went away ({message}). Try again; what was saved stays saved."
         )
-    return RecollectError(f"The database {place} reported: {said}")
+    return RecollectError(f"The database {place} reported: {message}")
 
 
 _GONE = ("08", "57")  # states of a connection, and what an operator does, as a shutdown

@@ -48,7 +48,7 @@ class PostgresStore(SqlStore[Connection]):
 
     def __init__(self, url: str, user: str) -> None:
         self._connections = Connections(url, _validate_user(user))
-        self._known = text.Known()
+        self._known = text.Vocabulary()
         self._counts = text.Counts()
         try:
             self._prepare()
@@ -260,7 +260,7 @@ def _validate_user(user: str) -> str:
 def _clear_index(db: Connection) -> int:
     """Empty the index, and return the number of passages to index."""
     db.run("delete from passage_text")
-    if bm25.kept(db):
+    if bm25.is_indexed(db):
         db.run(f"delete from {bm25.TABLE}")
     db.run("delete from word")
     db.run("delete from derived where name = 'text'")

@@ -38,7 +38,7 @@ _FEW = 200  # asked for, so that the rarest words may choose alone
 _OFTEN = 1_000  # matches from which a count is good until the library has grown by a fiftieth
 _READ = 500  # texts read at once
 _VARIANTS = 50
-_KNOWN = 500_000
+_VOCABULARY_LIMIT = 500_000
 _REBUILT = 2_000  # passages a transaction
 NEWEST_FIRST = "p.created_at desc nulls last, p.key desc"
 _CONTAINS = 'strpos(coalesce(t.folded, lower(p.content collate "C")), ?) > 0'
@@ -49,7 +49,7 @@ _ALL = """passage p join passage_text t on t.owner = p.owner and t.key = p.key
 # -- keeping in step ---------------------------------------------------------
 
 
-class Known:
+class Vocabulary:
     """Words that this process knows to be in the table, so that most are not written again. What is
     taken out of a library counts, so it is seen when somebody else may have removed words."""
 
@@ -62,7 +62,7 @@ class Known:
 
     def learn(self, words: set[str], removed: int) -> None:
         """These were committed."""
-        if removed != self._removed or len(self._words) > _KNOWN:
+        if removed != self._removed or len(self._words) > _VOCABULARY_LIMIT:
             self._words, self._removed = frozenset(), removed
         self._words |= words
 
@@ -70,9 +70,9 @@ class Known:
 class Index:
     """The index inside one transaction (see store.database)."""
 
-    def __init__(self, db: Connection, known: Known) -> None:
+    def __init__(self, db: Connection, vocabulary: Vocabulary) -> None:
         self._db = db
-        self._known = known
+        self._known = vocabulary
         self.noted: set[str] = set()
         self.removed: int = (
             db.get("select removed from last_key where owner = ?::integer", (db.owner,)) or 0
@@ -91,16 +91,16 @@ class Index:
         )
         distinct: set[str] = set()
         for key, title, content in rows:
-            made = indexed(title, content)
+            words = indexed(title, content)
             keys.append(key)
             openings.append(bool(title))
-            vectors.append(made.words)
-            lengths.append(made.length)
-            sure.append(made.sure)
-            whole.append(made.whole)
+            vectors.append(words.words)
+            lengths.append(words.length)
+            sure.append(words.sure)
+            whole.append(words.whole)
             folded.append(None if content.isascii() else fold(content))
-            distinct |= made.distinct
-            if bm25.kept(self._db):
+            distinct |= words.distinct
+            if bm25.is_indexed(self._db):
                 texts.append(_in_order(title, content))
         self._db.run(
             """insert into passage_text (key, document, created_at, role, author, hidden, opening, sure, whole, length,
@@ -112,7 +112,7 @@ class Index:
             join passage p on p.owner = ?::integer and p.key = k.key""",
             (keys, openings, vectors, lengths, sure, whole, folded, self._db.owner),
         )
-        if bm25.kept(self._db):
+        if bm25.is_indexed(self._db):
             bm25.add(self._db, keys, texts)
         if fresh := sorted(self._known.fresh(distinct, self.removed) - self.noted):
             stems = [None if (root := stem(word)) == word else root for word in fresh]
@@ -133,7 +133,7 @@ class Index:
             "delete from passage_text where owner = ?::integer and key = any(?::bigint[])",
             (self._db.owner, keys),
         )
-        if bm25.kept(self._db):
+        if bm25.is_indexed(self._db):
             bm25.remove(self._db, keys)
         self._db.run(
             "update last_key set removed = removed + 1 where owner = ?::integer", (self._db.owner,)
@@ -183,12 +183,12 @@ class Counts:
         ((size, removed),) = db.rows(
             "select passage, removed from last_key where owner = ?::integer", (db.owner,)
         )
-        found = {
-            q: known
+        totals = {
+            q: entry
             for q in queries
-            if (known := self._known.get(q)) and self._holds(known, size, removed)
+            if (entry := self._known.get(q)) and self._holds(entry, size, removed)
         }
-        missing = [q for q in dict.fromkeys(queries) if q not in found]
+        missing = [q for q in dict.fromkeys(queries) if q not in totals]
         if missing:
             counted = db.rows(
                 "select * from frequencies(?::tsquery[], ?::integer)", (missing, _COUNTED)
@@ -197,23 +197,23 @@ class Counts:
                 q: (all_, seen, size, removed)
                 for q, (all_, seen) in zip(missing, counted, strict=True)
             }
-            found |= new
+            totals |= new
             self._known = new if len(self._known) > 10_000 else self._known | new
-        return [found[q][:2] for q in queries], size
+        return [totals[q][:2] for q in queries], size
 
     @staticmethod
-    def _holds(known: tuple[int, int, int, int], size: int, removed: int) -> bool:
-        count, _, then, removed_then = known
+    def _holds(entry: tuple[int, int, int, int], size: int, removed: int) -> bool:
+        count, _, then, removed_then = entry
         if (then, removed_then) == (size, removed):
             return True
         return count > _OFTEN and abs(size - then) + (removed - removed_then) < then / 50
 
 
 def frequencies(db: Connection, nodes: Sequence[Node], counts: Counts) -> tuple[list[int], int]:
-    asked = [compiled(node) for node in nodes]
-    found, size = counts.of(db, [each.query for each in asked])
-    numbers = [count for count, _ in found]
-    for number, (node, each) in enumerate(zip(nodes, asked, strict=True)):
+    queries = [compiled(node) for node in nodes]
+    counts_, size = counts.of(db, [each.query for each in queries])
+    numbers = [count for count, _ in counts_]
+    for number, (node, each) in enumerate(zip(nodes, queries, strict=True)):
         if not each.exact or each.phrases:
             numbers[number] = _count(db, node, each, _arguments(db, Filter(hidden=True)), _COUNTED)
     return numbers, size
@@ -223,8 +223,8 @@ def count(db: Connection, node: Node, filter: Filter, counts: Counts) -> tuple[i
     each = compiled(node)
     if isinstance(node, Or) and filter in (Filter(), Filter(hidden=True)):
         parts = [c for c in map(compiled, node.parts) if c.exact and not c.phrases]
-        found, _ = counts.of(db, [c.query for c in parts])
-        most = max((all_ if filter.hidden else seen for all_, seen in found), default=0)
+        counts_, _ = counts.of(db, [c.query for c in parts])
+        most = max((all_ if filter.hidden else seen for all_, seen in counts_), default=0)
         if (
             most >= _ENOUGH
         ):  # then so many at least, and counting all of them would take longer than finding
@@ -238,13 +238,13 @@ def count(db: Connection, node: Node, filter: Filter, counts: Counts) -> tuple[i
 def _count(
     db: Connection, node: Node, each: Compiled, arguments: tuple[Any, ...], at_most: int
 ) -> int:
-    found = 0
+    total = 0
     if each.exact:
-        found = db.get(
+        total = db.get(
             f"select counted(?::tsquery, ?::boolean, ?::integer, {_FILTER})",
             (each.query, each.phrases or None, at_most, *arguments),
         )
-    return int(found) + len(_looked_up(db, node, each, arguments))
+    return int(total) + len(_looked_up(db, node, each, arguments))
 
 
 # -- filters as the functions take them ----------------------------------------
@@ -285,7 +285,7 @@ def best(
             _Part(part, compiled(part), n, math.log(1 + (size - n + 0.5) / (n + 0.5)))
             for part, n in zip(nodes, numbers, strict=True)
         ),
-        key=lambda part: part.found,
+        key=lambda part: part.count_,
     )
     if (few := keys_of_few(db, filter)) is not None:
         return _ordered(_matches(db, parts, few))[:limit]
@@ -299,9 +299,9 @@ def best(
         return _ordered(_found_by_bm25(db, parts, filter))[:limit]
     chosen = _rarest(parts) if limit <= _FEW else parts
     if len(chosen) < len(parts):
-        found = _with_rare_words(db, chosen, parts[len(chosen) :], size, arguments)
-        if len(found) >= limit:
-            return _ordered(found)[:limit]
+        matches = _with_rare_words(db, chosen, parts[len(chosen) :], size, arguments)
+        if len(matches) >= limit:
+            return _ordered(matches)[:limit]
     return _ordered(_candidates(db, parts, limit, arguments))[:limit]
 
 
@@ -320,11 +320,13 @@ def keys_of_few(db: Connection, filter: Filter) -> list[int] | None:
 
 def _matches(db: Connection, parts: Sequence[_Part], keys: Sequence[int]) -> dict[int, _Match]:
     """Those of some passages that have one of the parts."""
-    found: dict[int, _Match] = {}
+    matches: dict[int, _Match] = {}
     for part in parts:
-        for key, length in _among(db, part.node, part.asked, keys).items():
-            found[key] = _Match((found[key].weight if key in found else 0.0) + part.weight, length)
-    return found
+        for key, length in _among(db, part.node, part.query_, keys).items():
+            matches[key] = _Match(
+                (matches[key].weight if key in matches else 0.0) + part.weight, length
+            )
+    return matches
 
 
 def _among(db: Connection, node: Node, each: Compiled, keys: Sequence[int]) -> dict[int, int]:
@@ -334,20 +336,20 @@ def _among(db: Connection, node: Node, each: Compiled, keys: Sequence[int]) -> d
         "where t.owner = ?::integer and t.key = any(?::bigint[]) and t.words @@ ?::tsquery",
         (each.query, db.owner, list(keys), each.wider),
     )
-    told = {key for key, _, _, sure in rows if each.exact and (sure or not each.phrases)}
-    known = {key: length for key, length, matched, _ in rows if key in told and matched}
-    return known | _read(db, node, [key for key, *_ in rows if key not in told])
+    sure_keys = {key for key, _, _, sure in rows if each.exact and (sure or not each.phrases)}
+    lengths = {key: length for key, length, matched, _ in rows if key in sure_keys and matched}
+    return lengths | _read(db, node, [key for key, *_ in rows if key not in sure_keys])
 
 
-def _ordered(found: dict[int, _Match]) -> list[int]:
+def _ordered(matches: dict[int, _Match]) -> list[int]:
     """Best first, the newer of two that are alike. Lengths order chunks of a fixed size, so that a
     longer list begins as a shorter one."""
-    ranked = sorted(found, key=lambda key: (-round(found[key].weight, 9), -key))
+    ranked = sorted(matches, key=lambda key: (-round(matches[key].weight, 9), -key))
     chunks = (ranked[start : start + _ORDERED] for start in range(0, len(ranked), _ORDERED))
     return [
         key
         for chunk in chunks
-        for key in sorted(chunk, key=lambda key: (-round(found[key].score, 9), -key))
+        for key in sorted(chunk, key=lambda key: (-round(matches[key].score, 9), -key))
     ]
 
 
@@ -364,8 +366,8 @@ class _Part(NamedTuple):
     """One of several things of which a passage must have at least one."""
 
     node: Node
-    asked: Compiled
-    found: int
+    query_: Compiled
+    count_: int
     weight: float
 
 
@@ -373,7 +375,7 @@ def _rarest(parts: Sequence[_Part]) -> Sequence[_Part]:
     """The rarest, and as many more as do not have too many matches together."""
     total = 0
     for place, part in enumerate(parts):
-        total += part.found
+        total += part.count_
         if place and total > _ENOUGH:
             return parts[:place] if all(map(_is_plain, parts)) else parts
     return parts
@@ -383,23 +385,25 @@ def _candidates(
     db: Connection, parts: Sequence[_Part], limit: int, arguments: tuple[Any, ...]
 ) -> dict[int, _Match]:
     """Passages that have one of the parts, those with the heaviest first."""
-    in_rows = any(part.asked.phrases for part in parts)
-    exact = [part for part in parts if part.asked.exact]
+    in_rows = any(part.query_.phrases for part in parts)
+    exact = [part for part in parts if part.query_.exact]
     rows = db.rows(
         _CANDIDATES,
         (
-            [p.asked.query for p in exact],
+            [p.query_.query for p in exact],
             [p.weight for p in exact],
             in_rows or None,
             max(limit, _ORDERED),
             *arguments,
         ),
     )
-    found = {key: _Match(weight, length) for key, weight, length in rows}
+    matches = {key: _Match(weight, length) for key, weight, length in rows}
     for part in parts:
-        for key, length in _looked_up(db, part.node, part.asked, arguments, in_rows).items():
-            found[key] = _Match((found[key].weight if key in found else 0.0) + part.weight, length)
-    return found
+        for key, length in _looked_up(db, part.node, part.query_, arguments, in_rows).items():
+            matches[key] = _Match(
+                (matches[key].weight if key in matches else 0.0) + part.weight, length
+            )
+    return matches
 
 
 def _with_rare_words(
@@ -410,15 +414,15 @@ def _with_rare_words(
     arguments: tuple[Any, ...],
 ) -> dict[int, _Match]:
     """Passages that have a rare part, or two of those that very many have; weighed by all of them."""
-    asked = {part.asked.query: part.weight for part in rare}
-    pairs = sorted(combinations(others, 2), key=lambda pair: pair[0].found * pair[1].found)
+    query_ = {part.query_.query: part.weight for part in rare}
+    pairs = sorted(combinations(others, 2), key=lambda pair: pair[0].count_ * pair[1].count_)
     expected = 0.0
     for one, other in pairs:
-        expected += one.found * other.found / max(size, 1)
+        expected += one.count_ * other.count_ / max(size, 1)
         if expected > _ENOUGH:
             break
-        asked[f"({one.asked.query}) & ({other.asked.query})"] = one.weight + other.weight
-    rows = db.rows(_CANDIDATES, (list(asked), list(asked.values()), None, _REORDERED, *arguments))
+        query_[f"({one.query_.query}) & ({other.query_.query})"] = one.weight + other.weight
+    rows = db.rows(_CANDIDATES, (list(query_), list(query_.values()), None, _REORDERED, *arguments))
     lengths = {key: length for key, _, length in rows}
     weights = _weights(db, [*rare, *others], list(lengths))
     return {key: _Match(weights.get(key, 0.0), length) for key, length in lengths.items()}
@@ -429,27 +433,27 @@ def _weights(db: Connection, parts: Sequence[_Part], keys: list[int]) -> dict[in
     rows = db.rows(
         """select t.key, sum(u.weight) from passage_text t, unnest(?::tsquery[], ?::float8[]) u(query, weight)
         where t.owner = ?::integer and t.key = any(?::bigint[]) and t.words @@ u.query group by t.key""",
-        ([part.asked.query for part in parts], [part.weight for part in parts], db.owner, keys),
+        ([part.query_.query for part in parts], [part.weight for part in parts], db.owner, keys),
     )
     return dict(rows)
 
 
 def _is_plain(part: _Part) -> bool:
     return (
-        part.asked.exact
-        and not part.asked.phrases
+        part.query_.exact
+        and not part.query_.phrases
         and not any(word.prefix for word in words(part.node))
     )
 
 
 def _found_by_bm25(db: Connection, parts: Sequence[_Part], filter: Filter) -> dict[int, _Match]:
-    asked = [
+    query_ = [
         token[:LONGEST]
         for part in parts
         for word in words(part.node)
         for token in tokens(word.text)
     ]
-    keys = bm25.best(db, asked, filter.hidden, _ORDERED)
+    keys = bm25.best(db, query_, filter.hidden, _ORDERED)
     weights = _weights(db, parts, keys)
     lengths = db.rows(
         "select t.key, t.length from passage_text t where t.owner = ?::integer and t.key = any(?::bigint[])",
@@ -477,7 +481,7 @@ def _looked_up(
 
 def _read(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, int]:
     """Those of some passages whose texts match, with their lengths."""
-    found: dict[int, int] = {}
+    lengths: dict[int, int] = {}
     for at in range(0, len(keys), _READ):
         texts = db.rows(
             """select p.key, case when d.opening = p.key then d.title else '' end, p.content, t.length
@@ -486,10 +490,10 @@ def _read(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, int]:
             where p.owner = ?::integer and p.key = any(?::bigint[])""",
             (db.owner, list(keys[at : at + _READ])),
         )
-        found |= {
+        lengths |= {
             key: length for key, title, content, length in texts if matches(node, title, content)
         }
-    return found
+    return lengths
 
 
 def _has_long_texts(db: Connection) -> bool:
@@ -603,11 +607,11 @@ def find_literal(
     """See Store.find_literal. It is for texts without a word, so there is no index to ask."""
     where, values = _walk(db, filter)
     source = f"from {_ALL} where p.owner = ?::integer and {_CONTAINS} and {where}"
-    given = (db.owner, fold(text), *values)
-    total: int = db.get(f"select count(*) {source}", given)
+    parameters = (db.owner, fold(text), *values)
+    total: int = db.get(f"select count(*) {source}", parameters)
     rows = db.rows(
         f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?",
-        (*given, limit, offset),
+        (*parameters, limit, offset),
     )
     return candidates(rows), total
 
@@ -617,22 +621,22 @@ def newest(
 ) -> tuple[list[Candidate], int]:
     where, values = _walk(db, filter)
     source = f"passage p join document d on d.owner = p.owner and d.key = p.document where p.owner = ?::integer and {where}"
-    given = (db.owner, *values)
+    parameters = (db.owner, *values)
     if not by_document:
-        total = db.get(f"select count(*) from {source}", given)
+        total = db.get(f"select count(*) from {source}", parameters)
         rows = db.rows(
             f"select {COLUMNS} from {source} order by {NEWEST_FIRST} limit ? offset ?",
-            (*given, limit, offset),
+            (*parameters, limit, offset),
         )
         return candidates(rows), total
-    total = db.get(f"select count(distinct p.document) from {source}", given)
+    total = db.get(f"select count(distinct p.document) from {source}", parameters)
     rows = db.rows(
         f"""select {COLUMNS} from (
           select p.key, row_number() over (partition by p.document order by {NEWEST_FIRST}) as place from {source}) n
         join passage p on p.owner = ?::integer and p.key = n.key
         join document d on d.owner = p.owner and d.key = p.document
         where n.place = 1 order by {NEWEST_FIRST} limit ? offset ?""",
-        (*given, db.owner, limit, offset),
+        (*parameters, db.owner, limit, offset),
     )
     return candidates(rows), total
 
@@ -703,7 +707,7 @@ def _containing(db: Connection, text: str) -> list[int] | None:
     if around is None or any(len(word) >= LONGEST for word in tokens(text)):
         return None
     arguments = _arguments(db, Filter(hidden=True))
-    found: set[int] = set()
+    matches: set[int] = set()
     for query, literal in ((_all_words(text), None), (around, fold(text))):
         plain = query.replace(":D", "").replace(":*D", ":*")
         keys = [
@@ -716,14 +720,14 @@ def _containing(db: Connection, text: str) -> list[int] | None:
         if len(keys) == _MANY:
             return None
         checked = _CONTAINS if literal is not None else "(not t.opening or t.words @@ ?::tsquery)"
-        found |= {
+        matches |= {
             k
             for (k,) in db.rows(
                 f"select p.key from {_ALL} where p.owner = ?::integer and p.key = any(?::bigint[]) and {checked}",
                 (db.owner, keys, literal if literal is not None else query),
             )
         }
-    return sorted(found)
+    return sorted(matches)
 
 
 def _words_around(db: Connection, text: str) -> str | None:

@@ -79,10 +79,10 @@ def nearest(
             where += " and v.document not in (select unnest(?::bigint[]))"
             values.append(documents.without)
     source = f"from vector v where v.owner = ?::integer and v.space = ?::integer and {where}"
-    given = (db.owner, space.id, *values)
+    parameters = (db.owner, space.id, *values)
     if not db.server.pgvector:
         return _measured(
-            db.rows(f"select v.passage, v.scale, v.numbers {source}", given), space, vector
+            db.rows(f"select v.passage, v.scale, v.numbers {source}", parameters), space, vector
         )[:limit]
     order = "v.numbers <=> ?::halfvec"
     if filter in (Filter(), Filter(hidden=True)) and has_graph(db, space):
@@ -95,16 +95,16 @@ def nearest(
         source += f" and {_of_length(space)}"
         order = f"({_full(db.server, space, 'v.')}) <=> ?::{db.server.full_vector}"
     (query,), _ = quantise([vector])
-    wanted = 2 * limit + _SPARE
+    candidates = 2 * limit + _SPARE
     while True:  # a passage may have several rows
         rows = db.rows(
             f"select v.passage, v.scale, v.numbers {source} order by {order} limit ?",
-            (*given, _written(db, query), wanted),
+            (*parameters, _written(db, query), candidates),
         )
-        found = _measured(rows, space, vector)
-        if len(rows) < wanted or len(found) >= limit:
-            return found[:limit]
-        wanted *= 2
+        scores = _measured(rows, space, vector)
+        if len(rows) < candidates or len(scores) >= limit:
+            return scores[:limit]
+        candidates *= 2
 
 
 # -- the graph -------------------------------------------------------------------
@@ -119,10 +119,10 @@ def has_graph(db: Connection, space: Space) -> bool:
 
 def graph_of(db: Connection, space: Space) -> str:
     """The name of the graph for a user's vectors; nothing while there are none."""
-    found = db.get(
+    partition = db.get(
         "select tableoid::regclass::text from vector where owner = ?::integer limit 1", (db.owner,)
     )
-    return f"{found.rpartition('.')[2]}_graph_{_padded(space.dimensions)}" if found else ""
+    return f"{partition.rpartition('.')[2]}_graph_{_padded(space.dimensions)}" if partition else ""
 
 
 def make_graph(

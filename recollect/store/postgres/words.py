@@ -146,8 +146,8 @@ def _tsquery(node: Node, places: bool) -> str | None:
             inner = _tsquery(part, places) if sure else None
             return None if inner is None else f"!({inner})"
         case And(parts):
-            known = [q for q in (_tsquery(p, places) for p in parts) if q is not None]
-            return f"({' & '.join(known)})" if known else None
+            queries = [q for q in (_tsquery(p, places) for p in parts) if q is not None]
+            return f"({' & '.join(queries)})" if queries else None
         case Or(parts):
             each = [_tsquery(p, places) for p in parts]
             return None if None in each else f"({' | '.join(q for q in each if q)})"

@@ -66,10 +66,10 @@ class SqliteKeys(ApiKeys):
             return None
 
         def work(db: Connection) -> ApiKey | None:
-            found = db.rows(f"{_SELECT} where id = ?", (id,))
-            if not found:
+            rows = db.rows(f"{_SELECT} where id = ?", (id,))
+            if not rows:
                 return None
-            key, now = from_row(found[0]), micros(datetime.now(UTC)) or 0
+            key, now = from_row(rows[0]), micros(datetime.now(UTC)) or 0
             if now - (micros(key.used_at) or 0) > USED_AT_INTERVAL:
                 db.run("update api_key set used_at = ? where id = ?", (now, id))
             return key

@@ -59,8 +59,8 @@ class Connection(apsw.Connection):
         values = self._remembered[1]
         if what not in values:
             values[what] = make()
-        found: T = values[what]
-        return found
+        value: T = values[what]
+        return value
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self.execute(sql, values).fetchall()
@@ -140,9 +140,9 @@ def _folded(*values: Any) -> str:
 
 def _titled(*values: Any) -> bool:
     """Whether a title has a word or phrase, or with a star one that begins so."""
-    title, wanted = (" ".join(re.findall(r"[^\W_]+", indexable(v))) for v in values)
+    title, words = (" ".join(re.findall(r"[^\W_]+", indexable(v))) for v in values)
     end = "" if values[1].endswith("*") else " "
-    return f" {wanted}{end}" in f" {title} "
+    return f" {words}{end}" in f" {title} "
 
 
 def _patience() -> Callable[[int], bool]:

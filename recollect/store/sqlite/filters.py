@@ -16,8 +16,8 @@ def conditions(filter: Filter, many: bool = False) -> tuple[str, list[Any]]:
     of_document, more = document_conditions(filter)
     if many and (filter.tags or filter.not_tags or filter.titles or filter.not_titles):
         of_document = f"p.document in (select d.key from document d where {of_document})"
-    said = [clause for clause in (of_passage, of_document) if clause != "1"]
-    return " and ".join(said) or "1", values + more
+    clauses = [clause for clause in (of_passage, of_document) if clause != "1"]
+    return " and ".join(clauses) or "1", values + more
 
 
 def passage_conditions(filter: Filter) -> tuple[str, list[Any]]:
@@ -71,10 +71,10 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
     return " and ".join(clauses) or "1", values
 
 
-def _clauses(*wanted: tuple[str, str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
+def _clauses(*conditions: tuple[str, str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
     clauses = [
         f"{column} {how} ({', '.join('?' * len(values))})"
-        for column, how, values in wanted
+        for column, how, values in conditions
         if values
     ]
-    return clauses, [v for _, _, values in wanted for v in values]
+    return clauses, [v for _, _, values in conditions for v in values]

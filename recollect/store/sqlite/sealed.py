@@ -30,10 +30,10 @@ from recollect.store.sqlite.text import Span
 from recollect.store.sqlite.volume import (
     NotAVolume,
     Row,
+    Selection,
     Stopped,
     Unsupported,
     Volume,
-    Wanted,
     clear_unfinished,
     supports,
     write,
@@ -88,24 +88,26 @@ class Sealed:
 
     def best(self, db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
         """The keys of passages that match, best first by the engines' own measure."""
-        wanted = self._wanted(db, filter)
+        selection = self._selections(db, filter)
         answers, rest = self._ask(
-            db, node, lambda volume, seen: volume.best(node, wanted(seen), limit)
+            db, node, lambda volume, seen: volume.best(node, selection(seen), limit)
         )
-        found = [hit for hits in answers for hit in hits]
+        hits = [hit for hits in answers for hit in hits]
         few = text.keys_of_few(db, filter) if rest else None
         for span in rest:
-            found += text.best(db, node, filter, span, limit, few)
-        found.sort(key=lambda hit: (-hit[1], -hit[0]))
-        return [key for key, _ in found[:limit]]
+            hits += text.best(db, node, filter, span, limit, few)
+        hits.sort(key=lambda hit: (-hit[1], -hit[0]))
+        return [key for key, _ in hits[:limit]]
 
     def count(
         self, db: Connection, node: Node, filter: Filter | None, at_most: int
     ) -> tuple[int, bool]:
         """How many passages match, and whether that is all: FTS5 counts no further than
         `at_most`. Without a filter everything is counted, hidden or not."""
-        wanted = self._wanted(db, filter or Filter(hidden=True))
-        answers, rest = self._ask(db, node, lambda volume, seen: volume.count(node, wanted(seen)))
+        selection = self._selections(db, filter or Filter(hidden=True))
+        answers, rest = self._ask(
+            db, node, lambda volume, seen: volume.count(node, selection(seen))
+        )
         few = text.keys_of_few(db, filter) if filter and rest else None
         counted = [text.count(db, node, filter, span, at_most, few) for span in rest]
         return sum(answers) + sum(counted), all(n < at_most for n in counted)
@@ -148,13 +150,13 @@ class Sealed:
             ]
         return answers, rest
 
-    def _wanted(self, db: Connection, filter: Filter) -> Callable[[Seen], Wanted]:
+    def _selections(self, db: Connection, filter: Filter) -> Callable[[Seen], Selection]:
         @cache
-        def wanted(stale: tuple[int, ...]) -> Wanted:
+        def selection(stale: tuple[int, ...]) -> Selection:
             documents = db.remembered(
                 document_filter(filter), lambda: matching_documents(db, filter)
             )
-            return Wanted(
+            return Selection(
                 roles=filter.roles,
                 authors=filter.authors,
                 senders=filter.senders,
@@ -168,7 +170,7 @@ class Sealed:
                 without=stale,
             )
 
-        return lambda seen: wanted(seen.stale)
+        return lambda seen: selection(seen.stale)
 
     # -- open volumes ---
 

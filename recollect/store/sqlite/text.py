@@ -80,19 +80,19 @@ class Words:
 
     def fresh(self, texts: Iterable[str]) -> set[str]:
         plain: set[bytes] = set()
-        found: set[str] = set()
+        words: set[str] = set()
         for text in texts:
             if text.isascii():
                 plain.update(text.encode().translate(_TO_SPACE).split())
             else:
-                found.update(_WORD.findall(text))
+                words.update(_WORD.findall(text))
         plain -= self._known_plain
-        found -= self._known
+        words -= self._known
         if len(self._known) + len(self._known_plain) > 500_000:
             self.forget()
         self._known_plain |= plain
-        self._known |= found
-        return {word[:_LONGEST_WORD] for word in found.union(map(bytes.decode, plain))}
+        self._known |= words
+        return {word[:_LONGEST_WORD] for word in words.union(map(bytes.decode, plain))}
 
     def forget(self) -> None:
         """Believe nothing: a transaction was rolled back, or words were removed."""
@@ -144,8 +144,8 @@ class Index:
         for word in self._words.fresh(
             text for _, title, content in prepared for text in (title, content)
         ):
-            found = "select 1 from passage_text where passage_text match ? limit 1"
-            if not self._db.execute(found, (_quoted_word(word),)).get:
+            query = "select 1 from passage_text where passage_text match ? limit 1"
+            if not self._db.execute(query, (_quoted_word(word),)).get:
                 self._db.execute("delete from word where term = ?", (word,))
         self._words.forget()
 
@@ -189,9 +189,9 @@ def compiled(node: Node) -> str:
         case Near(parts, distance):
             return f"NEAR({' '.join(map(compiled, parts))}, {distance})"
         case And(parts):
-            wanted = " AND ".join(compiled(p) for p in parts if not isinstance(p, Not))
+            required = " AND ".join(compiled(p) for p in parts if not isinstance(p, Not))
             unwanted = [compiled(p) for p in parts if isinstance(p, Not)]
-            return f"(({wanted}) NOT ({' OR '.join(unwanted)}))" if unwanted else f"({wanted})"
+            return f"(({required}) NOT ({' OR '.join(unwanted)}))" if unwanted else f"({required})"
 
 
 def _quoted(text: str) -> str:
@@ -304,21 +304,21 @@ def best(
         for key in keys:
             weights[key] = weights.get(key, 0.0) + weight
     ranked = sorted(weights, key=lambda key: (-round(weights[key], 9), -key))
-    found: list[tuple[int, float]] = []
+    hits: list[tuple[int, float]] = []
     for chunk in _chunks(_allowed(db, ranked, filter)):
-        lowest = found[-1][1] if found else math.inf
+        lowest = hits[-1][1] if hits else math.inf
         lengths = _lengths(db, sorted(chunk))
         scores = (
             (key, 2.2 * weights[key] / (1 + 1.2 * (0.25 + 0.75 * n / _USUAL_LENGTH)))
             for key, n in lengths
         )
-        found += sorted(
+        hits += sorted(
             ((key, min(score, lowest)) for key, score in scores),
             key=lambda hit: (-round(hit[1], 9), -hit[0]),
         )
-        if len(found) >= limit:
+        if len(hits) >= limit:
             break
-    return found[:limit]
+    return hits[:limit]
 
 
 def _allowed(db: Connection, keys: Sequence[int], filter: Filter) -> Iterator[int]:
@@ -357,12 +357,12 @@ def count(
 def _matching(db: Connection, node: Node, filter: Filter, span: Span) -> list[int]:
     """The newest that match. Where very many do, the newest of those that may be found."""
     for source, values in (("", []), _through(filter)):
-        found = db.execute(
+        rows = db.execute(
             f"""select t.rowid from passage_text t {source} where passage_text match ? and t.rowid between ? and ?
             order by t.rowid desc limit ?""",
             (*values, compiled(node), *span, _LOOKED_AT),
         )
-        keys = [key for (key,) in found]
+        keys = [key for (key,) in rows]
         if len(keys) < _LOOKED_AT:
             break
     return keys
@@ -400,18 +400,18 @@ def scores(
     frequencies: Mapping[Word, tuple[int, int]], passages: Iterable[Candidate]
 ) -> dict[int, float]:
     """BM25 of some passages. bm25() is not asked, for it counts each word in the whole table."""
-    found: dict[int, float] = {}
+    totals: dict[int, float] = {}
     for passage in passages:
         text = f" {' '.join(tokens(passage.title if not passage.position else ''))}  {' '.join(tokens(passage.content))} "
         length = text.count(" ")
         score = 0.0
         for word, (count, size) in frequencies.items():
-            wanted = " ".join(tokens(word.text))
-            times = text.count(f" {wanted}" if word.prefix else f" {wanted} ") if wanted else 0
+            phrase = " ".join(tokens(word.text))
+            times = text.count(f" {phrase}" if word.prefix else f" {phrase} ") if phrase else 0
             weight = math.log(1 + (size - min(count, size) + 0.5) / (count + 0.5))
             score += weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / _USUAL_LENGTH))
-        found[passage.key] = score
-    return found
+        totals[passage.key] = score
+    return totals
 
 
 def variants(db: Connection, words: Sequence[str]) -> list[tuple[str, ...]]:
@@ -443,11 +443,11 @@ def find_literal(
     walk = _walk(db, filter, few_documents(db, filter))
     source = f"""from {walk.source} cross join document d on d.key = p.document
       where {walk.where} and contains(p.content, ?)"""
-    given = (*walk.values, fold(text))
-    total: int = db.execute(f"select count(*) {source}", given).get
+    parameters = (*walk.values, fold(text))
+    total: int = db.execute(f"select count(*) {source}", parameters).get
     found_rows = db.execute(
         f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?",
-        (*given, limit, offset),
+        (*parameters, limit, offset),
     )
     return candidates(found_rows), total
 
@@ -498,19 +498,19 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
     from the newest passage soon has enough of them."""
     documents = few_documents(db, filter)
     source, where, values = _walk(db, filter, documents)
-    found, given = "1", []
+    condition, parameters = "1", []
     if text is not None:
         titled = json.dumps(list(_titled(db, text, documents)))
         containing = _containing(db, text)
         if containing is None:
             words = f"p.key in ({_MATCHING}) or" if (every_word := _all_words(text)) else ""
-            found = f"({words} contains(p.content, ?) or p.document in (select value from json_each(?)))"
-            given = [*([every_word] if words else []), fold(text), titled]
+            condition = f"({words} contains(p.content, ?) or p.document in (select value from json_each(?)))"
+            parameters = [*([every_word] if words else []), fold(text), titled]
         elif (gathered := containing.few(db)) is None:
-            found = (
+            condition = (
                 f"(p.key in ({containing.sql}) or p.document in (select value from json_each(?)))"
             )
-            given = [*containing.values, titled]
+            parameters = [*containing.values, titled]
         else:
             source = """(select value as key from json_each(?) union
               select key from passage where document in (select value from json_each(?))
@@ -519,8 +519,8 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
             values = [gathered, titled, *values]
     found_rows = db.execute(
         f"""select {COLUMNS} from {source} cross join document d on d.key = p.document
-        where {where} and {found} order by {NEWEST_FIRST} limit ?""",
-        (*values, *given, limit),
+        where {where} and {condition} order by {NEWEST_FIRST} limit ?""",
+        (*values, *parameters, limit),
     )
     return candidates(found_rows)
 
@@ -570,13 +570,13 @@ def _titled(db: Connection, text: str, documents: Sequence[int] | None) -> Itera
         titles += " and key in (select value from json_each(?))"
         values.append(json.dumps(documents))
     whole = fold(text)
-    wanted = set(_WORD.findall(indexable(text)))
+    words = set(_WORD.findall(indexable(text)))
     for key, title in db.execute(titles, values):
         if whole in fold(title):
             yield key
-        elif wanted:
+        elif words:
             looked_up = indexable(title)
-            if all(w in looked_up for w in wanted) and wanted <= set(_WORD.findall(looked_up)):
+            if all(w in looked_up for w in words) and words <= set(_WORD.findall(looked_up)):
                 yield key
 
 

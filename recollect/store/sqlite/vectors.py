@@ -105,18 +105,18 @@ class Vectors:
         self, db: Connection, space: Space, vector: Vector, keys: Sequence[int]
     ) -> dict[int, float]:
         """How near these passages are, each by its nearest part; without those that have no vector."""
-        found = _vectors(db, space, keys)
-        if not found:
+        vectors = _vectors(db, space, keys)
+        if not vectors:
             return {}
-        numbers, scales = _unpacked([blob for _, blob in found], space.dimensions)
-        return best_scores((passage for passage, _ in found), cosines(numbers, scales, vector))
+        numbers, scales = _unpacked([blob for _, blob in vectors], space.dimensions)
+        return best_scores((passage for passage, _ in vectors), cosines(numbers, scales, vector))
 
     def of(self, db: Connection, space: Space, key: int) -> list[Vector]:
         """The vectors of a passage, one a part."""
-        found = _vectors(db, space, [key])
-        if not found:
+        vectors = _vectors(db, space, [key])
+        if not vectors:
             return []
-        numbers, scales = _unpacked([blob for _, blob in found], space.dimensions)
+        numbers, scales = _unpacked([blob for _, blob in vectors], space.dimensions)
         return list(numbers.astype(np.float32) * scales[:, None])
 
     def _copy(self, space: Space) -> _Copy:
@@ -285,14 +285,14 @@ class _Allowed:
             mask &= ~np.isin(rows("row"), self._gone)
         if not filter.hidden:
             mask &= rows("hidden") == 0
-        for column, names, wanted in (
+        for column, names, values in (
             ("role", filter.roles, True),
             ("author", filter.authors, True),
             ("role", filter.not_roles, False),
             ("author", filter.not_authors, False),
         ):
             if names:
-                mask &= np.isin(rows(column), [_code(n) for n in names]) == wanted
+                mask &= np.isin(rows(column), [_code(n) for n in names]) == values
         if filter.senders:
             senders = [_code(name) for name in filter.senders]
             mask &= np.isin(rows("role"), senders) | np.isin(rows("author"), senders)
@@ -343,15 +343,14 @@ class _Nearest:
         self, passages: NDArray[Any], scores: Vector, at: NDArray[np.intp]
     ) -> NDArray[np.intp]:
         """The best of these rows, as many as `limit` passages need: several parts of a message count once."""
-        wanted = self._limit
-        while len(at) > wanted:
-            kept = scores[at]
-            best: NDArray[np.intp] = at[
-                kept >= np.partition(kept, len(at) - wanted)[len(at) - wanted]
-            ]
+        limit = self._limit
+        while len(at) > limit:
+            row_scores = scores[at]
+            threshold = np.partition(row_scores, len(at) - limit)[len(at) - limit]
+            best: NDArray[np.intp] = at[row_scores >= threshold]
             if len(np.unique(passages[best])) >= self._limit:
                 return best
-            wanted *= 2
+            limit *= 2
         return at
 
     def ranked(self) -> list[tuple[int, float]]:

@@ -40,10 +40,10 @@ from recollect.store.sqlite.text import indexed
 FORMAT = 1
 _ABOUT = "volume.json"
 _UNFINISHED = ".part"
-_SHOWN, _HIDDEN = "shown", "hidden"
+_VISIBLE, _HIDDEN = "shown", "hidden"
 # Bytes to gather before a segment is written. 125,000 messages of sixty words take half of it, and so
 # become one segment; several are as right, but slower.
-_HEAP = {_SHOWN: 96_000_000, _HIDDEN: 32_000_000}
+_HEAP = {_VISIBLE: 96_000_000, _HIDDEN: 32_000_000}
 _ROWS_A_LOOK = 256  # between two looks at `stop`
 _LONGEST_WORD = 32_768  # bytes; FTS5 cuts there
 _TO_SPACE = bytes(n if n < 128 and chr(n).isalnum() else 0x20 for n in range(256))
@@ -85,7 +85,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Selection:
     """What may be found. Without roles, authors, times or documents: any of them. Times are in
     microseconds and inclusive; a passage that has none is at no time."""
 
@@ -133,7 +133,7 @@ def _within(ascending: list[int], span: tuple[int, int]) -> list[int]:
     return ascending[bisect_left(ascending, span[0]) : bisect_right(ascending, span[1])]
 
 
-ANYTHING = Wanted()
+ANYTHING = Selection()
 
 
 def supports(node: Node) -> bool:
@@ -166,10 +166,10 @@ def _cut(text: str) -> str:
 
 def _tokens(text: str) -> list[str]:
     reason = apsw.FTS5_TOKENIZE_DOCUMENT
-    found = _tokenizer()(
+    tokens_ = _tokenizer()(
         text.encode(), reason, None, include_offsets=False, include_colocated=False
     )
-    return cast("list[str]", found)
+    return cast("list[str]", tokens_)
 
 
 @cache
@@ -212,8 +212,8 @@ def write(folder: Path, rows: Iterable[Row], stop: Callable[[], bool] | None = N
 
 def clear_unfinished(parent: Path) -> None:
     """Remove what writes that were killed left in `parent`. Only while nobody is writing there."""
-    for left in parent.glob(f"*{_UNFINISHED}"):
-        shutil.rmtree(left, ignore_errors=True)
+    for folder in parent.glob(f"*{_UNFINISHED}"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _fill(folder: Path, rows: Iterable[Row], stop: Callable[[], bool]) -> dict[str, Any]:
@@ -225,7 +225,7 @@ def _fill(folder: Path, rows: Iterable[Row], stop: Callable[[], bool]) -> dict[s
         for row in rows:
             if count % _ROWS_A_LOOK == 0 and stop():
                 raise Stopped
-            name = _HIDDEN if row.hidden else _SHOWN
+            name = _HIDDEN if row.hidden else _VISIBLE
             if name not in writers:
                 writers[name] = _Writer(folder / name, _HEAP[name])
             writers[name].add(row)
@@ -345,35 +345,35 @@ class Volume:
         """The lowest and the highest key in it."""
         self._documents: tuple[int, int] = tuple(about["documents"])
         self._names: list[str] = about["indexes"]
-        self._shown = _Index(folder / _SHOWN) if _SHOWN in self._names else None
+        self._shown = _Index(folder / _VISIBLE) if _VISIBLE in self._names else None
 
     @cached_property
     def _hidden(self) -> _Index | None:
         # Seldom wanted, and an open index costs a thread that looks at a file twice a second.
         return _Index(self.folder / _HIDDEN) if _HIDDEN in self._names else None
 
-    def best(self, node: Node, wanted: Wanted, limit: int) -> list[tuple[int, float]]:
+    def best(self, node: Node, selection: Selection, limit: int) -> list[tuple[int, float]]:
         """The keys of the passages that match, best first by BM25, with their scores; those that score
         the same come as they were written."""
-        stale = wanted.without_within(self.keys)
-        found: list[tuple[int, float]] = []
-        for index in self._asked(wanted):
-            query = index.query(node, wanted, self._documents)
+        stale = selection.without_within(self.keys)
+        hits_: list[tuple[int, float]] = []
+        for index in self._indexes(selection):
+            query = index.query(node, selection, self._documents)
             if query is not None:
-                found += index.best(query, limit + len(stale))
+                hits_ += index.best(query, limit + len(stale))
         if stale:
             left_out = frozenset(stale)
-            found = [hit for hit in found if hit[0] not in left_out]
-        if wanted.hidden:
-            found.sort(key=itemgetter(1), reverse=True)
-        return found[: max(limit, 0)]
+            hits_ = [hit for hit in hits_ if hit[0] not in left_out]
+        if selection.hidden:
+            hits_.sort(key=itemgetter(1), reverse=True)
+        return hits_[: max(limit, 0)]
 
-    def count(self, node: Node, wanted: Wanted) -> int:
+    def count(self, node: Node, selection: Selection) -> int:
         """How many passages match."""
-        stale = wanted.without_within(self.keys)
+        stale = selection.without_within(self.keys)
         total = 0
-        for index in self._asked(wanted):
-            query = index.query(node, wanted, self._documents, scored=False)
+        for index in self._indexes(selection):
+            query = index.query(node, selection, self._documents, scored=False)
             if query is not None:
                 total += index.count(query)
                 if stale:
@@ -382,13 +382,13 @@ class Volume:
 
     def frequency(self, terms: Sequence[str], hidden: bool) -> list[int]:
         """In how many passages each word occurs, as it was prepared. Stale passages count."""
-        indexes = list(self._asked(Wanted(hidden=hidden)))
+        indexes = list(self._indexes(Selection(hidden=hidden)))
         return [sum(index.frequency(term) for index in indexes) for term in terms]
 
-    def _asked(self, wanted: Wanted) -> Iterator[_Index]:
+    def _indexes(self, selection: Selection) -> Iterator[_Index]:
         if self._shown is not None:
             yield self._shown
-        if wanted.hidden and self._hidden is not None:
+        if selection.hidden and self._hidden is not None:
             yield self._hidden
 
 
@@ -455,40 +455,40 @@ class _Index:
     # -- questions ---
 
     def query(
-        self, node: Node, wanted: Wanted, documents: tuple[int, int], scored: bool = True
+        self, node: Node, selection: Selection, documents: tuple[int, int], scored: bool = True
     ) -> Query | None:
         """The tree and what may be found; None when nothing can be."""
         filters = []
-        if wanted.roles:
-            filters.append(self.any_of("role", list(map(_shortened, wanted.roles))))
-        if wanted.authors:
-            filters.append(self.any_of("author", list(map(_shortened, wanted.authors))))
-        if wanted.senders:
-            senders = list(map(_shortened, wanted.senders))
+        if selection.roles:
+            filters.append(self.any_of("role", list(map(_shortened, selection.roles))))
+        if selection.authors:
+            filters.append(self.any_of("author", list(map(_shortened, selection.authors))))
+        if selection.senders:
+            senders = list(map(_shortened, selection.senders))
             filters.append(_any_of([self.any_of("role", senders), self.any_of("author", senders)]))
-        if wanted.after is not None or wanted.before is not None:
+        if selection.after is not None or selection.before is not None:
             if (
-                wanted.after is not None
-                and wanted.before is not None
-                and wanted.after > wanted.before
+                selection.after is not None
+                and selection.before is not None
+                and selection.after > selection.before
             ):
                 return None
             filters.append(
                 Query.range_query(
-                    self._schema, "created_at", FieldType.Integer, wanted.after, wanted.before
+                    self._schema, "created_at", FieldType.Integer, selection.after, selection.before
                 )
             )
-        if wanted.documents is not None:
-            here = wanted.documents_within(documents)
+        if selection.documents is not None:
+            here = selection.documents_within(documents)
             if not here:
                 return None
             filters.append(self.any_of("document", here))
         unwanted = [
             self.any_of(field, list(map(_shortened, names)))
-            for field, names in (("role", wanted.not_roles), ("author", wanted.not_authors))
+            for field, names in (("role", selection.not_roles), ("author", selection.not_authors))
             if names
         ]
-        if others := wanted.not_documents_within(documents):
+        if others := selection.not_documents_within(documents):
             unwanted.append(self.any_of("document", others))
         return _all_of(
             [self._tree(node, scored), *(Query.const_score_query(f, 0.0) for f in filters)],
@@ -511,9 +511,9 @@ class _Index:
             case Or(parts):
                 return _any_of([self._tree(p, scored) for p in parts])
             case And(parts) if type(node) is And:
-                wanted = [self._tree(p, scored) for p in parts if not isinstance(p, Not)]
+                required = [self._tree(p, scored) for p in parts if not isinstance(p, Not)]
                 unwanted = [self._tree(p, False) for p in parts if isinstance(p, Not)]
-                return _all_of(wanted, unwanted)
+                return _all_of(required, unwanted)
         raise Unsupported(type(node).__name__)
 
     def _words(self, words: list[str]) -> Query:
@@ -529,17 +529,17 @@ class _Index:
         """Words of which the last is only begun."""
         *whole, begun = words
         with self._reading():
-            found = self._searcher.terms_with_prefix("text", begun, limit=_PHRASES_OF_A_PREFIX + 1)
+            terms = self._searcher.terms_with_prefix("text", begun, limit=_PHRASES_OF_A_PREFIX + 1)
         if whole:
-            if len(found) > _PHRASES_OF_A_PREFIX:
+            if len(terms) > _PHRASES_OF_A_PREFIX:
                 raise Unsupported("a phrase that ends in the prefix of many words")
-            return _any_of([self._words([*whole, word]) for word, _ in found])
-        if len(found) <= _WORDS_OF_A_PREFIX:
-            return _any_of(self._alike(found))
+            return _any_of([self._words([*whole, word]) for word, _ in terms])
+        if len(terms) <= _WORDS_OF_A_PREFIX:
+            return _any_of(self._alike(terms))
         if len(begun.encode()) > _LONGEST_PATTERN:
             raise Unsupported("a long prefix of many words")
         every = Query.const_score_query(Query.regex_query(self._schema, "text", begun + ".*"), 0.0)
-        return _any_of([*self._alike(found[:_MOST_FREQUENT]), every]) if scored else every
+        return _any_of([*self._alike(terms[:_MOST_FREQUENT]), every]) if scored else every
 
     def _alike(self, words: list[tuple[str, int]]) -> list[Query]:
         """Words that weigh the same, however rare each is: they stand for one prefix."""
