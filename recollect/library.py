@@ -546,15 +546,15 @@ class Library:
         limit = max(1, min(limit, LIMITS.page_size))
         if start is None and around is not None:
             wanted = identifier(around)
-            middle = next((n for n, step in enumerate(steps) if step.bone.id == wanted), 0)
+            middle = next((n for n, step in enumerate(steps) if step.position.id == wanted), 0)
             start = max(0, min(middle - limit // 2, len(steps) - limit))
         start = max(0, min(start or 0, len(steps)))
         part = steps[start : start + limit]
-        read = self.store.passages_by_key([step.bone.key for step in part])
+        read = self.store.passages_by_key([step.position.key for step in part])
         shown = tuple(
-            MessageView(read[s.bone.key][1], s.siblings, s.index)
+            MessageView(read[s.position.key][1], s.siblings, s.index)
             for s in part
-            if s.bone.key in read
+            if s.position.key in read
         )
         return View(document, shown, start, len(steps))
 

@@ -13,8 +13,8 @@ import pytest
 
 import recollect
 from recollect.cli import common, knowledge, knowledge_editing, main
-from recollect.knowledge import editing, retrieval
-from recollect.knowledge.results import KINDS
+from recollect.knowledge import exporting, retrieval
+from recollect.knowledge.results import SOURCES
 from recollect.language import transcript
 
 SRT = (
@@ -78,10 +78,10 @@ def editor(folder: Path, program: str) -> str:
 
 
 def test_the_command_line_knows_what_the_library_knows() -> None:
-    assert set(KINDS) == set(common.KINDS)
+    assert set(SOURCES) == set(common.KINDS)
     assert {
-        KINDS[name]: known for name, known in knowledge_editing.FORMATS.items()
-    } == editing.FORMATS
+        SOURCES[name]: known for name, known in knowledge_editing.FORMATS.items()
+    } == exporting.FORMATS
     assert knowledge.MODES == retrieval.MODES
     assert knowledge.TRANSCRIPTS == transcript.FORMATS
 

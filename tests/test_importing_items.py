@@ -12,7 +12,7 @@ import pytest
 from recollect.cli import main
 from recollect.importers.items import fields_of, text_of
 from recollect.importers.registry import find
-from recollect.knowledge import editing
+from recollect.knowledge import exporting
 from recollect.library import Library
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
@@ -190,7 +190,7 @@ def test_an_exported_item_is_the_same_when_imported_again(
     first = only(write(tmp_path / name, content, 1))
     for format_ in formats:
         path = tmp_path / f"again.{format_}"
-        path.write_bytes(editing.export(first, format_).data)
+        path.write_bytes(exporting.export(first, format_).data)
         again = only(path)
         assert (again.title, again.kind) == (first.title, first.kind)
         assert [(p.role, p.content) for p in again.passages] == [

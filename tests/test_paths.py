@@ -35,11 +35,11 @@ def test_a_way_goes_down_from_a_root_through_the_message_to_a_leaf(
     ids = {bone.id for bone in bones}
     through = data.draw(st.sampled_from(sorted(ids)))
     steps = path_through(bones, through)
-    path = [step.bone.id for step in steps]
+    path = [step.position.id for step in steps]
     assert through in path
     assert len(set(path)) == len(path)
     if any(bone.parent in ids for bone in bones):
-        parents = [step.bone.parent if step.bone.parent in ids else None for step in steps]
+        parents = [step.position.parent if step.position.parent in ids else None for step in steps]
         assert parents == [None, *path[:-1]]
     else:
         assert path == [bone.id for bone in bones]
@@ -48,7 +48,7 @@ def test_a_way_goes_down_from_a_root_through_the_message_to_a_leaf(
 @given(trees())
 def test_without_a_message_the_way_is_the_canonical_one_to_its_end(bones: list[Position]) -> None:
     canonical = [bone for bone in bones if bone.canonical]
-    steps = [step.bone for step in path_through(bones)]
+    steps = [step.position for step in path_through(bones)]
     assert steps[: len(canonical)] == canonical
     assert all(
         bone.parent == before.id
@@ -65,7 +65,7 @@ def test_every_message_can_be_reached_by_switching_at_forks(bones: list[Position
         for sibling in step.siblings:
             if sibling not in reached:
                 ahead += path_through(bones, sibling)
-        reached |= {step.bone.id, *step.siblings}
+        reached |= {step.position.id, *step.siblings}
     assert reached == {bone.id for bone in bones}
 
 
@@ -75,7 +75,7 @@ def test_siblings_are_those_with_the_same_parent_and_the_index_is_one_s_own(
 ) -> None:
     by_id = {bone.id: bone for bone in bones}
     for step in path_through(bones):
-        assert step.siblings[step.index] == step.bone.id
+        assert step.siblings[step.index] == step.position.id
         parents = {by_id[s].parent if by_id[s].parent in by_id else None for s in step.siblings}
         assert len(parents) == 1
 

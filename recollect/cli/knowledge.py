@@ -215,6 +215,8 @@ def _add_read(actions: Commands) -> None:
 
 
 def search(arguments: argparse.Namespace) -> int:
+    from recollect.knowledge.options import KnowledgeOptions
+
     filters = {
         "notes": {"keywords": arguments.tag},
         "media": {
@@ -230,8 +232,7 @@ def search(arguments: argparse.Namespace) -> int:
         "prompts": {"fields": arguments.field},
     }
     with existing(arguments) as library:
-        page = library.knowledge.search(
-            " ".join(arguments.query),
+        options = KnowledgeOptions(
             sources=arguments.kinds,
             limit=arguments.limit,
             offset=arguments.offset,
@@ -240,6 +241,7 @@ def search(arguments: argparse.Namespace) -> int:
             filters={kind: _without_empty(fields) for kind, fields in filters.items()},
             mode=arguments.mode,
         )
+        page = library.knowledge.search(" ".join(arguments.query), options)
     if arguments.json:
         print_json(page)
         return 0

@@ -1,4 +1,4 @@
-"""What a library's activity looks like over months, weekdays and hours."""
+"""The activity of a library by month, weekday and hour."""
 
 from __future__ import annotations
 
@@ -9,42 +9,45 @@ from typing import Any
 from recollect.language.text import EPOCH
 from recollect.store.values import Activity
 
+_MOST_MONTHS = 600  # a message of the year 1 must not make a list of thousands of months
+
 
 def activity_report(activity: Activity) -> dict[str, Any]:
-    """Numbers of messages: by month without gaps, by weekday (Monday first) and hour (UTC), and by what
-    the store counted."""
+    """Numbers of messages, as JSON.
+
+    Months have no gaps. Weekdays start on Monday, and hours are in UTC.
+    """
     months: Counter[str] = Counter()
     weekdays, hours = [0] * 7, [0] * 24
     for hour, count in activity.hours:
-        at = EPOCH + timedelta(hours=hour)
-        months[_month(at)] += count
-        weekdays[at.weekday()] += count
-        hours[at.hour] += count
+        moment = EPOCH + timedelta(hours=hour)
+        months[_month_name(moment)] += count
+        weekdays[moment.weekday()] += count
+        hours[moment.hour] += count
     return {
-        "months": [[month, months[month]] for month in _between(sorted(months))],
-        "sources": [list(each) for each in activity.sources],
-        "models": [list(each) for each in activity.models],
-        "tools": [list(each) for each in activity.tools],
-        "projects": [list(each) for each in activity.projects],
+        "months": [[month, months[month]] for month in _without_gaps(sorted(months))],
+        "sources": [list(row) for row in activity.sources],
+        "models": [list(row) for row in activity.models],
+        "tools": [list(row) for row in activity.tools],
+        "projects": [list(row) for row in activity.projects],
         "weekdays": weekdays,
         "hours": hours,
     }
 
 
-def _month(at: datetime) -> str:
-    return f"{at.year:04}-{at.month:02}"
+def _month_name(moment: datetime) -> str:
+    return f"{moment.year:04}-{moment.month:02}"
 
 
-_LONGEST = (
-    600  # months that are filled up; a message of the year 1 must not make a list of thousands
-)
-
-
-def _between(months: list[str]) -> list[str]:
-    """The months from the first to the last, also those in which nothing happened."""
+def _without_gaps(months: list[str]) -> list[str]:
+    """All months from the first to the last."""
     if not months:
         return []
-    first, last = (int(m[:4]) * 12 + int(m[5:]) - 1 for m in (months[0], months[-1]))
-    if last - first > _LONGEST:
+    first, last = _month_number(months[0]), _month_number(months[-1])
+    if last - first > _MOST_MONTHS:
         return months
-    return [f"{n // 12:04}-{n % 12 + 1:02}" for n in range(first, last + 1)]
+    return [f"{number // 12:04}-{number % 12 + 1:02}" for number in range(first, last + 1)]
+
+
+def _month_number(month: str) -> int:
+    return int(month[:4]) * 12 + int(month[5:]) - 1

@@ -1,64 +1,48 @@
-"""Finding and reading across every kind of document, in the shapes of contract 3, for every door."""
+"""The Knowledge API: find, read and write items of every kind (see docs/contracts)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.importers.items import cues_of, fields_of
 from recollect.index.meaning import Meaning
-from recollect.knowledge import editing
-from recollect.knowledge.results import KINDS, location, result, uri_of
+from recollect.knowledge import editing, exporting
+from recollect.knowledge.options import KnowledgeOptions, kind_of, parse_texts, validate_query
+from recollect.knowledge.results import SnippetOptions, location, result, uri_of
 from recollect.knowledge.retrieval import (
     LONGEST_ANSWER,
-    Cut,
-    Fields,
-    Messages,
+    CustomChunks,
+    FieldChunks,
+    MessageUnits,
     Retrieval,
-    Stored,
-    Taken,
+    StoredChunks,
     Units,
-    around,
-    whole,
+    text_page,
+    units_around,
 )
 from recollect.language.chunking import count_tokens
-from recollect.language.query import Word, check_size, parse_query, words
-from recollect.language.text import bound, identifier, storable, truncate
+from recollect.language.query import Word, parse_query, words
+from recollect.language.text import identifier, storable, truncate
 from recollect.model.audience import Audience
 from recollect.model.documents import Document, Json, Summary
 from recollect.model.kinds import CHARACTER, CONVERSATION, PROMPT
 from recollect.model.search import Filter, SearchOptions
-from recollect.search.everything import MATCH_IN, Entry, KindQuery, Results
+from recollect.search.everything import Entry, KindQuery, Results
 from recollect.search.snippet import first_match
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.views.audience import visible_store
 
-LONGEST_QUERY = 1_000
+MOST_RESULTS = 100
 PAGE_SIZE = 50
 LARGEST_PAGE = 200
-_FILTERS: Mapping[str, frozenset[str]] = {
-    "notes": frozenset(("keywords",)),
-    "media": frozenset(("media_types", "date_from", "date_to", "order_by")),
-    "chats": frozenset(("by", "character_id", "sender")),
-    "characters": frozenset(),
-    "prompts": frozenset(("fields",)),
-}
-PROMPT_FIELDS = ("name", "details", "system_prompt", "user_prompt", "author", "keywords")
-_SINGULAR = {
-    "notes": "Note",
-    "media": "Media",
-    "chats": "Conversation",
-    "characters": "Character",
-    "prompts": "Prompt",
-}
 
 
-class Memory(Protocol):
-    """What a session remembers of the results that it was given."""
+class ResultHistory(Protocol):
+    """Which results a session has returned before, by their URIs."""
 
     def unseen(self, uris: Iterable[str]) -> list[str]: ...
 
@@ -67,125 +51,121 @@ class Memory(Protocol):
     def returned(self, uris: Iterable[str]) -> None: ...
 
 
-class _Place(NamedTuple):
-    """Where in a document to look, and for what."""
+class _Anchor(NamedTuple):
+    """The place in an item that an answer is about."""
 
     unit: int = 0
     offset: int = 0
+    """The offset in the unit."""
     score: float = 1.0
     words: Sequence[Word] = ()
-    found: bool = False
+    """The words at this place."""
+    is_match: bool = False
+    """Whether the request names this place or it was found by a search."""
+
+
+class _Page(NamedTuple):
+    entries: list[Entry]
+    next_offset: int
+    has_more: bool
 
 
 class Knowledge:
-    """A library's notes, media, conversations, characters and prompts as one."""
+    """A library's notes, media, conversations, characters and prompts."""
 
-    def __init__(self, store: Store, meaning: Meaning, written: Callable[[], None]) -> None:
+    def __init__(self, store: Store, meaning: Meaning, on_change: Callable[[], None]) -> None:
+        """`on_change` is called after every change, so that it gets indexed."""
         self._store = store
         self._meaning = meaning
-        self._written = written
-        """Told after every change, so that what is new is indexed."""
+        self._on_change = on_change
 
-    # -- finding ---
+    # -- searching ---
 
     def search(
         self,
         query: str,
+        options: KnowledgeOptions | None = None,
         *,
-        sources: Sequence[str] = (),
-        limit: int = 20,
-        offset: int = 0,
-        snippet_length: int = 300,
-        order_by: str = "relevance",
-        filters: Mapping[str, Mapping[str, Any]] | None = None,
-        mode: str = "both",
         audience: Audience = Audience.PERSON,
-        memory: Memory | None = None,
-        recent_queries: Sequence[str] = (),
+        history: ResultHistory | None = None,
     ) -> dict[str, Json]:
-        """A page of the one list of everything that matches. `offset` is a place in that list.
+        """A page of one list of everything that matches. Raises InvalidInput.
 
-        With a `memory`, what it was given before is passed over; where nothing else is left, it starts over. What the
-        person asked before decides where a snippet lies in a text that has none of the words.
+        With a `history`, results that it contains are skipped. If there are no others, they are
+        returned again.
         """
-        query = _checked(query)
-        limit, offset = max(1, min(limit, 100)), max(0, min(offset, LIMITS.page_offset))
-        chosen = _sources(sources)
+        options = options or KnowledgeOptions()
+        limit = max(1, min(options.limit, MOST_RESULTS))
+        offset = max(0, min(options.offset, LIMITS.page_offset))
         results = Results(
             visible_store(self._store, audience),
             self._meaning,
-            query,
-            _asked(chosen, filters or {}),
-            SearchOptions(mode),
-            order_by,
+            validate_query(query),
+            options.kind_queries(),
+            SearchOptions(options.mode),
+            options.order_by,
         )
-        page, following, more = _page(results, limit, offset, memory)
+        page = _page(results, limit, offset, history)
         total, _ = results.total()
-        shown = self._shown(results, page, snippet_length, audience, recent_queries)
-        if memory is not None:
-            memory.returned(uri for uri, _ in shown)
+        by_uri = self._results(results, page.entries, options, audience)
+        if history is not None:
+            history.returned(by_uri)
+        next_offset = None
+        if page.has_more:
+            next_offset = page.next_offset
         answer: dict[str, Json] = {
-            "results": [result for _, result in shown],
-            "has_more": more,
-            "next_offset": following if more else None,
-            "total_estimated": max(total, offset + len(page)),
+            "results": list(by_uri.values()),
+            "has_more": page.has_more,
+            "next_offset": next_offset,
+            "total_estimated": max(total, offset + len(page.entries)),
         }
         if results.note:
             answer["note"] = results.note
         return answer
 
-    def _shown(
+    def _results(
         self,
         results: Results,
-        page: Sequence[Entry],
-        length: int,
+        entries: Sequence[Entry],
+        options: KnowledgeOptions,
         audience: Audience,
-        recent_queries: Sequence[str],
-    ) -> list[tuple[str, dict[str, Json]]]:
-        """Results with their addresses; without what was deleted meanwhile."""
-        about = self._summaries({entry.candidate.document for entry in page})
-        passages = self._store.passages_by_key([entry.candidate.key for entry in page])
-        earlier = [
-            w
-            for text in reversed(recent_queries)
-            if (node := parse_query(text).node) is not None
-            for w in words(node)
-        ]
-        score_type = "fts" if results.mode == "text" else "hybrid"
-        shown = []
-        for entry in page:
-            c = entry.candidate
-            if c.key not in passages or c.document not in about:
+    ) -> dict[str, dict[str, Json]]:
+        """The results of a page by URI, without items that were deleted meanwhile."""
+        summaries = self._summaries({entry.candidate.document for entry in entries})
+        passages = self._store.passages_by_key([entry.candidate.key for entry in entries])
+        recent_words: list[Word] = []
+        for text in reversed(options.recent_queries):
+            recent_words += _query_words(text)
+        score_type = "hybrid"
+        if results.mode == "text":
+            score_type = "fts"
+        by_uri: dict[str, dict[str, Json]] = {}
+        for entry in entries:
+            candidate = entry.candidate
+            if candidate.key not in passages or candidate.document not in summaries:
                 continue
-            passage = passages[c.key][1]
-            looked_for = (
-                results.words
-                if not earlier or first_match(passage.content, results.words) is not None
-                else earlier
-            )
-            shape = result(
-                about[c.document],
+            _, passage = passages[candidate.key]
+            snippet_words = results.words
+            if recent_words and first_match(passage.content, snippet_words) is None:
+                snippet_words = recent_words
+            by_uri[_uri(entry)] = result(
+                summaries[candidate.document],
                 passage,
-                looked_for,
-                length,
+                SnippetOptions(snippet_words, options.snippet_length, audience),
                 score=entry.score,
                 score_type=score_type,
-                message=c.kind == CONVERSATION and not entry.by_title,
-                title=entry.by_title,
-                audience=audience,
+                is_message=candidate.kind == CONVERSATION and not entry.by_title,
+                by_title=entry.by_title,
             )
-            shown.append((_address(entry), shape))
-        return shown
+        return by_uri
 
     def _summaries(self, ids: Iterable[str]) -> dict[str, Summary]:
-        wanted = tuple(map(identifier, ids))
-        found: dict[str, Summary] = {}
-        if wanted:
-            listed, _ = self._store.summaries(
-                Filter(conversations=wanted, hidden=True), "", len(wanted), 0
-            )
-            found = {identifier(summary.id): summary for summary in listed}
-        return found
+        names = tuple(map(identifier, ids))
+        if not names:
+            return {}
+        filter_ = Filter(conversations=names, hidden=True)
+        summaries, _ = self._store.summaries(filter_, "", len(names), 0)
+        return {identifier(summary.id): summary for summary in summaries}
 
     # -- reading ---
 
@@ -193,167 +173,194 @@ class Knowledge:
         self,
         source: str,
         id: str | int,
-        wanted: Retrieval | None = None,
+        retrieval: Retrieval | None = None,
         *,
         audience: Audience = Audience.PERSON,
         page: int = 1,
         page_size: int = PAGE_SIZE,
     ) -> dict[str, Json]:
-        """A document, and as much of it as is wanted: by default all of it. Raises NotFound."""
+        """An item and as much of its text as `retrieval` asks for; by default all of it.
+
+        `page` and `page_size` are for the messages of a conversation. Raises NotFound.
+        """
         about = self.find(source, id)
-        wanted = wanted or Retrieval(mode="full")
+        retrieval = retrieval or Retrieval(mode="full")
         page, page_size = max(1, page), max(1, min(page_size, LARGEST_PAGE))
-        units = self._units(about, wanted, audience)
-        place = self._anchor(about, units, wanted, audience)
-        if place is None and about.kind == CONVERSATION:
-            place = _Place(max(0, min((page - 1) * page_size, len(units) - 1)))
-        place = place or _Place()
-        passage = units.passage(place.unit) if len(units) else None
+        units = self._units(about, retrieval, audience)
+        anchor = self._anchor(about, units, retrieval, audience)
+        if anchor is None:
+            anchor = _Anchor()
+            if about.kind == CONVERSATION:
+                anchor = _Anchor(max(0, min((page - 1) * page_size, len(units) - 1)))
+        passage = None
+        if len(units):
+            passage = units.passage(anchor.unit)
         meta = result(
             about,
             passage,
-            place.words,
-            wanted.snippet_length,
-            score=place.score,
+            SnippetOptions(anchor.words, retrieval.snippet_length, audience),
+            score=anchor.score,
             score_type="fts",
-            message=about.kind == CONVERSATION and place.found,
-            audience=audience,
+            is_message=about.kind == CONVERSATION and anchor.is_match,
         )
         answer: dict[str, Json] = {
             "meta": meta,
             "content": meta["snippet"] or "",
             "attachments": None,
         }
-        if wanted.mode == "full":
-            return answer | self._whole(units, wanted, page, page_size)
-        if wanted.mode != "snippet" and len(units):
-            taken = around(units, place.unit, place.offset, wanted)
-            answer |= {"content": taken.text, "attachments": taken.units}
+        if retrieval.mode == "full":
+            return answer | self._full(units, retrieval, page, page_size)
+        if retrieval.mode != "snippet" and len(units):
+            excerpt = units_around(units, anchor.unit, anchor.offset, retrieval)
+            answer |= {"content": excerpt.text, "attachments": excerpt.units}
         return answer
 
     def find(self, source: str, id: str | int) -> Summary:
-        """The document of this id; of prompts and characters also of this name. Raises NotFound."""
-        kind = _kind(source)
+        """The item with this id, or the prompt or character with this name. Raises NotFound."""
+        kind = kind_of(source)
         try:
-            found = self._store.summary(str(id))
-            if found.kind == kind:
-                return found
+            summary = self._store.summary(str(id))
+            if summary.kind == kind:
+                return summary
         except NotFound:
             pass
-        if kind in (PROMPT, CHARACTER) and (named := self._named(kind, str(id))) is not None:
-            return named
-        raise NotFound(f"{_SINGULAR[source]} not found: {truncate(str(id), 80)}")
+        if kind in (PROMPT, CHARACTER):
+            match = self._find_by_name(kind, str(id))
+            if match is not None:
+                return match
+        raise NotFound(f"{kind.capitalize()} not found: {truncate(str(id), 80)}")
 
-    def _named(self, kind: str, name: str) -> Summary | None:
-        """The one of this name that changed last; any number of others may have the name in theirs."""
-        wanted, start, total = storable(name), 0, 1
-        while wanted.strip() and start < total:
-            listed, total = self._store.summaries(
-                Filter(kinds=(kind,)), wanted, LIMITS.page_size, start
+    def _find_by_name(self, kind: str, name: str) -> Summary | None:
+        """The item with exactly this name that changed last. Others may contain the name."""
+        text = storable(name)
+        if not text.strip():
+            return None
+        start, total = 0, 1
+        while start < total:
+            summaries, total = self._store.summaries(
+                Filter(kinds=(kind,)), text, LIMITS.page_size, start
             )
-            for summary in listed:
+            for summary in summaries:
                 if summary.title.casefold() == name.casefold():
                     return summary
             start += LIMITS.page_size
         return None
 
-    def _units(self, about: Summary, wanted: Retrieval, audience: Audience) -> Units:
+    def _units(self, about: Summary, retrieval: Retrieval, audience: Audience) -> Units:
         if about.kind == CONVERSATION:
-            named = wanted.loc.get("message_id")
-            return Messages(
-                self._store, about.id, named if isinstance(named, str) and named else None, audience
-            )
+            message = retrieval.loc.get("message_id")
+            if not isinstance(message, str) or not message:
+                message = None
+            return MessageUnits(self._store, about.id, message, audience)
         if about.kind in (PROMPT, CHARACTER):
-            return Fields(self._store, about.id, about.message_count, audience)
-        stored = Stored(self._store, about.id, about.message_count, audience)
-        on_the_fly = (
-            wanted.mode in ("chunk", "chunk_with_siblings") and not wanted.prefer_prechunked
-        )
-        return Cut(stored, wanted) if on_the_fly else stored
+            return FieldChunks(self._store, about.id, about.message_count, audience)
+        chunks = StoredChunks(self._store, about.id, about.message_count, audience)
+        if retrieval.mode in ("chunk", "chunk_with_siblings") and not retrieval.prefer_prechunked:
+            return CustomChunks(chunks, retrieval)
+        return chunks
 
     def _anchor(
-        self, about: Summary, units: Units, wanted: Retrieval, audience: Audience
-    ) -> _Place | None:
-        """Where to look: as told, else where a light search finds what is looked for; None where nothing says."""
-        if wanted.loc and (found := units.find(wanted.loc)) is not None:
-            query_words = _words(wanted.query)
-            place = _at_words(units, found, query_words)
-            return _Place(*place, words=query_words, found=True)
-        if not wanted.query.strip() or not len(units):
+        self, about: Summary, units: Units, retrieval: Retrieval, audience: Audience
+    ) -> _Anchor | None:
+        """The place that `loc` names, or else where the query matches; None without either."""
+        if retrieval.loc:
+            place = units.find(retrieval.loc)
+            if place is not None:
+                query_words = _query_words(retrieval.query)
+                place = _at_words(units, place, query_words)
+                return _Anchor(*place, words=query_words, is_match=True)
+        if not retrieval.query.strip() or not len(units):
             return None
+        return self._search_in_item(about, units, retrieval.query, audience)
+
+    def _search_in_item(
+        self, about: Summary, units: Units, query: str, audience: Audience
+    ) -> _Anchor | None:
         filter_ = Filter(conversations=(identifier(about.id),), kinds=(about.kind,))
         results = Results(
             visible_store(self._store, audience),
             self._meaning,
-            _checked(wanted.query),
+            validate_query(query),
             [KindQuery(filter_, "message")],
             SearchOptions(),
         )
-        for entry in islice(results.entries(), 1):
-            for _, passage in self._store.passages_by_key([entry.candidate.key]).values():
-                if (found := units.find(location(about, passage, results.words))) is not None:
-                    place = _at_words(units, found, results.words)
-                    return _Place(*place, entry.score, results.words, True)
+        entry = next(results.entries(), None)
+        if entry is None:
+            return None
+        for _, passage in self._store.passages_by_key([entry.candidate.key]).values():
+            place = units.find(location(about, passage, SnippetOptions(results.words)))
+            if place is not None:
+                place = _at_words(units, place, results.words)
+                return _Anchor(*place, entry.score, results.words, is_match=True)
         return None
 
-    def _whole(self, units: Units, wanted: Retrieval, page: int, page_size: int) -> dict[str, Json]:
-        room = (
-            LONGEST_ANSWER
-            if wanted.max_tokens is None
-            else min(LONGEST_ANSWER, int(wanted.max_tokens * wanted.chars_per_token))
-        )
-        if isinstance(units, Messages):
+    def _full(
+        self, units: Units, retrieval: Retrieval, page: int, page_size: int
+    ) -> dict[str, Json]:
+        """All of an item, or a page of it if it is long."""
+        room = LONGEST_ANSWER
+        if retrieval.max_tokens is not None:
+            room = min(room, int(retrieval.max_tokens * retrieval.chars_per_token))
+        if isinstance(units, MessageUnits):
             return _page_of_messages(units, room, page, page_size)
-        assert isinstance(units, Stored)
-        if isinstance(units, Fields) and not wanted.offset and wanted.max_tokens is None:
-            fields = fields_of(units.every())
+        assert isinstance(units, StoredChunks)
+        is_whole = not retrieval.offset and retrieval.max_tokens is None
+        if isinstance(units, FieldChunks) and is_whole:
+            fields = fields_of(units.passages())
             if sum(map(len, fields.values())) <= LONGEST_ANSWER:
                 return {"content": fields}
-        text, total = whole(units, wanted.offset, room)
-        end = wanted.offset + len(text)
+        text, total = text_page(units, retrieval.offset, room)
+        end = retrieval.offset + len(text)
+        next_offset = None
+        if end < total:
+            next_offset = end
         return {
             "content": text,
             "page": {
-                "offset": wanted.offset,
+                "offset": retrieval.offset,
                 "total": total,
-                "total_tokens": count_tokens(total, wanted.chars_per_token),
-                "next_offset": end if end < total else None,
+                "total_tokens": count_tokens(total, retrieval.chars_per_token),
+                "next_offset": next_offset,
             },
         }
 
     # -- writing ---
 
     def create(self, source: str, fields: Mapping[str, Any]) -> Summary:
-        """A new note, media item, character or prompt. Raises InvalidInput."""
-        (saved,) = self._store.save([editing.new_document(_kind(source), fields)])
-        self._written()
-        return self._store.summary(saved.id)
+        """Create a note, media item, character or prompt. Raises InvalidInput."""
+        document = editing.new_document(kind_of(source), fields)
+        (outcome,) = self._store.save([document])
+        self._on_change()
+        return self._store.summary(outcome.id)
 
     def edit(
         self, source: str, id: str | int, fields: Mapping[str, Any], version: int | None = None
     ) -> Summary:
-        """Change what is given and nothing else. Raises NotFound, InvalidInput, and Conflict where it is not the
-        `version` any more that the change was made for."""
+        """Change the given fields and nothing else.
+
+        Raises NotFound, InvalidInput, or Conflict if the item is not at `version` any more.
+        """
         document = self._store.document(self.find(source, id).id)
-        expected = document.version if version is None else version
-        self._store.rewrite(document.id, editing.edit_document(document, fields), expected)
-        self._written()
+        if version is None:
+            version = document.version
+        self._store.rewrite(document.id, editing.edit_document(document, fields), version)
+        self._on_change()
         return self._store.summary(document.id)
 
     def delete(self, source: str, id: str | int) -> Document:
-        """Remove it for good; what is returned is the only copy. Raises NotFound."""
-        deleted = self._store.pop(self.find(source, id).id)
-        self._written()
-        return deleted
+        """Delete an item permanently. Returns the only copy of it. Raises NotFound."""
+        document = self._store.pop(self.find(source, id).id)
+        self._on_change()
+        return document
 
-    def export(self, source: str, id: str | int, format: str) -> editing.Export:
-        """As a file; see `editing.FORMATS`. Raises NotFound, InvalidInput."""
-        return editing.export(self._store.document(self.find(source, id).id), format)
+    def export(self, source: str, id: str | int, format: str) -> exporting.Export:
+        """An item as a file, in one of `exporting.FORMATS`. Raises NotFound or InvalidInput."""
+        return exporting.export(self._store.document(self.find(source, id).id), format)
 
     # -- media ---
 
     def media_types(self) -> list[tuple[str, int]]:
-        """The types of the library's media, with how many there are of each; most first."""
+        """The types of the library's media with the number of items, most frequent first."""
         return self._store.media_types()
 
     def transcript(
@@ -363,23 +370,27 @@ class Knowledge:
         timestamps: bool = False,
         audience: Audience = Audience.PERSON,
     ) -> Json:
-        """What is said in a recording: as text, SRT, VTT, or a list of cues. Raises NotFound, InvalidInput."""
+        """The transcript of a recording as text, SRT, VTT or JSON.
+
+        Raises NotFound or InvalidInput.
+        """
         from recollect.language import transcript
 
         about = self.find("media", id)
-        passages = list(Stored(self._store, about.id, about.message_count, audience).every())
-        cues = list(cues_of(passages))
         if format not in transcript.FORMATS:
             raise InvalidInput(
                 f"format: {truncate(format, 80)!r} is not one of {', '.join(transcript.FORMATS)}."
             )
-        if not cues and format == "text" and not timestamps:
+        chunks = StoredChunks(self._store, about.id, about.message_count, audience)
+        passages = list(chunks.passages())
+        cues = list(cues_of(passages))
+        if cues:
+            return transcript.write(cues, format, timestamps=timestamps)
+        if format == "text" and not timestamps:
             return "".join(passage.content for passage in passages)
-        if not cues:
-            raise InvalidInput(
-                f"Media {truncate(str(id), 80)} has no times, so it can be had as text alone."
-            )
-        return transcript.write(cues, format, timestamps=timestamps)
+        raise InvalidInput(
+            f"Media {truncate(str(id), 80)} has no times, so it is available only as text."
+        )
 
     # -- listing ---
 
@@ -393,164 +404,87 @@ class Knowledge:
         limit: int = 50,
         offset: int = 0,
     ) -> tuple[list[Summary], int]:
-        """What there is of a kind, last changed first, and how many in all."""
+        """The items of a kind, last changed first, and how many there are in all.
+
+        `search` is a text that the title or the id must contain.
+        """
         filter_ = Filter(
-            kinds=(_kind(source),),
-            tags=_texts({"tags": tags}, "tags"),
-            media_types=_texts({"m": media_types}, "m"),
+            kinds=(kind_of(source),),
+            tags=parse_texts("tags", tags),
+            media_types=parse_texts("media_types", media_types),
         )
-        limit, offset = (
-            max(1, min(limit, LIMITS.page_size)),
-            max(0, min(offset, LIMITS.page_offset)),
-        )
+        limit = max(1, min(limit, LIMITS.page_size))
+        offset = max(0, min(offset, LIMITS.page_offset))
         return self._store.summaries(filter_, storable(search), limit, offset)
 
 
-# -- what is asked -------------------------------------------------------------
+# -- pages ---------------------------------------------------------------------
 
 
-def _checked(query: str) -> str:
-    query = storable(query)
-    if not query.strip() or len(query) > LONGEST_QUERY:
-        raise InvalidInput(f"query: give 1 to {LONGEST_QUERY} characters.")
-    check_size(query)
-    return query
+def _page(results: Results, limit: int, offset: int, history: ResultHistory | None) -> _Page:
+    remaining = islice(results.entries(), offset, None)
+    if history is None:
+        entries = list(islice(remaining, limit))
+        has_more = next(remaining, None) is not None
+        return _Page(entries, offset + len(entries), has_more)
+    entries = []
+    all_entries: list[Entry] = []
+    next_offset = offset
+    for entry in remaining:
+        if len(entries) == limit:
+            return _Page(entries, next_offset, True)
+        all_entries.append(entry)
+        if history.unseen([_uri(entry)]):
+            entries.append(entry)
+            next_offset = offset + len(all_entries)
+    if not entries and all_entries:  # everything was returned before: start again
+        history.forget(map(_uri, all_entries))
+        entries = all_entries[:limit]
+        next_offset = offset + len(entries)
+    return _Page(entries, next_offset, next_offset < offset + len(all_entries))
 
 
-def _kind(source: str) -> str:
-    if source not in KINDS:
-        raise InvalidInput(
-            f"source: {truncate(str(source), 80)!r} is not one of {', '.join(KINDS)}."
-        )
-    return KINDS[source]
+def _uri(entry: Entry) -> str:
+    document, message = entry.identity
+    return uri_of(entry.candidate.kind, document, message)
 
 
-def _sources(given: Sequence[str]) -> list[str]:
-    for source in given:
-        _kind(source)
-    return list(dict.fromkeys(given)) or list(KINDS)
-
-
-def _asked(sources: Sequence[str], filters: Mapping[str, Mapping[str, Any]]) -> list[KindQuery]:
-    if unknown := sorted(filters.keys() - KINDS.keys()):
-        raise InvalidInput(
-            f"filters: {truncate(unknown[0], 80)!r} is not one of {', '.join(KINDS)}."
-        )
-    for name, given in filters.items():
-        if not isinstance(given, Mapping):
-            raise InvalidInput(f"filters.{name} must be an object.")
-        if unknown := sorted(given.keys() - _FILTERS[name]):
-            raise InvalidInput(f"filters.{name}: there is no {truncate(unknown[0], 80)!r}.")
-    return [_asked_of(source, filters.get(source, {})) for source in sources]
-
-
-def _asked_of(source: str, given: Mapping[str, Any]) -> KindQuery:
-    by = given.get("by") or "both"
-    if by not in MATCH_IN:
-        raise InvalidInput(f"by: {truncate(str(by), 80)!r} is not one of {', '.join(MATCH_IN)}.")
-    fields = _texts(given, "fields")
-    if wrong := [name for name in fields if name not in PROMPT_FIELDS]:
-        raise InvalidInput(
-            f"fields: {truncate(wrong[0], 80)!r} is not one of {', '.join(PROMPT_FIELDS)}."
-        )
-    return KindQuery(
-        Filter(
-            kinds=(KINDS[source],),
-            tags=_texts(given, "keywords"),
-            media_types=_texts(given, "media_types"),
-            after=_date(given, "date_from"),
-            before=_date(given, "date_to", end=True),
-            characters=_texts(given, "character_id"),
-            senders=_texts(given, "sender"),
-            roles=fields,
-        ),
-        by,
-    )
-
-
-def _texts(given: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    value = given.get(name)
-    if value is None or value == "":
-        return ()
-    values = value if isinstance(value, (list, tuple)) else [value]
-    if len(values) > 100 or any(
-        isinstance(v, bool) or not isinstance(v, (str, int)) for v in values
-    ):
-        raise InvalidInput(f"{name}: give up to 100 texts.")
-    return tuple(storable(str(v)) for v in values)
-
-
-def _date(given: Mapping[str, Any], name: str, *, end: bool = False) -> datetime | None:
-    value = given.get(name)
-    if value is None or value == "":
-        return None
-    try:
-        return bound(value, end=end)
-    except (ValueError, AttributeError, TypeError) as error:
-        raise InvalidInput(
-            f"{name}: {truncate(repr(value), 80)} is not a date. Use ISO 8601, such as 2026-01-31."
-        ) from error
-
-
-# -- pages -----------------------------------------------------------------------
-
-
-def _page(
-    results: Results, limit: int, offset: int, memory: Memory | None
-) -> tuple[list[Entry], int, bool]:
-    """The results of a page, the place after the last of them, and whether something follows."""
-    rest = islice(results.entries(), offset, None)
-    if memory is None:
-        page = list(islice(rest, limit))
-        return page, offset + len(page), next(rest, None) is not None
-    page, walked, place = [], [], offset
-    for entry in rest:
-        if len(page) == limit:
-            return page, place, True
-        walked.append(entry)
-        if memory.unseen([_address(entry)]):
-            page.append(entry)
-            place = offset + len(walked)
-    if not page and walked:
-        memory.forget(map(_address, walked))
-        page, place = walked[:limit], offset + len(walked[:limit])
-    return page, place, place < offset + len(walked)
-
-
-def _address(entry: Entry) -> str:
-    return uri_of(entry.candidate.kind, *entry.identity)
-
-
-def _words(query: str) -> list[Word]:
-    node = parse_query(query).node if query.strip() else None
-    return [] if node is None else list(words(node))
+def _query_words(query: str) -> list[Word]:
+    if not query.strip():
+        return []
+    node = parse_query(query).node
+    if node is None:
+        return []
+    return words(node)
 
 
 def _at_words(units: Units, place: tuple[int, int], words: Sequence[Word]) -> tuple[int, int]:
-    """The place of the words in a unit, where the location names only the unit: a message."""
+    """The place of the words in a unit, for locations without an offset, such as messages."""
     unit, offset = place
     if offset == 0 and words:
         offset = first_match(units.text(unit), words) or 0
     return unit, offset
 
 
-def _page_of_messages(units: Messages, room: int, page: int, size: int) -> dict[str, Json]:
+def _page_of_messages(units: MessageUnits, room: int, page: int, size: int) -> dict[str, Json]:
     start = min((page - 1) * size, len(units))
     end = min(start + size, len(units))
-    taken = (
-        Taken(units.render(start, end - 1), units.about(start, end - 1))
-        if start < end
-        else Taken("", [])
-    )
-    following = end < len(units)
+    text = ""
+    parts: list[dict[str, Json]] = []
+    if start < end:
+        text = units.render(start, end - 1)
+        parts = units.parts(start, end - 1)
+    next_page = None
+    if end < len(units):
+        next_page = page + 1
     return {
-        "content": taken.text[:room],
-        "attachments": [unit for unit in taken.units if unit["start"] < room],
+        "content": text[:room],
+        "attachments": [part for part in parts if part["start"] < room],
         "page": {
             "page": page,
             "page_size": size,
             "total": len(units),
-            "next_page": page + 1 if following else None,
-            "truncated": len(taken.text) > room,
+            "next_page": next_page,
+            "truncated": len(text) > room,
         },
     }

@@ -1,8 +1,8 @@
-"""Ways through a conversation that has branches."""
+"""Paths through a conversation with branches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from recollect.errors import NotFound
@@ -12,58 +12,81 @@ from recollect.model.documents import Position
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    bone: Position
+    """A message on a path."""
+
+    position: Position
     siblings: tuple[str, ...]
-    """What could have been chosen here, oldest first; itself where there is no fork."""
+    """The ids of the messages at this fork, oldest first; just the message itself if there is no
+    fork."""
     index: int
+    """The index of the message among its siblings."""
 
 
-def path_through(bones: Sequence[Position], through: str | None = None) -> list[Step]:
-    """The canonical way, or one through a message; and on from there along the newest of what follows.
+def path_through(positions: Sequence[Position], message: str | None = None) -> list[Step]:
+    """The canonical path, or a path through a message.
 
-    Bones are in reading order. Raises NotFound where there is no such message.
+    After the message, or after the end of the canonical path, the path continues with the newest
+    reply at every fork. `positions` are in reading order. Raises NotFound if there is no such
+    message.
     """
-    by_id = {bone.id: bone for bone in bones}
-    parent = {bone.id: bone.parent if bone.parent in by_id else None for bone in bones}
-    children: dict[str | None, list[Position]] = {}
-    for bone in bones:
-        children.setdefault(parent[bone.id], []).append(bone)
-    middle = None if through is None else by_id.get(identifier(through))
-    if through is not None and middle is None:
-        raise NotFound(f"There is no message {truncate(through, 80)!r} in this conversation.")
-    if len(children) < 2:  # nothing answers anything: all of it is the way
-        return [Step(bone, (bone.id,), 0) for bone in bones]
-    if middle is None or middle.canonical:
-        chosen = [bone for bone in bones if bone.canonical]
+    by_id = {position.id: position for position in positions}
+    parents: dict[str, str | None] = {}
+    replies: dict[str | None, list[Position]] = {}
+    for position in positions:
+        parent = position.parent
+        if parent not in by_id:
+            parent = None
+        parents[position.id] = parent
+        replies.setdefault(parent, []).append(position)
+    target = _find(by_id, message)
+    if len(replies) < 2:  # no message replies to another: the path is the whole conversation
+        return [Step(position, (position.id,), 0) for position in positions]
+    if target is None or target.canonical:
+        path = [position for position in positions if position.canonical]
     else:
-        chosen = _down_to(middle, by_id, parent)
-    chosen += _on_from(chosen[-1], children)
-    return [_step(bone, children[parent[bone.id]]) for bone in chosen]
+        path = _path_to(target, by_id, parents)
+    path += _newest_replies(path[-1], replies)
+    return [_step(position, replies[parents[position.id]]) for position in path]
 
 
-def _step(bone: Position, fork: Sequence[Position]) -> Step:
-    siblings = tuple(other.id for other in fork)
-    return Step(bone, siblings, siblings.index(bone.id))
+def _find(by_id: Mapping[str, Position], message: str | None) -> Position | None:
+    if message is None:
+        return None
+    position = by_id.get(identifier(message))
+    if position is None:
+        raise NotFound(f"There is no message {truncate(message, 80)!r} in this conversation.")
+    return position
 
 
-def _down_to(
-    bone: Position, by_id: dict[str, Position], parent: dict[str, str | None]
+def _step(position: Position, fork: Sequence[Position]) -> Step:
+    siblings = tuple(sibling.id for sibling in fork)
+    return Step(position, siblings, siblings.index(position.id))
+
+
+def _path_to(
+    position: Position, by_id: Mapping[str, Position], parents: Mapping[str, str | None]
 ) -> list[Position]:
+    """The messages from a root to this one. A cycle in damaged data ends the path."""
     path: list[Position] = []
-    seen: set[str] = set()
-    walk: str | None = bone.id
-    while walk is not None and walk not in seen:
-        seen.add(walk)
-        path.append(by_id[walk])
-        walk = parent[walk]
+    ids: set[str] = set()
+    current: str | None = position.id
+    while current is not None and current not in ids:
+        ids.add(current)
+        path.append(by_id[current])
+        current = parents[current]
     return path[::-1]
 
 
-def _on_from(bone: Position, children: dict[str | None, list[Position]]) -> list[Position]:
+def _newest_replies(
+    position: Position, replies: Mapping[str | None, Sequence[Position]]
+) -> list[Position]:
+    """The newest reply, the newest reply to that one, and so on."""
     path: list[Position] = []
-    seen = {bone.id}
-    while (following := children.get(bone.id)) and following[-1].id not in seen:
-        bone = following[-1]
-        seen.add(bone.id)
-        path.append(bone)
+    ids = {position.id}
+    while position.id in replies:
+        position = replies[position.id][-1]
+        if position.id in ids:
+            break
+        ids.add(position.id)
+        path.append(position)
     return path

@@ -1,8 +1,9 @@
-"""What is found in a library as contract 3 shapes it: the same fields for every kind of document."""
+"""Results of the Knowledge API: the same fields for every kind of item."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -11,21 +12,17 @@ from recollect.language.query import Word
 from recollect.language.text import identifier, iso
 from recollect.model.audience import MASK, Audience, is_human_only
 from recollect.model.documents import Document, Json, Passage, Summary
-from recollect.model.kinds import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT
+from recollect.model.kinds import CHARACTER, CONVERSATION, KIND_TABLE, MEDIA, NOTE, PROMPT
 from recollect.search.snippet import first_match, short_snippet
 
-KINDS: Mapping[str, str] = {
-    "notes": NOTE,
-    "media": MEDIA,
-    "chats": CONVERSATION,
-    "characters": CHARACTER,
-    "prompts": PROMPT,
+SOURCE_NAMES: Mapping[str, str] = {kind.name: kind.knowledge for kind in KIND_TABLE}
+"""The API's name for each kind: its `source`."""
+SOURCES: Mapping[str, str] = {
+    SOURCE_NAMES[kind]: kind for kind in (NOTE, MEDIA, CONVERSATION, CHARACTER, PROMPT)
 }
-"""The contract's names for the kinds of documents, and ours."""
-NAMES = {kind: name for name, kind in KINDS.items()}
-"""How messages that only people may see are answered: as they are, masked, or not at all."""
+"""The kind of each source, in the order of the API."""
 
-_LISTED = (
+_LIST_FIELDS = (
     "id",
     "source",
     "title",
@@ -37,39 +34,61 @@ _LISTED = (
     "media_type",
     "url",
 )
-_SHOWN_ELSEWHERE = frozenset(("tags", "media_type", "url", "card"))
+_HIDDEN_METADATA = frozenset(("tags", "media_type", "url", "card"))
+"""Metadata that lists have in fields of their own, or not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnippetOptions:
+    """How to make the snippet of a result."""
+
+    words: Sequence[Word] = ()
+    length: int = 0
+    audience: Audience = Audience.PERSON
+
+    def is_masked(self, passage: Passage | None) -> bool:
+        """Whether the reader gets a mask instead of the passage."""
+        if passage is None or self.audience is Audience.PERSON:
+            return False
+        return is_human_only(passage)
 
 
 def uri_of(kind: str, document: str, message: str = "") -> str:
-    """The address of a result; for a conversation, of one of its messages."""
-    address = f"{NAMES[kind]}://{quote(identifier(document), safe='')}"
-    return f"{address}#{quote(identifier(message), safe='')}" if message else address
+    """The URI of an item; of a message, if one is given."""
+    uri = f"{SOURCE_NAMES[kind]}://{quote(identifier(document), safe='')}"
+    if message:
+        uri += f"#{quote(identifier(message), safe='')}"
+    return uri
 
 
 def result(
     about: Summary | Document,
     passage: Passage | None,
-    words: Sequence[Word],
-    length: int,
+    options: SnippetOptions,
     *,
     score: float,
     score_type: str,
-    message: bool = False,
-    title: bool = False,
-    audience: Audience = Audience.PERSON,
+    is_message: bool = False,
+    by_title: bool = False,
 ) -> dict[str, Json]:
-    """A result: a document found by one of its passages, or (`message`) that message of a conversation.
+    """A result: an item found by one of its passages, or a message of a conversation.
 
-    With `title`, a conversation found by its title: its first message is shown after it.
+    With `is_message` the result is the passage itself. With `by_title` it is a conversation found
+    by its title; its snippet is the title, followed by the passage.
     """
-    masked = passage is not None and audience is not Audience.PERSON and is_human_only(passage)
     id_ = about.id or about.source_id
-    shape: dict[str, Json] = {
+    message_id = ""
+    loc = None
+    if passage is not None:
+        loc = location(about, passage, options, is_message=is_message)
+        if is_message:
+            message_id = passage.id
+    fields: dict[str, Json] = {
         "id": id_,
-        "source": NAMES[about.kind],
+        "source": SOURCE_NAMES[about.kind],
         "title": about.title or None,
-        "snippet": _snippet(about, passage, words, length, title, masked),
-        "uri": uri_of(about.kind, id_, passage.id if message and passage is not None else ""),
+        "snippet": _snippet(about, passage, options, by_title),
+        "uri": uri_of(about.kind, id_, message_id),
         "score": score,
         "score_type": score_type,
         "created_at": iso(about.created_at),
@@ -81,64 +100,72 @@ def result(
         "conversation_id": None,
         "message_id": None,
         "sender": None,
-        "loc": None
-        if passage is None
-        else location(about, passage, words, message=message, masked=masked),
+        "loc": loc,
     }
     if about.kind == MEDIA:
-        shape |= {
-            "media_type": _text(about.metadata, "media_type"),
-            "url": _text(about.metadata, "url"),
-        }
+        fields["media_type"] = _text(about.metadata, "media_type")
+        fields["url"] = _text(about.metadata, "url")
     if about.kind == CONVERSATION:
-        shape["conversation_id"] = id_
-        if message and passage is not None:
-            shape |= {
-                "message_id": passage.id,
-                "sender": sender_of(passage),
-                "created_at": iso(passage.created_at),
-            }
-            said = passage.updated_at or passage.created_at
-            shape["last_modified"] = iso(said) if said is not None else shape["last_modified"]
-    return shape
+        fields["conversation_id"] = id_
+        if is_message and passage is not None:
+            fields |= _message_fields(passage)
+    return fields
+
+
+def _message_fields(passage: Passage) -> dict[str, Json]:
+    """The fields that a message has instead of its conversation's."""
+    fields: dict[str, Json] = {
+        "message_id": passage.id,
+        "sender": sender_of(passage),
+        "created_at": iso(passage.created_at),
+    }
+    changed_at = passage.updated_at or passage.created_at
+    if changed_at is not None:
+        fields["last_modified"] = iso(changed_at)
+    return fields
 
 
 def list_entry(about: Summary) -> dict[str, Json]:
-    """A document as lists show it: a result without what a search adds, and what else is known of it."""
-    shape = result(about, None, (), 0, score=0, score_type="")
-    kept = {name: value for name, value in about.metadata.items() if name not in _SHOWN_ELSEWHERE}
-    return {name: shape[name] for name in _LISTED} | {"metadata": kept}
+    """An item in a list: a result without the fields of a search, but with its metadata."""
+    fields = result(about, None, SnippetOptions(), score=0, score_type="")
+    metadata = {name: v for name, v in about.metadata.items() if name not in _HIDDEN_METADATA}
+    return {name: fields[name] for name in _LIST_FIELDS} | {"metadata": metadata}
 
 
 def location(
     about: Summary | Document,
     passage: Passage,
-    words: Sequence[Word],
+    options: SnippetOptions,
     *,
-    message: bool = True,
-    masked: bool = False,
+    is_message: bool = True,
 ) -> dict[str, Json]:
-    """Where in its document a passage lies, and where in it the words do: what `get` takes to show more of it."""
+    """Where the words are: the `loc` of a result, which `get` takes to return more text."""
+    id_ = about.id or about.source_id
     if about.kind == CONVERSATION:
-        named: dict[str, Json] = {"conversation_id": about.id or about.source_id}
-        return named | (
-            {"message_id": passage.id, "message_index": passage.position} if message else {}
-        )
-    at = 0 if masked else first_match(passage.content, words) or 0
-    where: dict[str, Json] = {
+        loc: dict[str, Json] = {"conversation_id": id_}
+        if is_message:
+            loc |= {"message_id": passage.id, "message_index": passage.position}
+        return loc
+    offset = 0
+    if not options.is_masked(passage):
+        offset = first_match(passage.content, options.words) or 0
+    loc = {
         "chunk_index": passage.position,
         "chunk_uuid": passage.id,
-        "approx_offset": int(passage.metadata.get("start") or 0) + at,
+        "approx_offset": int(passage.metadata.get("start") or 0) + offset,
     }
     if passage.type == "field":
-        return {"field": passage.role} | where
-    if about.kind == MEDIA:
-        where = {"media_id": about.id or about.source_id, **where}
-        if (page := passage.metadata.get("page")) is not None:
-            where["page"] = page
-        if (seconds := seconds_at(passage, at)) is not None:
-            where["seconds"] = seconds
-    return where
+        return {"field": passage.role} | loc
+    if about.kind != MEDIA:
+        return loc
+    loc = {"media_id": id_, **loc}
+    page = passage.metadata.get("page")
+    if page is not None:
+        loc["page"] = page
+    seconds = seconds_at(passage, offset)
+    if seconds is not None:
+        loc["seconds"] = seconds
+    return loc
 
 
 def sender_of(passage: Passage) -> str:
@@ -147,29 +174,32 @@ def sender_of(passage: Passage) -> str:
 
 def tags_of(metadata: Mapping[str, Any]) -> list[str]:
     tags = metadata.get("tags")
-    return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+    if not isinstance(tags, list):
+        return []
+    return [tag for tag in tags if isinstance(tag, str)]
 
 
 def _snippet(
-    about: Summary | Document,
-    passage: Passage | None,
-    words: Sequence[Word],
-    length: int,
-    title: bool,
-    masked: bool,
+    about: Summary | Document, passage: Passage | None, options: SnippetOptions, by_title: bool
 ) -> str | None:
     if passage is None:
         return None
-    if masked:
-        return MASK[:length]
-    if not title:
-        return short_snippet(passage.content, words, length)
-    heading = " ".join(about.title.split())[:length]
-    room = length - len(heading) - 3
-    first = short_snippet(passage.content, (), room) if room > 0 else ""
-    return f"{heading} – {first}" if first else heading
+    if options.is_masked(passage):
+        return MASK[: options.length]
+    if not by_title:
+        return short_snippet(passage.content, options.words, options.length)
+    heading = " ".join(about.title.split())[: options.length]
+    room = options.length - len(heading) - 3
+    if room <= 0:
+        return heading
+    text = short_snippet(passage.content, (), room)
+    if not text:
+        return heading
+    return f"{heading} – {text}"
 
 
 def _text(metadata: Mapping[str, Any], name: str) -> str | None:
     value = metadata.get(name)
-    return value if isinstance(value, str) and value else None
+    if isinstance(value, str) and value:
+        return value
+    return None

@@ -1,8 +1,8 @@
-"""As much of a document as is asked for: a look, the chunk that was found, what stands around it, or all of it.
+"""Retrieval: returning a snippet, a chunk, a chunk with its siblings, or all of an item.
 
-A document is a row of units: chunks of a text as they are stored or as they
-are asked for, the fields of a character or prompt, the messages of a
-conversation. An answer is a run of them, and never has more tokens than it may.
+An item is a sequence of units: chunks as they are stored, chunks of another size, the fields of a
+character or prompt, or the messages of a conversation. An answer consists of consecutive units and
+never exceeds its token budget.
 """
 
 from __future__ import annotations
@@ -27,30 +27,18 @@ from recollect.store.base import Store
 
 MODES = ("snippet", "chunk", "chunk_with_siblings", "full", "auto")
 LONGEST_ANSWER = 100_000
-"""Characters of one answer with everything; the rest is on the next page."""
+"""The most characters in one answer with mode "full"; the rest is on the next page."""
 LARGEST_CHUNK = 8_000
 LARGEST_OFFSET = 1_000_000_000
-_READ = 32  # passages at once
-_OPTIONS = frozenset(
-    (
-        "mode",
-        "snippet_length",
-        "max_tokens",
-        "chars_per_token",
-        "chunk_size_tokens",
-        "chunk_overlap_tokens",
-        "sibling_window",
-        "prefer_prechunked",
-        "loc",
-        "query",
-        "offset",
-    )
-)
+_PASSAGES_AT_ONCE = 32
+
+Place = tuple[int, int]
+"""The number of a unit, and an offset in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """How much of a document is wanted, and from where in it."""
+    """How much of an item to return, and from where."""
 
     mode: str = "snippet"
     snippet_length: int = int(DEFAULTS["snippet_length"])
@@ -59,18 +47,20 @@ class Retrieval:
     chunk_size_tokens: int | None = None
     chunk_overlap_tokens: int = 0
     sibling_window: int | None = None
-    """Chunks on each side; None: as many as the budget allows, or one where no budget was named."""
+    """Chunks on each side. None: as many as the budget allows, or one if there is no budget."""
     prefer_prechunked: bool = True
     loc: Mapping[str, Json] = field(default_factory=dict)
-    """Where it was found: what a result says."""
+    """The location to return, from a result."""
     query: str = ""
-    """What to look for where no `loc` is given."""
+    """What to search for in the item, if there is no `loc`."""
     offset: int = 0
-    """Of everything: the character to begin with."""
+    """With mode "full": the first character to return."""
 
     @property
     def budget(self) -> int:
-        return int(DEFAULTS["max_tokens"]) if self.max_tokens is None else self.max_tokens
+        if self.max_tokens is None:
+            return int(DEFAULTS["max_tokens"])
+        return self.max_tokens
 
     @property
     def window(self) -> int | None:
@@ -78,233 +68,263 @@ class Retrieval:
             return int(DEFAULTS["sibling_window"])
         return self.sibling_window
 
+    def tokens_in(self, characters: int) -> int:
+        return count_tokens(characters, self.chars_per_token)
+
+
+_OPTIONS = frozenset(Retrieval.__dataclass_fields__)
+
 
 def parse_retrieval(
-    given: Mapping[str, Any] | None, config: Mapping[str, Any], default: str = "snippet"
+    options: Mapping[str, Any] | None, config: Mapping[str, Any], default_mode: str = "snippet"
 ) -> Retrieval:
-    """What a call asks for: what it says itself, then what its session prefers, then the defaults.
+    """The `retrieval` of a call: its own options, then those of its session, then the defaults.
 
-    Numbers are brought within their bounds. Raises InvalidInput where something is said that means nothing.
+    Numbers are clamped. Raises InvalidInput if an option is unknown or not valid.
     """
-    said = {name: value for name, value in (given or {}).items() if value is not None}
-    if unknown := sorted(said.keys() - _OPTIONS):
+    values = {name: value for name, value in (options or {}).items() if value is not None}
+    unknown = sorted(values.keys() - _OPTIONS)
+    if unknown:
         raise InvalidInput(f"retrieval: there is no {truncate(unknown[0], 80)!r}.")
-    mode = said.get("mode", default)
+    mode = values.get("mode", default_mode)
     if mode not in MODES:
         raise InvalidInput(
             f"retrieval.mode: {truncate(str(mode), 80)!r} is not one of {', '.join(MODES)}."
         )
-    loc, query = said.get("loc", {}), said.get("query", "")
+    loc, query = values.get("loc", {}), values.get("query", "")
     if not isinstance(loc, Mapping) or not isinstance(query, str):
         raise InvalidInput("retrieval: loc must be an object, and query a text.")
-    prechunked = said.get("prefer_prechunked")
-    if prechunked is not None and not isinstance(prechunked, bool):
+    size = _parse_number(values, "chunk_size_tokens", 1, LARGEST_CHUNK)
+    overlap = _parse_number(values, "chunk_overlap_tokens", 0, LARGEST_CHUNK)
+    prefer_prechunked = values.get("prefer_prechunked", size is None and overlap is None)
+    if not isinstance(prefer_prechunked, bool):
         raise InvalidInput("retrieval.prefer_prechunked must be true or false.")
-    size = _number(said, "chunk_size_tokens", 1, LARGEST_CHUNK)
-    overlap = _number(said, "chunk_overlap_tokens", 0, LARGEST_CHUNK)
-    most = _preferred(said, "max_tokens", config)
-    window = _preferred(said, "sibling_window", config)
-    if mode == "auto":
-        mode = "snippet" if most is None else "chunk_with_siblings"
+    max_tokens = _optional_preference(values, "max_tokens", config)
+    if mode == "auto" and max_tokens is None:
+        mode = "snippet"
+    elif mode == "auto":
+        mode = "chunk_with_siblings"
     return Retrieval(
         mode=mode,
-        snippet_length=preference("snippet_length", said.get("snippet_length"), config),
-        max_tokens=most,
-        chars_per_token=preference("chars_per_token", said.get("chars_per_token"), config),
+        snippet_length=preference("snippet_length", values.get("snippet_length"), config),
+        max_tokens=max_tokens,
+        chars_per_token=preference("chars_per_token", values.get("chars_per_token"), config),
         chunk_size_tokens=size,
         chunk_overlap_tokens=overlap or 0,
-        sibling_window=window,
-        prefer_prechunked=(size is None and overlap is None) if prechunked is None else prechunked,
+        sibling_window=_optional_preference(values, "sibling_window", config),
+        prefer_prechunked=prefer_prechunked,
         loc=dict(loc),
         query=query,
-        offset=_number(said, "offset", 0, LARGEST_OFFSET) or 0,
+        offset=_parse_number(values, "offset", 0, LARGEST_OFFSET) or 0,
     )
 
 
-def _preferred(said: Mapping[str, Any], name: str, config: Mapping[str, Any]) -> int | None:
-    """A number only where the call or its session names one."""
-    if name in said and clamp(name, said[name]) is None:
-        raise InvalidInput(f"retrieval.{name}: {truncate(str(said[name]), 80)!r} is not a number.")
-    value = clamp(name, said.get(name))
-    return value if value is not None else config.get(name)
+def _optional_preference(
+    values: Mapping[str, Any], name: str, config: Mapping[str, Any]
+) -> int | None:
+    """A preference without its default: None unless the call or its session has one."""
+    if name not in values:
+        return config.get(name)
+    value: int | None = clamp(name, values[name])
+    if value is None:
+        raise _not_a_number(name, values[name])
+    return value
 
 
-def _number(said: Mapping[str, Any], name: str, least: int, most: int) -> int | None:
-    value = said.get(name)
+def _parse_number(values: Mapping[str, Any], name: str, least: int, most: int) -> int | None:
+    value = values.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-        raise InvalidInput(f"retrieval.{name}: {truncate(str(value), 80)!r} is not a number.")
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or value != value:  # NaN is not equal to itself
+        raise _not_a_number(name, value)
     return int(min(max(value, least), most))
+
+
+def _not_a_number(name: str, value: Any) -> InvalidInput:
+    return InvalidInput(f"retrieval.{name}: {truncate(str(value), 80)!r} is not a number.")
 
 
 # -- units -------------------------------------------------------------------
 
 
 class Units(ABC):
-    """The document as a row of units."""
+    """An item as a sequence of units."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
     def passage(self, number: int) -> Passage:
-        """The passage that a unit is, or that it begins in."""
+        """The passage of a unit, or the one that it begins in."""
 
     @abstractmethod
     def text(self, number: int) -> str: ...
 
     @abstractmethod
-    def find(self, loc: Mapping[str, Json]) -> tuple[int, int] | None:
-        """The unit that a location names, and how far into it; None where it names nothing here."""
+    def find(self, loc: Mapping[str, Json]) -> Place | None:
+        """The place that a location names; None if it names none in this item."""
 
     def length(self, first: int, last: int) -> int:
+        """The characters of consecutive units."""
         return sum(len(self.text(number)) for number in range(first, last + 1))
 
     def render(self, first: int, last: int) -> str:
+        """The text of consecutive units."""
         return "".join(self.text(number) for number in range(first, last + 1))
 
-    def about(self, first: int, last: int) -> list[dict[str, Json]]:
-        """Which units an answer is made of, and where in it each lies."""
-        listed, at = [], 0
+    def parts(self, first: int, last: int) -> list[dict[str, Json]]:
+        """The identity of consecutive units, each with its start and end in the text."""
+        parts, start = [], 0
         for number in range(first, last + 1):
-            length = len(self.text(number))
-            listed.append(self.named(number) | {"start": at, "end": at + length})
-            at += length
-        return listed
+            end = start + len(self.text(number))
+            parts.append(self.identity(number) | {"start": start, "end": end})
+            start = end
+        return parts
 
-    def named(self, number: int) -> dict[str, Json]:
+    def identity(self, number: int) -> dict[str, Json]:
         return {"chunk_index": number, "chunk_uuid": self.passage(number).id}
 
 
-class Stored(Units):
-    """The passages of a text, as they are stored; read as they are needed."""
+class StoredChunks(Units):
+    """The chunks of a text as they are stored, read when they are needed."""
 
-    def __init__(
-        self, store: Store, document: str, size: int, audience: Audience = Audience.PERSON
-    ) -> None:
+    def __init__(self, store: Store, document: str, size: int, audience: Audience) -> None:
         self._store = store
         self._document = document
         self._size = size
         self._masks = audience is not Audience.PERSON
-        self._read: dict[int, Passage] = {}
+        self._cache: dict[int, Passage] = {}
 
     def __len__(self) -> int:
         return self._size
 
     def passage(self, number: int) -> Passage:
-        if number not in self._read:
-            start = max(0, number - _READ // 2)
-            found, _ = self._store.passage_page(self._document, start, _READ)
-            self._read |= {p.position: self._seen(p) for p in found}
-        return self._read[number]
+        if number not in self._cache:
+            start = max(0, number - _PASSAGES_AT_ONCE // 2)
+            passages, _ = self._store.passage_page(self._document, start, _PASSAGES_AT_ONCE)
+            self._cache |= {passage.position: self._mask(passage) for passage in passages}
+        return self._cache[number]
 
     def text(self, number: int) -> str:
         return self.passage(number).content
 
-    def find(self, loc: Mapping[str, Json]) -> tuple[int, int] | None:
-        uuid, index = loc.get("chunk_uuid"), loc.get("chunk_index")
-        at = _whole(loc.get("approx_offset"))
-        if isinstance(uuid, str) and uuid:
-            with suppress(NotFound):
-                key = self._store.passage_key(self._document, uuid)
-                for _, passage in self._store.passages_by_key([key]).values():
-                    return passage.position, self._inside(passage, at)
-        if (number := _whole(index)) is not None and number < len(self):
-            return number, self._inside(self.passage(number), at)
-        if at is not None:
-            return self._holding(at)
+    def find(self, loc: Mapping[str, Json]) -> Place | None:
+        offset = _whole_number(loc.get("approx_offset"))
+        place = self._find_id(loc.get("chunk_uuid"), offset)
+        if place is not None:
+            return place
+        number = _whole_number(loc.get("chunk_index"))
+        if number is not None and number < len(self):
+            return number, _offset_in(self.passage(number), offset)
+        if offset is not None:
+            return self._find_offset(offset)
         seconds = loc.get("seconds")
-        return self._saying(float(seconds)) if isinstance(seconds, (int, float)) else None
+        if isinstance(seconds, (int, float)):
+            return self._find_seconds(float(seconds))
+        return None
 
-    def every(self) -> Iterator[Passage]:
-        for start in range(0, self._size, _READ * 8):
-            found, _ = self._store.passage_page(self._document, start, _READ * 8)
-            yield from map(self._seen, found)
+    def passages(self) -> Iterator[Passage]:
+        """All passages in order."""
+        size = _PASSAGES_AT_ONCE * 8
+        for start in range(0, self._size, size):
+            passages, _ = self._store.passage_page(self._document, start, size)
+            yield from map(self._mask, passages)
 
-    def _seen(self, passage: Passage) -> Passage:
+    def _mask(self, passage: Passage) -> Passage:
         if not self._masks or not is_human_only(passage):
             return passage
-        where = {
+        metadata = {
             name: passage.metadata[name] for name in ("start", "end") if name in passage.metadata
         }
-        return passage._replace(content=MASK, attachments=(), citations=(), metadata=where)
+        return passage._replace(content=MASK, attachments=(), citations=(), metadata=metadata)
 
-    def _inside(self, passage: Passage, at: int | None) -> int:
-        start = _whole(passage.metadata.get("start")) or 0
-        return 0 if at is None else min(max(0, at - start), max(len(passage.content) - 1, 0))
+    def _find_id(self, id_: Json, offset: int | None) -> Place | None:
+        if not isinstance(id_, str) or not id_:
+            return None
+        with suppress(NotFound):
+            key = self._store.passage_key(self._document, id_)
+            for _, passage in self._store.passages_by_key([key]).values():
+                return passage.position, _offset_in(passage, offset)
+        return None
 
-    def _holding(self, at: int) -> tuple[int, int] | None:
+    def _find_offset(self, offset: int) -> Place | None:
+        """The place of a character of the text; the last one if the text is shorter."""
         start, last = 0, None
-        for passage in self.every():
-            if at < start + len(passage.content):
-                return passage.position, at - start
+        for passage in self.passages():
+            if offset < start + len(passage.content):
+                return passage.position, offset - start
             start += len(passage.content)
             last = passage
-        return None if last is None else (last.position, max(0, len(last.content) - 1))
+        if last is None:
+            return None
+        return last.position, max(0, len(last.content) - 1)
 
-    def _saying(self, seconds: float) -> tuple[int, int] | None:
-        """The chunk in which something is said at that second."""
-        found = None
-        for passage in self.every():
+    def _find_seconds(self, seconds: float) -> Place | None:
+        """The place of what is said at a time."""
+        place = None
+        for passage in self.passages():
             times = passage.metadata.get("cues") or []
             if not times or times[0][1] > seconds:
                 break
-            inside = bisect_right(times, seconds, key=lambda time: time[1]) - 1
-            found = passage.position, times[max(inside, 0)][0]
-        return found
+            cue = bisect_right(times, seconds, key=lambda time: time[1]) - 1
+            place = passage.position, times[max(cue, 0)][0]
+        return place
 
 
-class Fields(Stored):
-    """The fields of a character or prompt, each under its name."""
+class FieldChunks(StoredChunks):
+    """The fields of a character or prompt. The text of each starts with its name."""
 
     def text(self, number: int) -> str:
         passage = self.passage(number)
-        goes_on = number > 0 and self.passage(number - 1).role == passage.role
-        ends = number + 1 == len(self) or self.passage(number + 1).role != passage.role
-        return ("" if goes_on else f"{passage.role}: ") + passage.content + ("\n" if ends else "")
+        text = passage.content
+        if number == 0 or self.passage(number - 1).role != passage.role:
+            text = f"{passage.role}: {text}"
+        if number + 1 == len(self) or self.passage(number + 1).role != passage.role:
+            text += "\n"
+        return text
 
-    def find(self, loc: Mapping[str, Json]) -> tuple[int, int] | None:
+    def find(self, loc: Mapping[str, Json]) -> Place | None:
         name = loc.get("field")
         if not isinstance(name, str) or "chunk_uuid" in loc or "chunk_index" in loc:
             return super().find(loc)
-        at = _whole(loc.get("approx_offset")) or 0
-        mine = [p for p in self.every() if p.role == name]
-        for passage in mine:
-            start = _whole(passage.metadata.get("start")) or 0
-            if passage is mine[-1] or at < start + len(passage.content):
-                return passage.position, self._inside(passage, at)
-        return None
+        offset = _whole_number(loc.get("approx_offset")) or 0
+        place = None
+        for passage in self.passages():
+            if passage.role != name:
+                continue
+            place = passage.position, _offset_in(passage, offset)
+            if offset < _start_of(passage) + len(passage.content):
+                break
+        return place
 
-    def named(self, number: int) -> dict[str, Json]:
-        return {"field": self.passage(number).role} | super().named(number)
+    def identity(self, number: int) -> dict[str, Json]:
+        return {"field": self.passage(number).role} | super().identity(number)
 
 
-class Cut(Units):
-    """A text in chunks of another size than it is stored in; they may overlap."""
+class CustomChunks(Units):
+    """A text in chunks of another size than it is stored in. They may overlap."""
 
-    def __init__(self, stored: Stored, wanted: Retrieval) -> None:
-        self._passages = list(stored.every())
+    def __init__(self, stored: StoredChunks, retrieval: Retrieval) -> None:
+        self._stored = stored
+        self._passages = list(stored.passages())
         self._starts = [0]
         for passage in self._passages:
             self._starts.append(self._starts[-1] + len(passage.content))
         self._text = text_of(self._passages)
         self._chunks = chunks(
             self._text,
-            wanted.chunk_size_tokens or CHUNK_TOKENS,
-            wanted.chunk_overlap_tokens,
-            wanted.chars_per_token,
+            retrieval.chunk_size_tokens or CHUNK_TOKENS,
+            retrieval.chunk_overlap_tokens,
+            retrieval.chars_per_token,
         )
-        self._stored = stored
 
     def __len__(self) -> int:
         return len(self._chunks)
 
     def passage(self, number: int) -> Passage:
-        return self._passages[self._at(self._chunks[number].start)]
-
-    def _at(self, offset: int) -> int:
-        return min(max(0, bisect_right(self._starts, offset) - 1), len(self._passages) - 1)
+        index = bisect_right(self._starts, self._chunks[number].start) - 1
+        return self._passages[min(max(0, index), len(self._passages) - 1)]
 
     def text(self, number: int) -> str:
         return self.render(number, number)
@@ -315,15 +335,16 @@ class Cut(Units):
     def render(self, first: int, last: int) -> str:
         return self._text[self._chunks[first].start : self._chunks[last].end]
 
-    def find(self, loc: Mapping[str, Json]) -> tuple[int, int] | None:
-        found = self._stored.find(loc)
-        if found is None:
+    def find(self, loc: Mapping[str, Json]) -> Place | None:
+        place = self._stored.find(loc)
+        if place is None:
             return None
-        at = self._starts[found[0]] + found[1]
-        number = max(0, bisect_right(self._chunks, at, key=lambda chunk: chunk.start) - 1)
-        return number, at - self._chunks[number].start
+        position, offset_in_passage = place
+        offset = self._starts[position] + offset_in_passage
+        number = max(0, bisect_right(self._chunks, offset, key=lambda chunk: chunk.start) - 1)
+        return number, offset - self._chunks[number].start
 
-    def about(self, first: int, last: int) -> list[dict[str, Json]]:
+    def parts(self, first: int, last: int) -> list[dict[str, Json]]:
         begin = self._chunks[first].start
         return [
             {"chunk_index": number, "start": chunk.start - begin, "end": chunk.end - begin}
@@ -331,58 +352,69 @@ class Cut(Units):
         ]
 
 
-class Messages(Units):
-    """The messages on one way through a conversation."""
+class MessageUnits(Units):
+    """The messages on one path through a conversation."""
 
     def __init__(
-        self, store: Store, document: str, through: str | None, audience: Audience
+        self, store: Store, document: str, message: str | None, audience: Audience
     ) -> None:
+        """The path is the canonical one, or one through `message`."""
         self._store = store
-        self._bones = [step.bone for step in path_through(store.positions(document), through)]
-        self._read: dict[int, Passage] = {}
-        if audience is Audience.AGENT_HIDDEN:
-            read = self._contents(self._bones)
-            self._bones = [
-                b for b in self._bones if b.key in read and not is_human_only(read[b.key])
-            ]
+        path = path_through(store.positions(document), message)
+        self._positions = [step.position for step in path]
         self._masks = audience is Audience.AGENT_MASKED
+        self._cache: dict[int, Passage] = {}
+        if audience is Audience.AGENT_HIDDEN:
+            self._hide_human_only()
 
-    def _contents(self, bones: Sequence[Position]) -> dict[int, Passage]:
-        return {
-            key: passage
-            for key, (_, passage) in self._store.passages_by_key([b.key for b in bones]).items()
-        }
+    def _hide_human_only(self) -> None:
+        passages = self._read(self._positions)
+        self._positions = [
+            position
+            for position in self._positions
+            if position.key in passages and not is_human_only(passages[position.key])
+        ]
+
+    def _read(self, positions: Sequence[Position]) -> dict[int, Passage]:
+        passages = self._store.passages_by_key([position.key for position in positions])
+        return {key: passage for key, (_, passage) in passages.items()}
 
     def __len__(self) -> int:
-        return len(self._bones)
+        return len(self._positions)
 
     def passage(self, number: int) -> Passage:
-        bone = self._bones[number]
-        if bone.key not in self._read:
-            start = max(0, number - _READ // 2)
-            self._read |= self._contents(self._bones[start : start + _READ])
-        return self._read.get(bone.key) or Passage(bone.id, None, "")  # it may be just deleted
-
-    def masked(self, number: int) -> bool:
-        return self._masks and is_human_only(self.passage(number))
+        position = self._positions[number]
+        if position.key not in self._cache:
+            start = max(0, number - _PASSAGES_AT_ONCE // 2)
+            self._cache |= self._read(self._positions[start : start + _PASSAGES_AT_ONCE])
+        if position.key not in self._cache:  # it has just been deleted
+            return Passage(position.id, None, "")
+        return self._cache[position.key]
 
     def text(self, number: int) -> str:
         passage = self.passage(number)
-        return f"{sender_of(passage)}: {MASK if self.masked(number) else passage.content}\n"
+        content = passage.content
+        if self._masks and is_human_only(passage):
+            content = MASK
+        return f"{sender_of(passage)}: {content}\n"
 
-    def find(self, loc: Mapping[str, Json]) -> tuple[int, int] | None:
-        named = loc.get("message_id")
-        if isinstance(named, str) and named:
-            wanted = identifier(named)
-            return next(((n, 0) for n, bone in enumerate(self._bones) if bone.id == wanted), None)
-        position = _whole(loc.get("message_index"))
-        if position is None:
+    def find(self, loc: Mapping[str, Json]) -> Place | None:
+        message = loc.get("message_id")
+        if isinstance(message, str) and message:
+            id_ = identifier(message)
+            for number, position in enumerate(self._positions):
+                if position.id == id_:
+                    return number, 0
             return None
-        return next(
-            ((n, 0) for n, bone in enumerate(self._bones) if bone.position >= position), None
-        )
+        index = _whole_number(loc.get("message_index"))
+        if index is None:
+            return None
+        for number, position in enumerate(self._positions):
+            if position.position >= index:
+                return number, 0
+        return None
 
-    def named(self, number: int) -> dict[str, Json]:
+    def identity(self, number: int) -> dict[str, Json]:
         passage = self.passage(number)
         return {
             "message_id": passage.id,
@@ -393,80 +425,91 @@ class Messages(Units):
         }
 
 
-def _whole(value: Json) -> int | None:
+def _whole_number(value: Json) -> int | None:
     """A number as clients send it; None for anything else."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not 0 <= value < LARGEST_OFFSET
-    ):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    if not 0 <= value < LARGEST_OFFSET:
         return None
     return int(value)
 
 
-# -- choosing ----------------------------------------------------------------
+def _start_of(passage: Passage) -> int:
+    """The offset of a passage in its text."""
+    return _whole_number(passage.metadata.get("start")) or 0
+
+
+def _offset_in(passage: Passage, offset: int | None) -> int:
+    """An offset in the text as an offset in the passage."""
+    if offset is None:
+        return 0
+    return min(max(0, offset - _start_of(passage)), max(len(passage.content) - 1, 0))
+
+
+# -- answers -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """A run of units as an answer."""
+class Excerpt:
+    """The text of consecutive units, and which units they are."""
 
     text: str
     units: list[dict[str, Json]]
 
 
-def around(units: Units, anchor: int, offset: int, wanted: Retrieval) -> Taken:
-    """The unit that was found, and with siblings as many beside it as fit the budget."""
-    siblings = wanted.mode == "chunk_with_siblings"
-    budget = wanted.budget if siblings or wanted.max_tokens is not None else None
-    if (
-        budget is not None
-        and count_tokens(units.length(anchor, anchor), wanted.chars_per_token) > budget
-    ):
-        return _narrowed(units, anchor, offset, int(budget * wanted.chars_per_token))
+def units_around(units: Units, anchor: int, offset: int, retrieval: Retrieval) -> Excerpt:
+    """The unit at the anchor, and its siblings if they are requested and fit the budget."""
+    has_siblings = retrieval.mode == "chunk_with_siblings"
+    has_budget = has_siblings or retrieval.max_tokens is not None
+    if has_budget and retrieval.tokens_in(units.length(anchor, anchor)) > retrieval.budget:
+        room = int(retrieval.budget * retrieval.chars_per_token)
+        return _part_of_unit(units, anchor, offset, room)
     first = last = anchor
-    if siblings:
-        first, last = _grown(units, anchor, wanted)
-    return Taken(units.render(first, last), units.about(first, last))
+    if has_siblings:
+        first, last = _extend(units, anchor, retrieval)
+    return Excerpt(units.render(first, last), units.parts(first, last))
 
 
-def _grown(units: Units, anchor: int, wanted: Retrieval) -> tuple[int, int]:
-    """As far to the right and to the left, in turn, as the budget and the window allow."""
+def _extend(units: Units, anchor: int, retrieval: Retrieval) -> tuple[int, int]:
+    """Add siblings after and before the anchor, in turn, as budget and window allow."""
     first = last = anchor
-    far = len(units) if wanted.window is None else wanted.window
-    right, left = True, True
-    while right or left:
-        if right:
-            right = (
-                last + 1 < len(units)
-                and last - anchor < far
-                and _fits(units, first, last + 1, wanted)
+    window = retrieval.window
+    if window is None:
+        window = len(units)
+
+    def fits(start: int, end: int) -> bool:
+        return retrieval.tokens_in(units.length(start, end)) <= retrieval.budget
+
+    can_add_after = can_add_before = True
+    while can_add_after or can_add_before:
+        if can_add_after:
+            can_add_after = (
+                last + 1 < len(units) and last - anchor < window and fits(first, last + 1)
             )
-            last += right
-        if left:
-            left = first > 0 and anchor - first < far and _fits(units, first - 1, last, wanted)
-            first -= left
+            last += can_add_after
+        if can_add_before:
+            can_add_before = first > 0 and anchor - first < window and fits(first - 1, last)
+            first -= can_add_before
     return first, last
 
 
-def _fits(units: Units, first: int, last: int, wanted: Retrieval) -> bool:
-    return count_tokens(units.length(first, last), wanted.chars_per_token) <= wanted.budget
-
-
-def _narrowed(units: Units, number: int, offset: int, room: int) -> Taken:
-    """A part of one unit, with what was found in its middle."""
+def _part_of_unit(units: Units, number: int, offset: int, room: int) -> Excerpt:
+    """A part of one unit, with the offset in its middle."""
     text = units.text(number)
     start = max(0, min(offset - room // 2, len(text) - room))
     part = text[start : start + room]
-    return Taken(part, [units.named(number) | {"start": 0, "end": len(part), "cut": True}])
+    about = units.identity(number) | {"start": 0, "end": len(part), "cut": True}
+    return Excerpt(part, [about])
 
 
-def whole(units: Stored, offset: int, room: int) -> tuple[str, int]:
-    """So many characters of a text from an offset on, and how many it has in all."""
-    parts, at = [], 0
+def text_page(units: Units, offset: int, room: int) -> tuple[str, int]:
+    """The `room` characters from an offset, and the length of the whole text."""
+    parts: list[str] = []
+    start = 0
     for number in range(len(units)):
         text = units.text(number)
-        if at + len(text) > offset and at < offset + room:
-            parts.append(text[max(0, offset - at) : offset + room - at])
-        at += len(text)
-    return "".join(parts), at
+        end = start + len(text)
+        if end > offset and start < offset + room:
+            parts.append(text[max(0, offset - start) : offset + room - start])
+        start = end
+    return "".join(parts), start

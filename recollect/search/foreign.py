@@ -1,12 +1,11 @@
-"""Searching a ChatGPT Browser database in place, without importing it.
+"""Search in a ChatGPT Browser database in place, without importing it.
 
-The file belongs to another program and may have been planted, so it is opened
-read-only and believed in nothing: no views, no triggers, no functions of its
-own schema, and a deadline on everything.
+The file belongs to another program and may be malicious. It is opened read-only and nothing in it
+is trusted: no views, no triggers, no functions of its schema, and there is a deadline.
 
-There is no index to ask, so every message is looked at once. A cheap look at
-its stored form passes over most of them; what is left is sorted by time, and
-then decoded and compared in full, the newest first, until enough is found.
+Without an index, every message has to be examined. A cheap check of its stored form skips most of
+them. The rest is sorted by time, then decoded and compared, newest first, until there are enough
+matches.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from recollect.importers.databases import connect
 from recollect.language.text import fold, from_micros, indexable, micros, moment
 from recollect.settings import LIMITS
 
-STEPS_BETWEEN_LOOKS_AT_THE_CLOCK = 10_000
+STEPS_BETWEEN_DEADLINE_CHECKS = 10_000
 COLUMNS = {
     "messages": {"conversation_id", "role", "content", "create_time"},
     "conversations": {"id", "title"},
@@ -40,7 +39,7 @@ COLUMNS = {
 
 
 class Match(NamedTuple):
-    """A message that was found, and where."""
+    """A message that matches, and its conversation."""
 
     created_at: datetime | None
     role: str | None
@@ -50,12 +49,12 @@ class Match(NamedTuple):
 
 
 class ForeignDatabase:
-    """A ChatGPT Browser database: the working one or a canonical export."""
+    """A ChatGPT Browser database: the one that the program uses, or a canonical export."""
 
     def __init__(self, path: Path) -> None:
-        """Raises UnsafeFile when this is not a regular file."""
+        """Raises UnsafeFile if the path is not a regular file."""
         if not stat.S_ISREG(path.stat().st_mode):
-            raise UnsafeFile(f"{path} is not a regular file. Name a database file.")
+            raise UnsafeFile(f"{path} is not a regular file. Give the path of a database file.")
         self._path = path
 
     def recent(
@@ -67,15 +66,14 @@ class ForeignDatabase:
         before: datetime | None = None,
         limit: int = 50,
     ) -> list[Match]:
-        """The newest messages that match, by their text or their conversation's title."""
+        """The newest messages that match by their text or by the title of their conversation."""
         try:
-            with _opened(self._path) as db:
-                search = _Search(db, Needle(query) if query else None)
-                return search.newest(_filter(roles, after, before), limit)
+            with _connection(self._path) as db:
+                return _Search(db, query).newest(_filter(roles, after, before), limit)
         except apsw.InterruptError as error:
             seconds = f"{LIMITS.foreign_search_seconds:g}"
             raise SearchTimeout(
-                f"The search took more than {seconds} s. Narrow it by date or role."
+                f"The search took more than {seconds} s. Restrict it by date or role."
             ) from error
         except (apsw.BusyError, apsw.LockedError) as error:
             raise StoreBusy("Another program is writing to the database. Try again.") from error
@@ -87,14 +85,12 @@ class ForeignDatabase:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[apsw.Connection]:
-    """A connection that can do no harm, inside one snapshot and under the deadline."""
+def _connection(path: Path) -> Iterator[apsw.Connection]:
+    """A read-only connection with one snapshot and the deadline."""
     db = connect(path)
     try:
         deadline = time.monotonic() + LIMITS.foreign_search_seconds
-        db.set_progress_handler(
-            lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS_AT_THE_CLOCK
-        )
+        db.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_DEADLINE_CHECKS)
         with db:
             yield db
     finally:
@@ -102,24 +98,27 @@ def _opened(path: Path) -> Iterator[apsw.Connection]:
 
 
 def _check_schema(db: apsw.Connection) -> set[str]:
-    """The columns of `messages`, once both tables are known to be what they should be."""
-    if (encoding := db.pragma("encoding")) != "UTF-8":
+    """Check that the tables have the expected columns; returns the columns of `messages`."""
+    encoding = db.pragma("encoding")
+    if encoding != "UTF-8":
         raise UnsafeFile(f"Not a ChatGPT Browser database: its text is {encoding}.")
-    found: dict[str, set[str]] = {}
-    for table, needed in COLUMNS.items():
-        kind = db.execute(
-            "select type from pragma_table_list where schema = 'main' and name = ?", (table,)
-        ).get
-        if kind != "table":
-            raise UnsafeFile(f"Not a ChatGPT Browser database: it has no table {table!r}.")
-        found[table] = {
-            name for (name,) in db.execute("select name from pragma_table_info(?)", (table,))
-        }
-        if missing := sorted(needed - found[table]):
+    for table, expected in COLUMNS.items():
+        missing = sorted(expected - _columns(db, table))
+        if missing:
             raise UnsafeFile(
                 f"Not a ChatGPT Browser database: {table!r} has no column {missing[0]!r}."
             )
-    return found["messages"]
+    return _columns(db, "messages")
+
+
+def _columns(db: apsw.Connection, table: str) -> set[str]:
+    kind = db.execute(
+        "select type from pragma_table_list where schema = 'main' and name = ?", (table,)
+    ).get
+    if kind != "table":
+        raise UnsafeFile(f"Not a ChatGPT Browser database: it has no table {table!r}.")
+    rows = db.execute("select name from pragma_table_info(?)", (table,))
+    return {name for (name,) in rows}
 
 
 # -- searching -------------------------------------------------------------
@@ -130,7 +129,7 @@ _LATEST = datetime.max.replace(tzinfo=UTC)
 
 
 def _filter(roles: tuple[str, ...], after: datetime | None, before: datetime | None) -> Condition:
-    """Roles and dates as SQL. Dates are inclusive; what has no time lies in no range."""
+    """Roles and dates as SQL. Dates are inclusive; messages without a time are in no range."""
     clauses = ["cast(conversation_id as text) in (select cast(id as text) from conversations)"]
     values: list[Any] = [*roles]
     if roles:
@@ -142,64 +141,75 @@ def _filter(roles: tuple[str, ...], after: datetime | None, before: datetime | N
 
 
 class _Search:
-    """One search inside one snapshot."""
+    """One search in one snapshot."""
 
-    def __init__(self, db: apsw.Connection, needle: Needle | None) -> None:
+    def __init__(self, db: apsw.Connection, query: str | None) -> None:
         self._db = db
-        self._needle = needle
-        self._position = "position" if "position" in _check_schema(db) else "rowid"
+        self._needle: Needle | None = None
+        if query:
+            self._needle = Needle(query)
+        self._order_column = "rowid"
+        if "position" in _check_schema(db):
+            self._order_column = "position"
         titles = db.execute("select cast(id as text), cast(title as blob) from conversations")
         self._titles = {key: _text(title) for key, title in titles}
-        self._title_hits = {
-            key for key, title in self._titles.items() if needle and needle.is_in(title)
+        self._title_matches = {
+            key for key, title in self._titles.items() if self._needle and self._needle.is_in(title)
         }
         db.create_scalar_function("instant", _instant, 1, deterministic=True)
-        db.create_scalar_function("may_hold", self._may_hold, 1, deterministic=True)
+        db.create_scalar_function("may_match", self._may_match, 1, deterministic=True)
 
-    def newest(self, filter: Condition, limit: int) -> list[Match]:
-        (filtered, first), (promising, second) = filter, self._promising()
+    def newest(self, condition: Condition, limit: int) -> list[Match]:
+        filter_sql, filter_values = condition
+        match_sql, match_values = self._match_condition()
+        row_limit = limit
+        if self._needle:
+            row_limit = -1  # not every row matches
         rows = self._db.execute(
-            f"""select rowid, instant(create_time) as at from messages where {filtered} and {promising}
-              order by at desc nulls last, {self._position} desc, rowid desc limit ?""",  # noqa: S608
-            (*first, *second, -1 if self._needle else limit),
+            f"""select rowid, instant(create_time) as at from messages
+              where {filter_sql} and {match_sql}
+              order by at desc nulls last, {self._order_column} desc, rowid desc
+              limit ?""",  # noqa: S608
+            (*filter_values, *match_values, row_limit),
         )
-        matches = (match for row, at in rows if (match := self._match(row, at)))
+        matches = filter(None, (self._match(row, at) for row, at in rows))
         return list(islice(matches, limit))
 
-    def _promising(self) -> Condition:
-        """SQL that is true of every message which matches, and of few others."""
+    def _match_condition(self) -> Condition:
+        """SQL that is true for every matching message, and for few others."""
         if self._needle is None:
             return "true", []
         patterns = self._needle.escaped_patterns()
-        escaped = " and ".join(["content like ?"] * len(patterns)) or "true"
+        likes = " and ".join(["content like ?"] * len(patterns)) or "true"
         return (
             f"""(cast(conversation_id as text) in (select value from json_each(?))
-              or ({escaped} or octet_length(content) <> length(content)) and may_hold(cast(content as blob)))""",  # noqa: S608
-            [json.dumps(list(self._title_hits)), *patterns],
+              or ({likes} or octet_length(content) <> length(content))
+                and may_match(cast(content as blob)))""",  # noqa: S608
+            [json.dumps(list(self._title_matches)), *patterns],
         )
 
-    def _may_hold(self, *values: Any) -> bool:
+    def _may_match(self, *values: Any) -> bool:
         (raw,) = values
         if raw is None or self._needle is None:
             return False
         if raw.isascii() and self._needle.is_ascii:
             return self._needle.may_be_in(raw)
-        return self._needle.is_in(_decoded(raw))
+        return self._needle.is_in(_decode(raw))
 
     def _match(self, row: int, at: int | None) -> Match | None:
         sql = """select cast(conversation_id as text), cast(role as blob), cast(content as blob)
           from messages where rowid = ?"""
-        ((conversation, role, raw),) = self._db.execute(sql, (row,))
-        content = _decoded(raw)
-        if (
-            self._needle
-            and conversation not in self._title_hits
-            and not self._needle.is_in(content)
-        ):
+        ((conversation, raw_role, raw_content),) = self._db.execute(sql, (row,))
+        content = _decode(raw_content)
+        is_match = conversation in self._title_matches
+        if self._needle and not is_match and not self._needle.is_in(content):
             return None
+        role = None
+        if raw_role is not None:
+            role = _text(raw_role)
         return Match(
             created_at=from_micros(at),
-            role=None if role is None else _text(role),
+            role=role,
             title=self._titles[conversation],
             conversation_id=conversation,
             content=content,
@@ -210,100 +220,121 @@ def _instant(*values: Any) -> int | None:
     return micros(moment(values[0]))
 
 
-def _decoded(raw: bytes | None) -> str:
+def _decode(raw: bytes | None) -> str:
     return decode_content(_text(raw))
 
 
 def _text(raw: bytes | None) -> str:
-    return "" if raw is None else raw.decode("utf-8", "replace")
+    return (raw or b"").decode("utf-8", "replace")
 
 
 # -- comparing -------------------------------------------------------------
 
-# Characters beyond ASCII that are folded to ASCII letters (ß to ss, the Kelvin sign to k, ligatures …), as JSON
-# escapes them; some stand for all that begin like them.
+# Characters that are folded to ASCII letters (ß to ss, the Kelvin sign to k, ligatures and so on),
+# as JSON escapes them. Short escapes stand for all that begin with them.
 ESCAPES_FOLDED_TO_ASCII = tuple(
     rb"\u" + code for code in (b"00df", b"0130", b"0149", b"017f", b"01f0", b"1e9", b"212a", b"fb0")
 )
 
 
 class Needle:
-    """What is looked for in many texts: a query literally, or all its words."""
+    """A query to be found in many texts: either literally, or all of its words."""
 
     def __init__(self, query: str) -> None:
-        self._whole = fold(query)
-        self._words = re.findall(r"\w+", self._whole)
-        self._spaced = {word for word in self._words if indexable(word) == word}
-        self._runs = [run.encode() for run in re.findall("[a-z0-9]+", self._whole)]
-        self.is_ascii = all(word.isascii() for word in self._words or [self._whole])
+        self._query = fold(query)
+        self._words = re.findall(r"\w+", self._query)
+        self._spaced_words = {word for word in self._words if indexable(word) == word}
+        self._ascii_runs = [run.encode() for run in re.findall("[a-z0-9]+", self._query)]
+        self.is_ascii = all(word.isascii() for word in self._words or [self._query])
 
     def is_in(self, text: str) -> bool:
+        """Whether the text matches."""
         folded = fold(text)
-        if self._whole in folded:
+        if self._query in folded:
             return True
-        return bool(self._words) and all(self._has(folded, word) for word in self._words)
+        return bool(self._words) and all(self._has_word(folded, word) for word in self._words)
 
-    def _has(self, folded: str, word: str) -> bool:
-        return _stands_alone(word, folded) if word in self._spaced else word in folded
+    def _has_word(self, folded: str, word: str) -> bool:
+        if word in self._spaced_words:
+            return _has_whole_word(folded, word)
+        return word in folded
 
     def may_be_in(self, raw: bytes) -> bool:
-        """A look at a stored form that is ASCII: false only where `is_in` is false of its text."""
-        holds = raw.lower().__contains__
-        return all(map(holds, self._runs)) or (
-            holds(rb"\u") and any(map(holds, ESCAPES_FOLDED_TO_ASCII))
-        )
+        """A quick check of a stored form in ASCII: False only if the text does not match."""
+        lower = raw.lower()
+        if all(run in lower for run in self._ascii_runs):
+            return True
+        return rb"\u" in lower and any(escape in lower for escape in ESCAPES_FOLDED_TO_ASCII)
 
     def escaped_patterns(self) -> list[str]:
-        """LIKE patterns: a text with the words matches all of these in the JSON form that
-        escapes everything but ASCII."""
-        patterns = (_pattern(word) for word in self._words or [self._whole])
+        """LIKE patterns that all match a text with the words, in JSON that escapes non-ASCII."""
+        patterns = (_pattern(word) for word in self._words or [self._query])
         return [pattern for pattern in patterns if pattern.strip("%_")]
 
 
-def _stands_alone(word: str, text: str) -> bool:
-    at = text.find(word)
-    while at >= 0:
-        after = at + len(word)
-        if not _continues(text[at - 1 : at]) and not _continues(text[after : after + 1]):
+def _has_whole_word(text: str, word: str) -> bool:
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        neighbours = text[start - 1 : start], text[end : end + 1]
+        if not any(map(_is_word_character, neighbours)):
             return True
-        at = text.find(word, at + 1)
+        start = text.find(word, start + 1)
     return False
 
 
-def _continues(character: str) -> bool:
+def _is_word_character(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
 def _pattern(word: str) -> str:
-    """LIKE looks for what comes first, and backslashes are everywhere: begin with the first one's last digit."""
-    first, *others = map(_escaped, word)
-    return "%" + "".join([first[-1], *others] if others else first) + "%"
+    """A LIKE pattern for a word.
+
+    LIKE searches for the first character of a pattern, and backslashes are frequent. So a pattern
+    of several characters starts with the last digit of the first escape.
+    """
+    first, *others = map(_escape, word)
+    if not others:
+        return f"%{first}%"
+    return f"%{first[-1]}{''.join(others)}%"
 
 
-def _escaped(character: str) -> str:
-    """A folded character as JSON writes it: `_` where its spellings differ, `%` where it may be anything."""
-    if character.isascii() and not character.isalnum():  # JSON may escape it, plain text does not
+def _escape(character: str) -> str:
+    """A folded character as JSON writes it.
+
+    `_` stands where its forms differ, `%` if it can be anything.
+    """
+    if character.isascii() and not character.isalnum():  # escaped in JSON, but not in plain text
         return "%"
-    forms = {
-        json.dumps(spelling)[1:-1] for spelling in (character, *_spellings().get(character, ()))
-    }
-    if (
-        len({len(form) for form in forms}) > 1
-        or unicodedata.normalize("NFD", character) != character
-    ):
+    if unicodedata.normalize("NFD", character) != character:
         return "%"
-    return "".join(
-        column[0] if len(set(column)) == 1 else "_" for column in zip(*forms, strict=True)
-    )
+    spellings = [character, *_spellings().get(character, ())]
+    forms = {json.dumps(spelling)[1:-1] for spelling in spellings}
+    if len({len(form) for form in forms}) > 1:
+        return "%"
+    pattern = ""
+    for column in zip(*forms, strict=True):
+        if len(set(column)) == 1:
+            pattern += column[0]
+        else:
+            pattern += "_"
+    return pattern
 
 
 @cache
 def _spellings() -> dict[str, set[str]]:
-    """What else beyond ASCII is folded to a character; "" where it is folded to more than this one."""
-    found: dict[str, set[str]] = {}
+    """The non-ASCII characters that are folded to each character.
+
+    "" stands for characters that are folded to several characters.
+    """
+    spellings: dict[str, set[str]] = {}
     for code in range(0x80, 0x30000):
-        folded = fold(chr(code))
-        if folded != chr(code):
-            for character in folded:
-                found.setdefault(character, set()).add(chr(code) if len(folded) == 1 else "")
-    return found
+        spelling = chr(code)
+        folded = fold(spelling)
+        if folded == spelling:
+            continue
+        if len(folded) > 1:
+            spelling = ""
+        for character in folded:
+            spellings.setdefault(character, set()).add(spelling)
+    return spellings

@@ -1,8 +1,8 @@
-"""A look at a passage around what matched, built on bounded slices of its text.
+"""Snippets: a short part of a text around the words that match.
 
-FTS5's own snippet() is not used: it is quadratic in the hits of a row and
-cannot be interrupted. Here the text is read in slices until one holds a match,
-and the first matches of that slice decide where the window lies.
+FTS5's own snippet() is not used, because it is quadratic in the matches of a row and cannot be
+interrupted. Here the text is searched slice by slice until one contains a match, and the first
+matches in that slice determine the position of the snippet.
 """
 
 from __future__ import annotations
@@ -10,165 +10,218 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 
 from recollect.language.query import Word
 from recollect.language.text import indexable
 from recollect.settings import LIMITS
 
-_HITS = 64
-_BEFORE = 400  # characters before the first match, and
-_LOOKED_AT = 4_000  # after it, among which the window is chosen
+_MOST_MATCHES = 64
+_CHARACTERS_BEFORE = 400  # before the first match
+_CHARACTERS_AFTER = 4_000  # after the first match
+_SLICE_OVERLAP = 1_000
+_LONGEST_SPACE_SEARCH = 30
 _SPACE = re.compile(r"\s+")
-_WORD = re.compile(r"[^\W_]")
+_WORD_CHARACTER = re.compile(r"[^\W_]")
 _TOKEN = re.compile(r"[^\W_]+")
 
 Marks = tuple[tuple[int, int], ...]
+"""The start and end of each match in a snippet."""
+Span = tuple[int, int]
 
 
 def snippet(
-    content: str, wanted: Sequence[Word], length: int = LIMITS.snippet_length
+    content: str, words: Sequence[Word], length: int = LIMITS.snippet_length
 ) -> tuple[str, Marks]:
-    """At most about `length` characters around the best matches, and where they are marked.
+    """About `length` characters around the best matches, and the positions of the matches.
 
-    White space is folded; `…` stands where text was left out.
+    White space is collapsed. `…` marks omitted text.
     """
-    pattern = _pattern(tuple(wanted))
+    pattern = _pattern(tuple(words))
     start, text = _slice_with_match(content, pattern)
-    hits = _hits(pattern, text)
-    first = _window(hits, length)
-    cut = _word_start(text, first)
-    window = text[cut : cut + length]
-    more_before = start + cut > 0
-    more_after = start + cut + len(window) < len(content)
-    shown = _SPACE.sub(" ", window).strip()
-    shown = ("…" if more_before else "") + shown + ("…" if more_after else "")
-    return shown, tuple(_hits(pattern, shown))
+    window_start = _window_start(_matches(pattern, text), length)
+    first = _next_word(text, window_start)
+    window = text[first : first + length]
+    result = _SPACE.sub(" ", window).strip()
+    if start + first > 0:
+        result = "…" + result
+    if start + first + len(window) < len(content):
+        result += "…"
+    return result, tuple(_matches(pattern, result))
 
 
-def short_snippet(content: str, wanted: Sequence[Word], length: int) -> str:
-    """A snippet that keeps to its length, `…` included."""
-    shown, _ = snippet(content, wanted, max(1, length - 2))
-    return shown[:length]
+def short_snippet(content: str, words: Sequence[Word], length: int) -> str:
+    """A snippet of at most `length` characters, including `…`."""
+    text, _ = snippet(content, words, max(1, length - 2))
+    return text[:length]
 
 
-def first_match(content: str, wanted: Sequence[Word]) -> int | None:
-    """Where the first of the words stands; None where there is none of them."""
-    return _found_at(content, _pattern(tuple(wanted)))
-
-
-def excerpt(content: str, wanted: Sequence[Word], words: int) -> tuple[str, Marks]:
-    """The same by words instead of characters: at most so many around the matches, with a third of the room before."""
-    pattern = _pattern(tuple(wanted))
+def excerpt(content: str, words: Sequence[Word], size: int) -> tuple[str, Marks]:
+    """A snippet of at most `size` words, a third of them before the first match."""
+    pattern = _pattern(tuple(words))
     start, text = _slice_with_match(content, pattern)
-    tokens = [(found.start(), found.end()) for found in _TOKEN.finditer(text)]
+    tokens = [match.span() for match in _TOKEN.finditer(text)]
     if not tokens:
-        return (text[:_BEFORE], ()) if len(text) <= _BEFORE else (text[:_BEFORE] + "…", ())
-    hits = _hits(pattern, text)
-    first = _first_token(tokens, hits, words)
-    last = min(first + words, len(tokens)) - 1
-    begin = 0 if first == 0 and start == 0 else tokens[first][0]
-    end = len(text) if last == len(tokens) - 1 else tokens[last][1]
-    whole = last == len(tokens) - 1 and start + len(text) >= len(content)
-    shown = _SPACE.sub(" ", text[begin:end][:_LOOKED_AT]).strip()
-    shown = ("…" if start + begin > 0 else "") + shown + ("" if whole else "…")
-    ends = (
-        [found.end() for found in _TOKEN.finditer(shown)] if any(w.prefix for w in wanted) else []
-    )
-    return shown, tuple(
-        (a, next((end for end in ends if end >= b), b)) for a, b in _hits(pattern, shown)
-    )
+        result = text[:_CHARACTERS_BEFORE]
+        if len(text) > _CHARACTERS_BEFORE:
+            result += "…"
+        return result, ()
+    first = _first_token(tokens, _matches(pattern, text), size)
+    last = min(first + size, len(tokens)) - 1
+    begin, end = tokens[first][0], tokens[last][1]
+    if first == 0 and start == 0:
+        begin = 0
+    is_last = last == len(tokens) - 1
+    if is_last:
+        end = len(text)
+    result = _SPACE.sub(" ", text[begin:end][:_CHARACTERS_AFTER]).strip()
+    if start + begin > 0:
+        result = "…" + result
+    if not is_last or start + len(text) < len(content):
+        result += "…"
+    marks = _matches(pattern, result)
+    if any(word.prefix for word in words):
+        marks = _extend_to_word_ends(marks, result)
+    return result, tuple(marks)
 
 
-def _first_token(
-    tokens: Sequence[tuple[int, int]], hits: Sequence[tuple[int, int]], words: int
-) -> int:
-    """Where a window of so many tokens holds the most hits, the first of them a third into it."""
+def first_match(content: str, words: Sequence[Word]) -> int | None:
+    """The position of the first match; None if there is none."""
+    return _first_match(content, _pattern(tuple(words)))
+
+
+def _extend_to_word_ends(marks: Sequence[Span], text: str) -> list[Span]:
+    ends = [match.end() for match in _TOKEN.finditer(text)]
+    return [(start, next((e for e in ends if e >= end), end)) for start, end in marks]
+
+
+def _first_token(tokens: Sequence[Span], matches: Sequence[Span], size: int) -> int:
+    """The first of `size` tokens that contain the most matches."""
     starts = [start for start, _ in tokens]
-    places = sorted({bisect_right(starts, at) - 1 for at, _ in hits})
-    if not places:
+    positions = sorted({bisect_right(starts, start) - 1 for start, _ in matches})
+    if not positions:
         return 0
-    room = words - words // 3
-    best = max(places, key=lambda p: (sum(p <= q < p + room for q in places), -p))
-    return max(0, min(best - words // 3, len(tokens) - words))
+    before = size // 3
+    room = size - before
+
+    def quality(position: int) -> tuple[int, int]:
+        return sum(position <= other < position + room for other in positions), -position
+
+    best = max(positions, key=quality)
+    return max(0, min(best - before, len(tokens) - size))
+
+
+# -- matching ------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
-def _pattern(wanted: tuple[Word, ...]) -> re.Pattern[str] | None:
-    """The words as they appear in folded text: their tokens, with anything but words between them."""
+def _pattern(words: tuple[Word, ...]) -> re.Pattern[str] | None:
+    """A pattern for the words in folded text: their tokens, separated by anything else."""
     alternatives = []
-    for word in wanted:
-        tokens = re.findall(r"[^\W_]+", _bare(indexable(word.text)))
+    for word in words:
+        tokens = _TOKEN.findall(_fold(indexable(word.text)))
         if not tokens:
-            alternatives.append(re.escape(_bare(word.text)))
+            alternatives.append(re.escape(_fold(word.text)))
             continue
-        after = r"(?![^\W_])" if tokens[-1].isascii() and not word.prefix else ""
-        alternatives.append(r"[\W_]*".join(map(re.escape, tokens)) + after)
-    return re.compile("|".join(alternatives)) if alternatives else None
+        alternative = r"[\W_]*".join(map(re.escape, tokens))
+        if tokens[-1].isascii() and not word.prefix:
+            alternative += r"(?![^\W_])"
+        alternatives.append(alternative)
+    if not alternatives:
+        return None
+    return re.compile("|".join(alternatives))
 
 
-def _search(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
-    """The next match that does not begin inside a word. The pattern itself does not look behind,
-    for then it could not skip ahead to a first letter, and would be ten times slower."""
-    while found := pattern.search(text, start):
-        at = found.start()
-        if not (at and text[at].isalnum() and text[at].isascii() and _WORD.match(text, at - 1)):
-            return found
-        start = at + 1
-    return None
+def _next_match(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
+    """The next match that does not start inside a word.
+
+    The pattern has no lookbehind: with one, the regex engine could not skip to the first letter of
+    a match, and would be ten times slower.
+    """
+    match = pattern.search(text, start)
+    while match is not None and _starts_inside_word(text, match.start()):
+        match = pattern.search(text, match.start() + 1)
+    return match
+
+
+def _starts_inside_word(text: str, position: int) -> bool:
+    """Only for ASCII letters: scripts without spaces have no gaps between words."""
+    if position == 0 or not (text[position].isascii() and text[position].isalnum()):
+        return False
+    return _WORD_CHARACTER.match(text, position - 1) is not None
 
 
 @lru_cache(maxsize=4096)
-def _bare_character(character: str) -> str:
-    """One character for one character: lower case, compatibility form, without accents."""
+def _fold_character(character: str) -> str:
+    """Exactly one character: lower case, in compatibility form, without accents."""
     return (unicodedata.normalize("NFKD", character).casefold() or character)[0]
 
 
-def _bare(text: str) -> str:
-    return text.lower() if text.isascii() else "".join(map(_bare_character, text))
+def _fold(text: str) -> str:
+    """The text folded for matching. Its length stays the same."""
+    if text.isascii():
+        return text.lower()
+    return "".join(map(_fold_character, text))
 
 
-def _hits(pattern: re.Pattern[str] | None, text: str) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    bare, start = _bare(text), 0
-    while pattern is not None and len(found) < _HITS and (match := _search(pattern, bare, start)):
-        found.append(match.span())
-        start = max(match.end(), match.start() + 1)
-    return found
+def _matches(pattern: re.Pattern[str] | None, text: str) -> list[Span]:
+    if pattern is None:
+        return []
+    return list(islice(_all_matches(pattern, _fold(text)), _MOST_MATCHES))
 
 
-def _slice_with_match(content: str, pattern: re.Pattern[str] | None) -> tuple[int, str]:
-    at = _found_at(content, pattern)
-    if at is None:
-        return 0, content[: LIMITS.snippet_slice]
-    start = max(0, at - _BEFORE)
-    return start, content[start : at + _LOOKED_AT]
+def _all_matches(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
+    match = _next_match(pattern, text)
+    while match is not None:
+        yield match.span()
+        match = _next_match(pattern, text, max(match.end(), match.start() + 1))
 
 
-def _found_at(content: str, pattern: re.Pattern[str] | None) -> int | None:
+def _first_match(content: str, pattern: re.Pattern[str] | None) -> int | None:
+    if pattern is None:
+        return None
     size = LIMITS.snippet_slice
-    if pattern is not None:
-        for start in range(0, min(len(content), LIMITS.indexed_characters), size - 1_000):
-            if first := _search(pattern, _bare(content[start : start + size])):
-                return start + first.start()
+    end = min(len(content), LIMITS.indexed_characters)
+    for start in range(0, end, size - _SLICE_OVERLAP):
+        match = _next_match(pattern, _fold(content[start : start + size]))
+        if match is not None:
+            return start + match.start()
     return None
 
 
-def _window(hits: list[tuple[int, int]], length: int) -> int:
-    """Where to begin so that the most hits are inside, with a little before the first of them."""
-    if not hits:
+# -- positioning ---------------------------------------------------------------
+
+
+def _slice_with_match(content: str, pattern: re.Pattern[str] | None) -> tuple[int, str]:
+    """The text around the first match, and where it starts in the content."""
+    position = _first_match(content, pattern)
+    if position is None:
+        return 0, content[: LIMITS.snippet_slice]
+    start = max(0, position - _CHARACTERS_BEFORE)
+    return start, content[start : position + _CHARACTERS_AFTER]
+
+
+def _window_start(matches: Sequence[Span], length: int) -> int:
+    """Where a snippet must start to contain the most matches, with a quarter of it before them."""
+    if not matches:
         return 0
     room = length * 3 // 4
-    best = max(
-        range(len(hits)), key=lambda i: (sum(1 for h in hits[i:] if h[1] - hits[i][0] <= room), -i)
-    )
-    return max(0, hits[best][0] - length // 4)
+
+    def quality(number: int) -> tuple[int, int]:
+        start, _ = matches[number]
+        return sum(end - start <= room for _, end in matches[number:]), -number
+
+    best = max(range(len(matches)), key=quality)
+    return max(0, matches[best][0] - length // 4)
 
 
-def _word_start(text: str, at: int) -> int:
-    """Move forward to the next word, but not far."""
-    if at == 0:
+def _next_word(text: str, position: int) -> int:
+    """The start of the next word, if it is near."""
+    if position == 0:
         return 0
-    space = _SPACE.search(text, at, at + 30)
-    return space.end() if space else at
+    space = _SPACE.search(text, position, position + _LONGEST_SPACE_SEARCH)
+    if space is None:
+        return position
+    return space.end()

@@ -8,8 +8,11 @@ from typing import Any
 from states import settle
 
 from recollect.importers.items import Cue, with_cues, with_fields, with_text
+from recollect.knowledge.api import ResultHistory
+from recollect.knowledge.options import KnowledgeOptions
 from recollect.knowledge.retrieval import parse_retrieval
 from recollect.library import Library
+from recollect.model.audience import Audience
 from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 
@@ -93,9 +96,17 @@ def save(library: Library, *documents: Document) -> None:
     library.restore_conversation(documents[-1])
 
 
-def search_page(library: Library, query: str, **more: Any) -> dict[str, Any]:
+def search_page(
+    library: Library,
+    query: str,
+    audience: Audience = Audience.PERSON,
+    history: ResultHistory | None = None,
+    **options: Any,
+) -> dict[str, Any]:
     settle(library)
-    return library.knowledge.search(query, **more)
+    return library.knowledge.search(
+        query, KnowledgeOptions(**options), audience=audience, history=history
+    )
 
 
 def search(library: Library, query: str, **more: Any) -> list[dict[str, Any]]:

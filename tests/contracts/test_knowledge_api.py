@@ -482,7 +482,7 @@ def session_pages(
 ) -> Iterator[list[str]]:
     """The results of the same search in a session, again and again."""
     while True:
-        yield uris(library, query, limit=limit, memory=session)
+        yield uris(library, query, limit=limit, history=session)
 
 
 @proves("C3-37")
@@ -504,14 +504,14 @@ def test_a_session_returns_each_result_once_and_then_starts_again(collection: Li
 def test_page_two_of_a_session_has_the_next_results(collection: Library) -> None:
     everything = uris(collection, "lighthouse", limit=100)
     session = Session()
-    page = search_page(collection, "lighthouse", limit=3, memory=session)
+    page = search_page(collection, "lighthouse", limit=3, history=session)
     assert [r["uri"] for r in page["results"]] == everything[:3]
-    second = uris(collection, "lighthouse", limit=3, offset=page["next_offset"], memory=session)
+    second = uris(collection, "lighthouse", limit=3, offset=page["next_offset"], history=session)
     assert second == everything[3:6]
-    other = uris(collection, "foghorn", memory=session)
+    other = uris(collection, "foghorn", history=session)
     assert other[0] == "chats://chat#chat%3A2"
     assert not {*everything[:6]} & {*other}, "results of another query are not repeated either"
-    assert uris(collection, "lighthouse", limit=100, memory=Session()) == everything
+    assert uris(collection, "lighthouse", limit=100, history=Session()) == everything
 
 
 @proves("C3-38")

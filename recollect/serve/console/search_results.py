@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from recollect.knowledge.options import KnowledgeOptions
 from recollect.library import Library
 from recollect.model.kinds import CONVERSATION
 from recollect.serve.console.request_params import ListFilters, SearchRequest
@@ -89,15 +90,15 @@ def _search_items(
         kind_filters = {NOTES: {"keywords": list(filters.tags)}}
     if kind == MEDIA and filters.media_types:
         kind_filters = {MEDIA: {"media_types": list(filters.media_types)}}
-    response = library.knowledge.search(
-        request.query,
+    options = KnowledgeOptions(
         sources=api_sources(kind),
         limit=_HITS_PER_PAGE,
         offset=request.offset,
         mode=request.mode,
         filters=kind_filters,
-        audience=access.principal.audience,
     )
+    audience = access.principal.audience
+    response = library.knowledge.search(request.query, options, audience=audience)
     total = request.offset + len(response["results"])
     if response["has_more"]:
         total = response["total_estimated"]

@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import parse_qs, quote, unquote
 
-from recollect.knowledge.results import KINDS, uri_of
+from recollect.knowledge.results import SOURCES, uri_of
 from recollect.language.text import identifier, storable
 from recollect.serve.links import conversation_url
 from recollect.serve.mcp.context import Context
@@ -25,7 +25,7 @@ class Address(NamedTuple):
 
     @property
     def uri(self) -> str:
-        uri = uri_of(KINDS[self.source], self.id, self.message)
+        uri = uri_of(SOURCES[self.source], self.id, self.message)
         if self.start:
             uri += f"?start={self.start}"
         return uri
@@ -37,7 +37,7 @@ def parse_address(uri: str) -> Address | None:
     rest, _, query = rest.partition("?")
     id_, _, message = rest.partition("#")
     start = parse_start(query)
-    if not separator or source not in KINDS or not id_ or start is None:
+    if not separator or source not in SOURCES or not id_ or start is None:
         return None
     if message:
         message = identifier(unquote(message))

@@ -16,9 +16,11 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from recollect.errors import Conflict, InvalidInput
-from recollect.knowledge.editing import FORMATS, MEDIA_TYPES
+from recollect.knowledge.editing import MEDIA_TYPES
+from recollect.knowledge.exporting import FORMATS
+from recollect.knowledge.options import KnowledgeOptions
 from recollect.knowledge.preferences import preference
-from recollect.knowledge.results import KINDS, list_entry
+from recollect.knowledge.results import SOURCES, list_entry
 from recollect.knowledge.retrieval import parse_retrieval
 from recollect.library import Library
 from recollect.serve.http.access import Access, AccessTo
@@ -48,7 +50,7 @@ _FILTER_SOURCES = {
 }
 """The source each filter applies to."""
 _EXPORT_FORMATS = "; ".join(
-    f"{name}: {', '.join(FORMATS[kind])}" for name, kind in KINDS.items() if kind in FORMATS
+    f"{name}: {', '.join(FORMATS[kind])}" for name, kind in SOURCES.items() if kind in FORMATS
 )
 _EXPORT_MEDIA_TYPES = (
     "application/json",
@@ -162,8 +164,7 @@ def _search(
     options: schemas.SearchOptions,
 ) -> Response:
     with access.read(KNOWLEDGE) as library:
-        results = library.knowledge.search(
-            query,
+        knowledge_options = KnowledgeOptions(
             sources=sources,
             limit=clamp(options.limit, 1, _MAX_PAGE_SIZE),
             offset=clamp(options.offset, 0, LIMITS.page_offset),
@@ -171,7 +172,9 @@ def _search(
             order_by=options.order_by,
             filters=filters,
             mode=options.mode,
-            audience=access.principal.audience,
+        )
+        results = library.knowledge.search(
+            query, knowledge_options, audience=access.principal.audience
         )
     return json_response(results)
 
@@ -264,7 +267,7 @@ def export_item(
     """Returns a document as a file."""
     with access.read(KNOWLEDGE) as library:
         _require_readable(access.principal, library, source, item_id)
-        file = library.knowledge.export(source, item_id, format or FORMATS[KINDS[source]][0])
+        file = library.knowledge.export(source, item_id, format or FORMATS[SOURCES[source]][0])
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"}
     return Response(file.data, headers=headers, media_type=file.media_type)
 

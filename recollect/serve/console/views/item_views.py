@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from recollect.errors import NotFound
 from recollect.importers.items import FIELDS, fields_of, text_of
-from recollect.knowledge.editing import FORMATS
+from recollect.knowledge.exporting import FORMATS
 from recollect.knowledge.results import tags_of
 from recollect.language.text import truncate
 from recollect.library import Library

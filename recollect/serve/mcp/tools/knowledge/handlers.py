@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from recollect.errors import Conflict, InvalidInput
+from recollect.knowledge.options import KnowledgeOptions
 from recollect.knowledge.preferences import clamp, preference
 from recollect.knowledge.retrieval import Retrieval, parse_retrieval
 from recollect.serve.mcp.addresses import Address, console_url, parse_address
@@ -148,23 +149,23 @@ class Search:
         snippet_length = args.preference("snippet_length", context.config)
         session = context.session
         recent_queries: Sequence[str] = ()
-        seen = None
+        history = None
         if session is not None:
             recent_queries = session.recent_queries
             if self._skip_seen:
-                seen = session
+                history = session
         with args.library_errors(), context.library() as library:
-            answer = library.knowledge.search(
-                query,
+            options = KnowledgeOptions(
                 sources=self._sources,
                 limit=limit,
                 offset=offset,
                 snippet_length=snippet_length,
                 order_by=preference("order_by", self._order_by, context.config),
                 filters=self._filters,
-                audience=context.audience,
-                memory=seen,
                 recent_queries=recent_queries,
+            )
+            answer = library.knowledge.search(
+                query, options, audience=context.audience, history=history
             )
         if session is not None:
             session.add_query(query)

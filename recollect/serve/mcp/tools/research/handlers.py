@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from recollect.errors import NotFound
+from recollect.knowledge.options import KnowledgeOptions
 from recollect.knowledge.retrieval import Retrieval
 from recollect.language.text import identifier, iso, moment, truncate
 from recollect.library import Library
@@ -59,9 +60,9 @@ class Handlers:
     def search(self, context: Context, arguments: dict[str, Any]) -> Answer:
         query = Arguments(SEARCH, arguments).required_text("query").strip()
         with json_errors(), context.library() as library:
-            results = library.knowledge.search(
-                query, limit=RESULTS, snippet_length=PREVIEW_LENGTH, audience=context.audience
-            )["results"]
+            options = KnowledgeOptions(limit=RESULTS, snippet_length=PREVIEW_LENGTH)
+            page = library.knowledge.search(query, options, audience=context.audience)
+            results = page["results"]
             labels = _source_labels(library, results)
         return json_answer({"results": [_result(context, result, labels) for result in results]})
 

@@ -1,0 +1,285 @@
+"""Exporting notes, media, characters and prompts as files."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import struct
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from recollect.errors import InvalidInput
+from recollect.importers.items import FIELDS, cues_of, fields_of, text_of
+from recollect.importers.knowledge import frontmatter
+from recollect.knowledge.editing import CARD_NAMES
+from recollect.knowledge.results import SOURCE_NAMES, tags_of
+from recollect.language import transcript
+from recollect.language.text import iso, truncate
+from recollect.model.documents import Document, Json, Passage
+from recollect.model.fields import EXPORT_HEADER
+from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
+from recollect.transfer.export import as_json
+
+FORMATS: Mapping[str, tuple[str, ...]] = {
+    NOTE: ("md", "txt", "json"),
+    MEDIA: ("txt", "md", "json", "srt", "vtt"),
+    CHARACTER: ("json", "png"),
+    PROMPT: ("json", "md", "txt"),
+}
+"""The formats of each kind; the first is the default."""
+_MEDIA_TYPES = {
+    "md": "text/markdown",
+    "json": "application/json",
+    "png": "image/png",
+    "vtt": "text/vtt",
+    "srt": "application/x-subrip",
+}
+_CARD_V2, _CARD_V3 = "chara_card_v2", "chara_card_v3"
+_CARD_TEXTS = (
+    "description",
+    "personality",
+    "scenario",
+    "first_mes",
+    "mes_example",
+    "creator_notes",
+    "system_prompt",
+    "post_history_instructions",
+    "creator",
+    "character_version",
+)
+"""Fields that a card must have."""
+_CARD_LISTS = ("alternate_greetings", "tags", "character_book")
+"""Fields that are not texts on a card."""
+_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_PNG_TEXTS = (b"tEXt", b"zTXt", b"iTXt")
+_UNSAFE_IN_FILE_NAMES = re.compile(r"[^\w.() -]+")
+
+
+class Export(NamedTuple):
+    """A file."""
+
+    name: str
+    media_type: str
+    data: bytes
+
+
+def export(document: Document, format: str) -> Export:
+    """An item as a file. Raises InvalidInput if its kind has no such format."""
+    formats = FORMATS.get(document.kind, ())
+    if format not in formats:
+        raise InvalidInput(
+            f"format: {truncate(format, 80)!r} is not one of {', '.join(formats)}, the formats of "
+            f"{SOURCE_NAMES[document.kind]}."
+        )
+    content = _WRITERS[document.kind, format](document)
+    if isinstance(content, str):
+        content = content.encode("utf-8", "replace")
+    media_type = _MEDIA_TYPES.get(format, "text/plain")
+    return Export(f"{_file_name(document)}.{format}", media_type, content)
+
+
+def _file_name(document: Document) -> str:
+    name = document.title or document.id or document.kind
+    return _UNSAFE_IN_FILE_NAMES.sub("_", name)[:100].strip(" ._") or document.kind
+
+
+# -- texts ---------------------------------------------------------------------
+
+
+def _note_as_markdown(document: Document) -> str:
+    metadata = document.metadata
+    values: dict[str, Json] = {"title": document.title}
+    front_matter = metadata.get("front_matter")
+    if isinstance(front_matter, Mapping):
+        values |= front_matter
+    values |= _non_empty({"tags": tags_of(metadata), "aliases": metadata.get("aliases")})
+    values |= _times(document)
+    return frontmatter.join(values, text_of(document.passages))
+
+
+def _media_as_markdown(document: Document) -> str:
+    metadata = document.metadata
+    values: dict[str, Json] = {"title": document.title}
+    values |= _non_empty({name: metadata.get(name) for name in ("media_type", "url", "author")})
+    values |= _non_empty({"tags": tags_of(metadata)})
+    values |= _times(document)
+    cues = list(cues_of(document.passages))
+    body = text_of(document.passages)
+    if cues:
+        body = str(transcript.write(cues, "text", timestamps=True))
+    return frontmatter.join(values, body)
+
+
+def _media_as_srt(document: Document) -> str:
+    return _transcript(document, "srt")
+
+
+def _media_as_vtt(document: Document) -> str:
+    return _transcript(document, "vtt")
+
+
+def _transcript(document: Document, format: str) -> str:
+    cues = list(cues_of(document.passages))
+    if not cues:
+        raise InvalidInput(
+            f"format: {format} needs times, and {truncate(document.title, 80)!r} has none."
+        )
+    return str(transcript.write(cues, format))
+
+
+def _prompt_as_json(document: Document) -> str:
+    fields = fields_of(document.passages)
+    record: dict[str, Json] = {name: fields.get(name, "") for name in FIELDS[PROMPT]}
+    record["keywords"] = tags_of(document.metadata)
+    record["version"] = document.version
+    return _to_json(record | _times(document))
+
+
+def _prompt_as_markdown(document: Document) -> str:
+    fields = fields_of(document.passages)
+    body = fields.pop("user_prompt", "")
+    fields.pop("keywords", None)
+    values: dict[str, Json] = {"type": "prompt"}
+    values |= _non_empty({name: fields.get(name) for name in FIELDS[PROMPT]})
+    values |= _non_empty({"keywords": tags_of(document.metadata)})
+    return frontmatter.join(values | _times(document), body)
+
+
+def _as_text(document: Document) -> str:
+    return text_of(document.passages)
+
+
+def _fields_as_text(document: Document) -> str:
+    fields = fields_of(document.passages)
+    return "\n\n".join(f"{name}:\n{text}" for name, text in fields.items()) + "\n"
+
+
+def _as_archive(document: Document) -> str:
+    """Recollect's own format, which can be imported again."""
+    return json.dumps({**EXPORT_HEADER, "conversations": [as_json(document)]}, ensure_ascii=True)
+
+
+def _times(document: Document) -> dict[str, Json]:
+    times = {"created": iso(document.created_at), "updated": iso(document.updated_at)}
+    return {name: value for name, value in times.items() if value is not None}
+
+
+def _non_empty(values: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in values.items() if value}
+
+
+def _to_json(record: Mapping[str, Json]) -> str:
+    return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+
+
+# -- character cards -----------------------------------------------------------
+
+
+def _card(document: Document, spec: str) -> dict[str, Json]:
+    """The character's original card, updated with its present fields."""
+    data = dict(document.metadata.get("card") or {})
+    for name, text in fields_of(document.passages).items():
+        if name not in _CARD_LISTS:
+            data[CARD_NAMES.get(name, name)] = text
+    for name in _CARD_TEXTS:
+        data.setdefault(name, "")
+    data.setdefault("alternate_greetings", [])
+    data.setdefault("extensions", {})
+    data["tags"] = tags_of(document.metadata)
+    version = "2.0"
+    if spec == _CARD_V3:
+        version = "3.0"
+        data.setdefault("group_only_greetings", [])
+    return {"spec": spec, "spec_version": version, "data": data}
+
+
+def _spec(document: Document) -> str:
+    if document.metadata.get("spec") == _CARD_V3:
+        return _CARD_V3
+    return _CARD_V2
+
+
+def _card_as_json(document: Document) -> str:
+    return _to_json(_card(document, _spec(document)))
+
+
+def _card_as_png(document: Document) -> bytes:
+    """The avatar with the card in it: as V2 for older programs, and as V3 if it is one."""
+    image = _avatar(document.passages) or _grey_pixel()
+    texts = _card_text(document, b"chara", _CARD_V2)
+    if _spec(document) == _CARD_V3:
+        texts += _card_text(document, b"ccv3", _CARD_V3)
+    end = image.rindex(b"IEND") - 4
+    return image[:end] + texts + image[end:]
+
+
+def _card_text(document: Document, keyword: bytes, spec: str) -> bytes:
+    card = base64.b64encode(json.dumps(_card(document, spec)).encode())
+    return _png_chunk(b"tEXt", keyword + b"\0" + card)
+
+
+def _avatar(passages: Sequence[Passage]) -> bytes | None:
+    """The avatar that is attached to the first passage, without the cards in it."""
+    if not passages:
+        return None
+    for attachment in passages[0].attachments:
+        if isinstance(attachment, Mapping) and attachment.get("media_type") == "image/png":
+            data = _decode_base64(attachment.get("data"))
+            if data.startswith(_PNG_SIGNATURE):
+                return _without_texts(data)
+    return None
+
+
+def _decode_base64(data: Json) -> bytes:
+    if not isinstance(data, str):
+        return b""
+    try:
+        return base64.b64decode(data)
+    except ValueError:
+        return b""
+
+
+def _without_texts(data: bytes) -> bytes | None:
+    """A PNG without its text chunks; None if it is damaged."""
+    parts = [data[:8]]
+    start = 8
+    while start + 8 <= len(data):
+        (length,) = struct.unpack(">I", data[start : start + 4])
+        type_, end = data[start + 4 : start + 8], start + 12 + length
+        if type_ not in _PNG_TEXTS:
+            parts.append(data[start:end])
+        start = end
+        if type_ == b"IEND":
+            return b"".join(parts)
+    return None
+
+
+def _grey_pixel() -> bytes:
+    """A PNG of one grey pixel, for a character without an avatar."""
+    header = _png_chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
+    pixels = _png_chunk(b"IDAT", zlib.compress(b"\0\x80"))
+    return _PNG_SIGNATURE + header + pixels + _png_chunk(b"IEND", b"")
+
+
+def _png_chunk(type_: bytes, data: bytes) -> bytes:
+    checksum = struct.pack(">I", zlib.crc32(type_ + data))
+    return struct.pack(">I", len(data)) + type_ + data + checksum
+
+
+_WRITERS: Mapping[tuple[str, str], Callable[[Document], str | bytes]] = {
+    (NOTE, "md"): _note_as_markdown,
+    (NOTE, "txt"): _as_text,
+    (NOTE, "json"): _as_archive,
+    (MEDIA, "txt"): _as_text,
+    (MEDIA, "md"): _media_as_markdown,
+    (MEDIA, "json"): _as_archive,
+    (MEDIA, "srt"): _media_as_srt,
+    (MEDIA, "vtt"): _media_as_vtt,
+    (CHARACTER, "json"): _card_as_json,
+    (CHARACTER, "png"): _card_as_png,
+    (PROMPT, "json"): _prompt_as_json,
+    (PROMPT, "md"): _prompt_as_markdown,
+    (PROMPT, "txt"): _fields_as_text,
+}

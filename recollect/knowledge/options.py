@@ -1,0 +1,140 @@
+"""What a search of the Knowledge API asks for, and its validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from recollect.errors import InvalidInput
+from recollect.knowledge.preferences import DEFAULTS
+from recollect.knowledge.results import SOURCES
+from recollect.language.query import check_size
+from recollect.language.text import bound, storable, truncate
+from recollect.model.search import Filter
+from recollect.search.everything import MATCH_IN, KindQuery
+
+LONGEST_QUERY = 1_000
+MOST_VALUES = 100
+PROMPT_FIELDS = ("name", "details", "system_prompt", "user_prompt", "author", "keywords")
+_FILTERS: Mapping[str, frozenset[str]] = {
+    "notes": frozenset(("keywords",)),
+    "media": frozenset(("media_types", "date_from", "date_to", "order_by")),
+    "chats": frozenset(("by", "character_id", "sender")),
+    "characters": frozenset(),
+    "prompts": frozenset(("fields",)),
+}
+"""The filters of each source."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeOptions:
+    """Options of a search."""
+
+    sources: Sequence[str] = ()
+    """The sources to search; all of them if empty."""
+    filters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Filters by source, such as `{"notes": {"keywords": ["garden"]}}`."""
+    mode: str = "both"
+    """"both" (words and meaning), "text" or "vector"."""
+    order_by: str = "relevance"
+    """"relevance" or "recent"."""
+    limit: int = 20
+    offset: int = 0
+    snippet_length: int = int(DEFAULTS["snippet_length"])
+    recent_queries: Sequence[str] = ()
+    """Earlier queries, oldest first. If a text has none of the words of the query, its snippet
+    shows their words."""
+
+    def kind_queries(self) -> list[KindQuery]:
+        """What to search for in each kind. Raises InvalidInput."""
+        for source in self.sources:
+            kind_of(source)
+        _check_filters(self.filters)
+        sources = list(dict.fromkeys(self.sources)) or list(SOURCES)
+        return [_kind_query(source, self.filters.get(source, {})) for source in sources]
+
+
+def kind_of(source: str) -> str:
+    """The kind of a source. Raises InvalidInput if there is no such source."""
+    if source not in SOURCES:
+        raise InvalidInput(
+            f"source: {truncate(str(source), 80)!r} is not one of {', '.join(SOURCES)}."
+        )
+    return SOURCES[source]
+
+
+def validate_query(query: str) -> str:
+    """The query as it is searched for. Raises InvalidInput if it is empty or too long."""
+    query = storable(query)
+    if not query.strip() or len(query) > LONGEST_QUERY:
+        raise InvalidInput(f"query: give 1 to {LONGEST_QUERY} characters.")
+    check_size(query)
+    return query
+
+
+def _check_filters(filters: Mapping[str, Mapping[str, Any]]) -> None:
+    unknown = sorted(filters.keys() - SOURCES.keys())
+    if unknown:
+        raise InvalidInput(
+            f"filters: {truncate(unknown[0], 80)!r} is not one of {', '.join(SOURCES)}."
+        )
+    for source, values in filters.items():
+        if not isinstance(values, Mapping):
+            raise InvalidInput(f"filters.{source} must be an object.")
+        unknown = sorted(values.keys() - _FILTERS[source])
+        if unknown:
+            raise InvalidInput(f"filters.{source}: there is no {truncate(unknown[0], 80)!r}.")
+
+
+def _kind_query(source: str, values: Mapping[str, Any]) -> KindQuery:
+    match_in = values.get("by") or "both"
+    if match_in not in MATCH_IN:
+        raise InvalidInput(
+            f"by: {truncate(str(match_in), 80)!r} is not one of {', '.join(MATCH_IN)}."
+        )
+    fields = parse_texts("fields", values.get("fields"))
+    for name in fields:
+        if name not in PROMPT_FIELDS:
+            raise InvalidInput(
+                f"fields: {truncate(name, 80)!r} is not one of {', '.join(PROMPT_FIELDS)}."
+            )
+    filter_ = Filter(
+        kinds=(SOURCES[source],),
+        tags=parse_texts("keywords", values.get("keywords")),
+        media_types=parse_texts("media_types", values.get("media_types")),
+        after=_parse_date("date_from", values.get("date_from")),
+        before=_parse_date("date_to", values.get("date_to"), end=True),
+        characters=parse_texts("character_id", values.get("character_id")),
+        senders=parse_texts("sender", values.get("sender")),
+        roles=fields,
+    )
+    return KindQuery(filter_, match_in)
+
+
+def parse_texts(name: str, value: Any) -> tuple[str, ...]:
+    """One text or number, or a list of them. Raises InvalidInput."""
+    if value is None or value == "":
+        return ()
+    values = [value]
+    if isinstance(value, (list, tuple)):
+        values = list(value)
+    if len(values) > MOST_VALUES or not all(map(_is_text_or_number, values)):
+        raise InvalidInput(f"{name}: give up to {MOST_VALUES} texts.")
+    return tuple(storable(str(v)) for v in values)
+
+
+def _is_text_or_number(value: Any) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
+
+
+def _parse_date(name: str, value: Any, *, end: bool = False) -> datetime | None:
+    if value is None or value == "":
+        return None
+    try:
+        return bound(value, end=end)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise InvalidInput(
+            f"{name}: {truncate(repr(value), 80)} is not a date. Use ISO 8601, such as 2026-01-31."
+        ) from error
