@@ -18,7 +18,7 @@ import pytest
 
 import recollect
 from recollect import library as library_module
-from recollect.capture.agents import Said, Session
+from recollect.capture.agents import Session, SessionItem
 from recollect.importers.registry import find
 from recollect.index import background as background_module
 from recollect.index import refresh as refreshing
@@ -730,7 +730,7 @@ class Writers:
         )
         self.note = library.knowledge.create("notes", {"title": "Boats", "content": "Sailing."}).id
         self.session = Session(library, "agents", "s1")
-        self.session.add([Said({}, "user", "first"), Said({}, "user", "second")])
+        self.session.add([SessionItem({}, "user", "first"), SessionItem({}, "user", "second")])
         self.thread = library.thread("topic").id
 
     def add_conversation(self) -> None:

@@ -1,8 +1,7 @@
-"""Agent programs that keep their sessions in a library: a class for each of their frameworks, which it needs.
+"""Session storage for agent frameworks: one module per framework, which must be installed.
 
-An item of a session, whatever the framework calls it, is a message: what it
-says can be searched, and the item itself lies in the message's metadata, so that
-it comes back as it was.
+Each item of a session is stored as a message. Its text can be searched, and the item itself is in
+the message's metadata, so that it is returned unchanged.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from recollect.redact.redactor import redact_value
 from recollect.store.base import Store
 
 ITEM = "item"
-"""Where in the metadata of a message the item lies."""
+"""The key of the item in a message's metadata."""
 _TITLE = 80
 _PAGE = 200
 
 
-class Said(NamedTuple):
-    """An item, and what it says."""
+class SessionItem(NamedTuple):
+    """An item of a session, and its text."""
 
     item: Json
     role: str
@@ -35,11 +34,11 @@ class Said(NamedTuple):
     tool: str | None = None
     model: str | None = None
     id: str | None = None
-    """Its own id, if it has one that no other item has."""
+    """Its own id, if it has a unique one."""
 
 
 class Session:
-    """The items of one session, in their order. Its methods block, and may be called from any thread."""
+    """The items of one session, in order. Its methods block, and may be called from any thread."""
 
     def __init__(
         self, library: Library, origin: str, session_id: str, namespace: str = "default"
@@ -55,50 +54,50 @@ class Session:
 
     @property
     def conversation_id(self) -> str | None:
-        """The conversation in the library; None as long as there is nothing in it."""
+        """The id of the conversation in the library; None while the session is empty."""
         return self._store.find_id(self._origin, self._session_id)
 
     def passages(self, limit: int | None = None) -> list[Passage]:
-        """The messages, or the last ones."""
+        """The messages, or the last `limit` of them."""
         conversation = self.conversation_id
         if conversation is None:
             return []
         try:
             _, total = self._store.passage_page(conversation, 0, 0)
             start = 0 if limit is None else max(0, total - max(0, limit))
-            found: list[Passage] = []
+            messages: list[Passage] = []
             while start < total:
-                some, total = self._store.passage_page(
+                page, total = self._store.passage_page(
                     conversation, start, min(_PAGE, total - start)
                 )
-                if not some:
+                if not page:
                     break
-                found += some
-                start += len(some)
-        except NotFound:  # it was cleared meanwhile
+                messages += page
+                start += len(page)
+        except NotFound:  # the session was cleared meanwhile
             return []
-        return found
+        return messages
 
-    def add(self, items: Iterable[Said]) -> None:
-        """Add items at the end, all of them or none. One that is there already, by its own id, is left out."""
-        given = list(items)
-        if not given:
+    def add(self, items: Iterable[SessionItem]) -> None:
+        """Append items, all or none. An item whose own id is already stored is skipped."""
+        entries = list(items)
+        if not entries:
             return
-        conversation = self._conversation(given)
-        known = (
+        conversation = self._conversation(entries)
+        stored = (
             {p.id: p.metadata.get(ITEM) for p in self.passages()}
-            if any(said.id for said in given)
+            if any(entry.id for entry in entries)
             else {}
         )
         new = [
-            said
-            for said in given
-            if said.id is None or not is_same(known.get(said.id, self), said.item)
+            entry
+            for entry in entries
+            if entry.id is None or not is_same(stored.get(entry.id, self), entry.item)
         ]
-        self._library.record(conversation, [passage_of(said, known) for said in new])
+        self._library.record(conversation, [item_passage(entry, stored) for entry in new])
 
     def pop(self) -> Passage | None:
-        """Take the last item away."""
+        """Remove the last item and return it."""
         conversation = self.conversation_id
         last = self.passages(1)
         if conversation is None or not last:
@@ -108,59 +107,59 @@ class Session:
         return removed
 
     def clear(self) -> None:
-        """Remove the session for good."""
+        """Delete the session permanently."""
         if (conversation := self.conversation_id) is not None:
             self._library.delete_conversation(conversation)
 
-    def _conversation(self, items: Sequence[Said]) -> str:
-        there = self.conversation_id
-        if there is None:
-            asked = next(
-                (said.text for said in items if said.role == "user" and said.text.strip()), ""
+    def _conversation(self, items: Sequence[SessionItem]) -> str:
+        conversation = self.conversation_id
+        if conversation is None:
+            question = next(
+                (entry.text for entry in items if entry.role == "user" and entry.text.strip()), ""
             )
-            made = self._library.create_conversation(
+            record = self._library.create_conversation(
                 session_id=self._session_id,
-                title=title_of(asked),
+                title=make_title(question),
                 namespace=self._namespace,
                 origin=self._origin,
             )
-            there = str(made["id"])
-        return there
+            conversation = str(record["id"])
+        return conversation
 
 
-def title_of(asked: str) -> str:
-    return truncate(" ".join(asked[: 4 * _TITLE].split()), _TITLE)
+def make_title(text: str) -> str:
+    return truncate(" ".join(text[: 4 * _TITLE].split()), _TITLE)
 
 
-def is_same(stored: Json, given: Json) -> bool:
-    """Whether an item is the one that is stored, in which there may be no secrets any more."""
-    return bool(stored == given or stored == redact_value(given, Counter()))
+def is_same(stored: Json, item: Json) -> bool:
+    """Whether an item equals the stored one, which may have been redacted."""
+    return bool(stored == item or stored == redact_value(item, Counter()))
 
 
-def passage_of(said: Said, known: Mapping[str, Json]) -> Passage:
-    """An item as it is stored: under its own id, unless that is known."""
-    id_ = said.id if said.id is not None and said.id not in known else str(uuid.uuid4())
+def item_passage(entry: SessionItem, stored: Mapping[str, Json]) -> Passage:
+    """An item as a message: under its own id, unless that id is taken."""
+    id_ = entry.id if entry.id is not None and entry.id not in stored else str(uuid.uuid4())
     return Passage(
         id_,
-        said.role,
-        said.text,
-        type=said.kind,
-        tool=said.tool,
-        model=said.model,
-        visibility="hidden" if said.role == "system" else "all",
-        metadata={ITEM: said.item},
+        entry.role,
+        entry.text,
+        type=entry.kind,
+        tool=entry.tool,
+        model=entry.model,
+        visibility="hidden" if entry.role == "system" else "all",
+        metadata={ITEM: entry.item},
     )
 
 
-def text_of(content: Json) -> str:
-    """What the parts of a content say: texts of OpenAI's, Anthropic's and LangChain's kinds."""
+def content_text(content: Json) -> str:
+    """The text of a content in the shapes of OpenAI, Anthropic and LangChain."""
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
         for name in ("text", "refusal", "thinking", "reasoning", "output", "content", "summary"):
             if isinstance(content.get(name), (str, list, Mapping)):
-                return text_of(content[name])
+                return content_text(content[name])
         return ""
     if isinstance(content, Sequence) and not isinstance(content, (bytes, bytearray)):
-        return "\n".join(filter(None, map(text_of, content)))
+        return "\n".join(filter(None, map(content_text, content)))
     return ""

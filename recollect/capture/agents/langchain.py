@@ -1,4 +1,4 @@
-"""Chat histories of LangChain: `RecollectChatMessageHistory("id", library)`, wherever it takes a history."""
+"""Chat histories for LangChain: `RecollectChatMessageHistory("id", library)`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from langchain_core.messages import (
     messages_from_dict,
 )
 
-from recollect.capture.agents import ITEM, Said, Session, text_of
+from recollect.capture.agents import ITEM, Session, SessionItem, content_text
 from recollect.library import Library
 from recollect.model.documents import Passage
 from recollect.model.sources import LANGCHAIN
@@ -34,7 +34,7 @@ _ROLES = {
 
 
 class RecollectChatMessageHistory(BaseChatMessageHistory):
-    """LangChain's history. A message that has an id is stored once, however often it is added."""
+    """A LangChain chat history. A message with an id is stored once, however often it is added."""
 
     def __init__(self, session_id: str, library: Library, *, namespace: str = "default") -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class RecollectChatMessageHistory(BaseChatMessageHistory):
 
     @property
     def conversation_id(self) -> str | None:
-        """The conversation in the library; None as long as there is nothing in it."""
+        """The id of the conversation in the library; None while the session is empty."""
         return self._session.conversation_id
 
     @property
@@ -51,35 +51,35 @@ class RecollectChatMessageHistory(BaseChatMessageHistory):
         return [_message(passage) for passage in self._session.passages()]
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        self._session.add(map(_said, messages))
+        self._session.add(map(_session_item, messages))
 
     def clear(self) -> None:
         self._session.clear()
 
 
-def _said(message: BaseMessage) -> Said:
+def _session_item(message: BaseMessage) -> SessionItem:
     item: Any = json.loads(json.dumps(message_to_dict(message), default=str))
     role = _ROLES.get(
         message.type.removesuffix("MessageChunk").lower(), str(getattr(message, "role", "user"))
     )
-    text, kind, tool = text_of(message.content), "message", None
+    text, kind, tool = content_text(message.content), "message", None
     if isinstance(message, AIMessage) and message.tool_calls:
         calls = [
             f"{call['name']} {json.dumps(call['args'], ensure_ascii=False)}"
             for call in message.tool_calls
         ]
         text, tool = "\n".join(filter(None, [text, *calls])), message.tool_calls[0]["name"]
-        kind = "message" if text_of(message.content) else "tool_call"
+        kind = "message" if content_text(message.content) else "tool_call"
     elif isinstance(message, ToolMessage):
         kind, tool = "tool_result", message.name
     model = message.response_metadata.get("model_name") if isinstance(message, AIMessage) else None
-    return Said(
+    return SessionItem(
         item, role, text, kind, tool, model if isinstance(model, str) else None, message.id or None
     )
 
 
 def _message(passage: Passage) -> BaseMessage:
-    """The message as it came in; of one that came another way, the plainest one."""
+    """The message as it was added. Messages added in other ways become plain ones."""
     if ITEM in passage.metadata:
         return messages_from_dict([passage.metadata[ITEM]])[0]
     if passage.role == "assistant":

@@ -1,4 +1,7 @@
-"""Sessions of the OpenAI Agents SDK: `Runner.run(agent, question, session=RecollectSession("id", library))`."""
+"""Sessions of the OpenAI Agents SDK.
+
+`Runner.run(agent, question, session=RecollectSession("id", library))`
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from recollect.capture.agents import ITEM, Said, Session, text_of
+from recollect.capture.agents import ITEM, Session, SessionItem, content_text
 from recollect.library import Library
 from recollect.model.documents import Passage
 from recollect.model.sources import OPENAI_AGENTS
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from agents.memory import SessionSettings
 
 ORIGIN = OPENAI_AGENTS.name
-_CALLED = (
+_CALL_FIELDS = (
     "name",
     "arguments",
     "input",
@@ -30,7 +33,7 @@ _CALLED = (
 
 
 class RecollectSession:
-    """The SDK's `Session`. What a run adds is stored before the next turn, and found by every search of the library."""
+    """The SDK's `Session`. Items are stored before the next turn, and can be searched at once."""
 
     def __init__(
         self,
@@ -46,7 +49,7 @@ class RecollectSession:
 
     @property
     def conversation_id(self) -> str | None:
-        """The conversation in the library; None as long as there is nothing in it."""
+        """The id of the conversation in the library; None while the session is empty."""
         return self._session.conversation_id
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
@@ -58,7 +61,7 @@ class RecollectSession:
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         await asyncio.to_thread(
-            self._session.add, [_said(cast(Mapping[str, Any], item)) for item in items]
+            self._session.add, [_session_item(cast(Mapping[str, Any], item)) for item in items]
         )
 
     async def pop_item(self) -> TResponseInputItem | None:
@@ -69,28 +72,32 @@ class RecollectSession:
         await asyncio.to_thread(self._session.clear)
 
 
-def _said(item: Mapping[str, Any]) -> Said:
+def _session_item(item: Mapping[str, Any]) -> SessionItem:
     kind = str(item.get("type") or "message")
-    given = dict(item)
+    fields = dict(item)
     if kind == "message":
         role = (
             "system"
             if item.get("role") in ("system", "developer")
             else str(item.get("role") or "user")
         )
-        return Said(given, role, text_of(item.get("content")))
+        return SessionItem(fields, role, content_text(item.get("content")))
     if kind == "reasoning":
-        return Said(
-            given, "assistant", text_of([item.get("summary"), item.get("content")]), "thinking"
+        return SessionItem(
+            fields,
+            "assistant",
+            content_text([item.get("summary"), item.get("content")]),
+            "thinking",
         )
     if kind.endswith("_output"):
-        return Said(given, "tool", text_of(item.get("output")), "tool_result")
-    called = [
-        value if isinstance(value, str) else text_of(value) for value in map(item.get, _CALLED)
+        return SessionItem(fields, "tool", content_text(item.get("output")), "tool_result")
+    texts = [
+        value if isinstance(value, str) else content_text(value)
+        for value in map(item.get, _CALL_FIELDS)
     ]
-    text = "\n".join(filter(None, called))
-    return Said(
-        given,
+    text = "\n".join(filter(None, texts))
+    return SessionItem(
+        fields,
         "assistant",
         text,
         "tool_call",
@@ -99,7 +106,7 @@ def _said(item: Mapping[str, Any]) -> Said:
 
 
 def _item(passage: Passage) -> TResponseInputItem:
-    """The item as it came in; of a message that came another way, the plainest one."""
+    """The item as it was added. Messages added in other ways become plain items."""
     role = passage.role if passage.role in ("user", "assistant", "system") else "user"
     item: Any = passage.metadata.get(ITEM) or {"role": role, "content": passage.content}
     return cast("TResponseInputItem", item)

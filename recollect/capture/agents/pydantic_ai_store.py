@@ -1,4 +1,4 @@
-"""Whole conversations of pydantic-ai, with usage, branches and forks: a store for those versions that have stores.
+"""A conversation store for pydantic-ai (versions that have stores), with usage, branches and forks.
 
 `await store.save(await agent.run(question, conversation=await store.load(id) or Conversation(conversation_id=id)))`
 """
@@ -20,8 +20,8 @@ from pydantic_ai.conversation_store import (
     ConversationStore,
 )
 
-from recollect.capture.agents import passage_of, title_of
-from recollect.capture.agents.pydantic_ai import items_of, message_of, said_of
+from recollect.capture.agents import item_passage, make_title
+from recollect.capture.agents.pydantic_ai import dump_items, load_message, session_item
 from recollect.errors import RecollectError
 from recollect.library import Library
 from recollect.model.documents import Document, Passage
@@ -31,12 +31,12 @@ from recollect.model.sources import PYDANTIC_AI_STORE
 ORIGIN = PYDANTIC_AI_STORE.name
 _RECORD, _PARENT = "record", "parent"
 _PAGE = 200
-_records = TypeAdapter(ConversationRecord)
+_RECORDS = TypeAdapter(ConversationRecord)
 
 
 class RecollectConversationStore(ConversationStore):
-    """Each conversation is one of the library. A fork has the messages before it, too, so that deleting a
-    conversation removes every message of it for good, and no fork loses any."""
+    """Each conversation is one of the library. A fork also stores the messages before it, so that
+    deleting a conversation removes all its messages, and no fork loses any."""
 
     def __init__(self, library: Library, *, namespace: str = "default") -> None:
         self._library = library
@@ -49,7 +49,7 @@ class RecollectConversationStore(ConversationStore):
     async def read_records(
         self, *, scope: str | None = None, limit: int | None = None
     ) -> Sequence[ConversationRecord]:
-        return (await asyncio.to_thread(self._every, scope))[:limit]
+        return (await asyncio.to_thread(self._records_in, scope))[:limit]
 
     async def write_record(
         self,
@@ -71,26 +71,28 @@ class RecollectConversationStore(ConversationStore):
     ) -> list[ConversationEntry]:
         return await asyncio.to_thread(self._history, head_id, limit)
 
-    # -- without waiting ---
+    # -- blocking ---
 
     def _record(self, conversation_id: str) -> ConversationRecord | None:
         there = self._store.find_id(ORIGIN, conversation_id)
         if there is None:
             return None
         with suppress(RecollectError):  # it may be deleted meanwhile
-            return _record_of(self._store.header(there).metadata)
+            return _parse_record(self._store.header(there).metadata)
         return None
 
-    def _every(self, scope: str | None) -> list[ConversationRecord]:
-        found: list[ConversationRecord] = []
+    def _records_in(self, scope: str | None) -> list[ConversationRecord]:
+        records: list[ConversationRecord] = []
         filter_, at, total = Filter(sources=(ORIGIN,)), 0, 1
         while at < total:
-            some, total = self._store.summaries(filter_, "", _PAGE, at)
-            found += [
-                record for summary in some if (record := _record_of(summary.metadata)) is not None
+            page, total = self._store.summaries(filter_, "", _PAGE, at)
+            records += [
+                record
+                for summary in page
+                if (record := _parse_record(summary.metadata)) is not None
             ]
             at += _PAGE
-        mine = [record for record in found if scope is None or record.scope == scope]
+        mine = [record for record in records if scope is None or record.scope == scope]
         return sorted(mine, key=lambda record: record.updated_at, reverse=True)
 
     def _write(
@@ -100,9 +102,9 @@ class RecollectConversationStore(ConversationStore):
         if (stored.revision if stored is not None else None) != expected:
             raise ConversationConflict(record.conversation_id)
         passages = [_passage(entry) for entry in (*self._missing(record, new), *new)]
-        conversation = self._made(record.conversation_id, passages)
-        known = {bone.id for bone in self._store.positions(conversation)}
-        added = [passage for passage in passages if passage.id not in known]
+        conversation = self._find_or_create(record.conversation_id, passages)
+        stored_ids = {position.id for position in self._store.positions(conversation)}
+        added = [passage for passage in passages if passage.id not in stored_ids]
         self._library.record(conversation, added)
         try:
             self._store.revise(conversation, lambda document: _with(document, record, expected))
@@ -119,7 +121,7 @@ class RecollectConversationStore(ConversationStore):
     def _missing(
         self, record: ConversationRecord, new: Sequence[ConversationEntry]
     ) -> list[ConversationEntry]:
-        """What lies in another conversation and this one needs: a fork has what was before it."""
+        """Entries in another conversation that this one needs: those before a fork."""
         before = new[0].parent_id if new else record.head_id
         holding = {
             document
@@ -132,27 +134,27 @@ class RecollectConversationStore(ConversationStore):
         except LookupError:
             raise ConversationConflict(record.conversation_id) from None
 
-    def _made(self, conversation_id: str, passages: Sequence[Passage]) -> str:
-        there = self._store.find_id(ORIGIN, conversation_id)
-        if there is None:
-            asked = next(
+    def _find_or_create(self, conversation_id: str, passages: Sequence[Passage]) -> str:
+        conversation = self._store.find_id(ORIGIN, conversation_id)
+        if conversation is None:
+            question = next(
                 (p.content for p in passages if p.role == "user" and p.content.strip()), ""
             )
             now = datetime.now(UTC)
-            made = Document(
+            document = Document(
                 ORIGIN,
                 conversation_id,
-                title_of(asked),
+                make_title(question),
                 project=self._namespace,
                 created_at=now,
                 updated_at=now,
                 partial=True,
             )
             (saved,) = self._store.save(
-                [made]
+                [document]
             )  # partial: if another made it meanwhile, that one stays
-            there = saved.id
-        return there
+            conversation = saved.id
+        return conversation
 
     def _delete(self, conversation_id: str, expected: str) -> None:
         stored, there = self._record(conversation_id), self._store.find_id(ORIGIN, conversation_id)
@@ -177,29 +179,29 @@ def _chain(there: dict[str, Passage], head: str, limit: int | None) -> list[Conv
         passage = there[at]
         parent = passage.metadata.get(_PARENT)
         entries.append(
-            ConversationEntry(id=passage.id, parent_id=parent, message=message_of(passage))
+            ConversationEntry(id=passage.id, parent_id=parent, message=load_message(passage))
         )
         at = parent
     return entries[::-1]
 
 
 def _passage(entry: ConversationEntry) -> Passage:
-    (item,) = items_of([entry.message])
-    passage = passage_of(said_of(entry.message, item)._replace(id=entry.id), {})
+    (item,) = dump_items([entry.message])
+    passage = item_passage(session_item(entry.message, item)._replace(id=entry.id), {})
     return passage._replace(
         parent=entry.parent_id, metadata={**passage.metadata, _PARENT: entry.parent_id}
     )
 
 
-def _record_of(metadata: Any) -> ConversationRecord | None:
-    return _records.validate_python(metadata[_RECORD]) if _RECORD in metadata else None
+def _parse_record(metadata: Any) -> ConversationRecord | None:
+    return _RECORDS.validate_python(metadata[_RECORD]) if _RECORD in metadata else None
 
 
 def _with(document: Document, record: ConversationRecord, expected: str | None) -> Document:
-    """The document with its new record, if the one it has is the one that was expected."""
+    """The document with its new record, if it has the expected revision."""
     stored = document.metadata.get(_RECORD)
     if (stored["revision"] if stored else None) != expected:
         raise ConversationConflict(record.conversation_id)
     return replace(
-        document, metadata={**document.metadata, _RECORD: _records.dump_python(record, mode="json")}
+        document, metadata={**document.metadata, _RECORD: _RECORDS.dump_python(record, mode="json")}
     )
