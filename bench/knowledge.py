@@ -87,7 +87,7 @@ def build(items: int, folder: Path) -> tuple[Library, apsw.Connection]:
     """The library, and the plain tables beside it."""
     library = recollect.open(folder, background=False)
     plain = apsw.Connection(str(folder / "plain.db"))
-    if library.store.size():
+    if library._store.size():
         return library, plain
     for kind in SHARES:
         plain.execute(f"create virtual table {kind} using fts5(title, content, id unindexed)")
@@ -96,7 +96,7 @@ def build(items: int, folder: Path) -> tuple[Library, apsw.Connection]:
         if document is not None:
             batch.append(document)
         if document is None or sum(len(d.passages) for d in batch) > BATCH:
-            library.store.save(batch)
+            library._store.save(batch)
             with plain:
                 for each in batch:
                     whole = [
@@ -150,7 +150,7 @@ def search(items: int, keep: Path | None) -> None:
     folder = keep or Path(tempfile.mkdtemp(prefix="recollect-bench-"))
     library, plain = build(items, folder)
     print(
-        f"{items:,} items, {library.store.size():,} passages; ms of CPU, median and 95th percentile\n"
+        f"{items:,} items, {library._store.size():,} passages; ms of CPU, median and 95th percentile\n"
     )
     print(
         "| query | knowledge.search, words | words and meaning | by time | page 26 | plain, merged | plain / words |"

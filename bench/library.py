@@ -22,6 +22,7 @@ import apsw
 
 import recollect
 from bench import corpus
+from recollect.model.search import SearchOptions
 
 OUT = Path(__file__).parent / "out"
 ROUNDS = 7
@@ -97,15 +98,17 @@ def show_import(home: Path, messages: int) -> None:
 
 def show_queries(home: Path) -> None:
     with recollect.open(home) as library:
-        db = apsw.Connection(str(library.store.path))  # type: ignore[attr-defined]
+        db = apsw.Connection(str(library._store.path))  # type: ignore[attr-defined]
         print(
             "\n| query | matches | search ms | conversation_search ms | LIKE scan ms | scan / conversation_search |"
         )
         print("|---|---|---|---|---|---|")
         for kind, query in corpus.queries().items():
             plain = query.strip('"*')
-            page = library.search(query, limit=10)
-            searched = milliseconds(lambda q=query: library.search(q, limit=10))
+            page = library.search(query, options=SearchOptions(limit=10))
+            searched = milliseconds(
+                lambda q=query: library.search(q, options=SearchOptions(limit=10))
+            )
             recent = milliseconds(lambda q=plain: library.recent(q, limit=50))
             scanned = milliseconds(lambda q=plain: like_scan(db, q), 3)
             numbers = f"{searched:.1f} | {recent:.1f} | {scanned:.0f} | {scanned / recent:,.0f}"

@@ -50,7 +50,7 @@ def library_of(folder: Path, messages: int) -> Path:
     home = folder / f"home-{messages}"
     if not home.exists():
         with recollect.open(home, background=False) as library:
-            library.store.save(list(corpus.documents(messages)))
+            library._store.save(list(corpus.documents(messages)))
             library.index()
     return home
 

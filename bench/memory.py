@@ -45,7 +45,7 @@ from recollect.memory.filters import MemoryFilter
 from recollect.memory.render import details_text, search_text
 from recollect.memory.results import ObservationHit
 from recollect.model.kinds import OBSERVATION
-from recollect.model.search import Filter
+from recollect.model.search import Filter, SearchOptions
 
 FILE = "longmemeval.json.gz"
 FIRST, SECOND, AT_ONCE = 10, 50, (2, 5)
@@ -151,7 +151,9 @@ def by_raw_search(
     library: Library, question: Question, texts: dict[str, str], at_once: int
 ) -> Taken:
     missing, took = set(question.messages), 0
-    hits = library.search(question.text, limit=MOST_MESSAGES, now=question.asked_at).hits
+    hits = library.search(
+        question.text, options=SearchOptions(limit=MOST_MESSAGES, now=question.asked_at)
+    ).hits
     for start in range(0, len(hits), at_once):
         page = [hit.message_id for hit in hits[start : start + at_once]]
         took += sum(tokens(texts[id_]) for id_ in page)
@@ -277,7 +279,7 @@ def tell(ways: dict[str, list[Taken]], layers: list[tuple[list[bool], list[bool]
 
 
 def count(library: Library) -> int:
-    return library.store.newest(Filter(hidden=True, kinds=(OBSERVATION,)), 1, 0)[1]
+    return library._store.newest(Filter(hidden=True, kinds=(OBSERVATION,)), 1, 0)[1]
 
 
 def build(observations: int, folder: Path) -> Library:
@@ -285,7 +287,7 @@ def build(observations: int, folder: Path) -> Library:
     library = recollect.open(folder, background=False)
     seed = 0
     while count(library) < observations:
-        library.store.save(list(corpus.documents(BATCH, seed=seed)))
+        library._store.save(list(corpus.documents(BATCH, seed=seed)))
         library.index()
         seed += 1
         print(f"{count(library):,} observations", file=sys.stderr, flush=True)
@@ -303,7 +305,7 @@ def latency(observations: int, keep: Path | None) -> None:
     folder = keep or Path(tempfile.mkdtemp(prefix="recollect-bench-"))
     library = build(observations, folder)
     print(
-        f"\n### Latency at {count(library):,} observations, {library.store.size():,} passages in all\n"
+        f"\n### Latency at {count(library):,} observations, {library._store.size():,} passages in all\n"
     )
     print("| layer | median ms | 95 % | CPU, median ms | 95 % |\n|---|---|---|---|---|")
     for name, works in calls(library.memory).items():

@@ -31,6 +31,7 @@ import apsw
 
 import recollect
 from bench.server import QUICK, Server
+from recollect.model.search import SearchOptions
 
 FOLDER = Path(__file__).parents[2] / "shared" / "bench"
 DEPTH = 10
@@ -97,12 +98,17 @@ def libraries(path: Path) -> Iterator[tuple[list[dict[str, Any]], list[Question]
 
 def ours(library: recollect.Library, mode: str) -> tuple[Ranking, Ranking]:
     def messages(question: Question) -> list[str]:
-        page = library.search(question.text, mode=mode, limit=DEPTH, now=question.asked_at)
+        page = library.search(
+            question.text, options=SearchOptions(mode=mode, limit=DEPTH, now=question.asked_at)
+        )
         return [h.message_id for h in page.hits]
 
     def conversations(question: Question) -> list[str]:
         page = library.search(
-            question.text, mode=mode, limit=DEPTH, now=question.asked_at, group="conversation"
+            question.text,
+            options=SearchOptions(
+                mode=mode, limit=DEPTH, now=question.asked_at, group="conversation"
+            ),
         )
         return [h.conversation_id for h in page.hits]
 

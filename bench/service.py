@@ -50,9 +50,9 @@ def build(place: str | Path, messages: int) -> None:
         for document in corpus.documents(messages):
             batch.append(document)
             if len(batch) == 200:
-                library.store.save(batch)
+                library._store.save(batch)
                 batch = []
-        library.store.save(batch)
+        library._store.save(batch)
         library.index()
 
 

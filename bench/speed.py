@@ -45,6 +45,7 @@ import recollect
 from bench import corpus
 from bench.corpus import Asked
 from recollect.index.meaning import Meaning
+from recollect.model.search import Filter, SearchOptions
 
 T = TypeVar("T")
 
@@ -276,7 +277,9 @@ def ours(library: recollect.Library, mode: str) -> Engine:
     def answer(asked: Asked, only: Only) -> int:
         roles = (only.role,) if only.role else ()
         return library.search(
-            typed(asked), mode=mode, limit=LIMIT, roles=roles, after=only.after, before=only.before
+            typed(asked),
+            Filter.of(roles=roles, after=only.after, before=only.before),
+            SearchOptions(mode=mode, limit=LIMIT),
         ).total
 
     return answer
@@ -411,7 +414,7 @@ START = """
 import sys, time
 import recollect
 with recollect.open(sys.argv[1]) as library:
-    library.search(sys.argv[2], mode=sys.argv[3], limit=10)
+    library.search(sys.argv[2], options=recollect.SearchOptions(mode=sys.argv[3], limit=10))
     print(time.process_time(), time.monotonic() - float(sys.argv[4]))
 """
 
@@ -610,12 +613,14 @@ def show_appends(data: Data) -> None:
     appended, found = [], []
     with recollect.open(data.home) as library:
         chat = library.add_conversation(title="Live")
-        library.search("warm up", mode="text")
+        library.search("warm up", options=SearchOptions(mode="text"))
         for n in range(APPENDS):
             clock = Clock()
             library.add_message(chat.id, "user", f"appended needle{n}live and some more words")
             appended.append(clock.lap())
-            total = library.search(f"needle{n}live", mode="text", limit=LIMIT).total
+            total = library.search(
+                f"needle{n}live", options=SearchOptions(mode="text", limit=LIMIT)
+            ).total
             found.append(clock.lap())
             assert total == 1, f"needle{n}live was found {total} times"
         library.delete_conversation(chat.id)
@@ -636,7 +641,7 @@ def show_appends(data: Data) -> None:
 def embedding(data: Data, queries: Sequence[Asked]) -> float:
     """CPU milliseconds to make the vector of a question."""
     with recollect.open(data.home) as library:
-        meaning = Meaning(library.store)
+        meaning = Meaning(library._store)
         space = meaning.space()
         assert space is not None, "there are no vectors"
 

@@ -81,6 +81,7 @@ from recollect.errors import SearchTimeout
 from recollect.language.query import content_words, parse_query
 from recollect.language.text import tokens
 from recollect.model.documents import Document
+from recollect.model.search import SearchOptions
 from recollect.store.postgres.migrations import FUNCTIONS, MIGRATIONS
 from recollect.transfer.importing import BATCH
 
@@ -219,7 +220,7 @@ def saved(team: Team) -> dict[str, Cost]:
             stores = {
                 name: stack.enter_context(
                     recollect.open(place, person.name, background=False)
-                ).store
+                )._store
                 for name, place in team.places.items()
             }
             for batch in _batches(person):
@@ -513,7 +514,12 @@ def show_agreement(team: Team) -> None:
         ]
         for asked in queries:
             one, other = (
-                [h.message_id for h in library.search(typed(asked), mode="text", limit=LIMIT).hits]
+                [
+                    h.message_id
+                    for h in library.search(
+                        typed(asked), options=SearchOptions(mode="text", limit=LIMIT)
+                    ).hits
+                ]
                 for library in libraries
             )
             count += 1
@@ -592,12 +598,14 @@ def show_appends(team: Team) -> None:
         appended, found = [], []
         with recollect.open(place, team.largest.name, background=False) as library:
             chat = library.add_conversation(title="Live")
-            library.search("warm up", mode="text")
+            library.search("warm up", options=SearchOptions(mode="text"))
             for n in range(APPENDS):
                 clock = Clock()
                 library.add_message(chat.id, "user", f"appended needle{n}live and some more words")
                 appended.append(clock.lap())
-                total = library.search(f"needle{n}live", mode="text", limit=LIMIT).total
+                total = library.search(
+                    f"needle{n}live", options=SearchOptions(mode="text", limit=LIMIT)
+                ).total
                 found.append(clock.lap())
                 assert total == 1, f"needle{n}live was found {total} times"
             library.delete_conversation(chat.id)
@@ -637,7 +645,9 @@ def reading(place: str | Path, names: Sequence[str], threads: int, seed: int, re
         rng = Random(seed * 1_000 + number)
         while (began := time.perf_counter()) < end:
             try:
-                rng.choice(libraries).search(typed(rng.choice(queries)), mode="text", limit=LIMIT)
+                rng.choice(libraries).search(
+                    typed(rng.choice(queries)), options=SearchOptions(mode="text", limit=LIMIT)
+                )
                 walls.append((time.perf_counter() - began) * 1000)
             except Exception as error:
                 errors[f"{type(error).__name__}: {error}"] += 1
@@ -647,7 +657,7 @@ def reading(place: str | Path, names: Sequence[str], threads: int, seed: int, re
             stack.enter_context(recollect.open(place, name, background=False)) for name in names
         ]
         for library in libraries:
-            library.search(typed(queries[0]), mode="text", limit=LIMIT)
+            library.search(typed(queries[0]), options=SearchOptions(mode="text", limit=LIMIT))
         ready.wait(READY)
         cpu, end = time.process_time(), time.perf_counter() + READING
         with ThreadPoolExecutor(threads) as pool:

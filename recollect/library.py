@@ -1,36 +1,30 @@
-"""The library: everything one user remembers, behind every door.
+"""`Library`: one user's conversations, behind every interface.
 
-Doors parse, call one method here, and format. The library checks what it is
-given, keeps receipts of imports, and leaves storing to the store and ranking
-to the search.
+Interfaces parse a request, call one method of the library, and format the result. The library
+validates arguments and wakes the background indexer. Storing is left to the store, ranking to the
+search. Imports that cost time are made where they are needed, so that a short command starts fast.
 """
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import Conflict, InvalidInput, NotFound
-from recollect.language.text import bound, identifier, storable, truncate
-from recollect.model import sources
-from recollect.model.audience import HUMAN_ONLY, Audience, is_marked_human_only
-from recollect.model.documents import (
-    Document,
-    Json,
-    MessageView,
-    Passage,
-    Summary,
-    View,
-)
+from recollect.language.text import identifier, storable
+from recollect.model.arguments import Moment, parse_message, parse_moment, parse_names
+from recollect.model.audience import MASK, Audience, is_human_only
+from recollect.model.documents import Document, Json, MessageView, Passage, Summary, View
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.receipts import FileReceipt, Receipt
 from recollect.model.search import Filter, Page, SearchOptions
+from recollect.model.sources import BUS, PROXY, RECOLLECT
 from recollect.settings import LIMITS, home
 from recollect.store.base import Store
 from recollect.store.values import Candidate, Findings, Progress
@@ -40,6 +34,7 @@ if TYPE_CHECKING:
     from recollect.importers.registry import Format
     from recollect.index.background import BackgroundThread, Job, Stop
     from recollect.index.meaning import Meaning
+    from recollect.index.status import EmbeddingStatus
     from recollect.knowledge.api import Knowledge
     from recollect.memory.api import Memory
     from recollect.transfer.archive import Archive
@@ -47,23 +42,648 @@ if TYPE_CHECKING:
     from recollect.transfer.importing import Admission
     from recollect.transfer.redaction import Redaction
 
-log = logging.getLogger(__name__)
-
-SOURCE = sources.RECOLLECT.name
-BUS = sources.BUS.name
-"""The origin of threads, in which agents and people write to each other; each is known by its topic."""
-PROXY = sources.PROXY.name
-"""The origin of what was recorded on its way to a model."""
-
-Moment = str | date | datetime | None
 ImportProgress = Callable[[str, int, int], None]
-"""Called with (file, bytes read, bytes in all) while an import goes on."""
+"""Called during an import with the file, the bytes read, and the bytes in total."""
 IndexProgress = Callable[[str, int, int], None]
-"""Called with (what is done, how much is done, how much there is) while indexing goes on."""
-
+"""Called while indexing with the step, the messages processed, and their total."""
 
 _OBSERVE_INTERVAL = 10.0
 """Seconds. Each run observes a whole conversation, so one that grows is not observed every time."""
+_LAST_POSITION = 2_000_000_000
+_FARTHEST_RECENT = 10_000
+"""How many messages `recent` looks at before it stops replacing hidden ones by older ones."""
+
+
+class Library:
+    """One user's conversations: import, add, search, read, delete."""
+
+    def __init__(self, store: Store, background: bool = False, archive: Path | None = None) -> None:
+        self._store = store
+        self._archive_folder = archive or home() / "archive" / "default"
+        self._background: BackgroundThread | None = None
+        if background:
+            self._background = _background_thread(store)
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._background is not None:
+            self._background.close()
+        if "archive" in self.__dict__:
+            self.archive.close()
+        self._store.close()
+
+    # -- parts ---
+
+    @cached_property
+    def knowledge(self) -> Knowledge:
+        """Search and edit notes, media, characters and prompts, and search conversations."""
+        from recollect.knowledge.api import Knowledge
+
+        return Knowledge(self._store, self._meaning, self.wake_indexer)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """Search what was observed in past conversations, read it, and forget it."""
+        from recollect.memory.api import Memory
+
+        return Memory(self._store, self._meaning, self.wake_indexer, self.delete_conversation)
+
+    @cached_property
+    def archive(self) -> Archive:
+        """Copies of the transcripts that were imported."""
+        from recollect.transfer.archive import Archive
+
+        return Archive(self._archive_folder)
+
+    @cached_property
+    def _meaning(self) -> Meaning:
+        from recollect.index.meaning import Meaning
+
+        return Meaning(self._store)
+
+    # -- imports ---
+
+    def import_path(
+        self,
+        *paths: str | Path,
+        kind: str | None = None,
+        within: Path | None = None,
+        progress: ImportProgress | None = None,
+    ) -> Receipt:
+        """Import files and folders of any known format.
+
+        The format is detected, or is one of the `kind` given: conversations, notes, media,
+        characters or prompts. Notes and media are identified by their path, or by their path below
+        the folder `within`. Messages that the library has are skipped. A broken record does not
+        stop the import. Raises UnknownFormat if nothing at a path can be read.
+        """
+        from recollect.importers.registry import find
+        from recollect.transfer.importing import import_files
+
+        files = [item for path in paths for item in find(Path(path).expanduser(), kind, within)]
+        label = ", ".join(map(str, paths))
+        receipt = import_files(self._store, label, files, progress, self.exclusion())
+        self.wake_indexer()
+        return receipt
+
+    def import_file(self, entry: Entry, format: Format, admission: Admission) -> FileReceipt:
+        """Import one file without a receipt. For files that are imported again as they grow."""
+        from recollect.transfer.importing import import_file
+
+        receipt = import_file(self._store, entry, format, admission)
+        self.wake_indexer()
+        return receipt
+
+    def exclusion(self) -> Exclusion:
+        """The projects that must not be imported, as configured now."""
+        from recollect.transfer.exclusion import configured_exclusion
+
+        return configured_exclusion(self._archive_folder.parent.parent)
+
+    def admission(self, exclusion: Exclusion) -> Admission:
+        """The function that decides whether a document may be imported."""
+        from recollect.transfer.importing import admission
+
+        return admission(self._store, exclusion)
+
+    def undo_import(self, receipt: int) -> Receipt:
+        """Remove what an import added, and restore what it changed."""
+        undone = self._store.undo_import(receipt)
+        self.wake_indexer()
+        return undone
+
+    def receipts(self) -> list[Receipt]:
+        """The receipts of all imports, newest first."""
+        return self._store.receipts()
+
+    # -- writing ---
+
+    def add_conversation(
+        self,
+        id: str | None = None,
+        title: str = "",
+        *,
+        messages: Iterable[Mapping[str, Json]] = (),
+        project: str = "default",
+        created_at: Moment = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Document:
+        """Add a conversation, or the messages that an existing one does not have.
+
+        A message is a mapping with `role`, `content`, and optionally `id`, `author`, `created_at`
+        and the other fields of a Passage.
+        """
+        source_id = id or str(uuid.uuid4())
+        passages = _parse_messages(source_id, messages)
+        times = [passage.created_at for passage in passages if passage.created_at]
+        start = parse_moment(created_at, "created_at")
+        if start is None and passages:
+            start = passages[0].created_at
+        if start is None:
+            start = datetime.now(UTC)
+        document = Document(
+            RECOLLECT.name,
+            source_id,
+            title,
+            project=project,
+            created_at=start,
+            updated_at=max(times, default=start),
+            passages=tuple(passages),
+            metadata=dict(metadata or {}),
+        )
+        (saved,) = self._store.save([document])
+        self.wake_indexer()
+        return self._store.document(saved.id)
+
+    def ensure_conversation(self, conversation: Document, *, id: str | None = None) -> Summary:
+        """Return the conversation with this source and source id, and create it if there is none.
+
+        A new conversation is a copy of the document given, with its id if that is free. With `id`,
+        raises Conflict unless the conversation has, or can be given, exactly that id.
+        """
+        name = (conversation.source, conversation.source_id)
+        existing = self._store.find_id(*name)
+        if existing is None and id is not None and self._exists(id):
+            existing = self._store.find_id(*name)  # It may have been created just now.
+            if existing is None:
+                raise _id_in_use(id)
+        if existing is None:
+            existing = self._create(conversation, id)
+        if id is not None and identifier(existing) != identifier(id):
+            raise Conflict(
+                f"Session {name[1][:80]!r} already has the conversation {existing[:80]!r}."
+            )
+        return self._store.summary(existing)
+
+    def _create(self, conversation: Document, id: str | None) -> str:
+        now = datetime.now(UTC)
+        new_id = id or conversation.id or str(uuid.uuid4())
+        document = replace(conversation, id=new_id, created_at=now, updated_at=now)
+        (saved,) = self._store.save([document])
+        if id is not None and saved.created and identifier(saved.id) != identifier(id):
+            # Another process used the id in the meantime.
+            self._store.delete(saved.id)
+            raise _id_in_use(id)
+        self.wake_indexer()
+        return saved.id
+
+    def _exists(self, id: str) -> bool:
+        try:
+            self._store.header(id)
+        except NotFound:
+            return False
+        return True
+
+    def add_message(self, conversation_id: str, role: str, content: str, **fields: Any) -> str:
+        """Add one message to a conversation. Returns its id once it is durable.
+
+        With an `id`, the call can be repeated: the same message is stored once, and a different one
+        with that id raises Conflict. `fields` are the other fields of a Passage. Raises NotFound.
+        """
+        message = _new_message(role, content, fields)
+        self._store.append(conversation_id, message)
+        self.wake_indexer()
+        return message.id
+
+    def add_messages(self, conversation_id: str, messages: Sequence[Passage]) -> int:
+        """Add the messages that a conversation does not have, all or none. Returns their number."""
+        added = self._store.extend(conversation_id, messages)
+        self.wake_indexer()
+        return added
+
+    def update_conversation(
+        self,
+        conversation_id: str,
+        title: str | None = None,
+        project: str | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> None:
+        """Change a conversation. Metadata keys that are not given stay. Raises NotFound."""
+        changes = dict(metadata or {})
+        if tags is not None:
+            names = [tag.strip() for tag in parse_names(tags, "tags")]
+            changes["tags"] = list(dict.fromkeys(filter(None, names))) or None
+        self._store.update(conversation_id, title, project, changes or None)
+        self.wake_indexer()
+
+    def revise_conversation(
+        self, conversation_id: str, change: Callable[[Document], Document]
+    ) -> None:
+        """Replace a conversation by what `change` makes of it, in one transaction.
+
+        `change` may raise to cancel, and may be called more than once. It must keep the messages
+        and their order. Raises NotFound.
+        """
+        self._store.revise(conversation_id, change)
+        self.wake_indexer()
+
+    def delete_conversation(self, conversation_id: str) -> Document:
+        """Delete a conversation for good, and return the only copy. Raises NotFound.
+
+        `restore_document` puts it back.
+        """
+        deleted = self._store.pop(conversation_id)
+        self.wake_indexer()
+        self.archive.forget((deleted.source, deleted.source_id))
+        return deleted
+
+    def delete_message(self, conversation_id: str, message_id: str) -> Passage:
+        """Delete a message that no other message answers, and return it.
+
+        Raises NotFound, or Conflict if another message answers it.
+        """
+        deleted = self._store.delete_passage(conversation_id, message_id)
+        self.wake_indexer()
+        return deleted
+
+    def restore_document(self, document: Document) -> tuple[Summary, bool]:
+        """Put a deleted document back. Returns it, and whether it was missing.
+
+        Raises Conflict if the library has the document and it differs.
+        """
+        from recollect.transfer.export import as_json
+
+        existing = self._store.find_id(document.source, document.source_id)
+        if existing is not None:
+            if as_json(self._store.document(existing)) != as_json(document):
+                raise Conflict(
+                    "It is in the library and has changed since it was exported. "
+                    "Delete it first to restore this version."
+                )
+            return self._store.summary(existing), False
+        (saved,) = self._store.save([document], index_ids=document.source == PROXY.name)
+        self.wake_indexer()
+        return self._store.summary(saved.id), True
+
+    # -- threads of the bus ---
+
+    def thread(self, topic: str, metadata: Mapping[str, Json] | None = None) -> Summary:
+        """The thread with this topic. It is created on first use."""
+        if not topic.strip():
+            raise InvalidInput("A thread needs a topic.")
+        return self.ensure_conversation(
+            Document(BUS.name, topic, topic, metadata=dict(metadata or {}))
+        )
+
+    def post(
+        self, thread_id: str, author: str, content: str, *, role: str = "user", **fields: Any
+    ) -> tuple[Passage, bool]:
+        """Add a message to a thread. Returns it, and whether it is new.
+
+        Its `position` + 1 is its number in the thread. `fields` are as for `add_message`.
+        """
+        message = _new_message(role, content, {**fields, "author": author})
+        appended = self._store.append(thread_id, message)
+        self.wake_indexer()
+        ((stored,), _) = self._store.passage_page(thread_id, appended.position, 1)
+        return stored, appended.new
+
+    # -- reading ---
+
+    def find_id(self, source: str, source_id: str) -> str | None:
+        """The id of the document that a source knows by `source_id`, if the library has it."""
+        return self._store.find_id(source, source_id)
+
+    def conversation(self, id: str) -> Document:
+        """A conversation with the messages of every branch. Raises NotFound."""
+        return self._store.document(id)
+
+    def summary(self, id: str) -> Summary:
+        """A conversation or item without its content. Raises NotFound."""
+        return self._store.summary(id)
+
+    def conversations(
+        self,
+        filter: Filter | None = None,
+        *,
+        title: str = "",
+        limit: int = 50,
+        offset: int = 0,
+    ) -> tuple[list[Summary], int]:
+        """One page of conversations, last changed first, and the number of all that match.
+
+        At least one message must match the roles, authors and dates of the filter together. `title`
+        is a part of the title or of the id. A filter with other `kinds` lists items of those kinds.
+        """
+        return self._store.summaries(
+            _with_default_kinds(filter, (CONVERSATION,)),
+            storable(title),
+            _page_size(limit),
+            _page_offset(offset),
+        )
+
+    def documents(self, filter: Filter | None = None) -> Iterator[Document]:
+        """Every conversation and item with its content. Only one is in memory at a time."""
+        return self._store.iter_documents(_with_default_kinds(filter, KINDS))
+
+    def message(self, conversation_id: str, message_id: str) -> Passage:
+        """One message. Raises NotFound."""
+        key = self._store.passage_key(conversation_id, message_id)
+        entry = self._store.passages_by_key([key]).get(key)
+        if entry is None:
+            raise NotFound("The message has been deleted.")
+        return entry[1]
+
+    def messages(
+        self, conversation_id: str, after: int = 0, limit: int = 100
+    ) -> tuple[list[Passage], int]:
+        """The messages after number `after`, in order, and the number of the last one.
+
+        Messages are numbered from 1. Raises NotFound.
+        """
+        start = max(0, min(after, _LAST_POSITION))
+        return self._store.passage_page(conversation_id, start, _page_size(limit))
+
+    def message_ids(self, conversation_id: str) -> list[str]:
+        """The ids of all messages of a conversation. Raises NotFound."""
+        return [position.id for position in self._store.positions(conversation_id)]
+
+    def conversations_with(self, source: str, message_ids: Sequence[str]) -> list[tuple[str, str]]:
+        """The recorded conversations of a source that have some of these messages.
+
+        Returns pairs of conversation id and message id; the conversation that changed last is first.
+        """
+        return self._store.documents_containing(source, message_ids)
+
+    def view(
+        self,
+        conversation_id: str,
+        *,
+        through: str | None = None,
+        around: str | None = None,
+        start: int | None = None,
+        limit: int = 50,
+    ) -> View:
+        """One page of a path through a conversation that has branches.
+
+        The path is the canonical one, or one `through` a message. The page begins at `start`, or
+        has the message `around` in its middle. Raises NotFound.
+        """
+        from recollect.knowledge.branches import path_through
+
+        document = self._store.header(conversation_id)
+        steps = path_through(self._store.positions(conversation_id), through or around)
+        limit = _page_size(limit)
+        if start is None and around is not None:
+            id_ = identifier(around)
+            middle = next((n for n, step in enumerate(steps) if step.position.id == id_), 0)
+            start = min(middle - limit // 2, len(steps) - limit)
+        start = max(0, min(start or 0, len(steps)))
+        page = steps[start : start + limit]
+        contents = self._store.passages_by_key([step.position.key for step in page])
+        messages = [
+            MessageView(contents[step.position.key][1], step.siblings, step.index)
+            for step in page
+            if step.position.key in contents
+        ]
+        return View(document, tuple(messages), start, len(steps))
+
+    def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
+        """The projects, sources and tags in use, each with its number of documents, most first."""
+        return self._store.facets(kind)
+
+    def activity(self) -> dict[str, Any]:
+        """The number of messages over time, and by source, model, tool and project."""
+        from recollect.knowledge.activity import activity_report
+
+        return activity_report(self._store.activity())
+
+    def version(self) -> object:
+        """A value that changes whenever any process has written to the library."""
+        return self._store.version()
+
+    # -- searching ---
+
+    def search(
+        self,
+        text: str | Sequence[str],
+        filter: Filter | None = None,
+        options: SearchOptions | None = None,
+        *,
+        audience: Audience = Audience.PERSON,
+    ) -> Page:
+        """Search for messages, best first.
+
+        `text` is a question, or words, "phrases", prefix*, AND, OR, NOT, NEAR, parentheses, and the
+        fields role: from: in: tag: title: before: after:. A list of two to five texts finds the
+        conversations that have all of them.
+        """
+        from recollect.search import engine
+
+        filter = filter or Filter()
+        if filter.hidden:
+            filter = _with_default_kinds(filter, KINDS)  # Observations are hidden, too.
+        options = options or SearchOptions()
+        store = self._visible_store(audience)
+        self.wake_indexer()
+        if isinstance(text, str):
+            return engine.search(store, self._meaning, storable(text), filter, options)
+        concepts = [storable(concept) for concept in text]
+        return engine.search_concepts(store, self._meaning, concepts, filter, options)
+
+    def related(
+        self, conversation_id: str, message_id: str, options: SearchOptions | None = None
+    ) -> Page:
+        """Messages that resemble a message, in words and in meaning. Raises NotFound."""
+        from recollect.search import engine
+
+        return engine.related(
+            self._store,
+            self._meaning,
+            conversation_id,
+            message_id,
+            Filter(),
+            options or SearchOptions(),
+        )
+
+    def recent(
+        self,
+        text: str | None = None,
+        filter: Filter | None = None,
+        *,
+        limit: int = 50,
+        audience: Audience = Audience.PERSON,
+    ) -> list[Candidate]:
+        """The newest messages that contain the text, or all its words, in content or title.
+
+        Without a text, simply the newest messages.
+        """
+        from recollect.language.query import check_size
+
+        check_size(text or "")
+        filter = _with_default_kinds(filter, (CONVERSATION,))
+        query = storable(text) if text else None
+        size = limit
+        while True:
+            candidates = self._store.recent(query, filter, size)
+            visible = self._visible_candidates(candidates, audience)
+            if len(visible) >= limit or len(candidates) < size or size >= _FARTHEST_RECENT:
+                return visible[:limit]
+            size *= 4  # Older messages take the place of hidden ones.
+
+    def find_text(
+        self, text: str, conversation_id: str | None = None, limit: int = 50, offset: int = 0
+    ) -> tuple[list[tuple[str, Passage]], int]:
+        """One page of the messages that contain a text, newest first, and the number of all.
+
+        Case does not matter. Each message comes with the id of its conversation. Raises NotFound.
+        """
+        from recollect.language.query import check_size
+
+        check_size(text)
+        conversations: tuple[str, ...] = ()
+        if conversation_id is not None:
+            conversations = (identifier(self._store.header(conversation_id).id),)
+        filter = Filter(kinds=(CONVERSATION,), conversations=conversations)
+        candidates, total = self._store.find_substring(
+            storable(text), filter, _page_size(limit), _page_offset(offset)
+        )
+        contents = self._store.passages_by_key([candidate.key for candidate in candidates])
+        messages = [contents[c.key] for c in candidates if c.key in contents]
+        return messages, total
+
+    def match_expression(
+        self,
+        expression: str,
+        *,
+        conversations: Sequence[str] = (),
+        limit: int = 50,
+        audience: Audience = Audience.PERSON,
+    ) -> Page:
+        """Messages whose content matches an expression in the query language of SQLite's FTS5.
+
+        They are in the order of the text engine, with excerpts of twenty words. Raises
+        MalformedQuery.
+        """
+        from recollect.search.expression import match_expression
+
+        filter = Filter.of(conversations=conversations, kinds=CONVERSATION)
+        return match_expression(self._visible_store(audience), storable(expression), filter, limit)
+
+    def _visible_store(self, audience: Audience) -> Store:
+        from recollect.store.views.audience import visible_store
+
+        return visible_store(self._store, audience)
+
+    def _visible_candidates(
+        self, candidates: Sequence[Candidate], audience: Audience
+    ) -> list[Candidate]:
+        """Mask or drop the human-only messages among these, unless a person reads them."""
+        if audience is Audience.PERSON:
+            return list(candidates)
+        contents = self._store.passages_by_key([candidate.key for candidate in candidates])
+        human_only = {key for key, (_, message) in contents.items() if is_human_only(message)}
+        visible = []
+        for candidate in candidates:
+            if candidate.key not in human_only:
+                visible.append(candidate)
+            elif audience is Audience.AGENT_MASKED:
+                visible.append(candidate._replace(content=MASK))
+        return visible
+
+    # -- indexing and maintenance ---
+
+    def index(
+        self,
+        progress: IndexProgress | None = None,
+        on_wait: Callable[[], None] | None = None,
+        *,
+        wait: bool = True,
+    ) -> bool:
+        """Observe, seal and embed everything that is new, and return when that is complete.
+
+        If the background indexer or another process is indexing the library, waits until it has
+        finished. `on_wait` is called before each wait. Without `wait`, leaves the work to the other
+        process and returns False.
+        """
+        from recollect.index.refresh import refresh
+        from recollect.memory.backlog import catch_up
+        from recollect.models.embeddings import embedding_setting
+
+        if not wait:
+            on_wait = None
+        elif on_wait is None:
+            on_wait = _do_nothing
+        catch_up(self._store, progress, on_wait=on_wait)
+        return refresh(self._store, embedding_setting(), progress, on_wait=on_wait)
+
+    def wake_indexer(self) -> None:
+        """Wake the background indexer, if there is one. Every method that writes calls this."""
+        if self._background is not None:
+            self._background.wake()
+
+    def embedding_status(self) -> list[EmbeddingStatus]:
+        """For each embedding model that was used: the share of the messages that has vectors."""
+        from recollect.index.status import embedding_status
+
+        return embedding_status(self._store)
+
+    def digest(self, projects: Sequence[str], tokens: int, *, without: str | None = None) -> str:
+        """A digest of recent work in these projects, of at most so many tokens.
+
+        `without` is the id of a conversation to leave out.
+        """
+        from recollect.memory.digest import digest
+
+        return digest(self._store, projects, tokens, without=without)
+
+    def redact(self, *, report: bool = False, progress: IndexProgress | None = None) -> Redaction:
+        """Remove secrets from everything that is stored. With `report`, only list them."""
+        from recollect.transfer.redaction import redact
+
+        result = redact(self._store, report, progress)
+        self.wake_indexer()
+        return result
+
+    def size(self) -> int:
+        """The number of messages, or slightly more if some were deleted. Faster than `stats`."""
+        return self._store.size()
+
+    def stats(self) -> dict[str, object]:
+        """Counts, sizes, and where the library is."""
+        return self._store.stats()
+
+    def missing_features(self) -> tuple[str, ...]:
+        """Features that the database could offer but does not, and what that costs."""
+        return self._store.missing_features
+
+    def verify(self) -> Findings:
+        """Compare the indexes with the messages. Changes nothing."""
+        from recollect.index.refresh import missing_vectors
+
+        findings = self._store.verify()
+        if not findings.damaged:
+            findings.never_embedded = sum(len(keys) for _, keys in missing_vectors(self._store))
+        return findings
+
+    def repair(self, progress: Progress | None = None) -> None:
+        """Rebuild the text index, and queue every message for embedding that has no vector."""
+        from recollect.index.refresh import missing_vectors
+
+        self._store.repair(progress)
+        for space, keys in missing_vectors(self._store):
+            self._store.queue(space, keys)
+        self.wake_indexer()
+
+
+# -- the background indexer ---
+
+
+def _background_thread(store: Store) -> BackgroundThread:
+    from recollect.index.background import BackgroundThread, index_job
+
+    return BackgroundThread([_observe_job(store), index_job(store)])
 
 
 def _observe_job(store: Store) -> Job:
@@ -84,722 +704,43 @@ def _observe_job(store: Store) -> Job:
     return Job("Observing", run, _OBSERVE_INTERVAL, has_work_left)
 
 
-def _background_thread(store: Store) -> BackgroundThread:
-    from recollect.index.background import BackgroundThread, index_job
+# -- arguments ---
 
-    return BackgroundThread([_observe_job(store), index_job(store)])
 
+def _new_message(role: str, content: str, fields: Mapping[str, Any]) -> Passage:
+    id_ = fields.get("id") or str(uuid.uuid4())
+    return parse_message({**fields, "id": id_, "role": role, "content": content})
 
-class Library:
-    """One user's conversations: import, add, search, read, export."""
 
-    def __init__(self, store: Store, background: bool = False, archive: Path | None = None) -> None:
-        self.store = store
-        self._archive = archive or home() / "archive" / "default"
-        self._background: BackgroundThread | None = None
-        if background:
-            self._background = _background_thread(store)
+def _parse_messages(conversation_id: str, messages: Iterable[Mapping[str, Json]]) -> list[Passage]:
+    """Convert messages. Without an id they are numbered; without a parent they follow each other."""
+    passages: list[Passage] = []
+    parent = None
+    for number, message in enumerate(messages):
+        fields = {"id": f"{conversation_id}:{number}", "parent": parent, **message}
+        passages.append(parse_message(fields))
+        parent = passages[-1].id
+    return passages
 
-    @cached_property
-    def _meaning(self) -> Meaning:
-        from recollect.index.meaning import Meaning
 
-        return Meaning(self.store)
+def _with_default_kinds(filter: Filter | None, kinds: Sequence[str]) -> Filter:
+    filter = filter or Filter()
+    if filter.kinds:
+        return filter
+    return replace(filter, kinds=tuple(kinds))
 
-    @cached_property
-    def knowledge(self) -> Knowledge:
-        """Finding and reading across notes, media, conversations, characters and prompts."""
-        from recollect.knowledge.api import Knowledge
 
-        return Knowledge(self.store, self._meaning, self.wake_indexer)
+def _page_size(limit: int) -> int:
+    return max(1, min(limit, LIMITS.page_size))
 
-    @cached_property
-    def archive(self) -> Archive:
-        """The files that conversations were taken from, kept for when they are cleaned up."""
-        from recollect.transfer.archive import Archive
 
-        return Archive(self._archive)
+def _page_offset(offset: int) -> int:
+    return max(0, min(offset, LIMITS.page_offset))
 
-    def exclusion(self) -> Exclusion:
-        """What must not be taken in, as the settings say now."""
-        from recollect.transfer.exclusion import configured_exclusion
 
-        return configured_exclusion(self._archive.parent.parent)
-
-    @cached_property
-    def memory(self) -> Memory:
-        """What is remembered of past work: observations, their details, the conversations; and forgetting."""
-        from recollect.memory.api import Memory
-
-        return Memory(self.store, self._meaning, self.wake_indexer, self.delete_conversation)
-
-    def __enter__(self) -> Library:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if self._background is not None:
-            self._background.close()
-        if "archive" in self.__dict__:
-            self.archive.close()
-        self.store.close()
-
-    # -- importing ---
-
-    def import_path(
-        self,
-        *paths: str | Path,
-        kind: str | None = None,
-        within: Path | None = None,
-        progress: ImportProgress | None = None,
-    ) -> Receipt:
-        """Import files or folders of any known format; the format is detected, or is of the `kind` that is said:
-        conversations, notes, media, characters or prompts.
-
-        Notes and media are known by where they lie; with `within`, a folder above the paths, by where in it.
-        What is in the library already is left alone. Raises UnknownFormat when
-        nothing at a path can be read; a broken record never stops the rest.
-        """
-        from recollect.importers.registry import find
-        from recollect.transfer.importing import import_files
-
-        found = [item for path in paths for item in find(Path(path).expanduser(), kind, within)]
-        receipt = import_files(
-            self.store, ", ".join(map(str, paths)), found, progress, self.exclusion()
-        )
-        self.wake_indexer()
-        return receipt
-
-    def import_file(self, entry: Entry, format: Format, admitted: Admission) -> FileReceipt:
-        """Save what a file holds, without a receipt: of one that is followed while it grows."""
-        from recollect.transfer.importing import import_file
-
-        taken = import_file(self.store, entry, format, admitted)
-        self.wake_indexer()
-        return taken
-
-    def undo_import(self, receipt: int) -> Receipt:
-        """Take one import back."""
-        undone = self.store.undo_import(receipt)
-        self.wake_indexer()
-        return undone
-
-    def receipts(self) -> list[Receipt]:
-        return self.store.receipts()
-
-    # -- adding ---
-
-    def add_conversation(
-        self,
-        id: str | None = None,
-        title: str = "",
-        *,
-        messages: Iterable[Mapping[str, Json]] = (),
-        project: str = "default",
-        created_at: Moment = None,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> Document:
-        """Add a conversation, or what is new in it. Messages are mappings with `role` and
-        `content`, and optionally `id`, `author`, `created_at` and the other fields of a Passage."""
-        conversation = id or str(uuid.uuid4())
-        passages: list[Passage] = []
-        for number, message in enumerate(messages):
-            given = dict(message)
-            given.setdefault("id", f"{conversation}:{number}")
-            given.setdefault("parent", passages[-1].id if passages else None)
-            passages.append(_passage(given))
-        started = _moment(created_at, "created_at") or (
-            passages[0].created_at if passages else None
-        )
-        times = [p.created_at for p in passages if p.created_at]
-        document = Document(
-            source=SOURCE,
-            source_id=conversation,
-            title=title,
-            project=project,
-            created_at=started or datetime.now(UTC),
-            updated_at=max(times, default=None) or started or datetime.now(UTC),
-            passages=tuple(passages),
-            metadata=dict(metadata or {}),
-        )
-        (saved,) = self.store.save([document])
-        self.wake_indexer()
-        return self.store.document(saved.id)
-
-    def add_message(self, conversation_id: str, role: str, content: str, **fields: Any) -> str:
-        """Add one message to a conversation and return its id, once it is durable.
-
-        With an `id` (or `message_id`) this may be repeated: the same message is stored once, and
-        another one of that id raises Conflict. The other fields of a Passage may be given too
-        (also as `tool_used`, `timestamp`); the time is now unless said.
-        """
-        named = {_ALIASES.get(name, name): value for name, value in fields.items()}
-        id_ = named.get("id") or str(uuid.uuid4())
-        passage = _passage({**named, "id": id_, "role": role, "content": content})
-        self.store.append(conversation_id, passage)
-        self.wake_indexer()
-        return passage.id
-
-    def delete_conversation(self, conversation_id: str) -> Document:
-        """Remove a conversation for good: text, index, everything. What is returned is the only copy;
-        `restore_conversation` puts it back."""
-        deleted = self.store.pop(conversation_id)
-        self.wake_indexer()
-        self.archive.forget((deleted.source, deleted.source_id))
-        return deleted
-
-    def restore_conversation(self, document: Document) -> Document:
-        """Put a conversation back that was deleted; what is in the library already is left alone."""
-        (saved,) = self.store.save([document], index_ids=document.source == PROXY)
-        self.wake_indexer()
-        return self.store.header(saved.id)
-
-    # -- the calls of contract 1: plain mappings in and out ---
-
-    def create_conversation(
-        self,
-        conversation_id: str | None = None,
-        session_id: str | None = None,
-        title: str = "",
-        namespace: str = "default",
-        metadata: Mapping[str, Json] | None = None,
-        origin: str = SOURCE,
-    ) -> dict[str, Json]:
-        """A new conversation of a session, or the one that it has already.
-
-        With an id alone, also the one of that id. Raises Conflict when the id is another session's, or the
-        session's conversation has another id.
-        """
-        from recollect.model.fields import conversation_shape
-
-        id_ = conversation_id or str(uuid.uuid4())
-        session = session_id or id_
-        there = self.store.find_id(origin, session)
-        if there is None and conversation_id is not None and self._has(id_):
-            there = (
-                id_ if session_id is None else self.store.find_id(origin, session)
-            )  # it may be just made
-            if there is None:
-                raise Conflict(
-                    f"Conversation id {id_[:80]!r} is already used by another conversation."
-                )
-        if there is None:
-            now = datetime.now(UTC)
-            (saved,) = self.store.save(
-                [
-                    Document(
-                        origin,
-                        session,
-                        title,
-                        project=namespace,
-                        created_at=now,
-                        updated_at=now,
-                        metadata=dict(metadata or {}),
-                        id=id_,
-                    )
-                ]
-            )
-            self.wake_indexer()
-            there = saved.id
-            if saved.created and identifier(there) != identifier(
-                id_
-            ):  # another took the name meanwhile
-                self.store.delete(there)
-                raise Conflict(
-                    f"Conversation id {id_[:80]!r} is already used by another conversation."
-                )
-        if conversation_id is not None and identifier(there) != identifier(conversation_id):
-            raise Conflict(f"Session {session[:80]!r} already has the conversation {there[:80]!r}.")
-        return conversation_shape(self.store.summary(there))
-
-    def _has(self, id: str) -> bool:
-        try:
-            self.store.header(id)
-        except NotFound:
-            return False
-        return True
-
-    def get_conversation(self, conversation_id: str) -> dict[str, Json]:
-        """A conversation with its messages. Raises NotFound."""
-        from recollect.model.fields import conversation_shape, message_shape
-
-        document = self.store.document(conversation_id)
-        messages = [message_shape(passage, document.id) for passage in document.passages]
-        return conversation_shape(document) | {"messages": messages}
-
-    def get_conversation_by_session(self, session_id: str) -> dict[str, Json] | None:
-        from recollect.model.fields import conversation_shape
-
-        found = self.store.find_id(SOURCE, session_id) or self.store.find_id(PROXY, session_id)
-        return None if found is None else conversation_shape(self.store.summary(found))
-
-    def get_messages(
-        self, conversation_id: str, limit: int | None = None, offset: int = 0
-    ) -> list[dict[str, Json]]:
-        """The messages of a conversation in reading order. Raises NotFound."""
-        from recollect.model.fields import message_shape
-
-        found, _ = self.store.passage_page(
-            conversation_id, max(offset, 0), _EVERYTHING if limit is None else max(limit, 0)
-        )
-        return [message_shape(passage, conversation_id) for passage in found]
-
-    def search_messages(
-        self, query: str, conversation_id: str | None = None, limit: int = 50, offset: int = 0
-    ) -> list[dict[str, Json]]:
-        """The messages that contain a text, newest first."""
-        return self.find_messages(query, conversation_id, limit, offset)[0]
-
-    def find_messages(
-        self, query: str, conversation_id: str | None = None, limit: int = 50, offset: int = 0
-    ) -> tuple[list[dict[str, Json]], int]:
-        """The same, and how many there are in all."""
-        from recollect.model.fields import message_shape
-
-        found, total = self.find_text(query, conversation_id, limit, offset)
-        return [message_shape(passage, document) for document, passage in found], total
-
-    def find_text(
-        self, query: str, conversation_id: str | None = None, limit: int = 50, offset: int = 0
-    ) -> tuple[list[tuple[str, Passage]], int]:
-        """Messages that contain a text without regard to case, newest first, each with the id of its
-        conversation; and how many there are in all."""
-        from recollect.language.query import check_size
-
-        check_size(query)
-        within = () if conversation_id is None else (self.store.header(conversation_id).id,)
-        filter_ = Filter(kinds=(CONVERSATION,), conversations=tuple(map(identifier, within)))
-        limit, offset = (
-            max(1, min(limit, LIMITS.page_size)),
-            max(0, min(offset, LIMITS.page_offset)),
-        )
-        candidates, total = self.store.find_substring(storable(query), filter_, limit, offset)
-        read = self.store.passages_by_key([c.key for c in candidates])
-        return [read[c.key] for c in candidates if c.key in read], total
-
-    def update_conversation(
-        self,
-        conversation_id: str,
-        title: str | None = None,
-        project: str | None = None,
-        tags: Sequence[str] | None = None,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> None:
-        """Change what is said of a conversation; of metadata only the keys given. Raises NotFound."""
-        changes = dict(metadata or {})
-        if tags is not None:
-            changes["tags"] = (
-                list(dict.fromkeys(t.strip() for t in _names(tags, "tags") if t.strip())) or None
-            )
-        self.store.update(conversation_id, title, project, changes or None)
-        self.wake_indexer()
-
-    # -- threads ---
-
-    def thread(self, topic: str, metadata: Mapping[str, Json] | None = None) -> Document:
-        """The thread of a topic, made on first use."""
-        if not topic.strip():
-            raise InvalidInput("A thread needs a topic.")
-        there = self.store.find_id(BUS, topic)
-        if there is None:
-            now = datetime.now(UTC)
-            thread = Document(
-                BUS,
-                topic,
-                topic,
-                created_at=now,
-                updated_at=now,
-                metadata=dict(metadata or {}),
-                id=str(uuid.uuid4()),
-            )
-            (saved,) = self.store.save([thread])
-            self.wake_indexer()
-            there = saved.id
-        return self.store.header(there)
-
-    def post(
-        self,
-        thread_id: str,
-        author: str,
-        content: str,
-        *,
-        role: str = "user",
-        id: str | None = None,
-        metadata: Mapping[str, Json] | None = None,
-        human_only: bool = False,
-        created_at: Moment = None,
-    ) -> tuple[Passage, bool]:
-        """Write into a thread; gives the message with its place (`position` + 1 is its number in the
-        thread) and whether it was new."""
-        passage = _passage(
-            {
-                "id": id or str(uuid.uuid4()),
-                "role": role,
-                "content": content,
-                "author": author,
-                "metadata": metadata,
-                "visibility": "human_only" if human_only else "all",
-                "created_at": created_at,
-            }
-        )
-        placed = self.store.append(thread_id, passage)
-        self.wake_indexer()
-        ((stored,), _) = self.store.passage_page(thread_id, placed.position, 1)
-        return stored, placed.new
-
-    def messages(
-        self, conversation_id: str, after: int = 0, limit: int = 100
-    ) -> tuple[list[Passage], int]:
-        """Messages that follow number `after` in order, and the number of the last. Raises NotFound."""
-        limit = max(1, min(limit, LIMITS.page_size))
-        return self.store.passage_page(conversation_id, max(0, min(after, _EVERYTHING)), limit)
-
-    # -- recording ---
-
-    def recordings(self, messages: Sequence[str]) -> list[tuple[str, str]]:
-        """Recorded conversations that hold some of these messages, and which; the one that changed last first."""
-        return self.store.documents_containing(PROXY, messages)
-
-    def record(self, conversation_id: str, messages: Sequence[Passage]) -> int:
-        """Add those messages that the conversation does not have, in one go; says how many were new."""
-        added = self.store.extend(conversation_id, messages)
-        self.wake_indexer()
-        return added
-
-    # -- reading ---
-
-    def conversation(self, id: str) -> Document:
-        """A conversation with every branch. Raises NotFound."""
-        return self.store.document(id)
-
-    def document(self, id: str) -> Document:
-        """A document of any kind with all its passages. Raises NotFound."""
-        return self.store.document(id)
-
-    def passages(self, id: str, start: int, limit: int) -> tuple[list[Passage], int]:
-        """The passages of a document from a position on, and how many it has. Raises NotFound."""
-        return self.store.passage_page(id, start, limit)
-
-    def conversations(
-        self,
-        *,
-        limit: int = 50,
-        offset: int = 0,
-        projects: Sequence[str] = (),
-        sources: Sequence[str] = (),
-        kinds: Sequence[str] = (CONVERSATION,),
-        search: str = "",
-        roles: Sequence[str] = (),
-        authors: Sequence[str] = (),
-        after: Moment = None,
-        before: Moment = None,
-        tags: Sequence[str] = (),
-    ) -> tuple[list[Summary], int]:
-        """Conversations, last changed first, and how many there are in all. Of roles, authors and
-        dates at least one message must have them all; `search` is in the title or the id."""
-        filter_ = Filter(
-            roles=_names(roles, "roles"),
-            authors=_names(authors, "authors"),
-            after=_moment(after, "after"),
-            before=_moment(before, "before", end=True),
-            tags=_names(tags, "tags"),
-            projects=_names(projects, "projects"),
-            sources=_names(sources, "sources"),
-            kinds=_names(kinds, "kinds"),
-        )
-        limit = max(1, min(limit, LIMITS.page_size))
-        return self.store.summaries(
-            filter_, storable(search), limit, max(0, min(offset, LIMITS.page_offset))
-        )
-
-    def documents(
-        self, *, kinds: Sequence[str] = KINDS, projects: Sequence[str] = ()
-    ) -> Iterator[Document]:
-        """Every document, one in memory at a time."""
-        return self.store.iter_documents(
-            Filter(kinds=_names(kinds, "kinds"), projects=_names(projects, "projects"))
-        )
-
-    def view(
-        self,
-        conversation_id: str,
-        *,
-        through: str | None = None,
-        around: str | None = None,
-        start: int | None = None,
-        limit: int = 50,
-    ) -> View:
-        """A part of one way through a conversation with branches: of the canonical way, or of one that
-        goes `through` a message. It begins at `start`, or so that the message `around` is in its middle.
-        Raises NotFound."""
-        from recollect.knowledge.branches import path_through
-
-        document = self.store.header(conversation_id)
-        steps = path_through(self.store.positions(conversation_id), through or around)
-        limit = max(1, min(limit, LIMITS.page_size))
-        if start is None and around is not None:
-            wanted = identifier(around)
-            middle = next((n for n, step in enumerate(steps) if step.position.id == wanted), 0)
-            start = max(0, min(middle - limit // 2, len(steps) - limit))
-        start = max(0, min(start or 0, len(steps)))
-        part = steps[start : start + limit]
-        read = self.store.passages_by_key([step.position.key for step in part])
-        shown = tuple(
-            MessageView(read[s.position.key][1], s.siblings, s.index)
-            for s in part
-            if s.position.key in read
-        )
-        return View(document, shown, start, len(steps))
-
-    def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
-        """The projects, sources and tags of a kind, with the number of documents, most first."""
-        return self.store.facets(kind)
-
-    def activity(self) -> dict[str, Any]:
-        """How many messages there were over time, by origin, model, tool and namespace."""
-        from recollect.knowledge.activity import activity_report
-
-        return activity_report(self.store.activity())
-
-    def version(self) -> object:
-        """A value that differs whenever anything was written since it was last asked for, by any process."""
-        return self.store.version()
-
-    # -- finding ---
-
-    def match_expression(
-        self,
-        text: str,
-        *,
-        conversations: Sequence[str] = (),
-        limit: int = 50,
-        audience: Audience = Audience.PERSON,
-    ) -> Page:
-        """Messages whose contents match an expression of FTS5's language, in the order of the text engine,
-        with excerpts of twenty words. Raises MalformedQuery. `audience` is who reads the page."""
-        from recollect.search.expression import match_expression
-
-        within = tuple(map(identifier, _names(conversations, "conversations")))
-        filter_ = Filter(conversations=within, kinds=(CONVERSATION,))
-        return match_expression(self._visible_store(audience), storable(text), filter_, limit)
-
-    def search(
-        self,
-        text: str | Sequence[str],
-        *,
-        mode: str = "both",
-        group: str = "message",
-        limit: int = 20,
-        offset: int = 0,
-        roles: Sequence[str] = (),
-        authors: Sequence[str] = (),
-        after: Moment = None,
-        before: Moment = None,
-        projects: Sequence[str] = (),
-        sources: Sequence[str] = (),
-        kinds: Sequence[str] = (),
-        conversations: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        hidden: bool = False,
-        now: Moment = None,
-        score: str = "rank",
-        audience: Audience = Audience.PERSON,
-    ) -> Page:
-        """Messages that match, best first: a question, words, "phrases", prefix*, AND, OR, NOT, NEAR,
-        parentheses, and the fields role: from: in: tag: title: before: after:.
-
-        `mode` is "both" (words and meaning; words alone while there are no vectors), "text" or
-        "vector". `group="conversation"` gives each conversation once, with its best messages. Two
-        to five texts are concepts that a conversation must all have. Dates are inclusive; a bare
-        date is the whole day UTC; `now` is when the question is asked, for "last week" and the
-        like. What the origin hides from the person (system prompts) is found only with `hidden`.
-        With `score="fts"` hits have the text engine's own score (`ts_rank` or BM25), as a share of the
-        best one, and its order. `audience` is who reads the page.
-        """
-        from recollect.search import engine
-
-        filter_ = Filter(
-            roles=_names(roles, "roles"),
-            authors=_names(authors, "authors"),
-            after=_moment(after, "after"),
-            before=_moment(before, "before", end=True),
-            projects=_names(projects, "projects"),
-            sources=_names(sources, "sources"),
-            kinds=_names(
-                kinds or (KINDS if hidden else ()), "sources"
-            ),  # observations are hidden, too
-            conversations=tuple(map(identifier, _names(conversations, "conversations"))),
-            tags=_names(tags, "tags"),
-            hidden=hidden,
-        )
-        wish = SearchOptions(
-            mode, group, limit, offset, _moment(now, "now") or datetime.now(UTC), score
-        )
-        self.wake_indexer()
-        if isinstance(text, str):
-            return engine.search(
-                self._visible_store(audience), self._meaning, storable(text), filter_, wish
-            )
-        return engine.search_concepts(
-            self._visible_store(audience), self._meaning, [storable(t) for t in text], filter_, wish
-        )
-
-    def _visible_store(self, audience: Audience) -> Store:
-        from recollect.store.views.audience import visible_store
-
-        return visible_store(self.store, audience)
-
-    def related(
-        self,
-        conversation: str,
-        message: str,
-        *,
-        mode: str = "both",
-        group: str = "message",
-        limit: int = 20,
-        offset: int = 0,
-    ) -> Page:
-        """Messages like a given one, in words and in meaning. Raises NotFound."""
-        from recollect.search import engine
-
-        wish = SearchOptions(mode, group, limit, offset, datetime.now(UTC))
-        return engine.related(self.store, self._meaning, conversation, message, Filter(), wish)
-
-    def recent(
-        self,
-        text: str | None = None,
-        *,
-        roles: Sequence[str] = (),
-        after: datetime | None = None,
-        before: datetime | None = None,
-        limit: int = 50,
-    ) -> list[Candidate]:
-        """The newest messages that contain the text literally or all its words, or whose
-        conversation's title does; without a text, simply the newest."""
-        from recollect.language.query import check_size
-
-        check_size(text or "")
-        filter_ = Filter(
-            roles=_names(roles, "roles"), after=after, before=before, kinds=(CONVERSATION,)
-        )
-        return self.store.recent(storable(text) if text else None, filter_, limit)
-
-    # -- care ---
-
-    def index(
-        self,
-        progress: IndexProgress | None = None,
-        on_wait: Callable[[], None] | None = None,
-        *,
-        wait: bool = True,
-    ) -> bool:
-        """Observe everything, make it fast to search and embed it, and return when all of it is done.
-
-        If the background indexer or another process is indexing the library, waits until it is done.
-        `on_wait` is called before each wait. Without `wait`, leaves the work to it and returns False.
-        """
-        from recollect.index.refresh import refresh
-        from recollect.memory.backlog import catch_up
-        from recollect.models.embeddings import embedding_setting
-
-        if not wait:
-            on_wait = None
-        elif on_wait is None:
-            on_wait = _do_nothing
-        catch_up(self.store, progress, on_wait=on_wait)
-        return refresh(self.store, embedding_setting(), progress, on_wait=on_wait)
-
-    def wake_indexer(self) -> None:
-        """Wake the background indexer, if there is one. Whatever changes documents calls this."""
-        if self._background is not None:
-            self._background.wake()
-
-    def redact(self, *, report: bool = False, progress: IndexProgress | None = None) -> Redaction:
-        """Take secrets out of everything that is stored, for good; with `report`, only say where there are any."""
-        from recollect.transfer.redaction import redact
-
-        found = redact(self.store, report, progress)
-        self.wake_indexer()
-        return found
-
-    def stats(self) -> dict[str, object]:
-        return self.store.stats()
-
-    def verify(self) -> Findings:
-        """Compare everything derived with the messages, without changing anything."""
-        from recollect.index.refresh import missing_vectors
-
-        findings = self.store.verify()
-        if not findings.damaged:
-            findings.never_embedded = sum(len(keys) for _, keys in missing_vectors(self.store))
-        return findings
-
-    def repair(self, progress: Progress | None = None) -> None:
-        """Rebuild the text index, and queue every message for embedding that was lost from the queue."""
-        from recollect.index.refresh import missing_vectors
-
-        self.store.repair(progress)
-        for space, keys in missing_vectors(self.store):
-            self.store.queue(space, keys)
-        self.wake_indexer()
+def _id_in_use(id: str) -> Conflict:
+    return Conflict(f"Conversation id {id[:80]!r} is already used by another conversation.")
 
 
 def _do_nothing() -> None:
     pass
-
-
-_EVERYTHING = 2_000_000_000
-_ALIASES = {
-    "message_id": "id",
-    "tool_used": "tool",
-    "timestamp": "created_at",
-    "parent_id": "parent",
-}
-_PASSAGE_FIELDS = frozenset(Passage._fields) - {"position", "canonical"}
-
-
-def _passage(given: Mapping[str, Any]) -> Passage:
-    if unknown := given.keys() - _PASSAGE_FIELDS:
-        raise InvalidInput(
-            f"A message has no field {sorted(unknown)[0]!r}; extra data goes into `metadata`."
-        )
-    for name in ("id", "role", "content"):
-        if not isinstance(given.get(name), str) or (name != "content" and not given[name]):
-            raise InvalidInput(f"A message needs `{name}` as text, not {given.get(name)!r}.")
-    fields = dict(given)
-    for name in ("created_at", "updated_at"):
-        fields[name] = _moment(given.get(name), name)
-    for name in ("attachments", "citations"):
-        fields[name] = tuple(given.get(name) or ())
-    fields["metadata"] = dict(given.get("metadata") or {})
-    if is_marked_human_only(fields["metadata"]):
-        fields["visibility"] = HUMAN_ONLY
-    return Passage(**fields)
-
-
-def _moment(value: Moment, name: str, *, end: bool = False) -> datetime | None:
-    if value is None:
-        return None
-    if isinstance(value, datetime):
-        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
-    try:
-        return bound(value if isinstance(value, str) else value.isoformat(), end=end)
-    except (ValueError, AttributeError) as error:
-        raise InvalidInput(
-            f"{name}: {truncate(repr(value), 80)} is not a date. "
-            "Use ISO 8601, such as 2026-01-31 or 2026-01-31T14:30:00+01:00."
-        ) from error
-
-
-def _names(values: Sequence[str], name: str) -> tuple[str, ...]:
-    given = [values] if isinstance(values, str) else values
-    if len(given) > 100:
-        raise InvalidInput(f"{name}: at most 100 values are accepted.")
-    return tuple(storable(v) for v in given)

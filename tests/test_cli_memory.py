@@ -45,7 +45,7 @@ def garden(place: str) -> None:
                 },
             ],
         )
-        assert observing.catch_up(library.store) == 1
+        assert observing.catch_up(library._store) == 1
 
 
 @pytest.mark.usefixtures("garden")

@@ -293,7 +293,7 @@ def test_doctor_reports_and_repairs_what_would_never_be_embedded(
     indexed: Any, place: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with recollect.open(place) as library:
-        library.store._connections.write(  # type: ignore[attr-defined]
+        library._store._connections.write(  # type: ignore[attr-defined]
             lambda db: (
                 db.run("delete from vector where passage = 1"),
                 db.run("insert into unembedded (passage, space) select 999999, id from space"),
@@ -318,7 +318,7 @@ def test_index_says_that_it_waits_for_another_process_and_then_indexes(
     filled: Any, place: str
 ) -> None:
     with recollect.open(place) as library:
-        with library.store.indexing_lock() as alone:
+        with library._store.indexing_lock() as alone:
             assert alone
             command = subprocess.Popen(
                 [sys.executable, "-m", "recollect", "index", "--json", "--home", place],

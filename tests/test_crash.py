@@ -47,7 +47,7 @@ def test_acknowledged_messages_survive_a_kill(series: int, tmp_path: Path) -> No
             stored = [p.id for p in library.conversation("c1").passages]
             assert len(stored) == len(set(stored))
             assert {f"m{n}" for n in acknowledged} <= set(stored)
-            assert library.store.count(parse("acknowledged"), Filter())[0] == len(stored)
+            assert library._store.count(parse("acknowledged"), Filter())[0] == len(stored)
             assert library.verify().healthy
     with recollect.open(home) as library:
         for n in acknowledged:
@@ -82,7 +82,7 @@ def test_an_import_survives_kills_and_finishes_when_run_again(series: int, tmp_p
             assert library.verify().healthy
             stored = [p.id for d in library.documents() for p in d.passages]
             assert len(stored) == len(set(stored))
-            assert library.store.count(parse("imported"), Filter())[0] == len(stored)
+            assert library._store.count(parse("imported"), Filter())[0] == len(stored)
     with recollect.open(home) as library:
         library.import_path(export)
         assert sorted(p.id for d in library.documents() for p in d.passages) == sorted(ids)

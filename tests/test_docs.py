@@ -183,7 +183,7 @@ def test_the_careful_way_of_setting_up_a_server_works_as_written(database: str, 
                 library.add_conversation("c", messages=[{"role": "user", "content": "walrus"}])
                 assert library.search("walrus").total == 1
                 assert not any(
-                    "recollect_search" in line for line in library.store.missing_features
+                    "recollect_search" in line for line in library._store.missing_features
                 )
         finally:
             administrator.execute(f"drop database if exists {name} with (force)")

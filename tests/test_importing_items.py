@@ -16,7 +16,7 @@ from recollect.knowledge import exporting
 from recollect.library import Library
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
-from recollect.model.search import Filter
+from recollect.model.search import Filter, SearchOptions
 
 
 @pytest.fixture
@@ -40,11 +40,11 @@ def write(path: Path, text: str, day: int) -> Path:
 
 
 def text(library: Library, id: str) -> str:
-    return text_of(library.store.document(id).passages)
+    return text_of(library._store.document(id).passages)
 
 
 def titles(library: Library) -> list[str]:
-    return sorted(d.title for d in library.store.iter_documents(Filter()))
+    return sorted(d.title for d in library._store.iter_documents(Filter()))
 
 
 def test_importing_a_vault_twice_changes_nothing(library: Library, vault: Path) -> None:
@@ -53,7 +53,7 @@ def test_importing_a_vault_twice_changes_nothing(library: Library, vault: Path) 
         ("plan.md", "notes", 1),
         ("sub/thoughts.txt", "notes", 1),
     ]
-    note = library.store.document("plan")
+    note = library._store.document("plan")
     assert (note.title, note.kind, note.metadata["tags"]) == (
         "Garden plan",
         "note",
@@ -72,10 +72,10 @@ def test_a_changed_note_is_rewritten_and_its_import_can_be_undone(
     second = library.import_path(vault)
     assert [f.conversations.changed for f in second.files] == [0, 1]
     assert text(library, "plan") == "Peas instead."
-    assert not library.search("beans", mode="text").hits
+    assert not library.search("beans", options=SearchOptions(mode="text")).hits
     library.undo_import(second.id)
     assert text(library, "plan") == "Plant the beans. #spring"
-    assert library.search("beans", mode="text").hits
+    assert library.search("beans", options=SearchOptions(mode="text")).hits
     library.undo_import(first.id)
     assert titles(library) == []
 
@@ -99,7 +99,7 @@ def test_an_uploaded_note_is_recognised_in_another_upload_folder(
             number - 1,
             number - 1,
         ]
-    assert {d.id: d.source_id for d in library.store.iter_documents(Filter())} == {
+    assert {d.id: d.source_id for d in library._store.iter_documents(Filter())} == {
         "idea": "idea.md",
         "vault/sub/idea": "vault.zip!sub/idea.md",
     }
@@ -109,7 +109,7 @@ def test_two_notes_with_the_same_name_are_both_imported(library: Library, tmp_pa
     library.import_path(
         write(tmp_path / "a/idea.md", "One", 1), write(tmp_path / "b/idea.md", "Two", 1)
     )
-    ids = {d.id for d in library.store.iter_documents(Filter())}
+    ids = {d.id for d in library._store.iter_documents(Filter())}
     assert len(ids) == 2
     assert "idea" in ids
 
@@ -126,8 +126,8 @@ def test_prompts_and_characters_are_searchable_by_field(library: Library, tmp_pa
         1,
     )
     library.import_path(tmp_path / "x")
-    assert fields_of(library.store.document("Pirate").passages)["user_prompt"] == "Speak like one"
-    (hit,) = library.search("café", mode="text").hits
+    assert fields_of(library._store.document("Pirate").passages)["user_prompt"] == "Speak like one"
+    (hit,) = library.search("café", options=SearchOptions(mode="text")).hits
     assert (hit.title, hit.role, hit.type) == ("Zoë", "description", "field")
 
 

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,15 +28,14 @@ from recollect.knowledge.api import Knowledge
 from recollect.library import Library
 from recollect.memory import backlog as observing
 from recollect.memory.api import Memory
-from recollect.model.documents import Passage
+from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATION
 from recollect.model.receipts import Problem
-from recollect.model.search import Page
+from recollect.model.search import Filter, Page, SearchOptions
 from recollect.models import embeddings as models
 from recollect.models.static import StaticModel
 from recollect.store.sqlite import sealed
 from recollect.store.sqlite import store as sqlite_store
-from recollect.transfer.importing import admission
 
 sqlite_only = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)
@@ -70,16 +70,16 @@ def fill(library: recollect.Library, count: int = 40, start: int = 0) -> None:
 
 def embedded(library: recollect.Library) -> int:
     """How many messages have a vector in the space that is searched."""
-    space = models.space_to_search(library.store.spaces())
+    space = models.space_to_search(library._store.spaces())
     if space is None:
         return 0
-    keys = [library.store.passage_key(d.id, p.id) for d in library.documents() for p in d.passages]
-    return sum(bool(library.store.vectors(space, key)) for key in keys)
+    keys = [library._store.passage_key(d.id, p.id) for d in library.documents() for p in d.passages]
+    return sum(bool(library._store.vectors(space, key)) for key in keys)
 
 
 def files(library: recollect.Library) -> list[Path]:
     """What lies beside a library that is a file."""
-    path = library.store.path  # type: ignore[attr-defined]
+    path = library._store.path  # type: ignore[attr-defined]
     return [*(path.parent / "index").rglob("*")] if isinstance(path, Path) else []
 
 
@@ -124,10 +124,10 @@ def test_what_is_stopped_goes_on_where_it_was_and_does_nothing_twice(
     fill(library, 60)
     for _ in range(30):
         left = iter([False] * 3)
-        refresh(library.store, models.STATIC, stop=lambda left=left: next(left, True))
-        (space,) = library.store.spaces()
+        refresh(library._store, models.STATIC, stop=lambda left=left: next(left, True))
+        (space,) = library._store.spaces()
         if not space.ready:
-            page = library.search("dog", now=NOW)
+            page = library.search("dog", options=SearchOptions(now=NOW))
             texts[:] = [text for text in texts if text.startswith("the ")]  # without the question
             assert page.mode == ("both" if texts else "text")
             assert page.embedded == pytest.approx(len(texts) / 60, abs=0.001)
@@ -144,7 +144,7 @@ import os, signal, sys, recollect
 from recollect.index import refresh
 refresh._BATCH_PASSAGES, refresh._TEXTS_AT_ONCE = 20, 5
 library = recollect.open(sys.argv[1])
-store = type(library.store)
+store = type(library._store)
 embed, left = store.add_vectors, int(sys.argv[2])
 def dying(self, space, vectors):
     global left
@@ -170,7 +170,7 @@ def test_what_is_killed_goes_on_where_it_was(
     assert ended == -9
     done = 5 * (left + (when == "after"))
     assert embedded(library) == done
-    assert library.search("dog", now=NOW).hits
+    assert library.search("dog", options=SearchOptions(now=NOW)).hits
     texts: list[str] = []
     embed = StaticModel.embed
     monkeypatch.setattr(
@@ -189,7 +189,7 @@ def test_what_was_added_since_counts_as_not_embedded(library: recollect.Library)
 
 def test_a_library_without_messages_has_nothing_to_index(library: recollect.Library) -> None:
     library.index()
-    assert library.store.spaces() == []
+    assert library._store.spaces() == []
     assert library.search("anything").mode == "text"
 
 
@@ -199,7 +199,7 @@ def test_without_embeddings_there_are_no_vectors(
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
     fill(library)
     library.index()
-    assert library.store.spaces() == []
+    assert library._store.spaces() == []
     monkeypatch.delenv("RECOLLECT_EMBEDDINGS")
     library.index()
     assert library.search("dog").mode == "both"
@@ -222,10 +222,11 @@ def test_a_fact_at_the_end_of_a_long_message_is_found_by_meaning(
         ],
     )
     library.index()
-    (space,) = library.store.spaces()
-    assert len(library.store.vectors(space, library.store.passage_key("c1", "long"))) > 10
+    (space,) = library._store.spaces()
+    assert len(library._store.vectors(space, library._store.passage_key("c1", "long"))) > 10
     hits = library.search(
-        "young dog food intolerance", mode="vector", now=NOW - timedelta(days=900)
+        "young dog food intolerance",
+        options=SearchOptions(mode="vector", now=NOW - timedelta(days=900)),
     ).hits
     assert hits[0].message_id == "long"
 
@@ -236,15 +237,15 @@ def test_edited_and_renamed_messages_get_new_vectors(library: recollect.Library)
         "x", "Sailing boats", messages=[said("a", "see above"), said("b", "my cat is ill")]
     )
     library.index()
-    (space,) = library.store.spaces()
-    a, b = (library.store.passage_key("x", id) for id in "ab")
-    before = [library.store.vectors(space, key)[0] for key in (a, b)]
+    (space,) = library._store.spaces()
+    a, b = (library._store.passage_key("x", id) for id in "ab")
+    before = [library._store.vectors(space, key)[0] for key in (a, b)]
     library.add_conversation(
         "x", "Sailing boats", messages=[said("a", "see above"), said("b", "my car is broken")]
     )
     library.update_conversation("x", "Chess openings")
     library.index()
-    after = [library.store.vectors(space, key)[0] for key in (a, b)]
+    after = [library._store.vectors(space, key)[0] for key in (a, b)]
     assert [float(old @ new) < 0.9 for old, new in zip(before, after, strict=True)] == [True, True]
 
 
@@ -256,26 +257,29 @@ def test_a_library_that_grew_is_embedded_anew_and_searched_meanwhile(
 ) -> None:
     fill(library, 10)
     library.index()
-    (old,) = library.store.spaces()
+    (old,) = library._store.spaces()
     fill(library, 30, start=100)
     monkeypatch.setattr(models, "_GROWTH", 2)
     monkeypatch.setattr(refreshing, "_TEXTS_AT_ONCE", 5)
     left = iter([False] * 3)
-    refresh(library.store, models.STATIC, stop=lambda: next(left, True))
-    first, second = library.store.spaces()
+    refresh(library._store, models.STATIC, stop=lambda: next(left, True))
+    first, second = library._store.spaces()
     assert (first, second.ready) == (old, False)
     assert first.version != second.version
-    page = library.search("dog", mode="vector", now=NOW)
+    page = library.search("dog", options=SearchOptions(mode="vector", now=NOW))
     assert page.hits[0].message_id in ("m0", "m8")
-    assert {h.message_id for h in library.search("exam", mode="both", now=NOW).hits} >= {
+    assert {
+        h.message_id
+        for h in library.search("exam", options=SearchOptions(mode="both", now=NOW)).hits
+    } >= {
         "m6",
         "m102",
     }
     library.index()
-    (new,) = library.store.spaces()
+    (new,) = library._store.spaces()
     assert (new.id, new.ready, embedded(library)) == (second.id, True, 40)
     assert not [file for file in files(library) if file.match(f"vectors/space-{old.id}.*")]
-    assert library.search("dog", mode="vector", now=NOW).embedded == 1.0
+    assert library.search("dog", options=SearchOptions(mode="vector", now=NOW)).embedded == 1.0
 
 
 class Server:
@@ -344,21 +348,24 @@ def test_another_model_replaces_the_first_and_the_search_is_right_all_the_time(
     with monkeypatch.context() as patch:
         patch.delenv("RECOLLECT_EMBEDDINGS")
         library.index()
-    page = library.search("guitar", mode="vector", now=NOW)
+    page = library.search("guitar", options=SearchOptions(mode="vector", now=NOW))
     assert (page.hits[0].message_id, page.embedded) == ("m2", 1.0)
     assert server.texts == []  # the question is asked of the model that made the vectors
     monkeypatch.setattr(refreshing, "_TEXTS_AT_ONCE", 10)
     left = iter([False] * 4)
-    refresh(library.store, server.address, stop=lambda: next(left, True))
-    assert [(s.name, s.ready) for s in library.store.spaces()] == [
+    refresh(library._store, server.address, stop=lambda: next(left, True))
+    assert [(s.name, s.ready) for s in library._store.spaces()] == [
         (models.STATIC, True),
         (server.address, False),
     ]
-    assert library.search("guitar", mode="vector", now=NOW).hits[0].message_id == "m2"
+    assert (
+        library.search("guitar", options=SearchOptions(mode="vector", now=NOW)).hits[0].message_id
+        == "m2"
+    )
     library.index()
-    (space,) = library.store.spaces()
+    (space,) = library._store.spaces()
     assert (space.name, space.version, space.dimensions) == (server.address, "toy:8", 8)
-    page = library.search("guitar", mode="vector", now=NOW)
+    page = library.search("guitar", options=SearchOptions(mode="vector", now=NOW))
     assert {re.search(r"\w+(?= number)", h.snippet)[0] for h in page.hits[:5]} == {"guitar"}  # type: ignore[index]
     assert sum(text.startswith("the ") for text in server.texts) == 40
 
@@ -368,17 +375,17 @@ def test_a_model_that_is_down_leaves_the_words_and_the_page_says_why(
 ) -> None:
     fill(library)
     library.index()
-    assert library.search("guitar", now=NOW).mode == "both"
+    assert library.search("guitar", options=SearchOptions(now=NOW)).mode == "both"
     server.broken = True
-    page = library.search("guitar", now=NOW)
+    page = library.search("guitar", options=SearchOptions(now=NOW))
     assert page.mode == "text"
     assert "out of order" in page.note
     assert {h.message_id for h in page.hits} == {f"m{n}" for n in range(2, 40, 8)}
     assert page.exact
     with pytest.raises(recollect.errors.RecollectError, match="out of order"):
-        library.search("guitar", mode="vector")
+        library.search("guitar", options=SearchOptions(mode="vector"))
     library.add_message("c0", "user", "a guitar at once", id="new")
-    assert "new" in ids(library.search("guitar", now=NOW))
+    assert "new" in ids(library.search("guitar", options=SearchOptions(now=NOW)))
     with pytest.raises(recollect.errors.RecollectError, match="out of order"):
         library.index()
     server.broken = False
@@ -393,7 +400,7 @@ def test_a_server_whose_vectors_have_another_size_leaves_the_words_and_the_page_
     library.index()
     server.dimensions = 12
     with recollect.open(place) as again:
-        page = again.search("guitar", now=NOW)
+        page = again.search("guitar", options=SearchOptions(now=NOW))
         assert (page.mode, bool(page.note)) == ("text", True)
         assert "m2" in ids(page)
 
@@ -499,8 +506,8 @@ def test_messages_that_are_never_embedded_are_reported_and_repaired(
     library.add_conversation("x", messages=[said("blank", " "), said("unknown", "\U0001f9ff")])
     library.index()
     assert library.verify().healthy  # a text that has no vector is no problem
-    keys = [library.store.passage_key("c0", id) for id in ("m1", "m4")]
-    library.store._connections.write(  # type: ignore[attr-defined]
+    keys = [library._store.passage_key("c0", id) for id in ("m1", "m4")]
+    library._store._connections.write(  # type: ignore[attr-defined]
         lambda db: db.run_many("delete from vector where passage = ?", [(key,) for key in keys])
     )
     findings = library.verify()
@@ -543,7 +550,7 @@ def test_closing_stops_the_background_between_two_steps(
     monkeypatch.setattr(StaticModel, "embed", slow)
     library = background()
     fill(library, 200)
-    library.search("dog", mode="text")
+    library.search("dog", options=SearchOptions(mode="text"))
     assert begun.wait(30)
     closing = threading.Thread(target=library.close)
     closing.start()
@@ -578,7 +585,7 @@ def test_closing_stops_a_volume_that_is_being_made(
     monkeypatch.setattr(sealed.Sealed, "_rows", slow)
     library = background()
     fill(library, 30)
-    library.search("dog", mode="text")
+    library.search("dog", options=SearchOptions(mode="text"))
     assert begun.wait(30)
     closing = threading.Thread(target=library.close)
     closing.start()
@@ -590,7 +597,9 @@ def test_closing_stops_a_volume_that_is_being_made(
     monkeypatch.setattr(sealed.Sealed, "_rows", rows)
     again = background()
     again.index()
-    assert len(ids(again.search("dog OR invoice OR exam", mode="text"))) == 11
+    assert (
+        len(ids(again.search("dog OR invoice OR exam", options=SearchOptions(mode="text")))) == 11
+    )
 
 
 def test_a_model_that_fails_in_the_background_hurts_no_search(
@@ -610,18 +619,18 @@ def test_a_model_that_fails_in_the_background_hurts_no_search(
 
 def test_nothing_waits_once_everything_is_embedded(library: recollect.Library) -> None:
     fill(library)
-    assert has_work(library.store, models.STATIC)
+    assert has_work(library._store, models.STATIC)
     library.index()
-    assert not has_work(library.store, models.STATIC)
+    assert not has_work(library._store, models.STATIC)
     fill(library, 5, start=100)
-    assert has_work(library.store, models.STATIC)
+    assert has_work(library._store, models.STATIC)
     library.delete_conversation("c100")
-    assert not has_work(library.store, models.STATIC)
+    assert not has_work(library._store, models.STATIC)
 
 
 HOLDER = """
 import sys, recollect
-with recollect.open(sys.argv[1]) as library, library.store.indexing_lock() as alone:
+with recollect.open(sys.argv[1]) as library, library._store.indexing_lock() as alone:
     print(alone, flush=True)
     sys.stdin.read()
 """
@@ -685,7 +694,7 @@ def test_the_background_neither_waits_for_another_process_nor_gives_up(
     refused = threading.Semaphore(0)
 
     def watch(library: recollect.Library) -> None:
-        alone = library.store.indexing_lock
+        alone = library._store.indexing_lock
 
         @contextmanager
         def noting() -> Iterator[bool]:
@@ -694,7 +703,7 @@ def test_the_background_neither_waits_for_another_process_nor_gives_up(
                     refused.release()
                 yield is_alone
 
-        monkeypatch.setattr(library.store, "indexing_lock", noting)
+        monkeypatch.setattr(library._store, "indexing_lock", noting)
 
     library, closed = background(), background()
     watch(library)
@@ -745,14 +754,20 @@ class Writers:
     def delete_conversation(self) -> None:
         self.deleted = self.library.delete_conversation("c0")
 
-    def restore_conversation(self) -> None:
-        self.library.restore_conversation(self.deleted)
+    def restore_document(self) -> None:
+        self.library.restore_document(self.deleted)
 
-    def create_conversation(self) -> None:
-        self.library.create_conversation("empty")
+    def ensure_conversation(self) -> None:
+        self.library.ensure_conversation(Document("agents", "empty", id="empty"))
 
-    def record(self) -> None:
-        self.library.record("empty", [Passage("r", "user", "recorded")])
+    def add_messages(self) -> None:
+        self.library.add_messages("empty", [Passage("r", "user", "recorded")])
+
+    def revise_conversation(self) -> None:
+        self.library.revise_conversation("empty", lambda document: replace(document, title="new"))
+
+    def delete_message(self) -> None:
+        self.library.delete_message("empty", "r")
 
     def thread_(self) -> None:
         self.library.thread("another topic")
@@ -763,7 +778,7 @@ class Writers:
     def import_file(self) -> None:
         (item,) = find(self.files[0])
         assert not isinstance(item, Problem)
-        self.library.import_file(*item, admission(self.library.store, self.library.exclusion()))
+        self.library.import_file(*item, self.library.admission(self.library.exclusion()))
 
     def import_path(self) -> None:
         self.receipt = self.library.import_path(self.files[1]).id
@@ -787,7 +802,7 @@ class Writers:
         self.library.knowledge.delete("notes", self.note)
 
     def memory_forget(self) -> None:
-        observed, *_ = self.library.documents(kinds=[OBSERVATION])
+        observed, *_ = self.library.documents(Filter.of(kinds=[OBSERVATION]))
         self.library.memory.forget([observed.passages[0].id], confirm=True)
 
     def session_pop(self) -> None:
@@ -795,10 +810,11 @@ class Writers:
 
 
 READERS = {
-    Library: """activity archive close conversation conversations documents exclusion facets find_messages
-      find_text get_conversation get_conversation_by_session get_messages index knowledge match_expression memory
-      messages receipts recent recordings related search search_messages stats verify version view wake_indexer""",
-    Knowledge: "export find get list media_types search transcript",
+    Library: """activity admission archive close conversation conversations conversations_with digest
+      documents embedding_status exclusion facets find_id find_text index knowledge match_expression
+      memory message message_ids messages missing_features receipts recent related search size stats
+      summary verify version view wake_indexer""",
+    Knowledge: "document export find get list media_types search transcript",
     Memory: "get read search timeline",
 }
 
@@ -843,8 +859,8 @@ def test_whatever_changes_documents_wakes_the_background_indexer(
         getattr(all_, name)()
         assert wakes, f"{name} does not wake the indexer"
         done(library)
-        assert not has_work(library.store, models.STATIC), name
-        assert not observing.has_backlog(library.store), name
+        assert not has_work(library._store, models.STATIC), name
+        assert not observing.has_backlog(library._store), name
     assert library.verify().healthy
 
 
@@ -873,7 +889,7 @@ def test_two_processes_index_one_library_at_once_and_nothing_is_lost(
     others = [subprocess.Popen([sys.executable, "-c", TOGETHER, place, name]) for name in "ab"]
     assert [other.wait() for other in others] == [0, 0]
     library.index()
-    assert library.search("walrus", mode="text").total == 80
+    assert library.search("walrus", options=SearchOptions(mode="text")).total == 80
     assert ids(library.search('"onlya7x"')) == ["a7"]
     assert embedded(library) == 88
     assert library.verify().healthy

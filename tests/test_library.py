@@ -15,6 +15,7 @@ import pytest
 import recollect
 from recollect.errors import InvalidInput, NotFound, RecollectError, UnknownFormat
 from recollect.language.text import storable
+from recollect.model.search import Filter, SearchOptions
 from recollect.places import library_file
 
 
@@ -145,18 +146,18 @@ def test_dates_are_inclusive_in_every_form(
     library: recollect.Library, tmp_path: Path, after: Any
 ) -> None:
     library.import_path(own_export(tmp_path / "a.json", talk("c1", "word", "word", "word")))
-    assert library.search("word", after=after).total == 2
-    assert library.search("word", before="2025-01-02").total == 2
+    assert library.search("word", Filter.of(after=after)).total == 2
+    assert library.search("word", Filter.of(before="2025-01-02")).total == 2
 
 
 def test_a_date_that_is_none_is_named(library: recollect.Library) -> None:
     with pytest.raises(InvalidInput, match="after: 'soon' is not a date"):
-        library.search("word", after="soon")
+        library.search("word", Filter.of(after="soon"))
 
 
 def test_pages_are_clamped(library: recollect.Library) -> None:
     library.add_conversation("c1", messages=[{"role": "user", "content": "word"}])
-    page = library.search("word", limit=10**9, offset=-5)
+    page = library.search("word", options=SearchOptions(limit=10**9, offset=-5))
     assert (page.limit, page.offset, page.total) == (200, 0, 1)
 
 
@@ -217,7 +218,7 @@ def test_a_tag_that_no_database_can_hold_is_kept_and_breaks_no_search(
     )
     assert library.conversation("c1").metadata["tags"] == tags
     assert (
-        library.search("walrus", tags=["fine"]).total
+        library.search("walrus", Filter.of(tags=["fine"])).total
         == library.search("walrus -tag:other").total
         == 1
     )
@@ -227,9 +228,9 @@ def test_a_tag_that_no_database_can_hold_is_kept_and_breaks_no_search(
 @pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "\udcff"])
 def test_what_no_database_can_hold_is_found_nowhere(library: recollect.Library, text: str) -> None:
     library.add_conversation("c1", "T", messages=[{"role": "user", "content": "walrus"}])
-    assert library.conversations(search=text) == ([], 0)
-    assert library.search("walrus role:user", roles=[text]).total == 0
-    assert library.recent("walrus", roles=[text]) == []
+    assert library.conversations(title=text) == ([], 0)
+    assert library.search("walrus role:user", Filter.of(roles=[text])).total == 0
+    assert library.recent("walrus", Filter.of(roles=[text])) == []
     with pytest.raises(NotFound):
         library.conversation(text)
 
@@ -379,7 +380,7 @@ def test_an_import_that_cannot_be_written_ends_with_an_error(
         raise StoreBusy("Another program is writing.")
 
     path = own_export(tmp_path / "a.json", talk("c1", "one"))
-    monkeypatch.setattr(library.store, "save", busy)
+    monkeypatch.setattr(library._store, "save", busy)
     with pytest.raises(StoreBusy):
         library.import_path(path)
     assert library.receipts()[0].finished_at is not None

@@ -76,7 +76,7 @@ def save_observations(library: Library, conversation: str, *observations: dict[s
         )
         for fields in observations
     ]
-    library.store.save_observations(conversation, document.version, as_document(document, rows))
+    library._store.save_observations(conversation, document.version, as_document(document, rows))
 
 
 @pytest.fixture
@@ -356,7 +356,7 @@ def test_observations_made_by_rules_point_to_their_messages(
             },
         ],
     )
-    assert backlog.catch_up(library.store) == 1
+    assert backlog.catch_up(library._store) == 1
     (first, *_) = library.memory.search(
         "prune roses", MemoryFilter(types=["decision"])
     ).observations
@@ -440,7 +440,7 @@ def test_a_long_conversation_is_read_in_parts(
 
 def test_human_only_messages_are_masked_hidden_or_shown(library: Library) -> None:
     add_conversation(library)
-    library.store.append(
+    library._store.append(
         "s1", recollect.Passage("p", "user", SECRET, visibility="human_only", created_at=DAY)
     )
     library.add_message("s1", "assistant", "That stays between us.", id="last")
@@ -595,7 +595,7 @@ def test_a_deleted_observation_is_never_made_again(library: Library) -> None:
             },
         ],
     )
-    backlog.catch_up(library.store)
+    backlog.catch_up(library._store)
     before = observation_ids(library, "roses", "tomatoes")
     deleted_id = library.memory.search("roses").observations[0].observation.id
     library.memory.forget([deleted_id], confirm=True)
@@ -603,7 +603,7 @@ def test_a_deleted_observation_is_never_made_again(library: Library) -> None:
         library.memory.get([deleted_id])
     library.add_message("s1", "assistant", "Noted.")
     document = library.conversation("s1")
-    library.store.save(
+    library._store.save(
         [
             recollect.Document(
                 document.source,
@@ -614,9 +614,9 @@ def test_a_deleted_observation_is_never_made_again(library: Library) -> None:
             )
         ]
     )
-    assert backlog.catch_up(library.store) == 1
-    library.store.reset_observations()
-    assert backlog.catch_up(library.store) == 1
+    assert backlog.catch_up(library._store) == 1
+    library._store.reset_observations()
+    assert backlog.catch_up(library._store) == 1
     after = observation_ids(library, "roses", "tomatoes")
     assert deleted_id not in after and before - {deleted_id} <= after
     assert "We decided to prune" in library.memory.read("/default/s1.jsonl")

@@ -23,7 +23,7 @@ from recollect.errors import InvalidInput, NotFound, RecollectError, StoreBusy
 from recollect.language.query import ROLES, parse
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Passage
 from recollect.model.kinds import CONVERSATION, NOTE
-from recollect.model.search import Filter
+from recollect.model.search import Filter, SearchOptions
 from recollect.store.base import Store
 from recollect.store.sql import transfer
 from recollect.store.values import Batch, Contents
@@ -206,10 +206,12 @@ def test_a_moved_library_can_be_searched(places: Places, here: str, there: str) 
     move(source, target)
     with target.library() as moved:
         for text, id in (("changed", "a"), ("renamed", "a"), ("appended", "y"), ("odd", "x")):
-            assert [h.message_id for h in moved.search(text, mode="text").hits] == [id]
-        assert not moved.search("taken", mode="text").hits
+            assert [
+                h.message_id for h in moved.search(text, options=SearchOptions(mode="text")).hits
+            ] == [id]
+        assert not moved.search("taken", options=SearchOptions(mode="text")).hits
         moved.index()
-        assert moved.search("a note", mode="vector").hits
+        assert moved.search("a note", options=SearchOptions(mode="vector")).hits
 
 
 @pytest.mark.parametrize(("here", "there"), DIRECTIONS)
@@ -611,7 +613,7 @@ def test_a_source_that_changed_after_the_copy_is_not_removed(places: Places) -> 
         assert source.exists()
         assert move(source, target, remove=True).removed
         with target.library() as moved:
-            assert moved.search("came late", mode="text").hits
+            assert moved.search("came late", options=SearchOptions(mode="text")).hits
 
 
 def test_a_library_in_use_is_not_removed(places: Places) -> None:
@@ -671,7 +673,7 @@ def test_other_users_are_not_affected(places: Places, kind: str) -> None:
 def test_removing_deletes_all_of_the_library_and_nothing_else(places: Places, kind: str) -> None:
     source, target = places(kind), places("sqlite")
     with source.library() as full:
-        fill(full.store)
+        fill(full._store)
         full.index()
     folder = recollect.places.library_file(Path(source.where), source.user).parent
     if kind == "sqlite":
@@ -724,7 +726,7 @@ def test_a_target_with_conversations_is_refused(places: Places, kind: str) -> No
 def test_a_target_that_had_conversations_can_be_removed_first(places: Places, kind: str) -> None:
     source, target = places("sqlite"), places(kind)
     with source.library() as full, target.library() as empty:
-        fill(full.store)
+        fill(full._store)
         empty.add_conversation("c1", messages=[{"role": "user", "content": "hello"}])
         empty.index()
         empty.delete_conversation("c1")
@@ -734,7 +736,7 @@ def test_a_target_that_had_conversations_can_be_removed_first(places: Places, ki
     move(source, target)
     with target.library() as moved:
         moved.index()
-        assert moved.search("a note", mode="vector").hits
+        assert moved.search("a note", options=SearchOptions(mode="vector")).hits
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
@@ -743,7 +745,7 @@ def test_the_same_library_under_two_names_is_refused(
 ) -> None:
     source = places(kind)
     with source.library() as full:
-        fill(full.store)
+        fill(full._store)
     if kind == "sqlite":
         (tmp_path / "link").symlink_to(source.where)
         alias = Place(str(tmp_path / "link"), source.user)
@@ -798,7 +800,7 @@ def test_an_unfinished_target_cannot_be_opened_or_moved(places: Places) -> None:
 def test_a_finished_move_can_be_run_again(places: Places) -> None:
     source, target = places("sqlite"), places("postgres")
     with source.library() as full:
-        fill(full.store)
+        fill(full._store)
     first = move(source, target)
     again = move(source, target)
     assert (again.contents, again.copied, again.removed) == (first.contents, False, False)
@@ -912,7 +914,7 @@ def test_every_command_reports_an_unfinished_move_which_can_be_aborted(
 ) -> None:
     there = str(tmp_path / "there")
     with recollect.open(there) as target:
-        kind = type(target.store)
+        kind = type(target._store)
     with pytest.MonkeyPatch.context() as patch:
 
         def press_ctrl_c(self: Store, batch: Batch, real: Any = kind.import_batch) -> str | None:

@@ -13,6 +13,7 @@ from recollect.library import Library
 from recollect.memory import backlog as observing
 from recollect.memory.observe import from_passage
 from recollect.memory.observe.model import ObserverResult
+from recollect.model.audience import HUMAN_ONLY
 from recollect.model.documents import Document
 from recollect.model.kinds import OBSERVATION
 from recollect.model.observations import Observation
@@ -43,9 +44,9 @@ def talk(
 
 
 def observed(library: Library) -> list[Observation]:
-    found, _ = library.store.summaries(OBSERVED, "", 100, 0)
+    found, _ = library._store.summaries(OBSERVED, "", 100, 0)
     return [
-        from_passage(p, d.project) for d in found for p in library.store.document(d.id).passages
+        from_passage(p, d.project) for d in found for p in library._store.document(d.id).passages
     ]
 
 
@@ -76,7 +77,7 @@ def by_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
 
 def test_indexing_observes_what_is_new(library: Library) -> None:
     talk(library)
-    assert observing.has_backlog(library.store)
+    assert observing.has_backlog(library._store)
     library.index()
     (found,) = observed(library)
     assert (found.type, found.conversation, found.project, found.maker) == (
@@ -87,7 +88,7 @@ def test_indexing_observes_what_is_new(library: Library) -> None:
     )
     assert "kettle" in found.title
     assert found.passages[0] == "c:0"
-    assert not observing.has_backlog(library.store)
+    assert not observing.has_backlog(library._store)
 
 
 def test_a_conversation_that_goes_on_is_observed_again_and_what_stays_keeps_its_id(
@@ -102,7 +103,7 @@ def test_a_conversation_that_goes_on_is_observed_again_and_what_stays_keeps_its_
         "We decided to buy the red toaster instead of the oven, since it costs 40 euros.",
     )
     library.add_message("c", "assistant", "The red toaster it is, for 40 euros.")
-    assert observing.has_backlog(library.store)
+    assert observing.has_backlog(library._store)
     library.index()
     after = observed(library)
     assert before < {o.id for o in after}
@@ -113,7 +114,9 @@ def test_observations_are_found_by_no_ordinary_search(library: Library) -> None:
     talk(library)
     library.index()
     assert {hit.kind for hit in library.search("kettle").hits} == {"conversation"}
-    assert {hit.kind for hit in library.search("kettle", hidden=True).hits} == {"conversation"}
+    assert {hit.kind for hit in library.search("kettle", Filter.of(hidden=True)).hits} == {
+        "conversation"
+    }
     assert library.conversations()[1] == 1
     assert [d.kind for d in library.documents()] == ["conversation"]
     assert library.knowledge.search("kettle")["total_estimated"] == 2
@@ -149,7 +152,7 @@ def test_what_is_only_for_people_is_never_observed(library: Library) -> None:
         thread.id,
         "kim",
         "We decided that the secret word is heliotrope, for 40 euros.",
-        human_only=True,
+        visibility=HUMAN_ONLY,
     )
     library.index()
     assert not any(
@@ -161,7 +164,7 @@ def test_another_observer_observes_everything_anew(library: Library, by_model: l
     talk(library)
     library.index()
     assert [o.maker for o in observed(library)] == ["model:x/1"]
-    assert not observing.has_backlog(library.store)
+    assert not observing.has_backlog(library._store)
 
 
 def test_what_a_model_could_not_finish_is_tried_again_another_day(
@@ -170,12 +173,12 @@ def test_what_a_model_could_not_finish_is_tried_again_another_day(
     by_model.append(False)
     talk(library)
     library.index()
-    assert not observing.has_backlog(library.store), "it is not tried again and again"
+    assert not observing.has_backlog(library._store), "it is not tried again and again"
     by_model.append(True)
-    assert observing.catch_up(library.store) == 0
-    library.store.set_marker("observer_tried", 1)
-    assert observing.catch_up(library.store) == 1
-    assert observing.catch_up(library.store) == 0
+    assert observing.catch_up(library._store) == 0
+    library._store.set_marker("observer_tried", 1)
+    assert observing.catch_up(library._store) == 1
+    assert observing.catch_up(library._store) == 0
 
 
 def test_a_conversation_that_cannot_be_observed_does_not_keep_the_others(
@@ -200,7 +203,7 @@ def test_observing_can_be_turned_off(library: Library, monkeypatch: pytest.Monke
     talk(library)
     library.index()
     assert observed(library) == []
-    assert not observing.has_backlog(library.store)
+    assert not observing.has_backlog(library._store)
 
 
 @pytest.mark.parametrize(

@@ -44,15 +44,15 @@ def redacting_library(place: str, monkeypatch: pytest.MonkeyPatch) -> recollect.
 
 def everything(library: recollect.Library) -> str:
     """All documents and receipts as text."""
-    documents = library.store.iter_documents(
+    documents = library._store.iter_documents(
         Filter(kinds=("conversation", "note", "observation"), hidden=True)
     )
     return repr(list(documents)) + repr(library.receipts())
 
 
 def matching_ids(library: recollect.Library, word: str) -> list[str]:
-    keys = library.store.match(parse(f'"{word}"'), Filter(hidden=True), 10)
-    return sorted(c.id for c in library.store.candidates(keys, Filter(hidden=True)))
+    keys = library._store.match(parse(f'"{word}"'), Filter(hidden=True), 10)
+    return sorted(c.id for c in library._store.candidates(keys, Filter(hidden=True)))
 
 
 def test_every_way_to_write_removes_secrets(
@@ -72,11 +72,11 @@ def test_every_way_to_write_removes_secrets(
         thread = library.thread("topic")
         passage, _ = library.post(thread.id, "Ann", f"c {SECRET}")
         assert passage.content == f"c {PLACEHOLDER}"
-        library.record(thread.id, [Passage("r", "user", f"d {SECRET}")])
+        library.add_messages(thread.id, [Passage("r", "user", f"d {SECRET}")])
         note = library.knowledge.create("notes", {"title": "Note", "content": f"e {SECRET}"})
         library.knowledge.edit("notes", note.id, {"content": f"f {SECRET}"})
         deleted = library.delete_conversation("c")
-        library.restore_conversation(deleted)
+        library.restore_document(deleted)
         library.index()
         assert SECRET not in everything(library) and PLACEHOLDER in everything(library)
         assert matching_ids(library, SECRET) == []
@@ -121,17 +121,17 @@ def fill(library: recollect.Library, tmp_path: Path) -> None:
         ),
         metadata={"m": SECRET},
     )
-    first = library.store.start_import("first")
-    library.store.save([conversation], first.id)
-    library.store.finish_import(first)
-    second = library.store.start_import("second")  # changes a message and keeps the old one
+    first = library._store.start_import("first")
+    library._store.save([conversation], first.id)
+    library._store.finish_import(first)
+    second = library._store.start_import("second")  # changes a message and keeps the old one
     other = Document("test", "c2", "Clean", passages=(Passage("n1", "user", f"old {SECRET}"),))
-    library.store.save([other], first.id)
-    library.store.save(
+    library._store.save([other], first.id)
+    library._store.save(
         [Document("test", "c2", "Clean", passages=(Passage("n1", "user", "new and clean"),))],
         second.id,
     )
-    library.store.finish_import(second)
+    library._store.finish_import(second)
     (tmp_path / "note.md").write_text(f"# Note\n\nold {SECRET}\n", encoding="utf-8")
     library.import_path(tmp_path / "note.md", kind="notes")
     (tmp_path / "note.md").write_text(f"# Note\n\nnew {SECRET} it is\n", encoding="utf-8")
@@ -153,7 +153,7 @@ def test_a_report_names_documents_but_never_secrets(
 
 def test_stored_secrets_are_removed_for_good(library: recollect.Library, tmp_path: Path) -> None:
     fill(library, tmp_path)
-    version = library.store.summary("c1").version
+    version = library._store.summary("c1").version
     steps: list[tuple[str, int, int]] = []
     redaction = library.redact(progress=lambda *step: steps.append(step))
     assert redaction.done and redaction.kinds["github-pat"] >= 4 and redaction.states >= 1 and steps
@@ -171,7 +171,7 @@ def test_stored_secrets_are_removed_for_good(library: recollect.Library, tmp_pat
     for receipt in sorted(library.receipts(), key=lambda r: -r.id):
         library.undo_import(receipt.id)
         assert SECRET[4:] not in everything(library)
-    assert library.conversations(kinds=("conversation", "note"))[1] == 0
+    assert library.conversations(Filter.of(kinds=("conversation", "note")))[1] == 0
 
 
 def files_containing(place: str, text: str) -> list[Path]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import recollect
 from recollect.errors import InvalidInput
 from recollect.model.documents import Document, Passage
-from recollect.model.search import Page
+from recollect.model.search import Filter, Page, SearchOptions
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TOPICS = (
@@ -167,13 +167,15 @@ def test_both_stores_return_the_same_hits_in_the_same_order(
 ) -> None:
     conversations = documents(seed, 140 if seed else 600)
     for library in both:
-        library.store.save(conversations)
+        library._store.save(conversations)
         library.index()
     for mode in ("text", "vector", "both"):
         for group in ("message", "conversation"):
             for query in QUERIES:
                 first, second = (
-                    library.search(query, mode=mode, group=group, limit=50, now=NOW)
+                    library.search(
+                        query, options=SearchOptions(mode=mode, group=group, limit=50, now=NOW)
+                    )
                     for library in both
                 )
                 assert summary(first) == summary(second), (mode, group, query)
@@ -181,11 +183,13 @@ def test_both_stores_return_the_same_hits_in_the_same_order(
 
 def test_both_stores_page_and_filter_the_same(both: list[recollect.Library]) -> None:
     for library in both:
-        library.store.save(documents(9, 800))
+        library._store.save(documents(9, 800))
     for query in ("the garden", "postgres", "what did we do", "swimming ice"):
         for offset in (0, 10, 150, 300):
             first, second = (
-                library.search(query, mode="text", limit=10, offset=offset, now=NOW)
+                library.search(
+                    query, options=SearchOptions(mode="text", limit=10, offset=offset, now=NOW)
+                )
                 for library in both
             )
             assert (first.total, first.exact, len(first.hits)) == (
@@ -204,7 +208,12 @@ def test_both_stores_page_and_filter_the_same(both: list[recollect.Library]) -> 
             {"conversations": ["c3", "c4"]},
         ):
             first, second = (
-                library.search(query, mode="text", limit=50, now=NOW, **filters) for library in both
+                library.search(
+                    query,
+                    Filter.of(**filters),
+                    SearchOptions(mode="text", limit=50, now=NOW),
+                )
+                for library in both
             )
             assert summary(first) == summary(second), (query, filters)
 
@@ -213,12 +222,13 @@ def test_both_stores_find_the_same_related_messages_and_concepts(
     both: list[recollect.Library],
 ) -> None:
     for library in both:
-        library.store.save(documents(5, 200))
+        library._store.save(documents(5, 200))
         library.index()
-    first, second = (library.related("c1", "m0", limit=30) for library in both)
+    first, second = (library.related("c1", "m0", SearchOptions(limit=30)) for library in both)
     assert summary(first) == summary(second)
     first, second = (
-        library.search(["garden soil", "water"], limit=30, now=NOW) for library in both
+        library.search(["garden soil", "water"], options=SearchOptions(limit=30, now=NOW))
+        for library in both
     )
     assert summary(first) == summary(second)
 
@@ -255,7 +265,7 @@ def test_both_stores_return_the_same_for_any_text(
     for library in both:
         for document in list(library.documents()):
             library.delete_conversation(document.id)
-        library.store.save(
+        library._store.save(
             [
                 Document(
                     "test", f"c{n // 3}-{n}", passages=(Passage("m", "user", t, created_at=NOW),)
@@ -264,7 +274,10 @@ def test_both_stores_return_the_same_for_any_text(
             ]
         )
     for text in (query, f'"{query}"', f"{query.split()[0]}*"):
-        first, second = (library.search(text, mode="text", limit=50, now=NOW) for library in both)
+        first, second = (
+            library.search(text, options=SearchOptions(mode="text", limit=50, now=NOW))
+            for library in both
+        )
         assert summary(first) == summary(second)
         assert [c.content for c in both[0].recent(text)] == [
             c.content for c in both[1].recent(text)
@@ -274,13 +287,15 @@ def test_both_stores_return_the_same_for_any_text(
 def test_the_text_score_is_relative_to_the_best_hit(both: list[recollect.Library]) -> None:
     texts = ["walrus walrus walrus", "a walrus and a seal", "ice"]
     for library in both:
-        library.store.save(
+        library._store.save(
             [
                 Document("test", f"c{n}", passages=(Passage("m", "user", text, created_at=NOW),))
                 for n, text in enumerate(texts)
             ]
         )
-        page = library.search("walrus ice", mode="text", score="fts", now=NOW)
+        page = library.search(
+            "walrus ice", options=SearchOptions(mode="text", score="fts", now=NOW)
+        )
         scores = [h.score for h in page.hits]
         assert (page.score_type, scores[0]) == ("fts", 1.0)
         assert scores == sorted(scores, reverse=True)
@@ -288,4 +303,4 @@ def test_the_text_score_is_relative_to_the_best_hit(both: list[recollect.Library
         places = [h.conversation_id for h in page.hits]
         assert places.index("c0") < places.index("c1")
         with pytest.raises(InvalidInput, match="score"):
-            library.search("walrus", score="stars")
+            library.search("walrus", options=SearchOptions(score="stars"))

@@ -65,7 +65,7 @@ def sample(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def all_documents(library: recollect.Library) -> list[Document]:
-    return list(library.store.iter_documents(Filter()))
+    return list(library._store.iter_documents(Filter()))
 
 
 @pytest.mark.parametrize("sample", NAMES, indirect=True)
@@ -94,14 +94,14 @@ def test_every_visible_word_of_a_sample_is_found(library: recollect.Library, sam
     for document in all_documents(library):
         for passage in document.passages:
             if passage.visibility != "hidden":
-                key = library.store.passage_key(document.id, passage.id)
+                key = library._store.passage_key(document.id, passage.id)
                 for word in re.findall(r"[^\W_]+", passage.content):
                     keys_by_word[word].add(key)
     assert keys_by_word
     for word, keys in keys_by_word.items():
-        matches = library.store.match(Word(word), Filter(), 1_000)
+        matches = library._store.match(Word(word), Filter(), 1_000)
         assert keys <= set(matches), word
-        assert library.store.count(Word(word), Filter()) == (len(matches), True)
+        assert library._store.count(Word(word), Filter()) == (len(matches), True)
 
 
 def test_there_is_a_sample_of_every_format(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.errors import InvalidInput, NotFound
-from recollect.model.search import Hit, Page
+from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search import engine
 from recollect.store.sqlite import sealed
 from recollect.store.sqlite import store as sqlite_store
@@ -60,7 +60,7 @@ def bring_to(state: str, library: recollect.Library, monkeypatch: pytest.MonkeyP
         library.index()
     if state == "sealed":
         seal(library, monkeypatch)
-        assert any((library.store.path.parent / "index/volumes").glob("*/volume.json"))  # type: ignore[attr-defined]
+        assert any((library._store.path.parent / "index/volumes").glob("*/volume.json"))  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module", params=STATES, ids="-".join)
@@ -152,7 +152,7 @@ def test_what_operators_and_quotes_say_is_exactly_what_is_found(
     talks: recollect.Library, query: str, expected: set[str]
 ) -> None:
     for mode in ("text", "both"):
-        page = talks.search(query, mode=mode)
+        page = talks.search(query, options=SearchOptions(mode=mode))
         assert set(ids(page)) == expected
         assert (page.total, page.exact) == (len(expected), True)
 
@@ -180,7 +180,7 @@ def test_plain_words_in_any_script_code_and_paths_put_the_right_message_first(
     talks: recollect.Library, query: str, first: str
 ) -> None:
     assert ids(talks.search(query))[0] == first
-    assert ids(talks.search(query, mode="text"))[0] == first
+    assert ids(talks.search(query, options=SearchOptions(mode="text")))[0] == first
 
 
 def test_a_fragment_is_looked_for_inside_words_only_where_no_word_is_that(
@@ -219,9 +219,9 @@ def test_a_fragment_is_looked_for_inside_words_only_where_no_word_is_that(
 def test_a_field_restricts_what_is_found_by_words_and_by_meaning(
     talks: recollect.Library, query: str, expected: set[str]
 ) -> None:
-    allowed = set(ids(talks.search(query.partition(" ")[2], limit=50)))
+    allowed = set(ids(talks.search(query.partition(" ")[2], options=SearchOptions(limit=50))))
     for mode in ("text", "both"):
-        page = talks.search(query, mode=mode)
+        page = talks.search(query, options=SearchOptions(mode=mode))
         assert {h.message_id for h in page.hits if "text" in h.arms} == expected
         assert set(ids(page)) <= allowed
 
@@ -244,23 +244,45 @@ def test_fields_alone_give_the_newest(
 def test_fields_alone_give_each_conversation_once_where_that_is_asked(
     talks: recollect.Library,
 ) -> None:
-    page = talks.search("role:user", group="conversation")
+    page = talks.search("role:user", options=SearchOptions(group="conversation"))
     assert [h.conversation_id for h in page.hits] == ["c2", "c1"]
     assert page.total == 2
 
 
 def test_what_was_given_and_what_was_typed_must_both_hold(talks: recollect.Library) -> None:
-    assert ids(talks.search("docker role:user", roles=["assistant"], mode="text")) == []
+    assert (
+        ids(
+            talks.search(
+                "docker role:user", Filter.of(roles=["assistant"]), SearchOptions(mode="text")
+            )
+        )
+        == []
+    )
     assert ids(
-        talks.search("docker role:user", roles=["user", "tool"], authors=["Bob"], mode="text")
+        talks.search(
+            "docker role:user",
+            Filter.of(roles=["user", "tool"], authors=["Bob"]),
+            SearchOptions(mode="text"),
+        )
     ) == ["m5"]
 
 
 def test_what_is_hidden_is_found_only_when_it_is_asked_for(talks: recollect.Library) -> None:
     for mode in ("text", "both"):
-        assert "n4" not in ids(talks.search("internal instructions asyncio", mode=mode))
-        assert ids(talks.search("internal instructions asyncio", mode=mode, hidden=True))[0] == "n4"
-    assert ids(talks.search('"internal instructions"', hidden=True)) == ["n4"]
+        assert "n4" not in ids(
+            talks.search("internal instructions asyncio", options=SearchOptions(mode=mode))
+        )
+        assert (
+            ids(
+                talks.search(
+                    "internal instructions asyncio",
+                    Filter.of(hidden=True),
+                    SearchOptions(mode=mode),
+                )
+            )[0]
+            == "n4"
+        )
+    assert ids(talks.search('"internal instructions"', Filter.of(hidden=True))) == ["n4"]
 
 
 # -- promises ----------------------------------------------------------------------
@@ -280,11 +302,11 @@ def test_what_is_hidden_is_found_only_when_it_is_asked_for(talks: recollect.Libr
 def test_no_hit_breaks_a_promise_whatever_the_mode(
     talks: recollect.Library, mode: str, query: str, kept: Callable[[str], bool]
 ) -> None:
-    if mode == "vector" and not talks.store.spaces():
+    if mode == "vector" and not talks._store.spaces():
         with pytest.raises(InvalidInput, match="no vectors"):
-            talks.search(query, mode=mode)
+            talks.search(query, options=SearchOptions(mode=mode))
         return
-    page = talks.search(query, mode=mode)
+    page = talks.search(query, options=SearchOptions(mode=mode))
     assert page.hits
     texts = {p.id: p.content.lower() for c in ("c1", "c2") for p in talks.conversation(c).messages}
     assert [h.message_id for h in page.hits if not kept(texts[h.message_id])] == []
@@ -301,7 +323,10 @@ def test_an_and_that_no_message_keeps_finds_nothing(talks: recollect.Library, qu
 def test_quotes_that_no_message_has_all_of_fall_back_to_any_and_the_page_says_so(
     talks: recollect.Library,
 ) -> None:
-    page = talks.search('which "docker image" was in "kubernetes cluster zebra"?', mode="text")
+    page = talks.search(
+        'which "docker image" was in "kubernetes cluster zebra"?',
+        options=SearchOptions(mode="text"),
+    )
     assert page.hits[0].message_id == "m4"
     assert page.matched == "any"
 
@@ -312,7 +337,7 @@ def test_quotes_that_a_message_has_are_kept_and_the_page_says_so(talks: recollec
 
 
 def test_operators_that_do_not_fit_are_text_and_the_page_says_so(talks: recollect.Library) -> None:
-    page = talks.search('docker AND (OR "', mode="text")
+    page = talks.search('docker AND (OR "', options=SearchOptions(mode="text"))
     assert (set(ids(page)[:2]), page.matched) == ({"m4", "m5"}, "literal")
 
 
@@ -355,7 +380,7 @@ def test_signs_alone_are_looked_for_as_they_are(talks: recollect.Library) -> Non
 )
 def test_nothing_typed_breaks_a_search(talks: recollect.Library, pieces: list[str]) -> None:
     try:
-        page = talks.search(" ".join(pieces), limit=3, now=NOW)
+        page = talks.search(" ".join(pieces), options=SearchOptions(limit=3, now=NOW))
     except InvalidInput:
         return
     assert page.total >= len(page.hits)
@@ -369,7 +394,7 @@ def test_a_mode_or_group_that_is_none_is_refused(
     library: recollect.Library, mode: str, group: str
 ) -> None:
     with pytest.raises(InvalidInput, match="is not one of"):
-        library.search("x", mode=mode, group=group)
+        library.search("x", options=SearchOptions(mode=mode, group=group))
 
 
 # -- times -------------------------------------------------------------------------
@@ -405,7 +430,9 @@ def test_a_time_in_the_question_moves_its_messages_up_and_takes_none_away(
         ("yesterday", {"d1"}),
         ("last year", {"d400"}),
     ]:
-        page = library.search(f"which restaurant did I visit {time}", mode=mode, now=NOW)
+        page = library.search(
+            f"which restaurant did I visit {time}", options=SearchOptions(mode=mode, now=NOW)
+        )
         assert set(ids(page)[: len(first)]) == first, time
         assert set(ids(page)) >= {f"d{day}" for day in days}, time
 
@@ -419,9 +446,11 @@ def test_now_is_when_the_question_is_asked(library: recollect.Library) -> None:
         ],
     )
     asked = "restaurant last week"
-    assert ids(library.search(asked, now=NOW))[0] == "new"
-    assert ids(library.search(asked, now=NOW - timedelta(days=363)))[0] == "old"
-    assert ids(library.search(asked, now="2024-06-20"))[0] == "old"
+    assert ids(library.search(asked, options=SearchOptions(now=NOW)))[0] == "new"
+    assert (
+        ids(library.search(asked, options=SearchOptions(now=NOW - timedelta(days=363))))[0] == "old"
+    )
+    assert ids(library.search(asked, options=SearchOptions(now="2024-06-20")))[0] == "old"
 
 
 # -- at once, everywhere ---------------------------------------------------------------
@@ -429,7 +458,7 @@ def test_now_is_when_the_question_is_asked(library: recollect.Library) -> None:
 ANOTHER = """
 import sys, recollect
 library = recollect.open(sys.argv[1])
-page = library.search(sys.argv[2], mode=sys.argv[3])
+page = library.search(sys.argv[2], options=recollect.SearchOptions(mode=sys.argv[3]))
 print(page.total, *[h.message_id for h in page.hits])
 """
 
@@ -455,7 +484,7 @@ def test_what_is_written_changed_or_deleted_is_so_at_once_for_another_process(
 import sys, recollect
 def look(query):
     with recollect.open({place!r}) as library:
-        page = library.search(query, mode="text")
+        page = library.search(query, options=recollect.SearchOptions(mode="text"))
         print(page.total, *sorted(h.message_id for h in page.hits), flush=True)
 for line in sys.stdin:
     look(line.strip())
@@ -503,12 +532,12 @@ def test_what_was_deleted_is_in_no_answer(
     bring_to(state, library, monkeypatch)
     library.delete_conversation("c1")
     for mode in ("text", "both") + (("vector",) if state != "fresh" else ()):
-        page = library.search("blue whale", mode=mode)
+        page = library.search("blue whale", options=SearchOptions(mode=mode))
         assert page.hits[0].message_id == "c"
         assert set(ids(page)) <= {"c", "d"}
         assert page.total <= 2
-        assert not {"a", "b"} & set(ids(library.related("c2", "c", mode=mode)))
-    assert library.search("blue whale", mode="text").total == 1
+        assert not {"a", "b"} & set(ids(library.related("c2", "c", SearchOptions(mode=mode))))
+    assert library.search("blue whale", options=SearchOptions(mode="text")).total == 1
     assert library.search('"blue whale"').total == 1
     assert ids(library.search("whal*")) == ["c"]
     assert ids(library.search("sings OR dives")) == []
@@ -549,11 +578,11 @@ def crowd(library: recollect.Library, count: int, rng: random.Random | None = No
         )
 
 
-def walked(library: recollect.Library, query: str, size: int, **given: Any) -> list[Hit]:
+def walked(library: recollect.Library, query: str, size: int, **options: Any) -> list[Hit]:
     """All hits, page by page."""
     hits: list[Hit] = []
     while True:
-        page = library.search(query, limit=size, offset=len(hits), **given)
+        page = library.search(query, options=SearchOptions(limit=size, offset=len(hits), **options))
         if not page.hits:
             return hits
         hits += page.hits
@@ -569,7 +598,7 @@ def test_seven_hundred_matches_are_walked_to_the_end_and_each_comes_once(
     for query in ("walrus", "walrus tusk fish"):
         hits = walked(library, query, 100, mode=mode, now=NOW)
         assert sorted(h.message_id for h in hits) == sorted(f"m{n}" for n in range(700))
-        page = library.search(query, mode=mode)
+        page = library.search(query, options=SearchOptions(mode=mode))
         assert (page.total, page.exact) == (700, mode == "text")
 
 
@@ -592,9 +621,9 @@ def test_ten_pages_of_five_are_one_page_of_fifty(library: recollect.Library, mod
     crowd(library, 120)
     if mode == "both":
         library.index()
-    whole = library.search("walrus tusk", limit=50, mode=mode, now=NOW)
+    whole = library.search("walrus tusk", options=SearchOptions(limit=50, mode=mode, now=NOW))
     parts = [
-        library.search("walrus tusk", limit=5, offset=n, mode=mode, now=NOW)
+        library.search("walrus tusk", options=SearchOptions(limit=5, offset=n, mode=mode, now=NOW))
         for n in range(0, 50, 5)
     ]
     assert [h for p in parts for h in p.hits] == list(whole.hits)
@@ -606,7 +635,7 @@ def test_a_total_counts_what_the_pages_hold(library: recollect.Library) -> None:
         "c1", messages=[said(f"m{n}", f"common w{n}", days=n) for n in range(60)]
     )
     library.add_conversation("c2", messages=[said(f"r{n}", f"rare w{n}", days=n) for n in range(5)])
-    page = library.search("rare common", mode="text")
+    page = library.search("rare common", options=SearchOptions(mode="text"))
     assert (page.total, page.exact) == (65, True)
     assert len(walked(library, "rare common", 50, mode="text")) == 65
 
@@ -618,17 +647,17 @@ def test_conversations_can_be_walked_to_the_end(
     crowd(library, 160)
     hits = walked(library, "walrus", 5, group="conversation")
     assert len({h.conversation_id for h in hits}) == len(hits)
-    page = library.search("walrus", group="conversation")
+    page = library.search("walrus", options=SearchOptions(group="conversation"))
     assert page.total == len(hits)
     assert len(hits) == 16 or not page.exact
 
 
 def test_a_page_is_clamped_and_nothing_lies_past_the_end(library: recollect.Library) -> None:
     crowd(library, 30)
-    assert len(library.search("walrus", limit=0).hits) == 1
-    assert library.search("walrus", offset=30).hits == ()
-    assert library.search("walrus", offset=10**9).hits == ()
-    assert library.search("walrus", limit=10**9, offset=-5).total == 30
+    assert len(library.search("walrus", options=SearchOptions(limit=0)).hits) == 1
+    assert library.search("walrus", options=SearchOptions(offset=30)).hits == ()
+    assert library.search("walrus", options=SearchOptions(offset=10**9)).hits == ()
+    assert library.search("walrus", options=SearchOptions(limit=10**9, offset=-5)).total == 30
 
 
 # -- hits, and why -----------------------------------------------------------------
@@ -650,7 +679,9 @@ def test_a_hit_says_why_it_was_found_and_its_parts_add_up(
     )
     if mode != "text":
         library.index()
-    page = library.search("when did I walk the dog last week", mode=mode, now=NOW)
+    page = library.search(
+        "when did I walk the dog last week", options=SearchOptions(mode=mode, now=NOW)
+    )
     assert page.mode == mode
     assert page.hits[0].message_id in ("a", "b")
     for hit in page.hits:
@@ -670,7 +701,7 @@ def test_messages_with_the_same_text_are_one_hit_that_counts_them(
 ) -> None:
     for n in range(5):
         library.add_conversation(f"c{n}", messages=[said(f"m{n}", "Continue, please", days=n)])
-    page = library.search("continue", mode="text", now=NOW)
+    page = library.search("continue", options=SearchOptions(mode="text", now=NOW))
     assert [(h.message_id, h.copies) for h in page.hits] == [("m0", 4)]
     assert page.total == 5
 
@@ -700,7 +731,9 @@ def test_by_conversation_each_comes_once_with_its_next_best(
     library.add_conversation("c2", messages=[said("b", "one walrus", days=1)])
     library.add_conversation("c3", messages=[said("c", "invoice", days=1)])
     bring_to(state, library, monkeypatch)
-    page = library.search("walrus tusk", group="conversation", mode="text", now=NOW)
+    page = library.search(
+        "walrus tusk", options=SearchOptions(group="conversation", mode="text", now=NOW)
+    )
     assert [(h.conversation_id, len(h.also)) for h in page.hits] == [("c1", 2), ("c2", 0)]
     assert (page.total, page.exact) == (2, True)
     first = page.hits[0]
@@ -721,9 +754,14 @@ def test_what_the_person_said_comes_before_what_the_assistant_said(
     library.add_conversation(
         "c2", messages=[said("x", "Rain today."), said("y", "Take a coat.", "assistant")]
     )
-    assert ids(library.search("which tea do I like", mode="text"))[0] == "u"
+    assert ids(library.search("which tea do I like", options=SearchOptions(mode="text")))[0] == "u"
     assert (
-        ids(library.search("which tea did you recommend, the one to like", mode="text"))[0] == "a"
+        ids(
+            library.search(
+                "which tea did you recommend, the one to like", options=SearchOptions(mode="text")
+            )
+        )[0]
+        == "a"
     )
 
 
@@ -754,8 +792,15 @@ def test_the_newer_of_two_alike_comes_first_but_a_better_old_one_before_both(
             said("best", "The password of the walrus sanctuary wifi is tusk", days=900),
         ],
     )
-    assert ids(library.search("walrus sleeps", mode="text", now=NOW))[:2] == ["new", "old"]
-    assert ids(library.search("walrus sanctuary password", mode="text", now=NOW))[0] == "best"
+    assert ids(library.search("walrus sleeps", options=SearchOptions(mode="text", now=NOW)))[
+        :2
+    ] == ["new", "old"]
+    assert (
+        ids(
+            library.search("walrus sanctuary password", options=SearchOptions(mode="text", now=NOW))
+        )[0]
+        == "best"
+    )
 
 
 def test_a_word_in_the_title_helps_every_message_of_its_conversation(
@@ -767,8 +812,14 @@ def test_a_word_in_the_title_helps_every_message_of_its_conversation(
     library.add_conversation(
         "c2", "Holidays", messages=[said("c", "first"), said("d", "the budget was ninety euros")]
     )
-    assert ids(library.search("groceries budget", mode="text", now=NOW))[0] == "b"
-    assert ids(library.search("holidays budget", mode="text", now=NOW))[0] == "d"
+    assert (
+        ids(library.search("groceries budget", options=SearchOptions(mode="text", now=NOW)))[0]
+        == "b"
+    )
+    assert (
+        ids(library.search("holidays budget", options=SearchOptions(mode="text", now=NOW)))[0]
+        == "d"
+    )
 
 
 # -- concepts ------------------------------------------------------------------------
@@ -791,16 +842,18 @@ def test_a_conversation_must_have_every_concept(
         "none", messages=[said("g", "guitar lessons"), said("h", "chords", "assistant")]
     )
     bring_to(state, library, monkeypatch)
-    page = library.search(["walrus", "invoice"], mode="text")
+    page = library.search(["walrus", "invoice"], options=SearchOptions(mode="text"))
     assert [h.conversation_id for h in page.hits] == ["both"]
     assert {page.hits[0].message_id, *(h.message_id for h in page.hits[0].also)} == {"a", "b"}
     assert (page.total, page.exact, page.matched) == (1, True, "all")
     assert "none" not in [h.conversation_id for h in library.search(["walrus", "invoice"]).hits]
     assert library.search(["walrus", "invoice"]).hits[0].conversation_id == "both"
-    assert library.search(["walrus", "zeppelin"], mode="text").hits == ()
+    assert library.search(["walrus", "zeppelin"], options=SearchOptions(mode="text")).hits == ()
     assert [
         h.conversation_id
-        for h in library.search(["walrus", "ate", '"an invoice"'], mode="text").hits
+        for h in library.search(
+            ["walrus", "ate", '"an invoice"'], options=SearchOptions(mode="text")
+        ).hits
     ] == ["both"]
 
 
@@ -817,7 +870,7 @@ def test_a_conversation_with_every_concept_is_found_behind_many_with_one(
     )
     for n in range(30):
         library.add_conversation(f"c{n}", messages=[said(f"m{n}", f"walrus w{n}", days=n / 9)])
-    page = library.search(["walrus", "invoice"], mode="text", now=NOW)
+    page = library.search(["walrus", "invoice"], options=SearchOptions(mode="text", now=NOW))
     assert [h.conversation_id for h in page.hits] == ["wanted"]
 
 
@@ -825,7 +878,7 @@ def test_the_parts_of_a_hit_for_concepts_add_up_too(library: recollect.Library) 
     library.add_conversation(
         "c", messages=[said("a", "the walrus ate"), said("b", "an invoice came and went away")]
     )
-    for hit in library.search(["walrus", "invoice"], mode="text").hits:
+    for hit in library.search(["walrus", "invoice"], options=SearchOptions(mode="text")).hits:
         assert sum(hit.parts.values()) == pytest.approx(hit.score, abs=0.001)
 
 
@@ -859,7 +912,7 @@ def test_related_messages_are_like_the_given_one_and_not_itself(
     page = library.related("c1", "a")
     assert page.hits[0].message_id == "c"
     assert not {"a", "h"} & set(ids(page))
-    text = library.related("c1", "a", mode="text")
+    text = library.related("c1", "a", SearchOptions(mode="text"))
     assert (ids(text), text.total) == (["c"], 1)
     with pytest.raises(NotFound):
         library.related("c1", "nothing")
@@ -875,7 +928,9 @@ def test_a_message_is_not_related_to_itself_on_any_page(
         "c1", messages=[said(f"m{n}", f"walrus w{n}", days=n) for n in range(40)]
     )
     seen: list[str] = []
-    while page := ids(library.related("c1", "m20", mode="text", limit=5, offset=len(seen))):
+    while page := ids(
+        library.related("c1", "m20", SearchOptions(mode="text", limit=5, offset=len(seen)))
+    ):
         seen += page
     assert sorted(seen) == sorted(f"m{n}" for n in range(40) if n != 20)
 
@@ -883,7 +938,7 @@ def test_a_message_is_not_related_to_itself_on_any_page(
 def test_a_message_without_a_word_has_nothing_related(library: recollect.Library) -> None:
     library.add_conversation("c1", messages=[said("a", "!?"), said("b", ""), said("c", "walrus")])
     for id in ("a", "b"):
-        assert library.related("c1", id, mode="text").hits == ()
+        assert library.related("c1", id, SearchOptions(mode="text")).hits == ()
     library.index()
     library.related("c1", "a")
 
@@ -896,7 +951,7 @@ def test_a_very_long_message_has_related_ones(library: recollect.Library) -> Non
             said("b", "a walrus"),
         ],
     )
-    assert ids(library.related("c1", "a", mode="text")) == ["b"]
+    assert ids(library.related("c1", "a", SearchOptions(mode="text"))) == ["b"]
 
 
 # -- with and without vectors -------------------------------------------------------------
@@ -909,9 +964,9 @@ def test_without_vectors_words_answer_and_asking_for_vectors_is_an_error(
     page = library.search("walrus")
     assert (page.mode, page.embedded, page.note, page.hits[0].arms) == ("text", 0.0, "", ("text",))
     with pytest.raises(InvalidInput, match="no vectors"):
-        library.search("walrus", mode="vector")
+        library.search("walrus", options=SearchOptions(mode="vector"))
     with pytest.raises(InvalidInput, match="no vectors"):
-        library.related("c1", "a", mode="vector")
+        library.related("c1", "a", SearchOptions(mode="vector"))
 
 
 def test_what_shares_no_word_with_the_question_is_found_by_meaning(
@@ -931,11 +986,16 @@ def test_what_shares_no_word_with_the_question_is_found_by_meaning(
         "c1", messages=[said(f"m{n}", text, days=n) for n, text in enumerate(texts)]
     )
     library.index()
-    page = library.search("young dog", now=NOW)
+    page = library.search("young dog", options=SearchOptions(now=NOW))
     assert (page.hits[0].message_id, page.hits[0].arms, page.mode) == ("m0", ("vector",), "both")
-    assert ids(library.search("young dog", mode="vector", now=NOW))[0] == "m0"
-    assert ids(library.search("airplane to Norway", mode="vector", now=NOW))[0] == "m6"
-    assert ids(library.search("young dog", mode="text")) == []
+    assert (
+        ids(library.search("young dog", options=SearchOptions(mode="vector", now=NOW)))[0] == "m0"
+    )
+    assert (
+        ids(library.search("airplane to Norway", options=SearchOptions(mode="vector", now=NOW)))[0]
+        == "m6"
+    )
+    assert ids(library.search("young dog", options=SearchOptions(mode="text"))) == []
 
 
 @pytest.mark.parametrize("sign", ["\ue000\ue001", "ភាសា"])
@@ -952,7 +1012,9 @@ def test_parentheses_in_a_question_are_only_signs(library: recollect.Library) ->
     library.add_conversation(
         "c1", messages=[said("a", "I went to the Museum of Modern Art"), said("b", "tax papers")]
     )
-    page = library.search("When was my visit to the Museum of Modern Art (MoMA)?", mode="text")
+    page = library.search(
+        "When was my visit to the Museum of Modern Art (MoMA)?", options=SearchOptions(mode="text")
+    )
     assert (ids(page)[0], page.matched) == ("a", "any")
 
 

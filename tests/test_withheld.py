@@ -6,6 +6,7 @@ import pytest
 
 from recollect.library import Library
 from recollect.model.audience import Audience
+from recollect.model.search import SearchOptions
 from recollect.store.views import audience as audience_view
 
 AGENT = Audience.AGENT_HIDDEN
@@ -62,7 +63,7 @@ def test_a_page_is_filled_with_visible_messages(launches: Library) -> None:
 def test_a_search_does_not_find_human_only_messages(
     launches: Library, query: str, group: str
 ) -> None:
-    page = launches.search(query, group=group, audience=AGENT)
+    page = launches.search(query, options=SearchOptions(group=group), audience=AGENT)
     assert all(one.message_id[0] == "s" for hit in page.hits for one in (hit, *hit.also))
     assert page.total <= 3
 
@@ -81,7 +82,10 @@ def test_a_search_does_not_find_human_only_messages(
 def test_hidden_words_give_the_same_results_and_scores_as_absent_words(
     launches: Library, hidden: str, absent: str
 ) -> None:
-    pages = [launches.search(q, mode="text", audience=AGENT) for q in (hidden, absent)]
+    pages = [
+        launches.search(q, options=SearchOptions(mode="text"), audience=AGENT)
+        for q in (hidden, absent)
+    ]
     assert pages[0] == pages[1]
 
 
@@ -89,7 +93,10 @@ def test_hidden_words_give_the_same_results_and_scores_as_absent_words(
 def test_pages_and_totals_of_queries_without_words_leave_out_human_only_messages(
     launches: Library, query: str
 ) -> None:
-    pages = [launches.search(query, limit=1, offset=n, audience=AGENT) for n in range(4)]
+    pages = [
+        launches.search(query, options=SearchOptions(limit=1, offset=n), audience=AGENT)
+        for n in range(4)
+    ]
     assert [page.total for page in pages] == [3] * 4
     assert [hit.message_id for page in pages for hit in page.hits] == ["s2", "s1", "s0"]
 
@@ -98,7 +105,7 @@ def test_a_search_for_several_concepts_does_not_find_human_only_messages(
     launches: Library,
 ) -> None:
     assert launches.search(["launch", "quagga"]).hits
-    page = launches.search(["launch", "quagga"], mode="text", audience=AGENT)
+    page = launches.search(["launch", "quagga"], options=SearchOptions(mode="text"), audience=AGENT)
     assert page.hits == ()
 
 

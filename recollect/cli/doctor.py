@@ -78,7 +78,7 @@ def doctor(arguments: argparse.Namespace) -> int:
             "library": figures["path"],
             "indexed_in_part": figures["indexed_in_part"],
         }
-        lacks = library.store.missing_features
+        lacks = library.missing_features()
         vectors = space_records(library)
     if arguments.json:
         record = facts | {"vectors": vectors, "lacks": lacks} | asdict(findings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import asdict
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -24,8 +25,6 @@ from recollect.library import Library
 from recollect.models import embeddings as models
 from recollect.places import open_existing
 from recollect.settings import INDEXING
-from recollect.store.base import Store
-from recollect.store.values import Space
 
 _INDEX_EXAMPLES = """\
   recollect index
@@ -109,7 +108,7 @@ def _index(library: Library) -> dict[str, Any]:
         "waited": bool(waits),
         "sealed": counts["Sealing"],
         "embedded": counts["Embedding"],
-        "messages": library.store.size(),
+        "messages": library.size(),
         "vectors": space_records(library),
     }
 
@@ -133,25 +132,7 @@ def _summary(result: dict[str, Any]) -> str:
 
 def space_records(library: Library) -> list[dict[str, Any]]:
     """The vector spaces of a library: each model, and the share of messages it has embedded."""
-    spaces = library.store.spaces()
-    current = models.space_to_search(spaces)
-    return [
-        {
-            "name": space.name,
-            "version": space.version,
-            "dimensions": space.dimensions,
-            "share": _share(library.store, space),
-            "searched": current is not None and space.id == current.id,
-        }
-        for space in spaces
-    ]
-
-
-def _share(store: Store, space: Space) -> float:
-    queue, waiting = store.unembedded(space, 1)
-    if not queue:  # the count includes deleted messages
-        return 1.0
-    return round(max(0.0, 1 - waiting / max(store.size(), 1)), 4)
+    return [asdict(status) for status in library.embedding_status()]
 
 
 def space_summary(space: dict[str, Any]) -> str:

@@ -158,7 +158,7 @@ def edit(arguments: argparse.Namespace) -> int:
                 raise InvalidInput(
                     "There is nothing to change. Use --title, --text, --file, --tag or --set."
                 )
-            name, before = _editable_text(library, item)
+            name, before = _editable_text(library, arguments.kind, item)
             suffix = ".md" if name == "content" else ".srt"
             fields = {name: _edit_in_editor(before, suffix)}
             version = version or item.version
@@ -173,9 +173,9 @@ def edit(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _editable_text(library: Library, item: Summary) -> tuple[str, str]:
+def _editable_text(library: Library, kind: str, item: Summary) -> tuple[str, str]:
     """The field that a person edits, and its text: the transcript with times, or the content."""
-    passages = library.store.document(item.id).passages
+    passages = library.knowledge.document(kind, item.id).passages
     if any(passage.metadata.get("cues") for passage in passages):
         return "transcript", library.knowledge.transcript(item.id, "srt")
     return "content", "".join(passage.content for passage in passages)
@@ -297,7 +297,7 @@ def delete(arguments: argparse.Namespace) -> int:
             return 1
         if arguments.keep:
             backup = io.StringIO()
-            write_json([library.store.document(item.id)], backup)
+            write_json([library.knowledge.document(arguments.kind, item.id)], backup)
             write_file(arguments.keep, backup.getvalue().encode())
         library.knowledge.delete(arguments.kind, item.id)
     if arguments.json:

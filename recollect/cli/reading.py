@@ -13,6 +13,7 @@ from recollect.cli.common import Commands, add_command, console, existing, print
 from recollect.errors import NotFound
 from recollect.language.text import printable
 from recollect.model.documents import Document, Passage
+from recollect.model.search import Filter
 from recollect.model.sources import SOURCES
 from recollect.transfer.export import as_json
 
@@ -73,11 +74,10 @@ def register(commands: Commands) -> None:
 def list_(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
         summaries, total = library.conversations(
+            Filter.of(projects=arguments.project, sources=arguments.source),
             limit=arguments.limit,
             offset=arguments.offset,
-            projects=arguments.project,
-            sources=arguments.source,
-            search=arguments.search,
+            title=arguments.search,
         )
     if arguments.json:
         records = [asdict(summary) for summary in summaries]

@@ -21,7 +21,7 @@ from recollect.cli.common import (
 from recollect.errors import InvalidInput
 from recollect.language.query import parse_query
 from recollect.library import Library
-from recollect.model.search import Hit, Page
+from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.models import embeddings as models
 
 _EXAMPLES = """\
@@ -141,21 +141,25 @@ def search(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
         page = library.search(
             query,
-            mode=arguments.mode,
-            group=arguments.by,
-            score=arguments.score,
-            limit=arguments.limit,
-            offset=arguments.offset,
-            roles=arguments.role,
-            authors=arguments.author,
-            after=arguments.after,
-            before=arguments.before,
-            projects=arguments.project,
-            sources=arguments.source,
-            conversations=arguments.conversation,
-            tags=arguments.tag,
-            hidden=arguments.hidden,
-            now=arguments.now,
+            Filter.of(
+                roles=arguments.role,
+                authors=arguments.author,
+                after=arguments.after,
+                before=arguments.before,
+                projects=arguments.project,
+                sources=arguments.source,
+                conversations=arguments.conversation,
+                tags=arguments.tag,
+                hidden=arguments.hidden,
+            ),
+            SearchOptions(
+                mode=arguments.mode,
+                group=arguments.by,
+                score=arguments.score,
+                limit=arguments.limit,
+                offset=arguments.offset,
+                now=arguments.now,
+            ),
         )
         remarks = _remarks(library, page, arguments.mode)
     if page.matched == "literal":
@@ -175,10 +179,12 @@ def related(arguments: argparse.Namespace) -> int:
         page = library.related(
             arguments.conversation,
             arguments.message,
-            mode=arguments.mode,
-            group=arguments.by,
-            limit=arguments.limit,
-            offset=arguments.offset,
+            SearchOptions(
+                mode=arguments.mode,
+                group=arguments.by,
+                limit=arguments.limit,
+                offset=arguments.offset,
+            ),
         )
         remarks = _remarks(library, page, arguments.mode)
     _print_page(page, arguments, remarks, by_conversation=arguments.by == "conversation")
@@ -194,7 +200,7 @@ def _remarks(library: Library, page: Page, mode: str) -> list[str]:
     if page.mode == "text":
         if models.embedding_setting() == models.OFF:
             return ["Searched by words only: embeddings are off (RECOLLECT_EMBEDDINGS)."]
-        if models.space_to_search(library.store.spaces()) is None:
+        if not any(status.searched for status in library.embedding_status()):
             return ["Searched by words only: there are no vectors yet. Run `recollect index`."]
         if page.embedded:
             return ["Searched by words only: the model knows none of these words."]

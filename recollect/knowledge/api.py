@@ -230,6 +230,10 @@ class Knowledge:
                 return match
         raise NotFound(f"{kind.capitalize()} not found: {truncate(str(id), 80)}")
 
+    def document(self, source: str, id: str | int) -> Document:
+        """An item with its whole content. Raises NotFound."""
+        return self._store.document(self.find(source, id).id)
+
     def _find_by_name(self, kind: str, name: str) -> Summary | None:
         """The item with exactly this name that changed last. Others may contain the name."""
         text = storable(name)

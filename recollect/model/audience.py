@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Protocol
 
+ALL = "all"
 HUMAN_ONLY = "human_only"
 MASK = "[human-only content hidden]"
 """What an agent reads instead of a human-only message."""

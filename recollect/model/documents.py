@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from recollect.model.audience import HUMAN_ONLY
+from recollect.model.audience import ALL, HUMAN_ONLY
 from recollect.model.kinds import CONVERSATION
 
 Json = Any
@@ -26,7 +26,7 @@ PASSAGE_TYPES = (
 )
 
 
-VISIBILITIES = ("all", "hidden", HUMAN_ONLY)
+VISIBILITIES = (ALL, "hidden", HUMAN_ONLY)
 
 
 class Passage(NamedTuple):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 
 from recollect.errors import InvalidInput
+from recollect.language.text import identifier
+from recollect.model.arguments import Moment, parse_moment, parse_names
 from recollect.model.documents import Json
 from recollect.settings import LIMITS
 
@@ -21,7 +23,10 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What may be found. Empty means no restriction; dates are inclusive."""
+    """What a search may return. Empty means no restriction; dates are inclusive.
+
+    `Filter.of` builds one from plain values.
+    """
 
     roles: tuple[str, ...] = ()
     authors: tuple[str, ...] = ()
@@ -47,6 +52,34 @@ class Filter:
     characters: tuple[str, ...] = ()
     """The ids of characters that conversations are with, as text."""
 
+    @classmethod
+    def of(
+        cls,
+        *,
+        after: Moment = None,
+        before: Moment = None,
+        hidden: bool = False,
+        **names: str | Iterable[str],
+    ) -> Filter:
+        """Build a filter from plain values.
+
+        Dates may be text in ISO 8601; a bare date includes the whole day in UTC. The other fields
+        take one name or several: `Filter.of(roles="user", projects=["shop"], after="2025-01-31")`.
+        Raises InvalidInput.
+        """
+        values: dict[str, tuple[str, ...]] = {}
+        for name, value in names.items():
+            if name not in _NAME_FIELDS:
+                raise InvalidInput(f"There is no filter {name!r}. Use {', '.join(_NAME_FIELDS)}.")
+            values[name] = parse_names(value, name)
+        values["conversations"] = tuple(map(identifier, values.get("conversations", ())))
+        return cls(
+            after=parse_moment(after, "after"),
+            before=parse_moment(before, "before", end=True),
+            hidden=hidden,
+            **values,
+        )
+
     @property
     def of_passages(self) -> bool:
         """Whether it says something of passages, not only of their documents."""
@@ -61,6 +94,11 @@ class Filter:
         )
 
 
+_NAME_FIELDS = tuple(
+    field.name for field in fields(Filter) if field.name not in ("after", "before", "hidden")
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
     """How to search, and which part of the hits to return."""
@@ -72,7 +110,7 @@ class SearchOptions:
     limit: int = 20
     offset: int = 0
     now: datetime = field(default_factory=_now)
-    """The time that "last week" and other relative dates refer to."""
+    """The time that "last week" and other relative dates refer to. Text in ISO 8601 is converted."""
     score: str = "rank"
     """"rank": Recollect's own score and order. "fts": the score and order of the text engine
     (BM25 or `ts_rank`), as a share of the best score."""
@@ -81,6 +119,7 @@ class SearchOptions:
         _require("mode", self.mode, MODES)
         _require("group", self.group, GROUPS)
         _require("score", self.score, SCORES)
+        object.__setattr__(self, "now", parse_moment(self.now, "now") or _now())
         object.__setattr__(self, "limit", max(1, min(self.limit, LIMITS.page_size)))
         object.__setattr__(self, "offset", max(0, min(self.offset, LIMITS.page_offset)))
 

@@ -9,11 +9,13 @@ from html import escape
 from typing import Any
 
 from recollect.language.text import iso
+from recollect.model import sources
 from recollect.model.audience import HUMAN_ONLY, Audience
 from recollect.model.documents import Passage, Summary
 from recollect.model.search import Hit
 from recollect.serve.masking import mask_hit, mask_passage
 
+BUS = sources.BUS.name
 NO_THREAD = "Thread not found"
 DEFAULT_STATUS = "discuss"
 

@@ -24,6 +24,7 @@ from recollect.capture.agents.langchain import RecollectChatMessageHistory
 from recollect.capture.agents.openai_agents import RecollectSession
 from recollect.capture.agents.pydantic_ai import RecollectHistory
 from recollect.capture.agents.pydantic_ai_store import RecollectConversationStore
+from recollect.model.search import Filter, SearchOptions
 
 PERSON = {"role": "user", "content": "What is the weather in Kyoto?"}
 CALL = {
@@ -65,7 +66,10 @@ ITEMS = [
 
 
 def ids(library: recollect.Library, words: str) -> list[str]:
-    return [hit.conversation_id for hit in library.search(words, mode="text").hits]
+    return [
+        hit.conversation_id
+        for hit in library.search(words, options=SearchOptions(mode="text")).hits
+    ]
 
 
 # -- OpenAI Agents SDK -----------------------------------------------------------------
@@ -76,14 +80,14 @@ def test_items_come_back_as_they_were(library: recollect.Library) -> None:
     assert session.conversation_id is None
     assert asyncio.run(session.get_items()) == [] and asyncio.run(session.pop_item()) is None
     asyncio.run(session.add_items([]))
-    assert library.conversations(sources=["openai-agents"])[1] == 0
+    assert library.conversations(Filter.of(sources=["openai-agents"]))[1] == 0
     asyncio.run(session.add_items(ITEMS[:2]))  # type: ignore[arg-type]
     asyncio.run(session.add_items(ITEMS[2:]))  # type: ignore[arg-type]
     assert asyncio.run(RecollectSession("s", library).get_items()) == ITEMS
     assert asyncio.run(session.get_items(3)) == ITEMS[-3:]
     assert asyncio.run(session.get_items(0)) == [] and asyncio.run(session.get_items(99)) == ITEMS
     assert asyncio.run(RecollectSession("another", library).get_items()) == []
-    (summary,) = library.conversations(projects=["work"])[0]
+    (summary,) = library.conversations(Filter.of(projects=["work"]))[0]
     kinds = [(p.type, p.content) for p in library.conversation(summary.id).passages]
     assert kinds[2:6] == [
         ("thinking", "look it up"),
@@ -227,7 +231,9 @@ def test_a_chat_of_langchain_is_kept_and_cleared(library: recollect.Library) -> 
     library.add_message(history.conversation_id or "", "assistant", "by hand", id="h")
     assert history.messages[-1] == AIMessage("by hand", id="h")
     history.clear()
-    assert history.messages == [] and library.conversations(sources=["langchain"])[1] == 0
+    assert (
+        history.messages == [] and library.conversations(Filter.of(sources=["langchain"]))[1] == 0
+    )
 
 
 # -- pydantic-ai ----------------------------------------------------------------------
@@ -340,7 +346,9 @@ async def _conversations(library: recollect.Library) -> None:
     forked = await store.fork("c", at=2, new_conversation_id="d")
     assert forked.messages == result.all_messages()[:2]
     assert [record.conversation_id for record in await store.list_conversations()] == ["d", "c"]
-    summaries, total = library.conversations(sources=["pydantic-ai-store"], projects=["work"])
+    summaries, total = library.conversations(
+        Filter.of(sources=["pydantic-ai-store"], projects=["work"])
+    )
     assert total == 2 and {s.title for s in summaries} == {"How is the weather?"}
     assert len(ids(library, "yesterday")) == 1
     await store.delete("c")

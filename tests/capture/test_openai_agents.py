@@ -18,6 +18,7 @@ from openai.types.responses import (
 
 import recollect
 from recollect.capture.agents.openai_agents import RecollectSession
+from recollect.model.search import Filter, SearchOptions
 
 pytest.importorskip("agents", reason="openai-agents is not installed")
 
@@ -84,7 +85,7 @@ def test_a_run_of_an_agent_is_saved_by_one_line(library: recollect.Library) -> N
         "message",
         "message",
     ]
-    (conversation,) = library.conversations(sources=["openai-agents"])[0]
+    (conversation,) = library.conversations(Filter.of(sources=["openai-agents"]))[0]
     assert (conversation.title, conversation.id) == (
         "How is the weather in Kyoto?",
         session.conversation_id,
@@ -99,7 +100,8 @@ def test_a_run_of_an_agent_is_saved_by_one_line(library: recollect.Library) -> N
         ("assistant", "message", None),
     ]
     assert all(
-        library.search(word, mode="text").hits[0].conversation_id == conversation.id
+        library.search(word, options=SearchOptions(mode="text")).hits[0].conversation_id
+        == conversation.id
         for word in ("umbrella", "rain")
     )
 

@@ -16,6 +16,7 @@ import recollect
 from recollect.capture.transcripts import watch
 from recollect.capture.transcripts.watch import Event, Folder, Watcher
 from recollect.errors import InvalidInput, StoreBusy
+from recollect.model.search import SearchOptions
 
 SESSION = "0a4c0000-0000-4000-8000-00000000000a"
 
@@ -245,7 +246,7 @@ def test_what_is_not_in_the_library_is_read_whatever_the_archive_says(
     desk: Desk, user: str, place: str
 ) -> None:
     desk.write(turn(1, "walrus"))
-    desk.library.store.delete(SESSION)  # not by a person, so nothing says that it is not wanted
+    desk.library._store.delete(SESSION)  # not by a person, so nothing says that it is not wanted
     watcher = desk.another()
     watcher.once()
     assert desk.words() == ["walrus"]
@@ -299,7 +300,7 @@ def test_a_deleted_conversation_does_not_come_back_by_itself(desk: Desk, tmp_pat
 
 def test_what_is_deleted_and_put_back_is_followed_again(desk: Desk) -> None:
     desk.write(turn(1, "walrus"))
-    desk.library.restore_conversation(desk.library.delete_conversation(SESSION))
+    desk.library.restore_document(desk.library.delete_conversation(SESSION))
     desk.append(turn(2, "penguin"))
     assert desk.words() == ["walrus", "penguin"]
 
@@ -436,13 +437,13 @@ def test_changes_are_told_by_the_system(desk: Desk) -> None:
     desk.file.write_text(turn(1, "walrus"))
     follow.start()
     try:
-        until(lambda: desk.library.search("walrus", mode="text").total == 1)
+        until(lambda: desk.library.search("walrus", options=SearchOptions(mode="text")).total == 1)
         with desk.file.open("a") as file:
             file.write(turn(2, "penguin"))
-        until(lambda: desk.library.search("penguin", mode="text").total == 1)
+        until(lambda: desk.library.search("penguin", options=SearchOptions(mode="text")).total == 1)
         late.mkdir()
         (late / "other.jsonl").write_text(turn(31, "seal", session="other"))
-        until(lambda: desk.library.search("seal", mode="text").total == 1)
+        until(lambda: desk.library.search("seal", options=SearchOptions(mode="text")).total == 1)
     finally:
         stop.set()
         follow.join()

@@ -518,7 +518,7 @@ def kept(home: Path, id_: str) -> list[str]:
     ends = time.monotonic() + SECONDS
     while time.monotonic() < ends:
         with recollect.open(home / "recollect", "default", background=False) as library:
-            found = library.store.find_id("claude-code", id_)
+            found = library._store.find_id("claude-code", id_)
             said = (
                 [passage.content for passage in library.conversation(found).passages]
                 if found

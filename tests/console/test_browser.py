@@ -64,7 +64,7 @@ def add_many(library: recollect.Library, count: int, title: str = "Conversation 
                 updated_at=when,
             )
         )
-    library.store.save(documents)
+    library._store.save(documents)
 
 
 def add_long(library: recollect.Library, count: int = 5_000) -> None:
@@ -85,7 +85,7 @@ def add_long(library: recollect.Library, count: int = 5_000) -> None:
     long = recollect.Document(
         "recollect", "long", "A long one", passages=tuple(passages), updated_at=START
     )
-    library.store.save([long])
+    library._store.save([long])
 
 
 # -- the list ---
@@ -511,7 +511,7 @@ def test_commands_texts_and_links_can_be_copied(
 ) -> None:
     id = "0c5f3b9e-6a50-4a0e-9c43-0a4f3c0f7d11"
     passages = (recollect.Passage("m", "user", "fix the *gate*"),)
-    site.library.store.save([recollect.Document("codex", id, "The gate", passages=passages)])
+    site.library._store.save([recollect.Document("codex", id, "The gate", passages=passages)])
     page = open_page("/?q=gate")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Open in Codex").click()

@@ -146,7 +146,7 @@ def test_an_uploaded_note_is_recognized_by_its_file_name(
     client: TestClient, service: Service, library: recollect.Library
 ) -> None:
     assert ended(service, send(client, "idea.md", b"Beans").json()["id"]).state == DONE
-    note = library.store.document("idea")
+    note = library._store.document("idea")
     assert (note.source, note.source_id, note.created_at) == ("notes", "idea.md", None)
     page = client.get("/imports").text
     assert "Items" in page
@@ -181,7 +181,7 @@ def test_the_kind_of_a_file_can_be_given(
         headers={"Content-Type": "application/octet-stream", "Accept": "*/*"},
     )
     assert ended(service, answer.json()["id"]).state == DONE
-    assert library.store.document("idea").kind == "prompt"
+    assert library._store.document("idea").kind == "prompt"
     assert (
         client.post(
             "/api/imports", params={"name": "a.md", "as": "music"}, content=b"x"

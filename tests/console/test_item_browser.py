@@ -311,7 +311,7 @@ def test_an_item_can_be_deleted_and_restored(site: Site, open_page: OpenPage) ->
         ("media", "A talk on moss"),
         ("characters", "Fern"),
     ):
-        before = site.library.store.document(id_of(site.library, source, title))
+        before = site.library._store.document(id_of(site.library, source, title))
         page = open_page(f"/knowledge/{source}/{before.id}")
         page.keyboard.press("#")
         expect(page.locator(".toast")).to_contain_text(f"Deleted “{title}”")
@@ -319,7 +319,7 @@ def test_an_item_can_be_deleted_and_restored(site: Site, open_page: OpenPage) ->
         assert title not in [s.title for s in site.library.knowledge.list(source)[0]]
         page.keyboard.press("u")
         expect(page.locator("main h1")).to_have_text(title)
-        assert site.library.store.document(before.id) == before
+        assert site.library._store.document(before.id) == before
 
 
 def test_an_item_can_be_exported(site: Site, open_page: OpenPage) -> None:

@@ -174,7 +174,7 @@ def notes(library: recollect.Library) -> None:
         ("vault/kitchen/Bread", "How to bake bread", {}),
     ):
         note = editing.new_document(NOTE, {"title": title, "content": f"text of {id}"})
-        library.store.save([replace(note, id=id, source="notes", source_id=id, metadata=metadata)])
+        library._store.save([replace(note, id=id, source="notes", source_id=id, metadata=metadata)])
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ def test_page_breaks_of_a_document_are_shown(
     document = Document(
         "media", "paper.pdf", "Paper", MEDIA, metadata={"media_type": "pdf", "pages": 2}, id="paper"
     )
-    library.store.save([with_text(document, text, [0, 2400])])
+    library._store.save([with_text(document, text, [0, 2400])])
     html = client.get("/knowledge/media/paper").text
     assert '<span class="page-break" id="page=1">Page 1</span>' in html
     assert '<span class="page-break" id="page=2">Page 2</span>' in html
@@ -387,14 +387,14 @@ def character(
     }
     id = library.knowledge.create("characters", {"card": card}).id
     if picture:
-        document = library.store.document(id)
+        document = library._store.document(id)
         first, *rest = document.passages
         avatar = {
             "type": "avatar",
             "media_type": media_type,
             "data": base64.b64encode(picture).decode(),
         }
-        library.store.rewrite(
+        library._store.rewrite(
             id, replace(document, passages=(first._replace(attachments=(avatar,)), *rest))
         )
     return id
@@ -571,11 +571,11 @@ def test_a_submitted_form_creates_an_item_and_an_unchanged_form_changes_nothing(
     address = response.headers["location"]
     assert expected in client.get(address).text
     (summary,), _ = library.knowledge.list(kind)
-    before = library.store.document(summary.id)
+    before = library._store.document(summary.id)
     edit = client.get(f"{address}?edit=true")
     assert send(client, address, form_values(edit.text)).status_code == 303
-    assert library.store.document(summary.id) == before
-    assert library.store.summary(summary.id).version == summary.version
+    assert library._store.document(summary.id) == before
+    assert library._store.summary(summary.id).version == summary.version
 
 
 @pytest.mark.parametrize("kind", [kind for kind, _, _ in SUBMISSIONS])
@@ -587,9 +587,9 @@ def test_only_changed_fields_are_saved(
     form = form_values(client.get(f"{address}?edit=true").text)
     first = "name" if kind in ("characters", "prompts") else "title"
     (summary,), _ = library.knowledge.list(kind)
-    before = library.store.document(summary.id)
+    before = library._store.document(summary.id)
     assert send(client, address, form | {first: ["Another"]}).status_code == 303
-    after = library.store.document(summary.id)
+    after = library._store.document(summary.id)
     assert after.title == "Another"
     assert [p.content for p in after.passages][1:] == [p.content for p in before.passages][1:]
     if kind == "characters":
@@ -608,7 +608,7 @@ def test_line_endings_that_forms_normalize_do_not_count_as_changes(
     )
     form = form_values(client.get(f"/knowledge/notes/{item.id}?edit=true").text)
     send(client, f"/knowledge/notes/{item.id}", form | {"keywords": ["new"]})
-    after = library.store.document(item.id)
+    after = library._store.document(item.id)
     assert after.passages[0].content == "\r\none\r\ntwo\rthree\n\n"
     assert after.metadata["tags"] == ["new"]
 
@@ -630,12 +630,12 @@ def test_a_conflicting_save_shows_the_differences(
     assert "Someone else changed this note while you were editing it (version 2" in page_text
     assert "- THEIRS" in page_text
     assert "+ MINE" in page_text
-    assert library.store.document(item.id).passages[0].content == "one\nTHEIRS\nthree"
+    assert library._store.document(item.id).passages[0].content == "one\nTHEIRS\nthree"
     again = form_values(response.text)
     assert again["content"] == ["one\r\nMINE\r\nthree"]
     assert again["keywords"] == ["theirs"], "unchanged fields have the current value"
     assert send(client, address, again).status_code == 303
-    after = library.store.document(item.id)
+    after = library._store.document(item.id)
     assert after.passages[0].content == "one\nMINE\nthree"
     assert after.metadata["tags"] == ["theirs"]
 
@@ -652,7 +652,7 @@ def test_an_item_deleted_while_editing_can_be_created_again(
     again = form_values(response.text)
     assert send(client, "/knowledge/notes", again).status_code == 303
     (new_note,), _ = library.knowledge.list("notes")
-    assert (new_note.title, library.store.document(new_note.id).passages[0].content) == (
+    assert (new_note.title, library._store.document(new_note.id).passages[0].content) == (
         "Moss",
         "mine",
     )
@@ -729,9 +729,9 @@ def test_agents_cannot_read_human_only_items(
     client: TestClient, library: recollect.Library, new_user_key: Callable[..., str]
 ) -> None:
     item = library.knowledge.create("notes", {"title": "N", "content": "the password is swordfish"})
-    document = library.store.document(item.id)
+    document = library._store.document(item.id)
     hidden = tuple(p._replace(visibility="human_only") for p in document.passages)
-    library.store.rewrite(item.id, replace(document, passages=hidden))
+    library._store.rewrite(item.id, replace(document, passages=hidden))
     agent, person = new_user_key(agent=True), new_user_key()
     for page in (
         f"/knowledge/notes/{item.id}",
@@ -760,7 +760,7 @@ def test_ids_may_contain_any_character(
         source="notes",
         source_id=id,
     )
-    library.store.save([note])
+    library._store.save([note])
     link = re.search(r'class="row" href="([^"]*)"', client.get("/knowledge/notes").text)
     assert link
     address = unescape(link[1])
@@ -770,7 +770,7 @@ def test_ids_may_contain_any_character(
     assert edit
     form = form_values(client.get(unescape(edit[1])).text)
     assert send(client, address, form | {"title": ["Even"]}).status_code == 303
-    assert library.store.summary(id).title == "Even"
+    assert library._store.summary(id).title == "Even"
 
 
 @pytest.mark.parametrize("kind", [NOTE, MEDIA, CHARACTER, PROMPT])
@@ -819,7 +819,7 @@ def test_stored_text_never_becomes_markup(
         "aliases": [NASTY],
         "front_matter": {NASTY: NASTY},
     }
-    library.store.save([replace(document, id=NASTY, metadata=metadata)])
+    library._store.save([replace(document, id=NASTY, metadata=metadata)])
     address = links.item_url(plural, NASTY)
     pages = [
         f"/knowledge/{plural}",

@@ -136,7 +136,7 @@ def test_hits_link_to_the_message_and_to_its_source(
         "Pears",
         passages=(recollect.Passage("m/1", "user", "a pear tree"),),
     )
-    library.store.save([document])
+    library._store.save([document])
     html = client.get("/console/hits?q=pear", headers=PART).text
     assert "/c/5d2f9c1e-aaaa-4bbb-8ccc-123456789012?m=m%2F1&amp;q=pear" in html
     assert "https://chatgpt.com/c/5d2f9c1e-aaaa-4bbb-8ccc-123456789012" in html

@@ -92,8 +92,8 @@ def character(name: str, **fields: str) -> Document:
 
 def save(library: Library, *documents: Document) -> None:
     """Save documents in one go, and wake the background thread, which the store alone does not."""
-    library.store.save(documents)
-    library.restore_conversation(documents[-1])
+    library._store.save(documents)
+    library.wake_indexer()
 
 
 def search_page(

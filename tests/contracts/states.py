@@ -64,12 +64,12 @@ def settle(library: Library) -> None:
             if waits(library):
                 library.index()
     assert not waits(library)
-    assert bool(library.store.spaces()) == (_active != SEALED and library.store.size() > 0)
+    assert bool(library._store.spaces()) == (_active != SEALED and library._store.size() > 0)
 
 
 def waits(library: Library) -> bool:
     """Whether anything waits to be sealed or embedded."""
-    return has_work(library.store, models.embedding_setting())
+    return has_work(library._store, models.embedding_setting())
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -516,13 +516,13 @@ def test_page_two_of_a_session_has_the_next_results(collection: Library) -> None
 
 @proves("C3-38")
 def test_chunks_are_whole_sentences_with_stable_names(collection: Library) -> None:
-    before = collection.store.document("Coast")
+    before = collection._store.document("Coast")
     text = "".join(p.content for p in before.passages)
     assert text == COAST
     assert all(text[p.metadata["start"] : p.metadata["end"]] == p.content for p in before.passages)
     assert all(p.content.rstrip().endswith(".") for p in before.passages)
     collection.knowledge.edit("notes", "Coast", {"content": text + "One more sentence."})
-    after = collection.store.document("Coast")
+    after = collection._store.document("Coast")
     assert [p.id for p in before.passages][:-1] == [p.id for p in after.passages][
         : len(before.passages) - 1
     ]

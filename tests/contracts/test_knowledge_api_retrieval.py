@@ -23,7 +23,7 @@ from recollect.model.documents import Passage
 
 def chunks_of(library: Library, item_id: str) -> list[Passage]:
     """The chunks of an item as they are stored."""
-    return list(library.store.document(item_id).passages)
+    return list(library._store.document(item_id).passages)
 
 
 @proves("C3-11")

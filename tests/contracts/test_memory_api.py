@@ -18,6 +18,7 @@ from recollect.library import Library
 from recollect.memory import backlog as observing
 from recollect.model.audience import MASK
 from recollect.model.observations import Observation
+from recollect.model.search import Filter
 from recollect.serve.mcp.catalog import Catalog
 
 DAY = datetime(2025, 12, 1, 14, 30, tzinfo=UTC)
@@ -126,10 +127,10 @@ def observe(library: Library, conversation: str, *observations: dict[str, Any]) 
         )
         for fields in observations
     ]
-    library.store.save_observations(
+    library._store.save_observations(
         conversation, document.version, observing.as_document(document, rows)
     )
-    library.restore_conversation(document)
+    library.wake_indexer()
 
 
 @pytest.fixture(autouse=True)
@@ -723,7 +724,7 @@ def secret(library: Library, monkeypatch: pytest.MonkeyPatch) -> Library:
     monkeypatch.delenv("RECOLLECT_OBSERVER")
     converse(library, "s1", "p", DAY, "We decided to feed the wombat at noon.", "Noted.")
     message = {"visibility": "human_only", "timestamp": DAY}
-    library.add_message("s1", "user", SECRET, message_id="x", **message)
+    library.add_message("s1", "user", SECRET, id="x", **message)
     library.index()
     return library
 
@@ -735,7 +736,7 @@ def test_agents_find_no_word_of_a_human_only_message(
     secret: Library, agent: Memory, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", setting)
-    (document,) = (d for d in secret.documents(kinds=["observation"]))
+    (document,) = (d for d in secret.documents(Filter.of(kinds=["observation"])))
     assert any("wombat" in passage.content for passage in document.passages)
     assert not any("numbat" in passage.content for passage in document.passages)
     for query in ("numbat vault", "7261", "quokka", "decided", "vault code", '"the numbat"'):

@@ -10,6 +10,7 @@ from states import settle
 
 import recollect
 from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.persistence import PersistenceApi
 
 CONVERSATION = {
     "id",
@@ -38,7 +39,7 @@ MESSAGE = {
 @pytest.mark.every_state
 @pytest.mark.every_store
 def test_the_documented_example_of_direct_access_works(library: recollect.Library) -> None:
-    db = library
+    db = PersistenceApi(library)
     conversation = db.create_conversation(
         conversation_id="my-conv-id",
         session_id="my-session-id",
@@ -74,7 +75,7 @@ def test_the_documented_example_of_direct_access_works(library: recollect.Librar
 
 
 def chat(
-    db: recollect.Library, session_id: str, message: str, response: dict[str, str], namespace: str
+    db: PersistenceApi, session_id: str, message: str, response: dict[str, str], namespace: str
 ) -> None:
     """The documented chat endpoint that saves every interaction."""
     conversation = db.get_conversation_by_session(session_id)
@@ -103,16 +104,17 @@ def chat(
 
 @proves("C1-39", "C1-02", "C1-03")
 def test_the_documented_example_of_automatic_saving_works(library: recollect.Library) -> None:
+    db = PersistenceApi(library)
     chat(
-        library,
+        db,
         "session-1",
         "Tell me about Python, as much as you can in one sentence",
         {"answer": "Snakes."},
         "work",
     )
-    chat(library, "session-1", "More", {"answer": "No.", "tool_used": "web_search"}, "work")
-    chat(library, "session-2", "Hello", {}, "default")
-    first = library.get_conversation_by_session("session-1")
+    chat(db, "session-1", "More", {"answer": "No.", "tool_used": "web_search"}, "work")
+    chat(db, "session-2", "Hello", {}, "default")
+    first = db.get_conversation_by_session("session-1")
     assert first is not None
     assert (first["title"], first["namespace"], first["message_count"]) == (
         "Tell me about Python, as much as you can in one se...",
@@ -120,8 +122,7 @@ def test_the_documented_example_of_automatic_saving_works(library: recollect.Lib
         4,
     )
     messages = [
-        (m["role"], m["content"], m["model"], m["tool_used"])
-        for m in library.get_messages(first["id"])
+        (m["role"], m["content"], m["model"], m["tool_used"]) for m in db.get_messages(first["id"])
     ]
     assert messages == [
         ("user", "Tell me about Python, as much as you can in one sentence", None, None),
@@ -134,7 +135,8 @@ def test_the_documented_example_of_automatic_saving_works(library: recollect.Lib
 
 @proves("C1-40")
 def test_calls_return_the_documented_shapes(library: recollect.Library) -> None:
-    conversation = library.create_conversation("c1", "s1", "Title", "work", {"a": 1})
+    db = PersistenceApi(library)
+    conversation = db.create_conversation("c1", "s1", "Title", "work", {"a": 1})
     assert conversation.keys() == CONVERSATION
     assert (
         conversation.items()
@@ -147,10 +149,10 @@ def test_calls_return_the_documented_shapes(library: recollect.Library) -> None:
             "metadata": {"a": 1},
         }.items()
     )
-    assert library.create_conversation("c1", "s1", "Title", "work", {"a": 1}) == conversation
+    assert db.create_conversation("c1", "s1", "Title", "work", {"a": 1}) == conversation
     attachments, citations = [{"name": "a.png"}], [{"url": "https://example.org"}]
     moment = "2025-10-09T19:37:47.783681+00:00"
-    id_ = library.add_message(
+    id_ = db.add_message(
         "c1",
         "user",
         "Hello",
@@ -162,7 +164,7 @@ def test_calls_return_the_documented_shapes(library: recollect.Library) -> None:
         timestamp=moment,
     )
     assert id_ == "m1"
-    (message,) = library.get_messages("c1")
+    (message,) = db.get_messages("c1")
     assert message == {
         "id": "m1",
         "conversation_id": "c1",
@@ -175,11 +177,11 @@ def test_calls_return_the_documented_shapes(library: recollect.Library) -> None:
         "timestamp": moment,
     }
     assert message.keys() == MESSAGE
-    assert library.search_messages("HELLO") == [message]
-    whole = library.get_conversation("c1")
+    assert db.search_messages("HELLO") == [message]
+    whole = db.get_conversation("c1")
     assert whole.keys() == CONVERSATION | {"messages"}
     assert (whole["messages"], whole["message_count"]) == ([message], 1)
-    by_session = library.get_conversation_by_session("s1")
+    by_session = db.get_conversation_by_session("s1")
     assert by_session is not None
     assert by_session.items() <= whole.items()
 
@@ -187,48 +189,51 @@ def test_calls_return_the_documented_shapes(library: recollect.Library) -> None:
 @proves("C1-40")
 @pytest.mark.every_state
 def test_messages_can_be_read_and_searched_in_pages(library: recollect.Library) -> None:
-    library.create_conversation("c1")
+    db = PersistenceApi(library)
+    db.create_conversation("c1")
     for n in range(5):
-        library.add_message("c1", "user", f"python {n}", timestamp=f"2025-10-0{n + 1}")
+        db.add_message("c1", "user", f"python {n}", timestamp=f"2025-10-0{n + 1}")
     settle(library)
-    assert [m["content"] for m in library.get_messages("c1", limit=2, offset=1)] == [
+    assert [m["content"] for m in db.get_messages("c1", limit=2, offset=1)] == [
         "python 1",
         "python 2",
     ]
-    assert [m["content"] for m in library.search_messages("python", limit=2)] == [
+    assert [m["content"] for m in db.search_messages("python", limit=2)] == [
         "python 4",
         "python 3",
     ]
-    messages, total = library.find_messages("python", limit=1)
-    assert ([m["content"] for m in messages], total) == (["python 4"], 5)
+    messages, total = library.find_text("python", limit=1)
+    assert ([m.content for _, m in messages], total) == (["python 4"], 5)
 
 
 @proves("C1-06", "C1-07")
 def test_saving_again_changes_nothing_and_a_different_message_is_a_conflict(
     library: recollect.Library,
 ) -> None:
-    library.create_conversation("c1", "s1")
-    library.create_conversation("c2", "s2")
+    db = PersistenceApi(library)
+    db.create_conversation("c1", "s1")
+    db.create_conversation("c2", "s2")
     for arguments in (("c1", "s3"), ("c3", "s1"), ("c1", "s2")):
         with pytest.raises(Conflict):
-            library.create_conversation(*arguments)
+            db.create_conversation(*arguments)
     for _ in range(2):
-        assert library.add_message("c1", "user", "Hello", message_id="m1") == "m1"
+        assert db.add_message("c1", "user", "Hello", message_id="m1") == "m1"
     with pytest.raises(Conflict):
-        library.add_message("c1", "user", "Goodbye", message_id="m1")
-    assert [m["content"] for m in library.get_messages("c1")] == ["Hello"]
+        db.add_message("c1", "user", "Goodbye", message_id="m1")
+    assert [m["content"] for m in db.get_messages("c1")] == ["Hello"]
 
 
 @proves("C1-41")
 def test_missing_objects_are_none_or_not_found(library: recollect.Library) -> None:
-    assert library.get_conversation_by_session("nobody") is None
+    db = PersistenceApi(library)
+    assert db.get_conversation_by_session("nobody") is None
     for call in (
-        lambda: library.get_conversation("none"),
-        lambda: library.get_messages("none"),
-        lambda: library.add_message("none", "user", "Hello"),
-        lambda: library.update_conversation("none", title="x"),
-        lambda: library.delete_conversation("none"),
-        lambda: library.search_messages("x", conversation_id="none"),
+        lambda: db.get_conversation("none"),
+        lambda: db.get_messages("none"),
+        lambda: db.add_message("none", "user", "Hello"),
+        lambda: db.update_conversation("none", title="x"),
+        lambda: db.delete_conversation("none"),
+        lambda: db.search_messages("x", conversation_id="none"),
     ):
         with pytest.raises(NotFound):
             call()
@@ -236,10 +241,9 @@ def test_missing_objects_are_none_or_not_found(library: recollect.Library) -> No
 
 @proves("C1-41")
 def test_an_invalid_message_is_refused(library: recollect.Library) -> None:
-    library.create_conversation("c1")
+    db = PersistenceApi(library)
+    db.create_conversation("c1")
     for fields in ({"unknown": 1}, {"timestamp": "never"}, {"role": ""}, {"content": None}):
         with pytest.raises(InvalidInput):
-            library.add_message(
-                **{"conversation_id": "c1", "role": "user", "content": "x", **fields}
-            )
-    assert library.get_messages("c1") == []
+            db.add_message(**{"conversation_id": "c1", "role": "user", "content": "x", **fields})
+    assert db.get_messages("c1") == []

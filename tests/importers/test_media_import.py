@@ -9,6 +9,7 @@ from mediafiles import BOOK, pdf, zipped
 
 from recollect import Library
 from recollect.importers.items import cues_of, seconds_at, text_of
+from recollect.model.search import Filter
 
 SRT = "1\n00:00:01,000 --> 00:00:02,000\nOwls fly.\n\n2\n00:01:03,500 --> 00:01:05,000\nAt midnight.\n"
 
@@ -23,7 +24,7 @@ def test_media_of_many_kinds_are_found_and_imported_once(library: Library, tmp_p
     receipt = library.import_path(folder)
     assert sum(file.conversations.new for file in receipt.files) == 3
     assert sum(sum(file.conversations.failed.values()) for file in receipt.files) == 1
-    [hit] = library.search("midnight", kinds=["media"]).hits
+    [hit] = library.search("midnight", Filter.of(kinds=["media"])).hits
     assert (hit.conversation_id, hit.kind, hit.title) == ("talk", "media", "talk")
     item = library.conversation("talk")
     assert [cue.start for cue in cues_of(item.passages)] == [1.0, 63.5]

@@ -74,7 +74,7 @@ def observed_library(library: Library) -> Library:
         created_at=document.created_at,
         lines=(5, 12),
     )
-    library.store.save_observations("c1", document.version, as_document(document, [observation]))
+    library._store.save_observations("c1", document.version, as_document(document, [observation]))
     return library
 
 

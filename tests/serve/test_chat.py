@@ -301,7 +301,7 @@ def test_the_answer_is_returned_even_if_saving_fails(
     def broken(*_: Any, **__: Any) -> None:
         raise OSError("the disk is on fire")
 
-    monkeypatch.setattr(Library, "create_conversation", broken)
+    monkeypatch.setattr(Library, "ensure_conversation", broken)
     body = client.post("/chat", json={"message": "Hello"}).json()
     assert body["answer"] == "Answer 1 to Hello"
     assert "conversation_id" not in body and body["message_ids"] == []

@@ -528,7 +528,7 @@ def test_the_response_is_unchanged_if_saving_fails(
     def broken(*_: Any) -> None:
         raise OSError("the disk is on fire")
 
-    monkeypatch.setattr(Library, "record", broken)
+    monkeypatch.setattr(Library, "add_messages", broken)
     reply = stream("Hello to you")
     upstream.next.append(reply)
     status, _, pieces = post_raw(http, {**HELLO, "stream": True})
@@ -560,7 +560,7 @@ def test_a_question_that_could_not_be_saved_is_saved_with_the_answer(
             raise OSError("the disk is on fire")
         return record(library, conversation, messages)
 
-    monkeypatch.setattr(Library, "record", broken)
+    monkeypatch.setattr(Library, "add_messages", broken)
     post_raw(http, HELLO)
     assert messages_of(only(service)) == [("user", "Hello"), ("assistant", "Answer 1 to Hello")]
 
@@ -575,7 +575,7 @@ def test_the_response_is_unchanged_if_only_the_answer_cannot_be_saved(
             raise OSError("the disk is on fire")
         return record(library, conversation, messages)
 
-    monkeypatch.setattr(Library, "record", broken)
+    monkeypatch.setattr(Library, "add_messages", broken)
     for reply in (completion("Hi."), stream("Hi.")):
         upstream.next.append(reply)
         assert b"".join(post_raw(http, HELLO)[2]) == reply.body

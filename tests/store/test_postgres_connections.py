@@ -1126,8 +1126,8 @@ def test_indexing_in_the_background_goes_on_after_the_server_was_away(
 ) -> None:
     with recollect.open(server.url, user, background=True) as library:
         library.add_conversation("c1", "Talk", messages=[{"role": "user", "content": "a zebra"}])
-        until(lambda: [space.ready for space in library.store.spaces()] == [True])
-        library.store.append("c1", said("m2", "a giraffe"))
+        until(lambda: [space.ready for space in library._store.spaces()] == [True])
+        library._store.append("c1", said("m2", "a giraffe"))
         with away(server):
             limited(monkeypatch, write_wait_seconds=0.3)
             with pytest.raises(StoreUnavailable):
@@ -1135,7 +1135,7 @@ def test_indexing_in_the_background_goes_on_after_the_server_was_away(
             until(lambda: "Indexing in the background stopped" in caplog.text)
         for module in (connection, pool):
             monkeypatch.setattr(module, "LIMITS", LIMITS)
-        (space,) = library.store.spaces()
-        assert library.store.unembedded(space, 5)[1] == 1
+        (space,) = library._store.spaces()
+        assert library._store.unembedded(space, 5)[1] == 1
         assert library.search("giraffe").hits[0].message_id == "m2"
-        until(lambda: library.store.unembedded(space, 5)[1] == 0)
+        until(lambda: library._store.unembedded(space, 5)[1] == 0)

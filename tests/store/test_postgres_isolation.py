@@ -29,7 +29,8 @@ from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.language.query import parse
 from recollect.library import Library
 from recollect.model.documents import Document, Passage
-from recollect.model.search import Filter
+from recollect.model.kinds import KINDS
+from recollect.model.search import Filter, SearchOptions
 from recollect.settings import LIMITS
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.connection import Connection
@@ -941,7 +942,7 @@ def test_what_others_ask_does_not_stand_in_the_list_of_sessions(
     with theirs, psycopg.connect(member, autocommit=True) as connection:
         theirs.search(CANARY)
         theirs.add_message(CANARY, "user", f"{CANARY} again", id=f"{CANARY}-0-again")
-        theirs.conversations(search=CANARY)
+        theirs.conversations(title=CANARY)
         theirs.recent(CANARY)
         texts = rows(connection, "select query from pg_stat_activity where usename = current_user")
         assert len(texts) >= 2 and all(text != "<insufficient privilege>" for (text,) in texts)
@@ -968,7 +969,7 @@ def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Libra
         recollect.open(url, f"bob-{uuid.uuid4()}") as bob,
     ):
         for library, word in ((ann, ANN), (bob, BOB)):
-            library.store.save(
+            library._store.save(
                 [
                     Document(
                         "recollect",
@@ -989,36 +990,40 @@ def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Libra
                     for n in range(4)
                 ]
             )
-            library.store.finish_import(library.store.start_import(f"/{word}.json"))
+            library._store.finish_import(library._store.start_import(f"/{word}.json"))
         yield ann, bob
 
 
 ANN, BOB = "anncanary", "bobcanary"
 OPERATIONS: tuple[Callable[[Library, str], object], ...] = (
     lambda library, word: library.search(word),
-    lambda library, word: library.search(f"{word[:6]}*", mode="text", hidden=True),
-    lambda library, word: library.search("gardens", group="conversation", limit=200),
+    lambda library, word: library.search(
+        f"{word[:6]}*", Filter.of(hidden=True), SearchOptions(mode="text")
+    ),
+    lambda library, word: library.search(
+        "gardens", options=SearchOptions(group="conversation", limit=200)
+    ),
     lambda library, word: library.search(["gardens", word]),
     lambda library, word: library.search(
-        f'"{word} speaks"', authors=[word], projects=[word], tags=[word]
+        f'"{word} speaks"', Filter.of(authors=[word], projects=[word], tags=[word])
     ),
     lambda library, word: library.related("c1", "c1:0"),
     lambda library, word: library.recent(word),
     lambda library, word: library.recent(word[2:8]),
     lambda library, word: library.recent(),
     lambda library, word: library.conversation("c1"),
-    lambda library, word: library.conversations(search=word[:4]),
-    lambda library, word: list(library.documents(projects=[word])),
+    lambda library, word: library.conversations(title=word[:4]),
+    lambda library, word: list(library.documents(Filter.of(projects=[word]))),
     lambda library, word: library.stats(),
     lambda library, word: library.receipts(),
     lambda library, word: library.verify(),
-    lambda library, word: library.store.variants([word, word[:6], "gardens", "canary"]),
-    lambda library, word: library.store.find_substring(word, EVERYTHING, 100, 0),
-    lambda library, word: library.store.newest(EVERYTHING, 100, 0, True),
-    lambda library, word: library.store.candidates(range(1, 100), EVERYTHING),
-    lambda library, word: library.store.previous_passages(range(1, 100)),
-    lambda library, word: list(library.store.sample(100)),
-    lambda library, word: library.store.spaces(),
+    lambda library, word: library._store.variants([word, word[:6], "gardens", "canary"]),
+    lambda library, word: library._store.find_substring(word, EVERYTHING, 100, 0),
+    lambda library, word: library._store.newest(EVERYTHING, 100, 0, True),
+    lambda library, word: library._store.candidates(range(1, 100), EVERYTHING),
+    lambda library, word: library._store.previous_passages(range(1, 100)),
+    lambda library, word: list(library._store.sample(100)),
+    lambda library, word: library._store.spaces(),
     lambda library, word: library.update_conversation("c2", f"{word} renamed"),
     lambda library, word: library.add_message(
         "c3", "user", f"{word} more", created_at="2025-05-02"
@@ -1056,7 +1061,7 @@ def test_two_users_over_two_connections_never_get_each_others_answers(
             for n in range(50):
                 library, own, foreign = sides[(n + seed) % 2]
                 assert foreign not in repr(chance.choice(OPERATIONS)(library, own))
-                page = library.search(foreign, hidden=True)
+                page = library.search(foreign, Filter.of(hidden=True))
                 assert (page.total, page.hits) == (0, ())
         except BaseException as error:
             failed.append(error)
@@ -1070,7 +1075,7 @@ def test_two_users_over_two_connections_never_get_each_others_answers(
         thread.join()
     if failed:
         raise failed[0]
-    assert pair[0].store._connections._pool._pool.max_size == 2  # type: ignore[attr-defined]
+    assert pair[0]._store._connections._pool._pool.max_size == 2  # type: ignore[attr-defined]
 
 
 def test_every_operation_is_answered_from_ones_own_library(pair: tuple[Library, Library]) -> None:
@@ -1085,7 +1090,7 @@ def test_asking_for_what_only_another_has_is_asking_for_nothing(
 ) -> None:
     ann, bob = pair
     for library, foreign in ((ann, BOB), (bob, ANN)):
-        store = library.store
+        store = library._store
         for query in (
             foreign,
             f"{foreign[:7]}*",
@@ -1099,7 +1104,9 @@ def test_asking_for_what_only_another_has_is_asking_for_nothing(
             f"gardens AND {foreign}",
         ):
             for group in ("message", "conversation"):
-                page = library.search(query, group=group, hidden=True, limit=200)
+                page = library.search(
+                    query, Filter.of(hidden=True), SearchOptions(group=group, limit=200)
+                )
                 assert (page.hits, page.total, page.exact) == ((), 0, True)
         assert store.frequencies([parse(foreign), parse(f"{foreign[:7]}*"), parse(NONSENSE)])[
             0
@@ -1109,8 +1116,8 @@ def test_asking_for_what_only_another_has_is_asking_for_nothing(
         assert store.variants([foreign, foreign[:6]]) == [(foreign,), (foreign[:6],)]
         assert store.find_substring(foreign[1:7], EVERYTHING, 100, 0) == ([], 0)
         assert store.recent(foreign, EVERYTHING, 100) == []
-        assert library.conversations(search=foreign, kinds=()) == ([], 0)
-        assert library.search("NOT nothing", hidden=True).total <= 13
+        assert library.conversations(Filter.of(kinds=KINDS), title=foreign) == ([], 0)
+        assert library.search("NOT nothing", Filter.of(hidden=True)).total <= 13
 
 
 def test_a_conversation_that_only_another_has_is_refused_like_one_that_nobody_has(
@@ -1126,7 +1133,7 @@ def test_a_conversation_that_only_another_has_is_refused_like_one_that_nobody_ha
         lambda id: ann.update_conversation(id, "mine"),
         lambda id: ann.add_message(id, "user", "hello"),
         lambda id: ann.related(id, "bobs-message"),
-        lambda id: ann.store.passage_key(id, "bobs-message"),
+        lambda id: ann._store.passage_key(id, "bobs-message"),
         lambda id: ann.add_message("c1", "user", "hello", parent=f"{id}-message"),
     ):
         said = []
@@ -1146,7 +1153,7 @@ def test_deleting_a_conversation_that_both_have_removes_ones_own(
         bob.conversation("c1"),
         bob.stats(),
         bob.search("gardens").total,
-        bob.store.variants(["gardens"]),
+        bob._store.variants(["gardens"]),
     )
     ann.delete_conversation("c1")
     for n in (0, 2, 3):
@@ -1157,7 +1164,7 @@ def test_deleting_a_conversation_that_both_have_removes_ones_own(
         bob.conversation("c1"),
         bob.stats(),
         bob.search("gardens").total,
-        bob.store.variants(["gardens"]),
+        bob._store.variants(["gardens"]),
     ) == before
     assert bob.verify().healthy
 
@@ -1166,8 +1173,8 @@ def test_receipts_are_counted_and_taken_back_for_each_user_alone(
     pair: tuple[Library, Library],
 ) -> None:
     ann, bob = pair
-    imported = bob.store.start_import("/bobs.json")
-    bob.store.save(
+    imported = bob._store.start_import("/bobs.json")
+    bob._store.save(
         [Document("x", "imported", passages=(Passage("a", "user", "imported words"),))], imported.id
     )
     assert [r.path for r in ann.receipts()] == [f"/{ANN}.json"]
@@ -1179,7 +1186,7 @@ def test_receipts_are_counted_and_taken_back_for_each_user_alone(
 
 
 def test_the_space_of_another_user_is_of_no_use(pair: tuple[Library, Library]) -> None:
-    ann, bob = (library.store for library in pair)
+    ann, bob = (library._store for library in pair)
     spaces = [store.add_space("model", "1", 4, None) for store in (ann, bob)]
     vector = np.array([0.5, 0.5, 0.5, 0.5], np.float32)
     for store, space in zip((ann, bob), spaces, strict=True):

@@ -14,9 +14,8 @@ from typing import NamedTuple
 from recollect.errors import NotFound
 from recollect.language.text import truncate
 from recollect.library import Library
-from recollect.model.documents import Json, Passage
+from recollect.model.documents import Document, Json, Passage
 from recollect.redact.redactor import redact_value
-from recollect.store.base import Store
 
 ITEM = "item"
 """The key of the item in a message's metadata."""
@@ -49,13 +48,9 @@ class Session:
         self._namespace = namespace
 
     @property
-    def _store(self) -> Store:
-        return self._library.store
-
-    @property
     def conversation_id(self) -> str | None:
         """The id of the conversation in the library; None while the session is empty."""
-        return self._store.find_id(self._origin, self._session_id)
+        return self._library.find_id(self._origin, self._session_id)
 
     def passages(self, limit: int | None = None) -> list[Passage]:
         """The messages, or the last `limit` of them."""
@@ -63,13 +58,11 @@ class Session:
         if conversation is None:
             return []
         try:
-            _, total = self._store.passage_page(conversation, 0, 0)
+            _, total = self._library.messages(conversation, 0, 1)
             start = 0 if limit is None else max(0, total - max(0, limit))
             messages: list[Passage] = []
             while start < total:
-                page, total = self._store.passage_page(
-                    conversation, start, min(_PAGE, total - start)
-                )
+                page, total = self._library.messages(conversation, start, _PAGE)
                 if not page:
                     break
                 messages += page
@@ -94,7 +87,7 @@ class Session:
             for entry in entries
             if entry.id is None or not is_same(stored.get(entry.id, self), entry.item)
         ]
-        self._library.record(conversation, [item_passage(entry, stored) for entry in new])
+        self._library.add_messages(conversation, [item_passage(entry, stored) for entry in new])
 
     def pop(self) -> Passage | None:
         """Remove the last item and return it."""
@@ -102,9 +95,7 @@ class Session:
         last = self.passages(1)
         if conversation is None or not last:
             return None
-        removed = self._store.delete_passage(conversation, last[0].id)
-        self._library.wake_indexer()
-        return removed
+        return self._library.delete_message(conversation, last[0].id)
 
     def clear(self) -> None:
         """Delete the session permanently."""
@@ -117,13 +108,10 @@ class Session:
             question = next(
                 (entry.text for entry in items if entry.role == "user" and entry.text.strip()), ""
             )
-            record = self._library.create_conversation(
-                session_id=self._session_id,
-                title=make_title(question),
-                namespace=self._namespace,
-                origin=self._origin,
+            session = Document(
+                self._origin, self._session_id, make_title(question), project=self._namespace
             )
-            conversation = str(record["id"])
+            conversation = self._library.ensure_conversation(session).id
         return conversation
 
 

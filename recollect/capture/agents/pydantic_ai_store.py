@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -40,7 +39,6 @@ class RecollectConversationStore(ConversationStore):
 
     def __init__(self, library: Library, *, namespace: str = "default") -> None:
         self._library = library
-        self._store = library.store
         self._namespace = namespace
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
@@ -74,18 +72,18 @@ class RecollectConversationStore(ConversationStore):
     # -- blocking ---
 
     def _record(self, conversation_id: str) -> ConversationRecord | None:
-        there = self._store.find_id(ORIGIN, conversation_id)
+        there = self._library.find_id(ORIGIN, conversation_id)
         if there is None:
             return None
         with suppress(RecollectError):  # it may be deleted meanwhile
-            return _parse_record(self._store.header(there).metadata)
+            return _parse_record(self._library.summary(there).metadata)
         return None
 
     def _records_in(self, scope: str | None) -> list[ConversationRecord]:
         records: list[ConversationRecord] = []
         filter_, at, total = Filter(sources=(ORIGIN,)), 0, 1
         while at < total:
-            page, total = self._store.summaries(filter_, "", _PAGE, at)
+            page, total = self._library.conversations(filter_, limit=_PAGE, offset=at)
             records += [
                 record
                 for summary in page
@@ -103,20 +101,20 @@ class RecollectConversationStore(ConversationStore):
             raise ConversationConflict(record.conversation_id)
         passages = [_passage(entry) for entry in (*self._missing(record, new), *new)]
         conversation = self._find_or_create(record.conversation_id, passages)
-        stored_ids = {position.id for position in self._store.positions(conversation)}
+        stored_ids = set(self._library.message_ids(conversation))
         added = [passage for passage in passages if passage.id not in stored_ids]
-        self._library.record(conversation, added)
+        self._library.add_messages(conversation, added)
         try:
-            self._store.revise(conversation, lambda document: _with(document, record, expected))
+            self._library.revise_conversation(
+                conversation, lambda document: _with(document, record, expected)
+            )
         except ConversationConflict:
             for passage in reversed(
                 added
             ):  # another wrote it meanwhile, and these belong to nothing
                 with suppress(RecollectError):
-                    self._store.delete_passage(conversation, passage.id)
+                    self._library.delete_message(conversation, passage.id)
             raise
-        finally:
-            self._library.wake_indexer()
 
     def _missing(
         self, record: ConversationRecord, new: Sequence[ConversationEntry]
@@ -125,9 +123,9 @@ class RecollectConversationStore(ConversationStore):
         before = new[0].parent_id if new else record.head_id
         holding = {
             document
-            for document, _ in self._store.documents_containing(ORIGIN, [before] if before else [])
+            for document, _ in self._library.conversations_with(ORIGIN, [before] if before else [])
         }
-        if before is None or self._store.find_id(ORIGIN, record.conversation_id) in holding:
+        if before is None or self._library.find_id(ORIGIN, record.conversation_id) in holding:
             return []
         try:
             return self._history(before, None)
@@ -135,29 +133,27 @@ class RecollectConversationStore(ConversationStore):
             raise ConversationConflict(record.conversation_id) from None
 
     def _find_or_create(self, conversation_id: str, passages: Sequence[Passage]) -> str:
-        conversation = self._store.find_id(ORIGIN, conversation_id)
+        conversation = self._library.find_id(ORIGIN, conversation_id)
         if conversation is None:
             question = next(
                 (p.content for p in passages if p.role == "user" and p.content.strip()), ""
             )
-            now = datetime.now(UTC)
             document = Document(
                 ORIGIN,
                 conversation_id,
                 make_title(question),
                 project=self._namespace,
-                created_at=now,
-                updated_at=now,
-                partial=True,
+                id=conversation_id,
+                partial=True,  # if another process has just created it, that one stays
             )
-            (saved,) = self._store.save(
-                [document]
-            )  # partial: if another made it meanwhile, that one stays
-            conversation = saved.id
+            conversation = self._library.ensure_conversation(document).id
         return conversation
 
     def _delete(self, conversation_id: str, expected: str) -> None:
-        stored, there = self._record(conversation_id), self._store.find_id(ORIGIN, conversation_id)
+        stored, there = (
+            self._record(conversation_id),
+            self._library.find_id(ORIGIN, conversation_id),
+        )
         if stored is None or there is None or stored.revision != expected:
             raise ConversationConflict(conversation_id)
         self._library.delete_conversation(there)
@@ -165,9 +161,10 @@ class RecollectConversationStore(ConversationStore):
     def _history(self, head: str | None, limit: int | None) -> list[ConversationEntry]:
         if head is None or limit == 0:
             return []
-        for document, _ in self._store.documents_containing(ORIGIN, [head]):
+        for document, _ in self._library.conversations_with(ORIGIN, [head]):
             with suppress(RecollectError):
-                there = {passage.id: passage for passage in self._store.document(document).passages}
+                messages = self._library.conversation(document).messages
+                there = {message.id: message for message in messages}
                 return _chain(there, head, limit)
         raise LookupError(head)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,8 +28,9 @@ from recollect.capture.proxy.turns import (
     system_prompt_id,
     turn_passages,
 )
-from recollect.library import PROXY, Library
-from recollect.model.documents import Json, Passage
+from recollect.library import Library
+from recollect.model.documents import Document, Json, Passage
+from recollect.model.sources import PROXY
 
 _MAX_LOOKUPS = 100  # the last answers of a request that are looked up
 _TAIL = 200  # messages in which a shortened history is looked for
@@ -92,7 +94,7 @@ class Recorder:
 
     def save_request(self, library: Library, recording: Recording) -> int:
         """Save the messages of the request; return how many were new."""
-        return library.record(recording.conversation, recording.passages)
+        return library.add_messages(recording.conversation, recording.passages)
 
     def save_answer(
         self, library: Library, recording: Recording, answer: Answer, model: str | None = None
@@ -114,7 +116,7 @@ class Recorder:
             branch[-1] = branch[-1]._replace(metadata=metadata)
             passages += _with_times(branch, now + timedelta(milliseconds=number))
         passages = [passage._replace(model=answer.model or model) for passage in passages]
-        library.record(recording.conversation, [*recording.passages, *passages])
+        library.add_messages(recording.conversation, [*recording.passages, *passages])
         return ids
 
     def end(self, recording: Recording, *, has_answer: bool) -> None:
@@ -196,7 +198,7 @@ class _History:
             return None
         matches = [
             (id_, match)
-            for match, id_ in library.recordings(ids)
+            for match, id_ in library.conversations_with(PROXY.name, ids)
             if conversation is None or match == conversation
         ]
         if not matches:
@@ -263,7 +265,11 @@ class _History:
         ids = [system_prompt_id(conversation, turn) for turn in self.turns if turn.is_system]
         if not ids:
             return set()
-        return {id_ for match, id_ in library.recordings(ids) if match == conversation}
+        return {
+            id_
+            for match, id_ in library.conversations_with(PROXY.name, ids)
+            if match == conversation
+        }
 
 
 def _chain_hashes(turns: Sequence[Turn], start: str = "") -> list[str]:
@@ -311,13 +317,15 @@ def _create_conversation(library: Library, turns: Sequence[Turn], request: ChatR
         if turn.role == "user":
             first = turn
             break
-    conversation = library.create_conversation(
-        session_id=request.session,
-        title=conversation_title(first.passages[-1].content),
-        namespace=request.project,
-        origin=PROXY,
+    id_ = str(uuid.uuid4())
+    conversation = Document(
+        PROXY.name,
+        request.session or id_,
+        conversation_title(first.passages[-1].content),
+        project=request.project,
+        id=id_,
     )
-    return str(conversation["id"])
+    return library.ensure_conversation(conversation).id
 
 
 def _with_times(passages: Sequence[Passage], start: datetime) -> list[Passage]:

@@ -122,7 +122,6 @@ def _digest_tokens() -> int:
 
 
 def _digest(details: dict[str, Any], tokens: int) -> str:
-    from recollect.memory.digest import digest
     from recollect.model.documents import Document
     from recollect.places import open_existing
     from recollect.transfer.exclusion import configured_exclusion
@@ -140,7 +139,7 @@ def _digest(details: dict[str, Any], tokens: int) -> str:
     if library is None:
         return ""
     with library:
-        return digest(library.store, projects, tokens, without=_resumed_session(details))
+        return library.digest(projects, tokens, without=_resumed_session(details))
 
 
 def _resumed_session(details: dict[str, Any]) -> str | None:

@@ -27,7 +27,6 @@ from recollect.model.receipts import FileReceipt, Problem
 from recollect.model.sources import SOURCES, WATCHED, Transcripts
 from recollect.transfer.archive import Name, Stamp
 from recollect.transfer.exclusion import Exclusion, is_agent
-from recollect.transfer.importing import admission
 
 _FREE_SECONDS = 0.5  # reading a file may take this long without a delay
 _DELAY_FACTOR = 2.0  # a slower file is delayed by this multiple of the excess
@@ -173,7 +172,7 @@ class Watcher:
             path = Path(source)
             if self._folder(path) is None or not path.exists():
                 continue
-            if all(self.library.store.find_id(*name) is not None for name in names):
+            if all(self.library.find_id(*name) is not None for name in names):
                 stamps[path] = stamp
         return stamps
 
@@ -325,7 +324,7 @@ class _Reading:
 
     def __init__(self, library: Library, exclusion: Exclusion) -> None:
         self._library = library
-        self._exclude = admission(library.store, exclusion)
+        self._exclude = library.admission(exclusion)
         self.names: list[Name] = []
         self.deleted: list[Name] = []
         self.excluded: dict[Name, str] = {}
@@ -345,7 +344,7 @@ class _Reading:
     def _is_deleted(self, name: Name) -> bool:
         if not self._library.archive.deleted([name]):
             return False
-        if self._library.store.find_id(*name) is None:
+        if self._library.find_id(*name) is None:
             return True
         self._library.archive.undelete([name])  # it was imported or restored since
         return False

@@ -11,6 +11,7 @@ from recollect.errors import NotFound
 from recollect.knowledge.results import tags_of
 from recollect.language.text import storable
 from recollect.model.documents import Passage
+from recollect.model.search import Filter, SearchOptions
 from recollect.serve.console.request_params import Filters, Search
 from recollect.serve.console.search_results import search
 from recollect.serve.console.tabs import CONVERSATIONS, toolset_for
@@ -131,7 +132,9 @@ def tags(access: AccessTo, id: str) -> Response:
 def matches(access: AccessTo, id: str, q: str, m: str = "") -> Response:
     """Links to the previous and the next match in a conversation."""
     with access.read() as library:
-        page = library.search(q, mode="text", conversations=[id], limit=_MAX_MATCHES)
+        page = library.search(
+            q, Filter.of(conversations=id), SearchOptions(mode="text", limit=_MAX_MATCHES)
+        )
     ids = [hit.message_id for hit in sorted(page.hits, key=lambda hit: hit.position)]
     number = 0
     if m in ids:

@@ -136,7 +136,9 @@ def item(
         summary = library.knowledge.find(kind, item_id)
         if request.edit:
             access.require(WRITE, KNOWLEDGE)
-            document = mask_document(library.document(summary.id), access.principal.audience)
+            document = mask_document(
+                library.knowledge.document(kind, summary.id), access.principal.audience
+            )
             form = ItemForm(
                 kind, forms.edit_form(document), summary.id, summary.title, document.version
             )
@@ -231,7 +233,7 @@ def _deleted_form(kind: str, submission: forms.Submission) -> ItemForm:
 def _conflict_form(
     access: Access, library: Library, kind: str, id: str, submission: forms.Submission
 ) -> ItemForm:
-    document = library.document(id)
+    document = library.knowledge.document(kind, id)
     visible = mask_document(document, access.principal.audience)
     return ItemForm(
         kind,

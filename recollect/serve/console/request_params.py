@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query
 
+from recollect.model.kinds import CONVERSATION
+from recollect.model.search import Filter
 from recollect.model.sources import source_label
 
 Values = Annotated[list[str] | None, Query()]
@@ -43,16 +45,16 @@ class ListFilters:
     def is_active(self) -> bool:
         return self.count > 0 or bool(self.title)
 
-    def for_messages(self) -> dict[str, Any]:
-        """The arguments for `Library.search` and `Library.conversations`."""
-        return {
-            "projects": self.projects,
-            "sources": self.sources,
-            "tags": self.tags,
-            "roles": self.roles,
-            "after": self.after,
-            "before": self.before,
-        }
+    def message_filter(self) -> Filter:
+        return Filter.of(
+            kinds=CONVERSATION,
+            projects=self.projects,
+            sources=self.sources,
+            tags=self.tags,
+            roles=self.roles,
+            after=self.after,
+            before=self.before,
+        )
 
     @property
     def description(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from recollect.knowledge.options import KnowledgeOptions
 from recollect.library import Library
-from recollect.model.kinds import CONVERSATION
+from recollect.model.search import SearchOptions
 from recollect.serve.console.request_params import ListFilters, SearchRequest
 from recollect.serve.console.tabs import (
     ALL_KINDS,
@@ -60,12 +60,8 @@ def _search_messages(
 ) -> dict[str, Any]:
     page = library.search(
         request.query,
-        mode=request.mode,
-        group=request.group,
-        limit=_HITS_PER_PAGE,
-        offset=request.offset,
-        kinds=(CONVERSATION,),
-        **filters.for_messages(),
+        filters.message_filter(),
+        SearchOptions(request.mode, request.group, _HITS_PER_PAGE, request.offset),
     )
     next_offset = page.offset + len(page.hits)
     return {

@@ -18,6 +18,7 @@ from recollect.library import Library
 from recollect.model.audience import MASK, Audience, is_human_only
 from recollect.model.documents import Document, Passage, Summary
 from recollect.model.kinds import CONVERSATION, KINDS
+from recollect.model.search import Filter
 from recollect.serve.mcp.addresses import CHATS, Address, parse_address, parse_start
 from recollect.serve.mcp.context import Context, ToolError
 from recollect.settings import LIMITS
@@ -80,7 +81,9 @@ def list_resources(
         kinds = KINDS
     try:
         with context.library() as library:
-            summaries, total = library.conversations(limit=size, offset=start, kinds=kinds)
+            summaries, total = library.conversations(
+                Filter.of(kinds=kinds), limit=size, offset=start
+            )
     except ToolError:  # there is no library yet
         summaries, total = [], 0
     resources = [_describe(summary) for summary in summaries]
@@ -198,7 +201,7 @@ def _parse_conversation_uri(uri: str) -> Address | None:
 
 def _start_of(library: Library, address: Address) -> int:
     """The position to start at: the message the address names, if it names one."""
-    if library.store.summary(address.id).kind != CONVERSATION:
+    if library.summary(address.id).kind != CONVERSATION:
         raise NotFound(address.id)
     if not address.message:
         return address.start

@@ -14,10 +14,9 @@ from starlette.responses import Response
 from recollect.errors import InvalidInput, SearchTimeout
 from recollect.language.query import MalformedQuery
 from recollect.language.text import iso
-from recollect.library import BUS
-from recollect.model.audience import Audience, is_marked_human_only
+from recollect.model.audience import ALL, HUMAN_ONLY, Audience
 from recollect.model.documents import Summary
-from recollect.model.search import Hit
+from recollect.model.search import Filter, Hit
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
@@ -31,7 +30,7 @@ from recollect.serve.http.routing import (
 )
 from recollect.serve.masking import mask_hit
 from recollect.serve.rest import schemas
-from recollect.serve.threads import NO_THREAD, message_json, result_json, thread_json
+from recollect.serve.threads import BUS, NO_THREAD, message_json, result_json, thread_json
 from recollect.settings import LIMITS
 
 router = APIRouter(tags=["bus"], route_class=JsonRoute)
@@ -107,10 +106,9 @@ def open_thread(access: AccessTo, thread: schemas.NewThread) -> Response:
         raise InvalidInput("topic: a thread needs a topic.")
     status = 200
     with access.write(BUS) as library:
-        thread_id = library.store.find_id(BUS, thread.topic)
-        if thread_id is None:
-            thread_id, status = library.thread(thread.topic, thread.metadata).id, 201
-        summary = library.store.summary(thread_id)
+        if library.find_id(BUS, thread.topic) is None:
+            status = 201
+        summary = library.thread(thread.topic, thread.metadata)
     return json_response(_thread(summary), status)
 
 
@@ -130,7 +128,9 @@ def list_threads(
     if scope == "bus":
         sources.append(BUS)
     with access.read(BUS) as library:
-        summaries, total = library.conversations(limit=limit, offset=offset, sources=sources)
+        summaries, total = library.conversations(
+            Filter.of(sources=sources), limit=limit, offset=offset
+        )
     threads = [_thread(summary) for summary in summaries]
     return json_response({"threads": threads, "total": total, "limit": limit, "offset": offset})
 
@@ -169,7 +169,7 @@ def list_messages(
 def get_thread(access: AccessTo, thread_id: ThreadId) -> Response:
     """Returns a thread without its messages."""
     with access.read(BUS) as library, not_found_as(NO_THREAD):
-        summary = library.store.summary(thread_id)
+        summary = library.summary(thread_id)
     return json_response(_thread(summary))
 
 
@@ -207,7 +207,7 @@ def post_message(access: AccessTo, thread_id: ThreadId, message: schemas.NewBusM
             role=message.role,
             id=message.id,
             metadata=metadata,
-            human_only=message.human_only or is_marked_human_only(metadata),
+            visibility=HUMAN_ONLY if message.human_only else ALL,
         )
     status = 200
     if is_new:

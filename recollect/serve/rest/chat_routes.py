@@ -23,6 +23,7 @@ from recollect.capture.proxy.upstream import NoAnswer, Upstream
 from recollect.language.text import printable, truncate
 from recollect.library import Library
 from recollect.model.documents import Json
+from recollect.persistence import PersistenceApi
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.json_response import json_response
@@ -138,7 +139,7 @@ def _save_question(
     access: Access, request: ChatRequest, files: list[AttachedFile]
 ) -> _SavedQuestion:
     with access.write() as library:
-        conversation = library.create_conversation(
+        conversation = PersistenceApi(library).create_conversation(
             session_id=request.session_id or None,
             title=conversation_title(request.message),
             namespace=request.namespace,

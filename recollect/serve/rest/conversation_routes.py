@@ -22,6 +22,8 @@ from recollect.library import Library
 from recollect.model.audience import HUMAN_ONLY, Audience, is_marked_human_only
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.fields import conversation_shape, message_shape
+from recollect.model.search import Filter
+from recollect.persistence import PersistenceApi
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
@@ -31,7 +33,6 @@ from recollect.serve.http.routing import JsonRoute, clamp_page, created_or_exist
 from recollect.serve.masking import has_masked_messages, mask_document, mask_passage
 from recollect.serve.rest import schemas
 from recollect.serve.rest.exports import parse_export
-from recollect.serve.rest.stored_messages import stored_message
 from recollect.transfer import export
 
 router = APIRouter(tags=["conversations"], route_class=JsonRoute)
@@ -73,7 +74,7 @@ def list_conversations(
         projects.append(namespace)
     with access.read() as library:
         summaries, total = library.conversations(
-            limit=limit, offset=offset, projects=projects, search=search
+            Filter.of(projects=projects), limit=limit, offset=offset, title=search
         )
     conversations = [conversation_shape(summary) for summary in summaries]
     return json_response(
@@ -122,7 +123,7 @@ def get_conversation_by_session(
 ) -> Response:
     """Returns the conversation of a session with its messages in order."""
     with access.read() as library, not_found_as(NO_CONVERSATION):
-        conversation = library.get_conversation_by_session(session_id)
+        conversation = PersistenceApi(library).get_conversation_by_session(session_id)
         if conversation is None:
             raise NotFound(NO_CONVERSATION)
         document = library.conversation(conversation["id"])
@@ -218,18 +219,9 @@ def restore_conversation(access: AccessTo, conversation: schemas.RestoredConvers
     """Restores a deleted conversation from its JSON export."""
     document = parse_export(conversation.model_dump(exclude_unset=True))
     with access.write() as library:
-        existing_id = library.store.find_id(document.source, document.source_id)
-        if existing_id is None:
-            restored_id, status = library.restore_conversation(document).id, 201
-        else:
-            existing = library.conversation(existing_id)
-            if export.as_json(existing) != export.as_json(document):
-                raise Conflict(
-                    "This conversation is in the library and differs from the export. "
-                    "Delete it first to restore the export."
-                )
-            restored_id, status = existing_id, 200
-    return json_response({"success": True, "conversation_id": restored_id}, status)
+        restored, is_new = library.restore_document(document)
+    body = {"success": True, "conversation_id": restored.id}
+    return json_response(body, _created_status(is_new))
 
 
 # -- exporting -----------------------------------------------------------------
@@ -281,19 +273,20 @@ def create_conversation(access: AccessTo, conversation: schemas.NewConversation)
     session_id = conversation.session_id or id
     passages = _passages(conversation.messages)
     with access.write() as library:
-        is_new = session_id is None or library.get_conversation_by_session(session_id) is None
+        api = PersistenceApi(library)
+        is_new = session_id is None or api.get_conversation_by_session(session_id) is None
         if is_new:
             _check_parents(passages)
-        created = _create(library, id, conversation)
+        created = _create(api, id, conversation)
         passages = _number_messages(created["id"], passages)
         added = _add_new_messages(library, created["id"], passages)
         if added:
-            created = conversation_shape(library.store.summary(created["id"]))
+            created = conversation_shape(library.summary(created["id"]))
     return json_response(created, _created_status(is_new or bool(added)))
 
 
 def _create(
-    library: Library, id: str | None, conversation: schemas.NewConversation
+    api: PersistenceApi, id: str | None, conversation: schemas.NewConversation
 ) -> dict[str, Json]:
     fields = (
         id,
@@ -303,9 +296,9 @@ def _create(
         conversation.metadata,
     )
     try:
-        return library.create_conversation(*fields)
+        return api.create_conversation(*fields)
     except Conflict:  # another request may have created the same one just now
-        return library.create_conversation(*fields)
+        return api.create_conversation(*fields)
 
 
 def _number_messages(conversation_id: str, passages: Sequence[Passage]) -> list[Passage]:
@@ -331,14 +324,15 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
     """
     passages = _with_ids(_passages(interaction.messages))
     with access.write() as library:
-        conversation = library.get_conversation_by_session(interaction.session_id)
+        api = PersistenceApi(library)
+        conversation = api.get_conversation_by_session(interaction.session_id)
         is_new = conversation is None
         if conversation is None:
             _check_parents(passages)
             title = interaction.title
             if title is None:
                 title = _default_title(interaction.messages)
-            conversation = library.create_conversation(
+            conversation = api.create_conversation(
                 session_id=interaction.session_id, title=title, namespace=interaction.namespace
             )
         added = _add_new_messages(library, conversation["id"], passages)
@@ -369,7 +363,7 @@ def add_message(
     passages = _with_ids(_passages([message]))
     with access.write() as library:
         with not_found_as(NO_CONVERSATION):
-            library.store.header(conversation_id)
+            library.summary(conversation_id)
         added = _add_new_messages(library, conversation_id, passages)
     body = {
         "success": True,
@@ -458,7 +452,7 @@ def _add_new_messages(library: Library, conversation_id: str, passages: Sequence
     if not new:
         return 0
     try:
-        added = library.record(conversation_id, new)
+        added = library.add_messages(conversation_id, new)
     except NotFound:
         raise _unknown_parent() from None
     if added != len(new):
@@ -474,7 +468,7 @@ def _exists(library: Library, conversation_id: str, passage: Passage) -> bool:
     Raises Conflict if the id is used for another message.
     """
     try:
-        stored = stored_message(library, conversation_id, passage.id)
+        stored = library.message(conversation_id, passage.id)
     except NotFound:
         return False
     expected = passage._replace(

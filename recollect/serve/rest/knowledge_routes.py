@@ -15,7 +15,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 from starlette.routing import Match
 
-from recollect.errors import Conflict, InvalidInput
+from recollect.errors import InvalidInput
 from recollect.knowledge.editing import MEDIA_TYPES
 from recollect.knowledge.exporting import FORMATS
 from recollect.knowledge.options import KnowledgeOptions
@@ -324,7 +324,7 @@ def _require_readable(principal: Principal, library: Library, source: str, item_
     """Agents cannot export documents that contain something they may not read."""
     if not principal.agent:
         return
-    document = library.store.document(library.knowledge.find(source, item_id).id)
+    document = library.knowledge.document(source, item_id)
     if has_masked_messages(document, principal.audience):
         raise Forbidden(
             "Parts of this document are human-only, so an agent's key cannot get a copy of it. "
@@ -346,18 +346,10 @@ def _require_readable(principal: Principal, library: Library, source: str, item_
 def restore_item(access: AccessTo, document: schemas.RestoredDocument) -> Response:
     """Restores a document that was deleted with `undo=true`."""
     restored = parse_export(document.model_dump(exclude_unset=True), document.kind)
-    status = 200
     with access.write(KNOWLEDGE) as library:
-        document_id = library.store.find_id(restored.source, restored.source_id)
-        if document_id is None:
-            document_id, status = library.restore_conversation(restored).id, 201
-        elif as_json(library.store.document(document_id)) != as_json(restored):
-            raise Conflict(
-                "This document is in the library and has changed since it was deleted. "
-                "Delete it first to restore the old one."
-            )
-        item = list_entry(library.store.summary(document_id))
-    return json_response(item, status)
+        item, is_new = library.restore_document(restored)
+    status = 201 if is_new else 200
+    return json_response(list_entry(item), status)
 
 
 @router.post(

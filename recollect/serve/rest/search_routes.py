@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -10,7 +11,7 @@ from starlette.responses import Response
 
 from recollect.language.text import iso
 from recollect.library import Library
-from recollect.model.search import Hit, Page
+from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
@@ -20,7 +21,6 @@ from recollect.serve.http.routing import clamp_page
 from recollect.serve.links import conversation_url
 from recollect.serve.masking import is_masked, mask_hit
 from recollect.serve.rest import schemas
-from recollect.serve.rest.stored_messages import stored_message
 
 router = APIRouter(tags=["search"], prefix="/api/v1")
 
@@ -51,10 +51,9 @@ class PageParameters(BaseModel):
     )
     offset: int = Field(0, description="Number of hits to skip.")
 
-    def options(self) -> dict[str, Any]:
-        """The keyword arguments of the library's search."""
+    def options(self) -> SearchOptions:
         limit, offset = clamp_page(self.limit, self.offset)
-        return {"mode": self.mode, "group": self.group, "limit": limit, "offset": offset}
+        return SearchOptions(self.mode, self.group, limit, offset)
 
 
 class SearchParameters(PageParameters):
@@ -99,18 +98,19 @@ def search(access: AccessTo, parameters: Annotated[SearchParameters, Query()]) -
     with access.read() as library:
         page = library.search(
             query,
-            **parameters.options(),
-            roles=parameters.role,
-            authors=parameters.author,
-            after=parameters.after or None,
-            before=parameters.before or None,
-            projects=parameters.project,
-            sources=parameters.source,
-            kinds=parameters.kind,
-            tags=parameters.tag,
-            conversations=parameters.conversation,
-            hidden=parameters.hidden,
-            score=parameters.score,
+            Filter.of(
+                roles=parameters.role,
+                authors=parameters.author,
+                after=parameters.after or None,
+                before=parameters.before or None,
+                projects=parameters.project,
+                sources=parameters.source,
+                kinds=parameters.kind,
+                tags=parameters.tag,
+                conversations=parameters.conversation,
+                hidden=parameters.hidden,
+            ),
+            replace(parameters.options(), score=parameters.score),
         )
     return json_response(_page(access, page))
 
@@ -123,7 +123,7 @@ def related(access: AccessTo, parameters: Annotated[RelatedParameters, Query()])
     """Returns messages that are similar to a given one, in words or in meaning."""
     with access.read() as library:
         _require_readable(access, library, parameters)
-        page = library.related(parameters.conversation, parameters.message, **parameters.options())
+        page = library.related(parameters.conversation, parameters.message, parameters.options())
     return json_response(_page(access, page))
 
 
@@ -131,7 +131,7 @@ def _require_readable(access: Access, library: Library, parameters: RelatedParam
     """Related messages reveal what a masked message says, so agents cannot ask for them."""
     if not access.principal.agent:
         return
-    message = stored_message(library, parameters.conversation, parameters.message)
+    message = library.message(parameters.conversation, parameters.message)
     if is_masked(message, access.principal.audience):
         raise Forbidden(
             "This message is human-only, so an agent's key cannot search for related messages."

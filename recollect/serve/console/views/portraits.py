@@ -23,7 +23,7 @@ IMAGE_TYPES = frozenset(
 def portrait(library: Library, principal: Principal, id: str) -> tuple[str, bytes]:
     """The media type and the bytes of a character's picture. Raises NotFound."""
     summary = library.knowledge.find(CHARACTERS, id)
-    passages, _ = library.passages(summary.id, 0, 1)
+    passages, _ = library.messages(summary.id, 0, 1)
     for passage in passages:
         for attachment in mask_passage(passage, principal.audience).attachments:
             image = _decode_image(attachment)

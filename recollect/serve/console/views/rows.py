@@ -60,7 +60,7 @@ def list_rows(
     """One page of the list of a kind, most recently changed first."""
     if kind == CONVERSATIONS:
         summaries, total = library.conversations(
-            limit=limit, offset=offset, search=filters.title, **filters.for_messages()
+            filters.message_filter(), title=filters.title, limit=limit, offset=offset
         )
     else:
         summaries, total = library.knowledge.list(

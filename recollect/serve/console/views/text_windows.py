@@ -85,7 +85,7 @@ def read_passages(
     total = summary.message_count
     while len(passages) < limit:
         page_size = min(WINDOW_PASSAGES, limit - len(passages))
-        page, total = library.passages(summary.id, start + len(passages), page_size)
+        page, total = library.messages(summary.id, start + len(passages), page_size)
         if not page:
             break
         passages += page

@@ -17,9 +17,10 @@ from typing import Any
 from recollect.errors import NotFound
 from recollect.language.query import MalformedQuery
 from recollect.language.text import iso
-from recollect.library import BUS, Library
-from recollect.model.audience import is_marked_human_only
+from recollect.library import Library
+from recollect.model.audience import ALL, HUMAN_ONLY
 from recollect.model.documents import Summary
+from recollect.model.search import Filter
 from recollect.serve.mcp.arguments import (
     Arguments,
     json_answer,
@@ -40,6 +41,7 @@ from recollect.serve.mcp.tools.bus.definitions import (
     THREAD_LIST,
 )
 from recollect.serve.threads import (
+    BUS,
     NO_THREAD,
     message_json,
     result_json,
@@ -102,9 +104,8 @@ class Handlers:
         with json_errors(), context.library(create=True) as library:
             created = False
             if not thread_id:
-                existing = library.store.find_id(BUS, topic)
-                created = existing is None
-                thread_id = existing or library.thread(topic).id
+                created = library.find_id(BUS, topic) is None
+                thread_id = library.thread(topic).id
             thread = _find_thread(library, thread_id)
             page = _MessagePage(context, library, thread_id, after, DEFAULT_MESSAGES)
         answer = {
@@ -134,7 +135,9 @@ class Handlers:
         if args.choice("scope") == "bus":
             sources = (BUS,)
         with json_errors(), context.library() as library:
-            summaries, total = library.conversations(limit=limit, offset=offset, sources=sources)
+            summaries, total = library.conversations(
+                Filter.of(sources=sources), limit=limit, offset=offset
+            )
         threads = sanitize([thread_json(thread) for thread in summaries])
         return json_answer({"threads": threads, "total": total, "limit": limit, "offset": offset})
 
@@ -151,7 +154,7 @@ class Handlers:
         metadata = args.object("metadata")
         if args.text("reply_to"):
             metadata["reply_to"] = args.text("reply_to")
-        human_only = args.flag("human_only") or is_marked_human_only(metadata)
+        visibility = HUMAN_ONLY if args.flag("human_only") else ALL
         role = args.choice("role")
         expected = None
         if "expected_last_seq" in args:
@@ -168,7 +171,7 @@ class Handlers:
                     role=role,
                     id=message_id or None,
                     metadata=metadata,
-                    human_only=human_only,
+                    visibility=visibility,
                 )
             except NotFound:
                 raise json_error(NO_THREAD) from None
@@ -268,7 +271,7 @@ def _shorten(message: dict[str, Any]) -> dict[str, Any]:
 
 def _find_thread(library: Library, thread_id: str) -> Summary:
     try:
-        return library.store.summary(thread_id)
+        return library.summary(thread_id)
     except NotFound:
         raise json_error(NO_THREAD) from None
 
@@ -309,7 +312,7 @@ def _check_last_seq(
 
 def _has_message(library: Library, thread_id: str, message_id: str) -> bool:
     try:
-        library.store.passage_key(thread_id, message_id)
+        library.message(thread_id, message_id)
     except NotFound:
         return False
     return True

@@ -22,20 +22,17 @@ from recollect import settings
 from recollect.errors import RecollectError
 from recollect.language import text
 from recollect.language.query import check_size
-from recollect.model.audience import MASK, Audience, is_human_only
+from recollect.model.search import Filter
 from recollect.serve.mcp.arguments import quote, sanitize
 from recollect.serve.mcp.context import Context, ToolError
 
 if TYPE_CHECKING:
     from recollect.library import Library
-    from recollect.store.values import Candidate
 
 ARGUMENTS = ("query", "roles", "start_date", "end_date", "limit")
 ROLES = ("user", "assistant", "tool")
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
-MAX_CANDIDATES = 10_000
-"""How many messages are examined when some of them must be left out."""
 CONTENT_LENGTH = 2_000
 TITLE_LENGTH = 200
 SEPARATOR = "\n\n---\n\n"
@@ -81,38 +78,12 @@ class Handlers:
 
 
 def _search_library(context: Context, library: Library, query: Query) -> Sequence[Match]:
-    """The newest matching messages, without what only people may see.
-
-    If such messages are left out instead of masked, older ones take their place.
-    """
-    limit = query.limit
-    while True:
-        candidates = library.recent(
-            query.text, roles=query.roles, after=query.after, before=query.before, limit=limit
-        )
-        visible = _visible(context, library, candidates)
-        is_complete = len(candidates) < limit or limit >= MAX_CANDIDATES
-        if len(visible) >= query.limit or is_complete:
-            return visible[: query.limit]
-        limit *= 4
-
-
-def _visible(
-    context: Context, library: Library, candidates: Sequence[Candidate]
-) -> Sequence[Candidate]:
-    if context.audience is Audience.PERSON:
-        return candidates
-    passages = library.store.passages_by_key([candidate.key for candidate in candidates])
-    human_only = {key for key, (_, passage) in passages.items() if is_human_only(passage)}
-    if context.audience is Audience.AGENT_HIDDEN:
-        return [candidate for candidate in candidates if candidate.key not in human_only]
-    return [_mask(candidate, human_only) for candidate in candidates]
-
-
-def _mask(candidate: Candidate, human_only: set[int]) -> Candidate:
-    if candidate.key in human_only:
-        return candidate._replace(content=MASK)
-    return candidate
+    return library.recent(
+        query.text,
+        Filter.of(roles=query.roles, after=query.after, before=query.before),
+        limit=query.limit,
+        audience=context.audience,
+    )
 
 
 # -- ChatGPT Browser databases ---

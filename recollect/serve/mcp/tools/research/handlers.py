@@ -91,9 +91,8 @@ def _source_labels(library: Library, results: Sequence[Mapping[str, Any]]) -> di
     ids = {identifier(result["id"]) for result in results if result["source"] == CHATS}
     if not ids:
         return {}
-    summaries, _ = library.store.summaries(
-        Filter(conversations=tuple(ids), hidden=True), "", len(ids), 0
-    )
+    filter = Filter(conversations=tuple(ids), hidden=True)
+    summaries, _ = library.conversations(filter, limit=len(ids))
     return {summary.id: source_label(summary.source) for summary in summaries}
 
 
