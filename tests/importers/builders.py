@@ -1,4 +1,4 @@
-"""Small exports, made where they are needed."""
+"""Builders of small exports for the tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ values = st.recursive(
 
 
 def entry(content: bytes | str | Any, name: str = "conversations.json") -> Entry:
-    """A file that holds these bytes, this text, or this value as JSON."""
+    """A file with these bytes, this text, or this value as JSON."""
     text = content if isinstance(content, (bytes, str)) else json.dumps(content)
     data = text.encode() if isinstance(text, str) else text
     return Entry(name, len(data), lambda: io.BytesIO(data))
@@ -57,7 +57,7 @@ def passage(document: Document, own_id: str) -> Passage:
 
 
 def mutate(value: Any, path: list[int], replacement: Any) -> Any:
-    """The value with whatever lies at `path` (taken modulo the size of each level) replaced."""
+    """The value with the item at `path` replaced; indexes wrap around at each level."""
     if not path or not isinstance(value, (dict, list)) or not value:
         return replacement
     here, *deeper = path
@@ -71,7 +71,9 @@ def mutate(value: Any, path: list[int], replacement: Any) -> Any:
 # -- ChatGPT ---------------------------------------------------------------
 
 
-def said(text: str, role: str = "user", at: float | None = None, **more: Any) -> dict[str, Any]:
+def message_node(
+    text: str, role: str = "user", at: float | None = None, **more: Any
+) -> dict[str, Any]:
     content = {"content_type": "text", "parts": [text]}
     return {
         "author": {"role": role, "name": None, "metadata": {}},

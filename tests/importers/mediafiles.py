@@ -1,4 +1,4 @@
-"""Small media files, made for the tests."""
+"""Builders of small media files for the tests."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from recollect.model.receipts import Problem
 
 
 def read(path: Path) -> list[Document | Problem]:
-    """What the files at `path` give, as an import reads them."""
-    found: list[Document | Problem] = []
+    """The documents and problems of the files at `path`."""
+    items: list[Document | Problem] = []
     for entry in entries(path):
         if isinstance(entry, Entry):
             format_ = next((f for f in (subtitles, media) if f.claims(entry)), None)
-            found += format_.read(entry) if format_ else [Problem("nobody's", entry.name)]
+            items += format_.read(entry) if format_ else [Problem("not claimed", entry.name)]
         else:
-            found.append(entry)
-    return found
+            items.append(entry)
+    return items
 
 
 def one(path: Path) -> Document:
@@ -52,7 +52,7 @@ def zipped(path: Path, parts: Mapping[str, str | bytes]) -> Path:
 
 
 def pdf(path: Path, pages: Iterable[Iterable[str]], about: str = "", trailer: str = "") -> Path:
-    """A PDF with lines of text on each page, written by hand."""
+    """A PDF with lines of text on each page."""
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
         "",
@@ -60,8 +60,8 @@ def pdf(path: Path, pages: Iterable[Iterable[str]], about: str = "", trailer: st
     ]
     kids = []
     for lines in pages:
-        shown = " ".join(f"({line}) Tj 0 -14 Td" for line in lines)
-        stream = f"BT /F1 12 Tf 72 720 Td {shown} ET"
+        operators = " ".join(f"({line}) Tj 0 -14 Td" for line in lines)
+        stream = f"BT /F1 12 Tf 72 720 Td {operators} ET"
         objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
         objects.append(
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {len(objects)} 0 R "

@@ -1,4 +1,4 @@
-"""Character cards of every version, wherever they lie; and the pictures that are refused."""
+"""Character cards of every version, in JSON, images and archives; and malicious images."""
 
 from __future__ import annotations
 
@@ -148,17 +148,17 @@ def test_other_files_are_not(other: Any) -> None:
     assert not characters.claims(entry(other, "a.json"))
 
 
-def test_a_card_has_its_fields_and_is_kept_whole() -> None:
-    found = read(V2)
-    assert fields_of(found.passages) == FIELDS
-    assert (found.source, found.source_id, found.id, found.kind) == (
+def test_a_card_has_its_fields_and_is_stored_whole() -> None:
+    document = read(V2)
+    assert fields_of(document.passages) == FIELDS
+    assert (document.source, document.source_id, document.id, document.kind) == (
         "characters",
         "me/Zoë",
         "Zoë",
         "character",
     )
-    assert found.metadata["card"] == DATA
-    about = {key: value for key, value in found.metadata.items() if key != "card"}
+    assert document.metadata["card"] == DATA
+    about = {key: value for key, value in document.metadata.items() if key != "card"}
     assert about == {
         "tags": ["demo", "café"],
         "creator": "me",
@@ -169,8 +169,8 @@ def test_a_card_has_its_fields_and_is_kept_whole() -> None:
 
 
 def test_the_first_version_has_no_creator() -> None:
-    found = read(V1)
-    assert (found.source_id, found.metadata["spec"], found.metadata["card"]) == (
+    document = read(V1)
+    assert (document.source_id, document.metadata["spec"], document.metadata["card"]) == (
         "Zoë",
         "chara_card_v1",
         V1,
@@ -178,52 +178,52 @@ def test_the_first_version_has_no_creator() -> None:
 
 
 def test_the_third_version_has_times_and_a_nickname() -> None:
-    found = only(characters.read(replace(entry(V3, "a.json"), modified=(2025, 1, 2, 0, 0, 0))))
-    assert found.metadata["nickname"] == "Zo"
-    assert (found.created_at, found.updated_at) == (
+    document = only(characters.read(replace(entry(V3, "a.json"), modified=(2025, 1, 2, 0, 0, 0))))
+    assert document.metadata["nickname"] == "Zo"
+    assert (document.created_at, document.updated_at) == (
         datetime(2024, 6, 5, 14, 5, tzinfo=UTC),
         datetime(2025, 1, 2, tzinfo=UTC),
     )
 
 
-def test_no_time_is_taken_for_1970() -> None:
+def test_a_missing_time_is_not_1970() -> None:
     assert read({**V3, "data": {**DATA, "creation_date": 0}}).created_at is None
 
 
-def test_what_stands_around_a_card_is_out_of_date() -> None:
+def test_fields_around_the_card_are_ignored() -> None:
     both = {
         **V2,
         **{key: "old" for key in V1},
         "create_date": "2024-6-5 @14h 3m 22s 123ms",
         "fav": True,
     }
-    found = read(both)
-    assert fields_of(found.passages) == FIELDS
-    assert found.created_at == datetime(2024, 6, 5, 14, 3, 22, tzinfo=UTC)
-    assert found.metadata["beside"] == {"create_date": "2024-6-5 @14h 3m 22s 123ms", "fav": True}
+    document = read(both)
+    assert fields_of(document.passages) == FIELDS
+    assert document.created_at == datetime(2024, 6, 5, 14, 3, 22, tzinfo=UTC)
+    assert document.metadata["beside"] == {"create_date": "2024-6-5 @14h 3m 22s 123ms", "fav": True}
 
 
-def test_an_older_program_named_its_fields_otherwise() -> None:
-    found = read({"char_name": "A", "char_persona": "B", "char_greeting": "C"})
-    assert fields_of(found.passages) == {"name": "A", "personality": "B", "first_message": "C"}
+def test_the_field_names_of_an_older_program_are_read() -> None:
+    document = read({"char_name": "A", "char_persona": "B", "char_greeting": "C"})
+    assert fields_of(document.passages) == {"name": "A", "personality": "B", "first_message": "C"}
 
 
-def test_a_lorebook_may_be_written_in_other_ways() -> None:
+def test_a_lorebook_may_have_other_shapes() -> None:
     book = {
         "entries": {
             "0": {"key": ["a"], "content": "A."},
             "1": {"keys": "b, c", "name": "N", "content": "B."},
         }
     }
-    found = read({**V2, "data": {**DATA, "character_book": book}})
-    assert fields_of(found.passages)["character_book"] == "a\nA.\n\nN · b, c\nB."
+    document = read({**V2, "data": {**DATA, "character_book": book}})
+    assert fields_of(document.passages)["character_book"] == "a\nA.\n\nN · b, c\nB."
 
 
-def test_a_character_without_a_name_is_called_like_its_file() -> None:
+def test_a_character_without_a_name_is_named_after_its_file() -> None:
     assert read({**V2, "data": {**DATA, "name": ""}}, "Zora.json").title == "Zora"
 
 
-def test_a_file_without_a_character_says_so() -> None:
+def test_a_file_without_a_character_is_a_problem() -> None:
     assert reasons([{"name": "x"}], "a.json") == ["contains no character"]
 
 
@@ -257,21 +257,21 @@ def test_a_file_without_a_character_says_so() -> None:
         "first",
     ],
 )
-def test_a_card_is_found_in_a_picture_however_it_was_put_there(written: bytes) -> None:
+def test_a_card_in_any_png_text_chunk_is_read(written: bytes) -> None:
     assert characters.claims(entry(png(written), "a.png"))
     assert fields_of(read(png(written), "a.png").passages) == FIELDS
 
 
 @pytest.mark.parametrize("both", [(text(V2), text(V3, b"ccv3")), (text(V3, b"CCV3"), text(V2))])
-def test_the_newer_of_two_cards_counts(both: tuple[bytes, bytes]) -> None:
-    found = read(png(*both), "a.png")
-    assert (found.metadata["spec"], found.metadata["card"]["description"]) == (
+def test_the_newer_of_two_cards_is_used(both: tuple[bytes, bytes]) -> None:
+    document = read(png(*both), "a.png")
+    assert (document.metadata["spec"], document.metadata["card"]["description"]) == (
         "chara_card_v3",
         "Owns a café (V3)",
     )
 
 
-def test_the_picture_is_kept_without_its_cards() -> None:
+def test_the_image_is_stored_without_its_cards() -> None:
     other = chunk(b"tEXt", b"Title\0A picture")
     data = png(text(V2), other, text(V3, b"ccv3"), chunk(b"tEXt", b"chara-ext-asset_:0\0AAAA"))
     name, *rest = read(data, "a.png").passages
@@ -286,50 +286,50 @@ def test_the_picture_is_kept_without_its_cards() -> None:
     assert not any(p.attachments for p in rest)
 
 
-def test_a_picture_that_is_too_large_is_not_kept() -> None:
+def test_an_image_that_is_too_large_is_not_stored() -> None:
     data = png(text(V2), chunk(b"IDAT", bytes(LIMITS.avatar_bytes)))
     assert read(data, "a.png").passages[0].attachments == ()
 
 
-def test_a_card_by_another_name_is_read_if_somebody_says_that_it_is_one() -> None:
+def test_a_card_under_another_keyword_is_read_on_request() -> None:
     data = png(text(V2, b"anything"))
     assert not characters.claims(entry(data, "a.png"))
     assert characters.accepts(entry(data, "a.png"))
     assert read(data, "a.png").title == "Zoë"
 
 
-def test_a_picture_without_a_card_says_where_it_went() -> None:
+def test_an_image_without_a_card_explains_why() -> None:
     assert not characters.claims(entry(png(), "a.png"))
     assert reasons(png(), "a.png") == [
         "contains no character; many web sites remove it from images"
     ]
 
 
-def test_a_picture_that_is_cut_off_is_no_harm() -> None:
+def test_a_truncated_image_is_read_as_far_as_possible() -> None:
     data = png(text(V2))
     for length in range(0, len(data), 7):
         characters.claims(entry(data[:length], "a.png"))
         assert list(characters.read(entry(data[:length], "a.png")))
 
 
-def test_what_unpacks_to_too_much_is_refused() -> None:
+def test_a_decompression_bomb_is_rejected() -> None:
     bomb = zlib.compress(b" " * (LIMITS.card_bytes + 1))
     assert reasons(png(chunk(b"zTXt", b"chara\0\0" + bomb)), "a.png") == [
         "contains no character; many web sites remove it from images"
     ]
 
 
-def test_a_chunk_that_claims_to_be_huge_is_passed_over() -> None:
+def test_a_chunk_with_a_huge_declared_size_is_skipped() -> None:
     data = card_images.PNG + struct.pack(">I4s", 2**31, b"tEXt") + b"chara\0"
     assert not characters.claims(entry(data, "a.png"))
 
 
-def test_a_file_beyond_the_limit_is_named() -> None:
+def test_a_file_that_is_too_large_is_a_problem() -> None:
     assert reasons(bytes(LIMITS.card_bytes + 1), "a.png") == ["larger than 64,000,000 bytes"]
 
 
 @pytest.mark.parametrize("numbers", [False, True])
-def test_an_old_webp_has_it_in_its_comment(numbers: bool) -> None:
+def test_the_card_in_the_comment_of_an_old_webp_is_read(numbers: bool) -> None:
     card = json.dumps(V1).encode()
     comment = ",".join(map(str, card)).encode() if numbers else card
     exif = b"Exif\0\0II*\0" + b"ASCII\0\0\0" + comment
@@ -345,7 +345,7 @@ def test_an_old_webp_has_it_in_its_comment(numbers: bool) -> None:
 # -- archives --------------------------------------------------------------
 
 
-def test_a_charx_is_one_character_with_its_main_picture(tmp_path: Path) -> None:
+def test_a_charx_is_one_character_with_its_main_icon(tmp_path: Path) -> None:
     assets = [
         {"type": "icon", "uri": "embeded://assets/other.png", "name": "other", "ext": "png"},
         {"type": "icon", "uri": "embeded://assets/main.png", "name": "main", "ext": "png"},
@@ -357,12 +357,12 @@ def test_a_charx_is_one_character_with_its_main_picture(tmp_path: Path) -> None:
     assert isinstance(on_disk, Entry)
     for file in (on_disk, entry(data, "zo.charx")):
         assert characters.claims(file)
-        found = only(characters.read(file))
-        assert found.metadata["card"]["description"] == "Owns a café (V3)"
-        assert base64.b64decode(found.passages[0].attachments[0]["data"]) == png()
+        document = only(characters.read(file))
+        assert document.metadata["card"]["description"] == "Owns a café (V3)"
+        assert base64.b64decode(document.passages[0].attachments[0]["data"]) == png()
 
 
-def test_a_charx_that_is_none_says_so() -> None:
+def test_an_invalid_charx_is_a_problem() -> None:
     empty = io.BytesIO()
     with zipfile.ZipFile(empty, "w"):
         pass
@@ -371,11 +371,11 @@ def test_a_charx_that_is_none_says_so() -> None:
     assert "archive cannot be read" in reasons(b"PK\3\4 not really", "a.charx")[0]
 
 
-# -- anything at all -------------------------------------------------------
+# -- properties -----------------------------------------------------------
 
 
 @given(values, st.lists(st.integers(0, 20), max_size=5))
-def test_no_json_makes_it_raise(value: Any, path: list[int]) -> None:
+def test_no_json_raises(value: Any, path: list[int]) -> None:
     for content in (value, [value], mutate(V2, path, value), mutate(V1, path, value)):
         for file in (entry(json.dumps(content), "a.json"), entry(png(text(content)), "a.png")):
             characters.claims(file)
@@ -384,7 +384,7 @@ def test_no_json_makes_it_raise(value: Any, path: list[int]) -> None:
 
 
 @given(st.binary(), st.sampled_from(["a.png", "a.webp", "a.charx", "a.json"]))
-def test_no_file_makes_it_raise(data: bytes, name: str) -> None:
+def test_no_file_raises(data: bytes, name: str) -> None:
     for content in (
         data,
         card_images.PNG + data,
@@ -396,7 +396,7 @@ def test_no_file_makes_it_raise(data: bytes, name: str) -> None:
         list(characters.read(entry(content, name)))
 
 
-def test_what_was_exported_is_the_same_character_again() -> None:
+def test_an_exported_character_is_the_same_when_imported() -> None:
     first = read(png(text(V2)), "a.png")
     again = {"spec": first.metadata["spec"], "spec_version": "2.0", "data": first.metadata["card"]}
     picture = base64.b64decode(first.passages[0].attachments[0]["data"])

@@ -1,4 +1,4 @@
-"""ChatGPT exports: trees, content types, hidden messages, and every shape that is not expected."""
+"""ChatGPT exports: trees, content types, hidden messages and unexpected shapes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from builders import (
     chat,
     documents,
     entry,
+    message_node,
     mutate,
     only,
     passage,
     problems,
-    said,
     values,
 )
 from hypothesis import given
@@ -32,10 +32,10 @@ from recollect.model.receipts import Problem
 
 TREE = {
     "root": (None, None),
-    "ask": ("root", said("How do I bake bread?", at=1700000001.0)),
-    "first": ("ask", said("With yeast.", "assistant", at=1700000002.0)),
-    "again": ("ask", said("With sourdough.", "assistant", at=1700000003.0)),
-    "thanks": ("first", said("Thanks!", at=1700000004.0)),
+    "ask": ("root", message_node("How do I bake bread?", at=1700000001.0)),
+    "first": ("ask", message_node("With yeast.", "assistant", at=1700000002.0)),
+    "again": ("ask", message_node("With sourdough.", "assistant", at=1700000003.0)),
+    "thanks": ("first", message_node("Thanks!", at=1700000004.0)),
 }
 
 
@@ -46,11 +46,11 @@ def read(*conversations: Any) -> Document:
 def one(content: Any, role: str = "assistant", **more: Any) -> Any:
     """The passage of a single message with this content."""
     message = {"author": {"role": role}, "content": content, **more}
-    (found,) = read(chat({"m": (None, message)})).passages
-    return found
+    (passage_,) = read(chat({"m": (None, message)})).passages
+    return passage_
 
 
-# -- recognising -----------------------------------------------------------
+# -- detection --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_first_record_without_a_mapping_does_not_hide_the_rest() -> None:
         ("conversations.html", "<html>"),
     ],
 )
-def test_other_files_are_left_to_others(name: str, content: Any) -> None:
+def test_other_files_are_not_claimed(name: str, content: Any) -> None:
     assert not chatgpt.claims(entry(content, name))
 
 
@@ -100,7 +100,7 @@ def test_a_conversation_becomes_a_document() -> None:
     assert not document.partial
 
 
-def test_every_branch_is_kept_and_the_head_is_the_current_node() -> None:
+def test_every_branch_is_imported_and_the_head_is_the_current_node() -> None:
     document = arrange(read(chat(TREE, current_node="again")))
     assert {p.id: p.parent for p in document.passages} == {
         "ask": None,
@@ -118,29 +118,29 @@ def test_passages_come_depth_first_in_the_order_of_the_children() -> None:
     assert [p.id for p in read(conversation).passages] == ["ask", "again", "first", "thanks"]
 
 
-def test_the_root_without_a_message_is_not_counted_as_lost() -> None:
+def test_a_root_without_a_message_is_not_counted_as_skipped() -> None:
     assert not problems(chatgpt.read(entry([chat(TREE)])))
 
 
-def test_children_of_an_empty_message_hang_on_the_nearest_kept_one() -> None:
+def test_children_of_an_empty_message_belong_to_the_nearest_ancestor() -> None:
     nodes = {
         **TREE,
-        "empty": ("thanks", said("", "assistant")),
-        "blank": ("empty", said(" \n", "assistant")),
+        "empty": ("thanks", message_node("", "assistant")),
+        "blank": ("empty", message_node(" \n", "assistant")),
         "null": ("blank", None),
-        "more": ("null", said("Anything else?", "assistant")),
+        "more": ("null", message_node("Anything else?", "assistant")),
     }
-    found = list(chatgpt.read(entry([chat(nodes)])))
-    assert passage(only(found), "more").parent == "thanks"
-    assert problems(found) == [Problem("empty message", where="A chat", count=3)]
+    items = list(chatgpt.read(entry([chat(nodes)])))
+    assert passage(only(items), "more").parent == "thanks"
+    assert problems(items) == [Problem("empty message", where="A chat", count=3)]
 
 
-def test_a_current_node_that_is_left_out_gives_way_to_its_ancestor() -> None:
-    assert read(chat({**TREE, "empty": ("thanks", said(""))})).head == "thanks"
+def test_the_head_of_a_skipped_current_node_is_its_ancestor() -> None:
+    assert read(chat({**TREE, "empty": ("thanks", message_node(""))})).head == "thanks"
     assert read(chat(TREE, current_node="gone")).head is None
 
 
-def test_a_tree_that_names_only_children_is_still_a_tree() -> None:
+def test_a_tree_that_names_only_children_is_read() -> None:
     conversation = chat(TREE)
     for node in conversation["mapping"].values():
         del node["parent"]
@@ -154,27 +154,27 @@ def test_a_tree_that_names_only_parents_is_ordered_by_time() -> None:
     assert [p.id for p in read(conversation).passages] == ["ask", "first", "thanks", "again"]
 
 
-def test_a_circle_of_parents_is_cut_and_reported() -> None:
+def test_a_cycle_of_parents_is_broken_and_reported() -> None:
     nodes = {
-        "tail": ("a", said("five", at=5.0)),
-        "a": ("c", said("one", at=1.0)),
-        "b": ("a", said("two", at=2.0)),
-        "c": ("b", said("three", at=3.0)),
-        "self": ("self", said("four", at=4.0)),
+        "tail": ("a", message_node("five", at=5.0)),
+        "a": ("c", message_node("one", at=1.0)),
+        "b": ("a", message_node("two", at=2.0)),
+        "c": ("b", message_node("three", at=3.0)),
+        "self": ("self", message_node("four", at=4.0)),
     }
-    found = list(chatgpt.read(entry([chat(nodes)])))
-    document = only(found)
+    items = list(chatgpt.read(entry([chat(nodes)])))
+    document = only(items)
     assert {p.content for p in document.passages} == {"one", "two", "three", "four", "five"}
     assert passage(document, "tail").parent == "a"
-    assert problems(found) == [Problem("a cycle of parents was broken", where="A chat", count=2)]
+    assert problems(items) == [Problem("a cycle of parents was broken", where="A chat", count=2)]
 
 
-def test_a_parent_that_is_not_there_makes_a_root() -> None:
-    assert passage(read(chat({"a": ("gone", said("hi"))})), "a").parent is None
+def test_a_message_with_a_missing_parent_is_a_root() -> None:
+    assert passage(read(chat({"a": ("gone", message_node("hi"))})), "a").parent is None
 
 
-def test_a_chain_of_5000_messages_is_walked_without_recursion() -> None:
-    nodes = {str(n): (str(n - 1) if n else None, said(f"turn {n}")) for n in range(5000)}
+def test_a_chain_of_5000_messages_is_read_without_recursion() -> None:
+    nodes = {str(n): (str(n - 1) if n else None, message_node(f"turn {n}")) for n in range(5000)}
     document = arrange(read(chat(nodes)))
     assert len(document.canonical) == 5000
     assert [p.content for p in document.passages[:2]] == ["turn 0", "turn 1"]
@@ -184,30 +184,30 @@ def test_a_chain_of_5000_messages_is_walked_without_recursion() -> None:
 
 
 def test_a_conversation_without_a_mapping_is_skipped_with_a_reason() -> None:
-    found = list(chatgpt.read(entry([{"title": "Corrupted", "id": "x"}, chat(TREE)])))
+    items = list(chatgpt.read(entry([{"title": "Corrupted", "id": "x"}, chat(TREE)])))
     reason = "conversation without messages (no mapping)"
-    assert problems(found) == [Problem(reason, where="Corrupted", unit="conversations")]
-    assert len(documents(found)) == 1
+    assert problems(items) == [Problem(reason, where="Corrupted", unit="conversations")]
+    assert len(documents(items)) == 1
 
 
-def test_a_conversation_in_which_nobody_speaks_is_skipped_with_a_reason() -> None:
-    found = list(chatgpt.read(entry([chat({"root": (None, None)})])))
-    assert problems(found) == [
+def test_a_conversation_without_text_is_skipped_with_a_reason() -> None:
+    items = list(chatgpt.read(entry([chat({"root": (None, None)})])))
+    assert problems(items) == [
         Problem("conversation without messages", where="A chat", unit="conversations")
     ]
 
 
-def test_a_null_title_is_no_title() -> None:
+def test_a_null_title_becomes_an_empty_title() -> None:
     assert read(chat(TREE, title=None)).title == ""
 
 
-def test_a_project_is_a_namespace_and_a_gpt_is_not() -> None:
+def test_a_chatgpt_project_is_the_project_and_a_gpt_is_not() -> None:
     assert read(chat(TREE, gizmo_id="g-p-123")).project == "g-p-123"
     assert read(chat(TREE, gizmo_id=None, conversation_template_id="g-p-9")).project == "g-p-9"
     assert read(chat(TREE, gizmo_id="g-abc")).project == "default"
 
 
-def test_a_conversation_without_an_id_gets_the_same_one_each_time() -> None:
+def test_a_conversation_without_an_id_gets_a_stable_id() -> None:
     nameless = chat(TREE, conversation_id=None, id=None)
     assert read(nameless).source_id == read(nameless).source_id
     assert (
@@ -216,11 +216,11 @@ def test_a_conversation_without_an_id_gets_the_same_one_each_time() -> None:
     )
 
 
-def test_a_broken_conversation_does_not_stop_the_rest() -> None:
+def test_a_damaged_conversation_does_not_stop_the_rest() -> None:
     text = f'[{json.dumps(chat(TREE))}, {{"title": oops, "mapping": {{}}}}, {json.dumps(chat(TREE, id="c-2"))}]'
-    found = list(chatgpt.read(entry(text)))
-    assert len(documents(found)) == 2
-    assert [(p.reason, p.failed, p.unit) for p in problems(found)] == [
+    items = list(chatgpt.read(entry(text)))
+    assert len(documents(items)) == 2
+    assert [(p.reason, p.failed, p.unit) for p in problems(items)] == [
         ("not valid JSON", True, "conversations")
     ]
 
@@ -241,8 +241,8 @@ def test_split_files_in_a_zip_are_each_read(tmp_path: Path) -> None:
 # -- messages --------------------------------------------------------------
 
 
-def test_a_message_keeps_its_words_times_model_and_the_rest() -> None:
-    message = said(
+def test_a_message_has_its_text_times_model_and_metadata() -> None:
+    message = message_node(
         "Hello \ue200cite\ue202turn0search1\ue201 【1†source】",
         "assistant",
         at=1700000002.25,
@@ -253,17 +253,17 @@ def test_a_message_keeps_its_words_times_model_and_the_rest() -> None:
         channel="final",
         metadata={"model_slug": "gpt-4o", "request_id": "r-1", "gizmo_id": None},
     )
-    found = passage(read(chat({"m": (None, message)}, default_model_slug="auto")), "m")
-    assert found.content == "Hello \ue200cite\ue202turn0search1\ue201 【1†source】"
-    assert (found.role, found.type, found.model, found.visibility) == (
+    result = passage(read(chat({"m": (None, message)}, default_model_slug="auto")), "m")
+    assert result.content == "Hello \ue200cite\ue202turn0search1\ue201 【1†source】"
+    assert (result.role, result.type, result.model, result.visibility) == (
         "assistant",
         "message",
         "gpt-4o",
         "all",
     )
-    assert found.created_at == datetime(2023, 11, 14, 22, 13, 22, 250000, tzinfo=UTC)
-    assert found.updated_at == datetime(2023, 11, 14, 22, 13, 23, tzinfo=UTC)
-    assert found.metadata == {
+    assert result.created_at == datetime(2023, 11, 14, 22, 13, 22, 250000, tzinfo=UTC)
+    assert result.updated_at == datetime(2023, 11, 14, 22, 13, 23, tzinfo=UTC)
+    assert result.metadata == {
         "status": "finished_successfully",
         "weight": 1.0,
         "recipient": "all",
@@ -273,7 +273,7 @@ def test_a_message_keeps_its_words_times_model_and_the_rest() -> None:
     }
 
 
-def test_the_model_of_the_conversation_stands_in_for_an_assistant_only() -> None:
+def test_only_assistant_messages_default_to_the_model_of_the_conversation() -> None:
     document = read(chat(TREE, default_model_slug="gpt-5"))
     assert (passage(document, "first").model, passage(document, "ask").model) == ("gpt-5", None)
 
@@ -346,11 +346,11 @@ def test_the_model_of_the_conversation_stands_in_for_an_assistant_only() -> None
         ("just text", "just text"),
     ],
 )
-def test_the_words_are_found_in_every_type_of_content(content: Any, text: str) -> None:
+def test_text_is_read_from_every_content_type(content: Any, text: str) -> None:
     assert one(content).content == text
 
 
-def test_fields_that_are_not_words_are_kept_beside_them() -> None:
+def test_fields_that_are_not_text_become_metadata() -> None:
     quote = {
         "content_type": "tether_quote",
         "title": "T",
@@ -364,7 +364,7 @@ def test_fields_that_are_not_words_are_kept_beside_them() -> None:
     }
 
 
-def test_pictures_and_voice_become_attachments_and_spoken_words_text() -> None:
+def test_images_and_audio_become_attachments_and_transcripts_text() -> None:
     picture = {
         "content_type": "image_asset_pointer",
         "asset_pointer": "file-service://file-1",
@@ -372,18 +372,18 @@ def test_pictures_and_voice_become_attachments_and_spoken_words_text() -> None:
     }
     voice = {"content_type": "audio_transcription", "text": "Good morning", "direction": "in"}
     sound = {"content_type": "audio_asset_pointer", "asset_pointer": "sediment://file_2"}
-    found = one(
+    message = one(
         {"content_type": "multimodal_text", "parts": [picture, voice, sound, "typed"]}, "user"
     )
-    assert found.content == "Good morning\ntyped"
-    assert found.attachments == (
+    assert message.content == "Good morning\ntyped"
+    assert message.attachments == (
         picture,
         {"content_type": "audio_transcription", "direction": "in"},
         sound,
     )
 
 
-def test_a_message_of_nothing_but_a_picture_is_kept() -> None:
+def test_a_message_with_only_an_image_is_imported() -> None:
     picture = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-1"}
     assert one({"content_type": "multimodal_text", "parts": [picture]}, "user").attachments == (
         picture,
@@ -395,16 +395,16 @@ def test_a_message_of_nothing_but_a_picture_is_kept() -> None:
     assert one(screen, "tool").attachments == ({"asset_pointer": "file-service://file-2"},)
 
 
-def test_attachments_and_citations_come_from_the_metadata() -> None:
+def test_attachments_and_citations_are_read_from_the_metadata() -> None:
     metadata = {
         "attachments": [{"id": "file-1", "name": "a.pdf"}],
         "citations": [{"start_ix": 1}],
         "content_references": [{"type": "webpage"}],
     }
-    found = one({"content_type": "text", "parts": ["see"]}, metadata=metadata)
-    assert found.attachments == ({"id": "file-1", "name": "a.pdf"},)
-    assert found.citations == ({"start_ix": 1}, {"type": "webpage"})
-    assert "metadata" not in found.metadata
+    message = one({"content_type": "text", "parts": ["see"]}, metadata=metadata)
+    assert message.attachments == ({"id": "file-1", "name": "a.pdf"},)
+    assert message.citations == ({"start_ix": 1}, {"type": "webpage"})
+    assert "metadata" not in message.metadata
 
 
 TEXT = {"content_type": "text", "parts": ["words"]}
@@ -423,11 +423,11 @@ TEXT = {"content_type": "text", "parts": ["words"]}
         ({"content_type": "user_editable_context", "user_profile": "x"}, {}, "context", None),
     ],
 )
-def test_the_kind_of_a_message(
+def test_the_type_of_a_message_follows_from_its_content_and_role(
     content: Any, message: dict[str, Any], kind: str, tool: str | None
 ) -> None:
-    found = one(content, **message)
-    assert (found.type, found.tool) == (kind, tool)
+    result = one(content, **message)
+    assert (result.type, result.tool) == (kind, tool)
 
 
 @pytest.mark.parametrize(
@@ -442,30 +442,30 @@ def test_the_kind_of_a_message(
         ({"content_type": "model_editable_context", "model_set_context": "x"}, {}, "hidden"),
     ],
 )
-def test_what_the_person_did_not_see_is_hidden(
+def test_messages_that_the_user_did_not_see_are_hidden(
     content: Any, message: dict[str, Any], visibility: str
 ) -> None:
     assert one(content, **message).visibility == visibility
 
 
 def test_a_message_without_status_weight_and_metadata_is_read() -> None:
-    found = one(TEXT, "user", metadata=None)
-    assert (found.content, found.visibility, found.created_at) == ("words", "all", None)
+    message = one(TEXT, "user", metadata=None)
+    assert (message.content, message.visibility, message.created_at) == ("words", "all", None)
 
 
-def test_a_message_of_an_unknown_shape_is_counted_and_its_children_kept() -> None:
+def test_a_message_of_an_unknown_shape_is_counted_and_its_children_are_imported() -> None:
     conversation = chat(TREE)
     conversation["mapping"]["first"]["message"] = "not an object"
-    found = list(chatgpt.read(entry([conversation])))
-    assert passage(only(found), "thanks").parent == "ask"
-    assert problems(found) == [Problem("message of an unknown shape", where="A chat", failed=True)]
+    items = list(chatgpt.read(entry([conversation])))
+    assert passage(only(items), "thanks").parent == "ask"
+    assert problems(items) == [Problem("message of an unknown shape", where="A chat", failed=True)]
 
 
-# -- anything at all -------------------------------------------------------
+# -- properties -----------------------------------------------------------
 
 
 @given(values, values)
-def test_no_json_makes_it_raise(first: Any, second: Any) -> None:
+def test_no_json_raises(first: Any, second: Any) -> None:
     for content in (
         first,
         [first, second],
@@ -482,31 +482,31 @@ RICH = chat(
         **TREE,
         "voice": (
             "again",
-            said(
+            message_node(
                 "x", content={"content_type": "multimodal_text", "parts": [{"text": "a"}, {"b": 1}]}
             ),
         ),
         "think": (
             "voice",
-            said("x", content={"content_type": "thoughts", "thoughts": [{"summary": "s"}]}),
+            message_node("x", content={"content_type": "thoughts", "thoughts": [{"summary": "s"}]}),
         ),
         "tool": (
             "think",
-            said("y", "tool", metadata={"citations": [{"a": 1}], "attachments": [{"id": "f"}]}),
+            message_node(
+                "y", "tool", metadata={"citations": [{"a": 1}], "attachments": [{"id": "f"}]}
+            ),
         ),
     }
 )
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=8), values)
-def test_a_conversation_with_anything_in_any_place_is_read_or_reported(
-    path: list[int], value: Any
-) -> None:
-    found = list(
+def test_a_conversation_with_any_mutation_is_read_or_reported(path: list[int], value: Any) -> None:
+    items = list(
         chatgpt.read(entry([mutate(RICH, path, value), chat(TREE, conversation_id="good")]))
     )
-    assert any(document.source_id == "good" for document in documents(found))
-    for document in documents(found):
+    assert any(document.source_id == "good" for document in documents(items))
+    for document in documents(items):
         arrange(document)
         assert len({p.id for p in document.passages}) == len(document.passages)
         for p in document.passages:

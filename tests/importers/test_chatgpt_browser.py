@@ -1,4 +1,4 @@
-"""ChatGPT Browser databases: both schemas, every way their columns are filled, and hostile files."""
+"""ChatGPT Browser databases: both schemas, all column formats, and malicious files."""
 
 from __future__ import annotations
 
@@ -123,12 +123,12 @@ def test_content_is_a_list_of_parts_or_plain_text(raw: str | None, text: str) ->
 
 
 @given(st.text())
-def test_text_survives_the_way_the_database_writes_it(text: str) -> None:
+def test_text_survives_the_encoding_of_the_database(text: str) -> None:
     assert decode_content(json.dumps([text])) == text
 
 
 @given(st.text())
-def test_no_content_makes_it_raise(text: str) -> None:
+def test_no_content_raises(text: str) -> None:
     assert isinstance(decode_content(text), str)
     assert isinstance(decode_content(f"[{text}]"), str)
 
@@ -136,12 +136,12 @@ def test_no_content_makes_it_raise(text: str) -> None:
 @pytest.mark.parametrize(
     "raw", ["1700000000.5", 1700000000.5, "2023-11-14T22:13:20.500Z", "2023-11-14 22:13:20.500"]
 )
-def test_time_is_written_in_several_ways(raw: object) -> None:
+def test_times_are_read_in_several_formats(raw: object) -> None:
     assert moment(raw) == datetime(2023, 11, 14, 22, 13, 20, 500000, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("raw", ["", None, "soon"])
-def test_no_time_is_no_time(raw: object) -> None:
+def test_an_invalid_time_is_none(raw: object) -> None:
     assert moment(raw) is None
 
 
@@ -151,8 +151,8 @@ def test_no_time_is_no_time(raw: object) -> None:
 def test_a_working_database_is_a_tree(tmp_path: Path) -> None:
     file = working(tmp_path / "chatgpt.db")
     assert chatgpt_browser.claims(file)
-    found = list(chatgpt_browser.read(file))
-    document = arrange(only(found))
+    items = list(chatgpt_browser.read(file))
+    document = arrange(only(items))
     assert (document.source, document.source_id, document.title) == ("chatgpt", "c", "Bread")
     assert document.partial
     assert document.created_at == datetime(2023, 11, 14, 22, 13, 20, 500000, tzinfo=UTC)
@@ -162,7 +162,7 @@ def test_a_working_database_is_a_tree(tmp_path: Path) -> None:
         "first": "ask",
     }
     assert [p.id for p in document.canonical] == ["ask", "first"]
-    assert problems(found) == [Problem("empty message", where="Bread")]
+    assert problems(items) == [Problem("empty message", where="Bread")]
 
 
 def test_the_metadata_of_a_working_database_is_used(tmp_path: Path) -> None:
@@ -201,18 +201,18 @@ def test_a_canonical_database_is_a_chain(
     ]
 
 
-def test_conversations_come_one_after_the_other_and_empty_ones_are_counted(tmp_path: Path) -> None:
+def test_conversations_are_read_in_turn_and_empty_ones_are_counted(tmp_path: Path) -> None:
     conversations = [(f"c{n}", None, None, f"Talk {n}") for n in range(4)]
     messages = [(f"m{n}", f"c{n % 2}", "user", f"turn {n}", str(n), None, n) for n in range(10)]
     file = make(tmp_path / "x.db", CANONICAL, conversations=conversations, messages=messages)
-    found = list(chatgpt_browser.read(file))
-    assert [(d.source_id, len(d.passages)) for d in documents(found)] == [("c0", 5), ("c1", 5)]
-    assert problems(found) == [
+    items = list(chatgpt_browser.read(file))
+    assert [(d.source_id, len(d.passages)) for d in documents(items)] == [("c0", 5), ("c1", 5)]
+    assert problems(items) == [
         Problem("conversation without messages", "x.db", unit="conversations", count=2)
     ]
 
 
-def test_messages_whose_conversation_is_missing_are_kept(tmp_path: Path) -> None:
+def test_messages_of_a_missing_conversation_are_imported(tmp_path: Path) -> None:
     document = only(
         chatgpt_browser.read(
             make(tmp_path / "x.db", CANONICAL, messages=[("m", "c", None, "hi", None, None, 1)])
@@ -234,14 +234,14 @@ def test_system_rows_are_hidden_and_tool_rows_are_results(tmp_path: Path) -> Non
     ]
 
 
-def test_a_circle_of_parents_ends(tmp_path: Path) -> None:
+def test_a_cycle_of_parents_ends(tmp_path: Path) -> None:
     rows = [("a", "c", "user", "[]", "1", None, "b"), ("b", "c", "user", "[]", "2", None, "a")]
     rows.append(("d", "c", "user", "words", "3", None, "a"))
     document = only(chatgpt_browser.read(make(tmp_path / "x.db", WORKING, messages=rows)))
     assert passage(document, "d").parent is None
 
 
-def test_text_that_is_not_utf8_is_read_with_the_rest(tmp_path: Path) -> None:
+def test_text_that_is_not_utf_8_is_imported(tmp_path: Path) -> None:
     file = make(tmp_path / "x.db", CANONICAL, messages=[("a", "c", "user", "tea", None, None, 1)])
     database = apsw.Connection(str(tmp_path / "x.db"))
     database.execute(
@@ -260,10 +260,10 @@ def test_a_database_in_utf16_is_read(tmp_path: Path) -> None:
     assert only(chatgpt_browser.read(file)).passages[0].content == "café"
 
 
-# -- other people's files --------------------------------------------------
+# -- malicious files -------------------------------------------------------
 
 
-def test_the_file_is_not_changed_and_its_name_may_hold_anything(tmp_path: Path) -> None:
+def test_the_file_is_not_changed_whatever_its_name(tmp_path: Path) -> None:
     folder = tmp_path / "a #1? 100% ü"
     folder.mkdir()
     file = working(folder / "chat gpt?mode=rw&x#.db")
@@ -275,7 +275,7 @@ def test_the_file_is_not_changed_and_its_name_may_hold_anything(tmp_path: Path) 
     assert [p.name for p in folder.iterdir()] == [file.path.name]
 
 
-def test_a_write_ahead_log_in_a_folder_that_cannot_be_written_is_read(tmp_path: Path) -> None:
+def test_a_write_ahead_log_in_a_read_only_folder_is_read(tmp_path: Path) -> None:
     file = working(tmp_path / "x.db")
     database = apsw.Connection(str(tmp_path / "x.db"))
     database.pragma("journal_mode", "wal")
@@ -298,14 +298,12 @@ def test_a_write_ahead_log_in_a_folder_that_cannot_be_written_is_read(tmp_path: 
     ],
     ids=["other tables", "other columns", "view", "virtual table"],
 )
-def test_other_databases_are_left_to_others(tmp_path: Path, schema: tuple[str, ...]) -> None:
+def test_other_databases_are_not_claimed(tmp_path: Path, schema: tuple[str, ...]) -> None:
     assert not chatgpt_browser.claims(make(tmp_path / "x.db", schema))
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\0" + b"\xff" * 5000])
-def test_files_that_are_no_databases_are_refused_and_never_raise(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_files_that_are_not_databases_are_not_claimed(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.db"
     path.write_bytes(content)
     assert not chatgpt_browser.claims(on_disk(path))
@@ -314,22 +312,22 @@ def test_files_that_are_no_databases_are_refused_and_never_raise(
     )
 
 
-def test_files_with_another_ending_are_not_even_looked_at(tmp_path: Path) -> None:
+def test_files_with_another_suffix_are_not_opened(tmp_path: Path) -> None:
     assert not chatgpt_browser.claims(Entry("x.json", 0, lambda: io.BytesIO(), tmp_path / "x.json"))
 
 
-def test_a_damaged_database_gives_what_can_be_read(tmp_path: Path) -> None:
+def test_a_damaged_database_is_read_as_far_as_possible(tmp_path: Path) -> None:
     rows = [(f"m{n:04}", f"c{n:04}", "user", "words " * 200, None, None, 1) for n in range(500)]
     file = make(tmp_path / "x.db", CANONICAL, messages=rows)
     data = bytearray((tmp_path / "x.db").read_bytes())
     data[len(data) // 2 : len(data) // 2 + 20_000] = b"\xff" * 20_000
     (tmp_path / "x.db").write_bytes(data)
-    found = list(chatgpt_browser.read(file))
-    assert all(isinstance(item, (Document, Problem)) for item in found)
-    assert any(problem.failed for problem in problems(found))
+    items = list(chatgpt_browser.read(file))
+    assert all(isinstance(item, (Document, Problem)) for item in items)
+    assert any(problem.failed for problem in problems(items))
 
 
-def test_a_database_inside_an_archive_says_to_unpack_it(tmp_path: Path) -> None:
+def test_a_database_in_an_archive_must_be_unpacked_first(tmp_path: Path) -> None:
     working(tmp_path / "x.db")
     data = (tmp_path / "x.db").read_bytes()
     packed = Entry("export.zip/x.db", len(data), lambda: io.BytesIO(data))

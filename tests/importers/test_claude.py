@@ -68,7 +68,7 @@ def links(document: Document) -> dict[str, str | None]:
     return {p.id: p.parent for p in document.passages}
 
 
-# -- recognising -----------------------------------------------------------
+# -- detection --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_the_files_of_an_export_are_recognised(name: str, content: Any) -> None:
         ("conversations.txt", [claude_chat()]),
     ],
 )
-def test_other_files_are_left_to_others(name: str, content: Any) -> None:
+def test_other_files_are_not_claimed(name: str, content: Any) -> None:
     assert not claude.claims(entry(content, name))
 
 
@@ -115,7 +115,7 @@ def test_a_conversation_becomes_a_document() -> None:
     assert (message.id, message.role, message.content) == ("h", "user", "Hello")
 
 
-def test_branches_are_kept_and_the_newest_leaf_is_the_head() -> None:
+def test_branches_are_imported_and_the_newest_leaf_is_the_head() -> None:
     document = arrange(
         read(
             claude_chat(
@@ -141,7 +141,7 @@ def test_branches_are_kept_and_the_newest_leaf_is_the_head() -> None:
     assert [p.id for p in document.canonical] == ["h", "a2"]
 
 
-def test_older_exports_without_parents_are_one_chain() -> None:
+def test_older_exports_without_parents_become_a_chain() -> None:
     document = read(
         claude_chat(turn("a", "one"), turn("b", "two", sender="assistant"), turn("c", "three"))
     )
@@ -149,7 +149,7 @@ def test_older_exports_without_parents_are_one_chain() -> None:
 
 
 @pytest.mark.parametrize("chained", [True, False])
-def test_children_of_an_empty_message_hang_on_the_nearest_kept_one(chained: bool) -> None:
+def test_children_of_an_empty_message_belong_to_the_nearest_ancestor(chained: bool) -> None:
     def parent(uuid: str) -> dict[str, str]:
         return {} if chained else {"parent_message_uuid": uuid}
 
@@ -159,9 +159,9 @@ def test_children_of_an_empty_message_hang_on_the_nearest_kept_one(chained: bool
         turn("c", {"type": "token_budget"}, **parent("b")),
         turn("d", "two", sender="assistant", **parent("c")),
     ]
-    found = list(claude.read(entry([claude_chat(*messages)])))
-    assert links(only(found)) == {"a": None, "d": "a"}
-    assert problems(found) == [Problem("empty message", where="A talk", count=2)]
+    items = list(claude.read(entry([claude_chat(*messages)])))
+    assert links(only(items)) == {"a": None, "d": "a"}
+    assert problems(items) == [Problem("empty message", where="A talk", count=2)]
 
 
 def test_a_conversation_without_messages_is_skipped_with_a_reason() -> None:
@@ -174,20 +174,20 @@ def test_a_conversation_without_messages_is_skipped_with_a_reason() -> None:
         assert list(claude.read(entry([record]))) == [nothing]
 
 
-def test_a_repeated_message_is_kept_once() -> None:
-    found = list(claude.read(entry([claude_chat(turn("a", "one"), turn("a", "one"))])))
-    assert len(only(found).passages) == 1
-    assert problems(found) == [Problem("repeated message", where="A talk")]
+def test_a_repeated_message_is_imported_once() -> None:
+    items = list(claude.read(entry([claude_chat(turn("a", "one"), turn("a", "one"))])))
+    assert len(only(items).passages) == 1
+    assert problems(items) == [Problem("repeated message", where="A talk")]
 
 
-def test_a_message_without_an_id_gets_one_from_its_place() -> None:
+def test_a_message_without_an_id_gets_one_from_its_position() -> None:
     assert links(read(claude_chat(turn("a", "one"), {"text": "two", "sender": "human"}))) == {
         "a": None,
         "k-1:1": "a",
     }
 
 
-def test_a_circle_of_empty_parents_ends() -> None:
+def test_a_cycle_of_empty_parents_ends() -> None:
     messages = [
         turn("a", "", parent_message_uuid="b"),
         turn("b", "", parent_message_uuid="a"),
@@ -199,7 +199,7 @@ def test_a_circle_of_empty_parents_ends() -> None:
 # -- blocks ----------------------------------------------------------------
 
 
-def test_the_parts_of_an_answer_hang_in_a_line_that_ends_in_its_text() -> None:
+def test_the_parts_of_an_answer_are_a_chain_that_ends_with_its_text() -> None:
     answer = turn("a", THINKING, "Looking it up.", CALL, RESULT, "At nine.", sender="assistant")
     document = read(claude_chat(turn("h", "When?"), answer, turn("t", "Thanks")))
     assert links(document) == {
@@ -219,7 +219,7 @@ def test_the_parts_of_an_answer_hang_in_a_line_that_ends_in_its_text() -> None:
     assert all(p.canonical for p in arrange(document).passages)
 
 
-def test_without_visible_text_the_last_part_carries_the_message_id() -> None:
+def test_without_visible_text_the_last_part_has_the_message_id() -> None:
     document = read(
         claude_chat(
             turn("h", "When?"), turn("a", THINKING, CALL, sender="assistant"), turn("t", "So?")
@@ -253,7 +253,7 @@ def test_several_thoughts_have_different_ids() -> None:
         ({}, "{}"),
     ],
 )
-def test_what_a_tool_was_given_is_readable(given_input: Any, text: str) -> None:
+def test_the_input_of_a_tool_is_readable(given_input: Any, text: str) -> None:
     answer = turn(
         "a",
         {"type": "tool_use", "name": "artifacts", "input": given_input},
@@ -263,15 +263,15 @@ def test_what_a_tool_was_given_is_readable(given_input: Any, text: str) -> None:
     assert passage(read(claude_chat(answer)), "a:1").content == text
 
 
-def test_the_rest_of_a_tools_input_is_kept() -> None:
+def test_the_rest_of_a_tools_input_becomes_metadata() -> None:
     block = {
         "type": "tool_use",
         "name": "artifacts",
         "input": {"command": "create", "content": "x"},
         "id": "toolu_1",
     }
-    found = passage(read(claude_chat(turn("a", block, sender="assistant"))), "a")
-    assert found.metadata == {"id": "toolu_1", "input": {"command": "create"}}
+    message = passage(read(claude_chat(turn("a", block, sender="assistant"))), "a")
+    assert message.metadata == {"id": "toolu_1", "input": {"command": "create"}}
 
 
 @pytest.mark.parametrize(
@@ -287,27 +287,27 @@ def test_the_rest_of_a_tools_input_is_kept() -> None:
         (None, "shown"),
     ],
 )
-def test_what_a_tool_answered_is_readable(content: Any, text: str) -> None:
+def test_the_output_of_a_tool_is_readable(content: Any, text: str) -> None:
     block = {
         "type": "tool_result",
         "name": "x",
         "content": content,
         "display_content": {"text": "shown"},
     }
-    found = passage(read(claude_chat(turn("a", block, "Done.", sender="assistant"))), "a:1")
-    assert (found.role, found.type, found.content) == ("tool", "tool_result", text)
+    message = passage(read(claude_chat(turn("a", block, "Done.", sender="assistant"))), "a:1")
+    assert (message.role, message.type, message.content) == ("tool", "tool_result", text)
 
 
-def test_what_a_tool_answered_besides_text_is_attached() -> None:
+def test_output_that_is_not_text_becomes_an_attachment() -> None:
     picture = {"type": "image", "file_uuid": "f-1"}
     page = {"type": "knowledge", "title": "Page", "url": "https://x"}
     block = {"type": "tool_result", "name": "x", "content": [picture, page]}
-    found = passage(read(claude_chat(turn("a", block, "Done.", sender="assistant"))), "a:1")
-    assert found.attachments == (picture,)
-    assert found.citations == ({"title": "Page", "url": "https://x"},)
+    message = passage(read(claude_chat(turn("a", block, "Done.", sender="assistant"))), "a:1")
+    assert message.attachments == (picture,)
+    assert message.citations == ({"title": "Page", "url": "https://x"},)
 
 
-def test_an_unknown_block_with_words_is_kept_as_context_and_one_without_as_metadata() -> None:
+def test_an_unknown_block_becomes_context_or_metadata() -> None:
     answer = turn(
         "a",
         {"type": "new", "display_content": {"text": "shown"}},
@@ -322,17 +322,17 @@ def test_an_unknown_block_with_words_is_kept_as_context_and_one_without_as_metad
 @pytest.mark.parametrize(
     "content", [None, [], "", [{"type": "text", "text": ""}], [{"type": "flag"}]]
 )
-def test_the_flat_text_stands_in_for_missing_blocks(content: Any) -> None:
+def test_the_plain_text_is_used_if_there_are_no_blocks(content: Any) -> None:
     message = {"uuid": "m", "sender": "human", "text": "Hello there", "content": content}
     assert read(claude_chat(message)).passages[0].content == "Hello there"
 
 
-def test_content_that_is_a_string_is_the_text() -> None:
+def test_content_may_be_a_string() -> None:
     message = {"uuid": "m", "sender": "human", "text": "flat", "content": "Hello there"}
     assert read(claude_chat(message)).passages[0].content == "Hello there"
 
 
-def test_the_flat_text_is_not_used_beside_blocks() -> None:
+def test_the_plain_text_is_not_used_if_there_are_blocks() -> None:
     answer = turn(
         "a",
         CALL,
@@ -342,17 +342,17 @@ def test_the_flat_text_is_not_used_beside_blocks() -> None:
     assert [p.type for p in read(claude_chat(answer)).passages] == ["tool_call"]
 
 
-def test_citations_and_the_rest_of_a_message_are_kept() -> None:
+def test_citations_and_other_fields_of_a_message_are_imported() -> None:
     block = {"type": "text", "text": "So it is.", "citations": [{"url": "https://x"}]}
-    (found,) = read(
+    (message,) = read(
         claude_chat(turn("a", block, index=3, truncated=False, model="claude-x"))
     ).passages
-    assert found.citations == ({"url": "https://x"},)
-    assert found.model == "claude-x"
-    assert found.metadata == {"index": 3, "truncated": False}
+    assert message.citations == ({"url": "https://x"},)
+    assert message.model == "claude-x"
+    assert message.metadata == {"index": 3, "truncated": False}
 
 
-def test_the_time_of_a_block_is_its_own() -> None:
+def test_a_block_has_its_own_time() -> None:
     answer = turn(
         "a", {**THINKING, "start_timestamp": "2026-03-01T12:00:00Z"}, "Yes.", sender="assistant"
     )
@@ -372,7 +372,7 @@ PASTED = {
 NAMED = {"file_name": "notes.txt", "file_size": 12, "file_type": "txt"}
 
 
-def test_pasted_text_is_context_before_the_words_of_the_person() -> None:
+def test_pasted_text_is_context_before_the_users_message() -> None:
     message = turn("h", "What is this?", attachments=[PASTED], files=[{"file_name": "map.png"}])
     context, words = read(claude_chat(message)).passages
     assert (context.id, context.type, context.role, context.content) == (
@@ -386,14 +386,14 @@ def test_pasted_text_is_context_before_the_words_of_the_person() -> None:
     assert words.attachments == (NAMED, {"file_name": "map.png"})
 
 
-def test_pasted_text_alone_carries_the_message_id() -> None:
+def test_pasted_text_alone_has_the_message_id() -> None:
     message = turn("h", "", attachments=[PASTED], files=[{"file_name": "map.png"}])
     (context,) = read(claude_chat(message)).passages
     assert (context.id, context.type) == ("h", "context")
     assert context.attachments == (NAMED, {"file_name": "map.png"})
 
 
-def test_a_message_of_nothing_but_a_file_is_kept() -> None:
+def test_a_message_with_only_a_file_is_imported() -> None:
     (message,) = read(claude_chat(turn("h", "", files=[{"file_name": "map.png"}]))).passages
     assert (message.content, message.attachments) == ("", ({"file_name": "map.png"},))
 
@@ -402,15 +402,19 @@ def test_a_message_of_nothing_but_a_file_is_kept() -> None:
 
 
 @pytest.mark.parametrize("content", [PROJECT, [PROJECT]])
-def test_what_a_project_is_told_and_each_of_its_documents_become_notes(content: Any) -> None:
-    told, beans = documents(claude.read(entry(content, "projects.json")))
-    assert (told.kind, told.source_id, told.title) == ("note", "p-1", "Garden")
-    assert text_of(told.passages) == "All about beans.\n\nBe brief."
-    assert told.metadata == {"is_private": True}
+def test_the_instructions_and_documents_of_a_project_become_notes(content: Any) -> None:
+    instructions, beans = documents(claude.read(entry(content, "projects.json")))
+    assert (instructions.kind, instructions.source_id, instructions.title) == (
+        "note",
+        "p-1",
+        "Garden",
+    )
+    assert text_of(instructions.passages) == "All about beans.\n\nBe brief."
+    assert instructions.metadata == {"is_private": True}
     assert (beans.kind, beans.source_id, beans.title) == ("note", "d-1", "beans.md")
     assert text_of(beans.passages) == "# Beans"
     assert beans.metadata == {"project": "Garden", "project_id": "p-1", "file": "beans.md"}
-    assert [p.type for p in (*told.passages, *beans.passages)] == ["chunk", "chunk"]
+    assert [p.type for p in (*instructions.passages, *beans.passages)] == ["chunk", "chunk"]
 
 
 def test_a_project_without_text_is_skipped_with_a_reason() -> None:
@@ -420,26 +424,26 @@ def test_a_project_without_text_is_skipped_with_a_reason() -> None:
     ]
 
 
-def test_documents_of_a_project_that_share_an_id_are_both_kept() -> None:
+def test_documents_of_a_project_with_the_same_id_are_both_imported() -> None:
     twice = {**PROJECT, "docs": [*PROJECT["docs"], {**PROJECT["docs"][0], "content": "other"}]}
     assert [d.source_id for d in documents(claude.read(entry([twice])))] == ["p-1", "d-1", "d-1#2"]
 
 
 @pytest.mark.parametrize("content", [MEMORY, [MEMORY]])
 def test_memories_become_notes(content: Any) -> None:
-    found = documents(claude.read(entry(content, "memories.json")))
-    assert {d.kind for d in found} == {"note"}
-    assert {(d.source_id, d.title): text_of(d.passages) for d in found} == {
+    conversations = documents(claude.read(entry(content, "memories.json")))
+    assert {d.kind for d in conversations} == {"note"}
+    assert {(d.source_id, d.title): text_of(d.passages) for d in conversations} == {
         ("memory:acc-1", "Claude's memory"): "Likes maps.",
         ("memory:acc-1:p-1", "Claude's memory of project p-1"): "brief",
     }
 
 
-# -- anything at all -------------------------------------------------------
+# -- properties -----------------------------------------------------------
 
 
 @given(values, values)
-def test_no_json_makes_it_raise(first: Any, second: Any) -> None:
+def test_no_json_raises(first: Any, second: Any) -> None:
     for key in ("chat_messages", "docs", "conversations_memory"):
         for content in (
             first,
@@ -468,14 +472,14 @@ RICH = claude_chat(
     st.lists(st.integers(0, 20), min_size=1, max_size=6),
     values,
 )
-def test_a_record_with_anything_in_any_place_is_read_or_reported(
+def test_a_record_with_any_mutation_is_read_or_reported(
     record: Any, path: list[int], value: Any
 ) -> None:
-    found = list(
+    items = list(
         claude.read(entry([mutate(record, path, value), claude_chat(turn("h", "hi"), uuid="good")]))
     )
-    assert any(document.source_id == "good" for document in documents(found))
-    for document in documents(found):
+    assert any(document.source_id == "good" for document in documents(items))
+    for document in documents(items):
         arrange(document)
         assert len({p.id for p in document.passages}) == len(document.passages)
         for p in document.passages:

@@ -1,4 +1,4 @@
-"""Claude Code transcripts: whose words they are, in which order, and what is left out."""
+"""Claude Code transcripts: authors, order, and skipped records."""
 
 import base64
 import copy
@@ -25,7 +25,7 @@ from recollect.model.receipts import Problem
 SESSION = "11111111-2222-4333-8444-555555555555"
 
 
-# -- making transcripts ------------------------------------------------------
+# -- builders ----------------------------------------------------------------
 
 
 def entry(*lines: object, name: str = f"{SESSION}.jsonl") -> Entry:
@@ -81,9 +81,9 @@ def result(id_: str, content: object = "done", **more: object) -> dict[str, obje
 
 
 def read(*lines: object, name: str = f"{SESSION}.jsonl") -> tuple[list[Document], list[Problem]]:
-    found = list(claude_code.read(entry(*lines, name=name)))
-    return [f for f in found if isinstance(f, Document)], [
-        f for f in found if isinstance(f, Problem)
+    items = list(claude_code.read(entry(*lines, name=name)))
+    return [f for f in items if isinstance(f, Document)], [
+        f for f in items if isinstance(f, Problem)
     ]
 
 
@@ -104,7 +104,7 @@ HELLO = user("u1", None, "Mix the celadon glaze\nwith ash")
 REPLY = assistant("a1", "u1", text("Stirring it now."))
 
 
-# -- which files ---------------------------------------------------------------
+# -- detection ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -121,11 +121,11 @@ REPLY = assistant("a1", "u1", text("Stirring it now."))
         },
     ],
 )
-def test_transcripts_are_known_by_their_first_lines(first):
+def test_transcripts_are_detected_by_their_first_lines(first):
     assert claude_code.claims(entry(first, name="anything.JSONL"))
 
 
-def test_a_first_line_longer_than_the_head_of_the_file_is_recognised():
+def test_a_first_line_longer_than_the_head_is_recognised():
     assert claude_code.claims(entry(user("u1", None, "clay " * 50_000)))
 
 
@@ -141,7 +141,7 @@ def test_a_first_line_longer_than_the_head_of_the_file_is_recognised():
         ("empty.jsonl", b""),
     ],
 )
-def test_other_files_are_left_to_other_importers(name, line):
+def test_other_files_are_not_claimed(name, line):
     assert not claude_code.claims(entry(line, name=name))
 
 
@@ -166,10 +166,10 @@ def test_the_web_export_is_one_session_with_numbered_records():
     ]
 
 
-def test_a_web_export_that_breaks_off_is_reported():
+def test_a_truncated_web_export_is_reported():
     data = b'{"loglines": [{"type": "user", "message": {"content": "x"}}'
-    found = list(claude_code.read(Entry("export.json", len(data), lambda: io.BytesIO(data))))
-    assert [f.failed for f in found if isinstance(f, Problem)] == [True, False]
+    items = list(claude_code.read(Entry("export.json", len(data), lambda: io.BytesIO(data))))
+    assert [f.failed for f in items if isinstance(f, Problem)] == [True, False]
 
 
 def test_a_file_that_cannot_be_read_is_not_claimed():
@@ -200,40 +200,40 @@ def test_a_session_is_a_document_with_its_project_and_branch():
     ]
 
 
-def test_the_file_name_decides_which_session_a_resumed_file_is():
+def test_the_file_name_is_the_id_of_a_resumed_session():
     copied = [HELLO | {"sessionId": "older"}, REPLY | {"sessionId": "older"}]
     assert only(*copied, user("u2", "a1", "More")).source_id == SESSION
     assert only(*copied, user("u2", "a1", "More"), name="renamed.jsonl").source_id == "older"
     assert only(*copied, user("u2", "a1", "More"), name="older.jsonl").source_id == "older"
 
 
-def test_a_change_of_folder_is_noted_on_the_passage():
+def test_a_change_of_folder_is_in_the_metadata_of_the_passage():
     moved = only(HELLO, REPLY | {"cwd": "/home/me/wheel"})
     assert moved.project == "/home/me/kiln"
     assert [p.metadata.get("cwd") for p in moved.passages] == [None, "/home/me/wheel"]
 
 
-def test_the_title_is_the_last_one_given():
+def test_the_last_title_is_used():
     titles = [{"type": "ai-title", "aiTitle": t, "sessionId": SESSION} for t in ("First", "Last")]
     summary = {"type": "summary", "summary": "Summed up", "leafUuid": "a1"}
     foreign = {"type": "summary", "summary": "Of another file", "leafUuid": "elsewhere"}
-    named = {"type": "custom-title", "customTitle": "Mine", "sessionId": SESSION}
+    custom_title = {"type": "custom-title", "customTitle": "Mine", "sessionId": SESSION}
     assert only(foreign, HELLO, REPLY).title == "Mix the celadon glaze"
     assert only(summary, foreign, HELLO, REPLY).title == "Summed up"
     assert only(summary, titles[0], HELLO, REPLY, titles[1]).title == "Last"
-    assert only(named, HELLO, REPLY, titles[1]).title == "Mine"
+    assert only(custom_title, HELLO, REPLY, titles[1]).title == "Mine"
 
 
-def test_a_long_first_prompt_gives_a_title_of_eighty_characters():
+def test_a_title_from_a_long_prompt_has_eighty_characters():
     assert only(user("u1", None, "ash " * 100)).title == ("ash " * 20)[:80]
 
 
-def test_a_session_of_slash_commands_is_titled_by_the_first():
+def test_a_session_of_slash_commands_has_the_first_as_its_title():
     command = "<command-name>/init</command-name>\n<command-args></command-args>"
     assert only(user("u1", None, command)).title == "/init"
 
 
-def test_a_file_without_messages_says_so():
+def test_a_file_without_messages_is_a_problem():
     documents, problems = read(
         {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
         {"type": "summary", "summary": "Of another session", "leafUuid": "x"},
@@ -245,7 +245,7 @@ def test_a_file_without_messages_says_so():
     ]
 
 
-# -- whose words ---------------------------------------------------------------
+# -- authors --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_file_without_messages_says_so():
         ("[Request interrupted by user]", "user", "context", "hidden"),
     ],
 )
-def test_not_everything_under_the_users_name_is_the_persons(words, role, kind, visibility):
+def test_not_every_user_record_was_written_by_the_user(words, role, kind, visibility):
     for content in (words, [text(words)]):
         passage = passages(user("u1", None, content))["u1"]
         assert (passage.role, passage.type, passage.visibility) == (role, kind, visibility)
@@ -275,30 +275,30 @@ def test_not_everything_under_the_users_name_is_the_persons(words, role, kind, v
 
 
 def test_meta_records_are_hidden_and_compact_summaries_are_summaries():
-    found = passages(
+    by_id = passages(
         user("u1", None, "Injected", isMeta=True),
         user("u2", "u1", "So far: clay", isCompactSummary=True),
     )
-    assert (found["u1"].type, found["u1"].visibility) == ("context", "hidden")
-    assert (found["u2"].role, found["u2"].type, found["u2"].visibility) == (
+    assert (by_id["u1"].type, by_id["u1"].visibility) == ("context", "hidden")
+    assert (by_id["u2"].role, by_id["u2"].type, by_id["u2"].visibility) == (
         "system",
         "summary",
         "all",
     )
 
 
-def test_a_reminder_beside_a_prompt_does_not_hide_the_prompt():
-    found = passages(
+def test_a_reminder_does_not_hide_the_prompt_next_to_it():
+    by_id = passages(
         user(
             "u1", None, [text("<system-reminder>x</system-reminder>"), text("Which"), text("clay?")]
         )
     )
-    assert found["u1"].visibility == "hidden"
-    assert (found["u1:1"].content, found["u1:1"].type) == ("Which\n\nclay?", "message")
+    assert by_id["u1"].visibility == "hidden"
+    assert (by_id["u1:1"].content, by_id["u1:1"].type) == ("Which\n\nclay?", "message")
 
 
 def test_system_records_are_hidden_context():
-    found = passages(
+    by_id = passages(
         HELLO,
         record("system", "s1", "u1", subtype="informational", content="Hook ran"),
         record(
@@ -311,21 +311,21 @@ def test_system_records_are_hidden_context():
         record("system", "s3", "s2", subtype="away_summary", content="While you were away"),
         record("system", "s4", "s3", subtype="turn_duration", durationMs=5),
     )
-    assert "s4" not in found
-    assert (found["s1"].role, found["s1"].type, found["s1"].visibility) == (
+    assert "s4" not in by_id
+    assert (by_id["s1"].role, by_id["s1"].type, by_id["s1"].visibility) == (
         "system",
         "context",
         "hidden",
     )
-    assert (found["s2"].role, found["s2"].visibility) == ("user", "all")
-    assert (found["s3"].type, found["s3"].visibility) == ("summary", "all")
+    assert (by_id["s2"].role, by_id["s2"].visibility) == ("user", "all")
+    assert (by_id["s3"].type, by_id["s3"].visibility) == ("summary", "all")
 
 
-# -- messages in pieces, tools, files ------------------------------------------
+# -- messages, tools, files -----------------------------------------------------
 
 
-def test_pieces_of_one_message_are_read_as_one():
-    found = only(
+def test_the_records_of_one_message_become_one_passage():
+    messages = only(
         HELLO,
         assistant(
             "a1", "u1", {"type": "thinking", "thinking": "Ash fluxes.", "signature": "s"}, id="m"
@@ -334,25 +334,25 @@ def test_pieces_of_one_message_are_read_as_one():
         assistant("a3", "a2", text("second"), id="m"),
         assistant("a4", "a3", call("t1", command="stir"), id="m"),
     ).passages
-    assert [(p.id, p.type, p.content) for p in found[1:]] == [
+    assert [(p.id, p.type, p.content) for p in messages[1:]] == [
         ("a1", "thinking", "Ash fluxes."),
         ("a2", "message", "First\n\nsecond"),
         ("a4", "tool_call", "command: stir"),
     ]
-    assert [p.parent for p in found] == [None, "u1", "a1", "a2"]
+    assert [p.parent for p in messages] == [None, "u1", "a1", "a2"]
 
 
-def test_the_usage_of_a_message_is_noted_once():
+def test_the_usage_of_a_message_is_stored_once():
     pieces = [assistant(f"a{n}", "u1", text(str(n)), call(f"t{n}"), id="m") for n in range(3)]
     for piece in pieces:
         piece["message"]["usage"] = {"output_tokens": 7}
-    found = only(HELLO, *pieces).passages
-    assert [p.metadata.get("usage") for p in found].count({"output_tokens": 7}) == 1
+    messages = only(HELLO, *pieces).passages
+    assert [p.metadata.get("usage") for p in messages].count({"output_tokens": 7}) == 1
 
 
-def test_a_tool_call_can_be_read_and_its_result_names_the_tool():
+def test_a_tool_call_is_readable_and_its_result_names_the_tool():
     edits = [{"old_string": "cone 6\nslow", "new_string": "cone 10"}]
-    found = passages(
+    by_id = passages(
         HELLO,
         assistant(
             "a1", "u1", text("Editing"), call("t1", "MultiEdit", file_path="/kiln.txt", edits=edits)
@@ -365,15 +365,15 @@ def test_a_tool_call_can_be_read_and_its_result_names_the_tool():
         ),
     )
     assert (
-        found["a1:1"].content
+        by_id["a1:1"].content
         == "file_path: /kiln.txt\nedits:\nold_string:\ncone 6\nslow\nnew_string: cone 10"
     )
-    assert (found["a1:1"].role, found["a1:1"].type, found["a1:1"].tool) == (
+    assert (by_id["a1:1"].role, by_id["a1:1"].type, by_id["a1:1"].tool) == (
         "assistant",
         "tool_call",
         "MultiEdit",
     )
-    answer = found["r1"]
+    answer = by_id["r1"]
     assert (answer.role, answer.type, answer.tool, answer.content) == (
         "tool",
         "tool_result",
@@ -381,10 +381,10 @@ def test_a_tool_call_can_be_read_and_its_result_names_the_tool():
         "Applied\ntwice",
     )
     assert answer.metadata == {"tool_use_id": "t1", "is_error": True}
-    assert "again" not in str(found)
+    assert "again" not in str(by_id)
 
 
-def test_the_copy_of_a_result_counts_where_the_result_is_empty():
+def test_the_copy_of_a_result_is_used_if_the_result_is_empty():
     lines = [HELLO, assistant("a1", "u1", call("t1"))]
     copy_ = {"stdout": "glaze\nrecipe", "stderr": ""}
     assert passages(*lines, user("r1", "a1", [result("t1", "")], toolUseResult=copy_))[
@@ -392,40 +392,40 @@ def test_the_copy_of_a_result_counts_where_the_result_is_empty():
     ].content == ("stdout:\nglaze\nrecipe\nstderr: ")
 
 
-def test_embedded_files_are_described_but_not_kept():
+def test_embedded_files_are_described_but_not_stored():
     data = base64.b64encode(b"pixels" * 100).decode()
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
     broken = {
         "type": "document",
         "source": {"type": "base64", "media_type": "application/pdf", "data": "abcde"},
     }
-    found = passages(
+    by_id = passages(
         user("u1", None, [image, text("What is this?"), broken]), user("u2", "u1", [image])
     )
-    picture, document = found["u1"].attachments
+    picture, document = by_id["u1"].attachments
     assert (picture["type"], picture["media_type"], picture["bytes"]) == ("image", "image/png", 600)
     assert len(picture["sha256"]) == 64
     assert document == {"type": "document", "media_type": "application/pdf", "bytes": 3}
-    assert (found["u1"].content, found["u2"].content) == ("What is this?", "")
-    assert data not in str(found)
+    assert (by_id["u1"].content, by_id["u2"].content) == ("What is this?", "")
+    assert data not in str(by_id)
 
 
-def test_an_image_in_a_result_is_an_attachment_of_the_result():
+def test_an_image_in_a_result_becomes_an_attachment():
     image = {
         "type": "image",
         "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"},
     }
-    found = passages(
+    by_id = passages(
         HELLO, assistant("a1", "u1", call("t1", "Read")), user("r1", "a1", [result("t1", [image])])
     )
-    assert [a["bytes"] for a in found["r1"].attachments] == [3]
+    assert [a["bytes"] for a in by_id["r1"].attachments] == [3]
 
 
-def test_a_document_of_plain_text_can_be_found():
+def test_a_plain_text_document_is_imported():
     source = {"type": "text", "media_type": "text/plain", "data": "Recipe of the old potter"}
-    found = passages(user("u1", None, [{"type": "document", "title": "old.txt", "source": source}]))
-    assert found["u1"].content == "Recipe of the old potter"
-    assert found["u1"].attachments == (
+    by_id = passages(user("u1", None, [{"type": "document", "title": "old.txt", "source": source}]))
+    assert by_id["u1"].content == "Recipe of the old potter"
+    assert by_id["u1"].attachments == (
         {"type": "document", "media_type": "text/plain", "name": "old.txt"},
     )
 
@@ -433,7 +433,7 @@ def test_a_document_of_plain_text_can_be_found():
 # -- the tree ------------------------------------------------------------------
 
 
-def test_parallel_tool_calls_stay_one_line():
+def test_parallel_tool_calls_do_not_branch():
     document = only(
         HELLO,
         assistant("a1", "u1", call("t1"), id="m"),
@@ -445,7 +445,7 @@ def test_parallel_tool_calls_stay_one_line():
     assert path(document) == ["u1", "a1", "a2", "r1", "r2", "a3"]
 
 
-def test_progress_and_hooks_are_passed_through():
+def test_progress_and_hook_records_do_not_branch():
     document = only(
         HELLO,
         record("progress", "p1", "u1", data={}),
@@ -461,7 +461,7 @@ def test_progress_and_hooks_are_passed_through():
     ]
 
 
-def test_a_prompt_beside_a_prompt_is_a_change_of_mind():
+def test_a_second_prompt_under_the_same_parent_is_a_branch():
     document = only(
         HELLO,
         REPLY,
@@ -475,7 +475,7 @@ def test_a_prompt_beside_a_prompt_is_a_change_of_mind():
     assert [p.id for p in arrange(document).passages] == ["u1", "a1", "u2", "a2", "u3", "a3"]
 
 
-def test_the_first_prompt_can_be_taken_back():
+def test_the_first_prompt_can_be_replaced():
     document = only(
         HELLO,
         REPLY,
@@ -486,12 +486,12 @@ def test_the_first_prompt_can_be_taken_back():
     assert len(document.passages) == 4
 
 
-def test_records_that_name_no_parents_follow_one_another():
+def test_records_without_parents_become_a_chain():
     document = only(user("u1", None, "a"), assistant("a1", None, text("b")), user("u2", None, "c"))
     assert path(document) == ["u1", "a1", "u2"]
 
 
-def test_compaction_does_not_cut_the_session():
+def test_compaction_does_not_split_the_session():
     document = only(
         HELLO,
         REPLY,
@@ -509,7 +509,7 @@ def test_compaction_does_not_cut_the_session():
     assert path(document) == ["u1", "a1", "u2", "u3"]
 
 
-def test_what_compaction_replays_is_not_kept_twice():
+def test_records_replayed_by_compaction_are_imported_once():
     documents, problems = read(
         HELLO,
         REPLY,
@@ -523,12 +523,12 @@ def test_what_compaction_replays_is_not_kept_twice():
     assert [(p.reason, p.count) for p in problems] == [("record replayed by compaction", 2)]
 
 
-def test_a_child_that_was_written_before_its_parent_still_follows_it():
+def test_a_record_before_its_parent_still_follows_it():
     document = only(HELLO, user("u2", "a1", "Next"), REPLY, assistant("a2", "u2", text("Yes")))
     assert path(document) == ["u1", "a1", "u2", "a2"]
 
 
-def test_missing_parents_and_circles_lose_nothing():
+def test_missing_parents_and_cycles_lose_nothing():
     document = only(
         user("u1", "gone", "Start is missing"),
         assistant("a1", "u2", text("x")),
@@ -538,13 +538,13 @@ def test_missing_parents_and_circles_lose_nothing():
     assert {p.id for p in arrange(document).passages} == {"u1", "a1", "u2", "u3"}
 
 
-def test_a_record_that_comes_twice_is_kept_once():
+def test_a_repeated_record_is_imported_once():
     documents, problems = read(HELLO, REPLY, HELLO)
     assert [p.id for p in documents[0].passages] == ["u1", "a1"]
     assert [(p.reason, p.failed) for p in problems] == [("record repeated in the file", False)]
 
 
-def test_a_uuid_that_looks_like_a_part_of_another_record_takes_no_id_twice():
+def test_a_uuid_that_equals_a_passage_id_is_not_used_twice():
     documents, problems = read(
         HELLO, assistant("a1", "u1", text("x"), call("t1")), user("a1:1", "a1", "y")
     )
@@ -566,7 +566,7 @@ def test_a_copy_of_a_record_in_another_session_has_the_same_id():
 # -- sub-agents ----------------------------------------------------------------
 
 
-def test_inline_sub_agents_are_documents_of_their_own():
+def test_inline_sub_agents_become_documents():
     side = {"isSidechain": True}
     documents, _ = read(
         HELLO,
@@ -583,7 +583,7 @@ def test_inline_sub_agents_are_documents_of_their_own():
     assert {d.project for d in documents} == {"/home/me/kiln"}
 
 
-def test_a_sub_agents_own_file_names_its_parent_session():
+def test_the_file_of_a_sub_agent_names_its_parent_session():
     lines = [
         user("x1", None, "Look", isSidechain=True, agentId="ab"),
         assistant("x2", "x1", text("Seen"), isSidechain=True),
@@ -607,7 +607,7 @@ def queued(words: object) -> dict[str, object]:
     }
 
 
-def test_a_prompt_that_only_the_queue_has_is_the_persons():
+def test_a_prompt_that_is_only_in_the_queue_is_imported():
     attachment = record(
         "attachment", "q1", "a1", attachment={"type": "queued_command", "prompt": "Mind the lid"}
     )
@@ -618,26 +618,26 @@ def test_a_prompt_that_only_the_queue_has_is_the_persons():
     assert path(document) == ["u1", "a1", "q1", "a2"]
 
 
-def test_a_queued_prompt_that_was_delivered_is_kept_once():
+def test_a_queued_prompt_that_was_delivered_is_imported_once():
     document = only(HELLO, REPLY, queued("Mind the lid"), user("u2", "a1", "Mind the lid"))
     assert [p.id for p in document.passages] == ["u1", "a1", "u2"]
 
 
-def test_a_queued_prompt_is_not_taken_for_an_earlier_one_of_the_same_words():
+def test_a_queued_prompt_is_not_confused_with_an_earlier_one():
     document = only(user("u1", None, "Go on"), REPLY, queued([text("Go on")]))
     assert [p.content for p in document.passages] == ["Go on", "Stirring it now.", "Go on"]
     assert document.passages[2].id == f"{SESSION}:3"
 
 
-def test_other_operations_on_the_queue_are_counted():
+def test_other_queue_operations_are_counted():
     _, problems = read(HELLO, queued("x") | {"operation": "remove"}, queued(None))
     assert [(p.reason, p.count) for p in problems] == [("record type queue-operation", 2)]
 
 
-# -- what is left out ----------------------------------------------------------
+# -- skipped records ------------------------------------------------------------
 
 
-def test_unknown_records_are_counted_by_type_and_their_kinds_are_bounded():
+def test_unknown_records_are_counted_by_a_limited_number_of_types():
     strange = [{"type": f"new\x1b{n}" + "x" * 500, "sessionId": SESSION} for n in range(30)]
     documents, problems = read(HELLO, *strange, *strange)
     assert len(documents) == 1
@@ -646,7 +646,7 @@ def test_unknown_records_are_counted_by_type_and_their_kinds_are_bounded():
     assert all(not p.failed and len(p.reason) < 60 and "\x1b" not in p.reason for p in problems)
 
 
-def test_bad_lines_are_reported_and_the_rest_is_kept():
+def test_bad_lines_are_reported_and_the_rest_is_imported():
     document_lines = [HELLO, b"{broken", 5, {"type": "user", "uuid": "x"}, {"no": "type"}, REPLY]
     documents, problems = read(*document_lines)
     assert [p.id for p in documents[0].passages] == ["u1", "a1"]
@@ -658,7 +658,7 @@ def test_bad_lines_are_reported_and_the_rest_is_kept():
     ]
 
 
-def test_the_torn_last_line_of_a_running_session_is_no_failure():
+def test_an_unfinished_last_line_is_not_a_failure():
     documents, problems = read(HELLO, json.dumps(REPLY).encode()[:-20])
     assert [p.id for p in documents[0].passages] == ["u1"]
     assert [p.failed for p in problems] == [False]
@@ -731,10 +731,10 @@ def mutant(lines: list[object], place: tuple[object, ...], junk: object) -> list
     return lines
 
 
-def assert_sound(found: list[Document | Problem]) -> None:
-    ids = [p.id for d in found if isinstance(d, Document) for p in d.passages]
+def assert_sound(items: list[Document | Problem]) -> None:
+    ids = [p.id for d in items if isinstance(d, Document) for p in d.passages]
     assert len(ids) == len(set(ids))
-    for document in found:
+    for document in items:
         if isinstance(document, Document):
             arranged = arrange(document)
             assert sorted(p.id for p in arranged.passages) == sorted(
@@ -748,14 +748,14 @@ def assert_sound(found: list[Document | Problem]) -> None:
 
 
 @given(st.data())
-def test_no_shape_of_a_record_stops_the_reading(data):
+def test_no_record_stops_the_import(data):
     lines = SESSION_LINES
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.sampled_from(places(lines)[1:]))
         lines = mutant(lines, place, data.draw(JUNK))
-    found = list(claude_code.read(entry(*lines)))
-    assert_sound(found)
-    assert any(isinstance(f, Document) for f in found)
+    items = list(claude_code.read(entry(*lines)))
+    assert_sound(items)
+    assert any(isinstance(f, Document) for f in items)
 
 
 @given(st.integers(1, len(SESSION_LINES)))
@@ -769,25 +769,25 @@ def test_a_session_that_grows_keeps_its_ids(length):
 
 
 @given(st.permutations(SESSION_LINES))
-def test_no_order_of_the_records_loses_any(lines):
+def test_no_order_of_the_records_loses_text(lines):
     documents, _ = read(*lines)
     expected, _ = read(*SESSION_LINES)
     assert_sound(list(documents))
-    said = " ".join(p.content for d in documents for p in d.passages)
-    assert all(p.content in said for d in expected for p in d.passages)
+    all_text = " ".join(p.content for d in documents for p in d.passages)
+    assert all(p.content in all_text for d in expected for p in d.passages)
 
 
 # -- samples -------------------------------------------------------------------
 
 
 def spoken_blocks(lines: list[dict[str, object]]) -> list[str]:
-    found = []
+    items = []
     for line in lines:
         content = (line.get("message") or {}).get("content", [])
         blocks = [text(content)] if isinstance(content, str) else content
-        found += [b["text"] for b in blocks if b.get("type") == "text"]
-        found += [b["thinking"] for b in blocks if b.get("type") == "thinking"]
-    return found
+        items += [b["text"] for b in blocks if b.get("type") == "text"]
+        items += [b["thinking"] for b in blocks if b.get("type") == "thinking"]
+    return items
 
 
 def test_every_text_of_the_samples_is_in_some_passage():
@@ -795,17 +795,17 @@ def test_every_text_of_the_samples_is_in_some_passage():
     files = [entry for folder in folders for entry in entries(folder) if isinstance(entry, Entry)]
     assert len(files) == 4
     for file in files:
-        with file.open() as opened:
-            data = opened.read().decode()
+        with file.open() as stream:
+            data = stream.read().decode()
         web = file.name.endswith(".json")
         lines = (
             json.loads(data)["loglines"]
             if web
             else [json.loads(x) for x in data.splitlines() if x.strip()]
         )
-        found = list(claude_code.read(file))
-        assert_sound(found)
-        assert not [f for f in found if isinstance(f, Problem) and f.failed]
-        contents = [p.content for d in found if isinstance(d, Document) for p in d.passages]
+        items = list(claude_code.read(file))
+        assert_sound(items)
+        assert not [f for f in items if isinstance(f, Problem) and f.failed]
+        contents = [p.content for d in items if isinstance(d, Document) for p in d.passages]
         for words in spoken_blocks(lines):
             assert any(words in content for content in contents), (file.name, words[:80])

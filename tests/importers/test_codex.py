@@ -1,4 +1,4 @@
-"""Codex: rollouts, their forks and rollbacks, and the two lesser files."""
+"""Codex: rollouts with forks and rollbacks, exec output and the history."""
 
 import base64
 import copy
@@ -28,7 +28,7 @@ TURNS = [f"0199a000-0000-7000-8000-0000000001{n:02}" for n in range(10)]
 NAME = f"rollout-2026-03-01T10-00-00-{THREAD}.jsonl"
 
 
-# -- making rollouts -----------------------------------------------------------
+# -- builders ------------------------------------------------------------------
 
 
 def entry(*lines: object, name: str = NAME) -> Entry:
@@ -71,9 +71,9 @@ def answer(words: str) -> dict[str, object]:
 
 
 def read(*lines: object, name: str = NAME) -> tuple[list[Document], list[Problem]]:
-    found = list(codex.read(entry(*lines, name=name)))
-    return [f for f in found if isinstance(f, Document)], [
-        f for f in found if isinstance(f, Problem)
+    items = list(codex.read(entry(*lines, name=name)))
+    return [f for f in items if isinstance(f, Document)], [
+        f for f in items if isinstance(f, Problem)
     ]
 
 
@@ -86,7 +86,7 @@ def passages(*lines: object) -> tuple[Passage, ...]:
     return only(meta(), *lines).passages
 
 
-def said(*lines: object) -> list[tuple[str | None, str, str, str]]:
+def visible_parts(*lines: object) -> list[tuple[str | None, str, str, str]]:
     return [(p.role, p.type, p.visibility, p.content) for p in passages(*lines)]
 
 
@@ -94,7 +94,7 @@ def path(document: Document) -> list[str]:
     return [p.content for p in arrange(document).canonical]
 
 
-# -- which files ---------------------------------------------------------------
+# -- detection ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def path(document: Document) -> list[str]:
         ("long.jsonl", meta(base_instructions={"text": "weave " * 20_000})),
     ],
 )
-def test_files_of_codex_are_known_by_their_first_lines(name, first):
+def test_files_of_codex_are_detected_by_their_first_lines(name, first):
     assert codex.claims(entry(first, name=name))
 
 
@@ -124,11 +124,11 @@ def test_files_of_codex_are_known_by_their_first_lines(name, first):
         ("empty.jsonl", b""),
     ],
 )
-def test_other_files_are_left_to_other_importers(name, line):
+def test_other_files_are_not_claimed(name, line):
     assert not codex.claims(entry(line, name=name))
 
 
-def test_records_in_a_json_array_are_read_as_a_session_named_by_the_file():
+def test_a_json_array_is_a_session_named_after_its_file():
     file = entry([ask("Warp"), answer("Weft")], name="pair.json")
     assert codex.claims(file)
     (document,) = codex.read(file)
@@ -158,23 +158,23 @@ def test_a_thread_is_a_document_with_its_project_and_git():
     assert [p.model for p in document.passages] == [None, "gpt-x"]
 
 
-def test_identity_falls_back_to_the_session_and_then_to_the_file_name():
+def test_the_id_falls_back_to_the_session_and_then_to_the_file_name():
     assert only(line("session_meta", session_id="s"), ask("x")).source_id == "s"
     assert only(ask("x")).source_id == THREAD
     assert only(ask("x"), name="mine.jsonl").source_id == "mine"
 
 
-def test_a_turn_in_another_folder_is_noted_on_its_passages():
+def test_a_turn_in_another_folder_is_in_the_metadata_of_its_passages():
     document = only(meta(), ask("a"), line("turn_context", cwd="/elsewhere"), answer("b"))
     assert [p.metadata.get("cwd") for p in document.passages] == [None, "/elsewhere"]
 
 
-def test_the_title_is_what_the_person_asked_in_the_editor():
+def test_the_title_is_the_request_from_the_editor():
     prompt = "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nUntangle the yarn\n"
     assert only(meta(), ask(prompt)).title == "Untangle the yarn"
 
 
-def test_a_file_without_messages_says_so():
+def test_a_file_without_messages_is_a_problem():
     documents, problems = read(meta(), event("token_count"), line("world_state", state={}))
     assert documents == []
     assert [(p.reason, p.unit) for p in problems] == [
@@ -184,11 +184,11 @@ def test_a_file_without_messages_says_so():
     ]
 
 
-# -- whose words ---------------------------------------------------------------
+# -- authors --------------------------------------------------------------------
 
 
-def test_what_is_written_twice_is_kept_once():
-    assert said(
+def test_events_that_repeat_items_are_skipped():
+    assert visible_parts(
         event("user_message", message="Warp"),
         ask("Warp"),
         event("agent_reasoning", text="Hm"),
@@ -202,8 +202,8 @@ def test_what_is_written_twice_is_kept_once():
     ]
 
 
-def test_old_files_that_have_only_events_are_read_from_them():
-    assert said(
+def test_old_files_with_only_events_are_read():
+    assert visible_parts(
         event("user_message", message="<environment_context>x</environment_context>"),
         event("user_message", message="Warp"),
         event("agent_reasoning", text="Hm"),
@@ -232,30 +232,30 @@ def test_old_files_that_have_only_events_are_read_from_them():
         ("user", "A real question", ("user", "message", "all")),
     ],
 )
-def test_not_everything_under_the_users_name_is_the_persons(role, words, expected):
-    (found,) = passages(message(role, words))
-    assert (found.role, found.type, found.visibility) == expected
-    assert found.content == words
+def test_not_every_user_message_was_written_by_the_user(role, words, expected):
+    (passage,) = passages(message(role, words))
+    assert (passage.role, passage.type, passage.visibility) == expected
+    assert passage.content == words
 
 
 def test_context_in_the_same_message_does_not_hide_the_prompt():
-    assert said(message("user", "<environment_context>x", "Which yarn?")) == [
+    assert visible_parts(message("user", "<environment_context>x", "Which yarn?")) == [
         ("user", "context", "hidden", "<environment_context>x"),
         ("user", "message", "all", "Which yarn?"),
     ]
 
 
-def test_messages_without_a_type_or_with_a_bare_string_are_read():
+def test_messages_without_a_type_or_with_a_plain_string_are_read():
     untyped = line(
         "response_item", role="assistant", content=[{"type": "output_text", "text": "Weft"}]
     )
-    assert said(line("response_item", role="user", content="Warp"), untyped) == [
+    assert visible_parts(line("response_item", role="user", content="Warp"), untyped) == [
         ("user", "message", "all", "Warp"),
         ("assistant", "message", "all", "Weft"),
     ]
 
 
-def test_encrypted_reasoning_is_noted_but_not_kept():
+def test_encrypted_reasoning_is_counted_but_not_stored():
     readable = item(
         "reasoning",
         summary=[{"text": "Plan"}],
@@ -283,11 +283,11 @@ def test_a_compaction_is_a_summary_and_its_history_is_not_repeated():
     ]
 
 
-def test_a_message_of_another_agent_is_not_the_persons():
-    (found,) = passages(
+def test_a_message_from_another_agent_is_context():
+    (message,) = passages(
         item("agent_message", author="/srv/dyer", recipient="/root", content=[{"text": "Dyed"}])
     )
-    assert (found.role, found.type, found.author, found.content) == (
+    assert (message.role, message.type, message.author, message.content) == (
         "user",
         "context",
         "/srv/dyer",
@@ -299,23 +299,23 @@ def test_a_message_of_another_agent_is_not_the_persons():
     )
 
 
-def test_images_are_described_but_not_kept():
+def test_images_are_described_but_not_stored():
     data = base64.b64encode(b"pixels" * 10).decode()
     content = [
         {"type": "input_text", "text": "See"},
         {"type": "input_image", "image_url": f"data:image/png;base64,{data}"},
     ]
-    (found,) = passages(item("message", role="user", content=content))
-    (image,) = found.attachments
+    (message,) = passages(item("message", role="user", content=content))
+    (image,) = message.attachments
     assert (image["type"], image["media_type"], image["bytes"]) == ("image", "image/png", 60)
-    assert data not in str(found)
+    assert data not in str(message)
 
 
-def test_a_generated_image_is_described_and_its_prompt_found():
-    (found,) = passages(
+def test_a_generated_image_is_described_and_its_prompt_is_text():
+    (message,) = passages(
         item("image_generation_call", id="ig", revised_prompt="A red loom", result="AAAA")
     )
-    assert (found.content, found.tool, found.attachments[0]["bytes"]) == (
+    assert (message.content, message.tool, message.attachments[0]["bytes"]) == (
         "A red loom",
         "image_generation",
         3,
@@ -358,9 +358,9 @@ def test_a_generated_image_is_described_and_its_prompt_found():
         ),
     ],
 )
-def test_tool_calls_can_be_read(called, tool, content):
-    (found,) = passages(called)
-    assert (found.role, found.type, found.tool, found.content) == (
+def test_tool_calls_are_readable(called, tool, content):
+    (message,) = passages(called)
+    assert (message.role, message.type, message.tool, message.content) == (
         "assistant",
         "tool_call",
         tool,
@@ -384,25 +384,25 @@ def test_tool_calls_can_be_read(called, tool, content):
         (None, "null"),
     ],
 )
-def test_the_output_of_a_tool_comes_in_several_shapes(output, content):
-    _, found = passages(
+def test_the_output_of_a_tool_has_several_shapes(output, content):
+    _, message = passages(
         item("function_call", name="spin", arguments="{}", call_id="c"),
         item("function_call_output", call_id="c", output=output),
     )
-    assert (found.role, found.type, found.tool, found.content) == (
+    assert (message.role, message.type, message.tool, message.content) == (
         "tool",
         "tool_result",
         "spin",
         content,
     )
-    assert found.metadata["call_id"] == "c"
-    json.dumps(found.metadata, allow_nan=False)
+    assert message.metadata["call_id"] == "c"
+    json.dumps(message.metadata, allow_nan=False)
 
 
 # -- rollbacks -----------------------------------------------------------------
 
 
-def test_turns_that_were_rolled_back_become_a_branch():
+def test_rolled_back_turns_become_a_branch():
     document = only(
         meta(),
         ask("1"),
@@ -444,7 +444,7 @@ def test_a_rollback_at_the_end_moves_the_head_back():
 
 
 def fork_of(*copied: object, own: tuple[object, ...] = (), **more: object) -> Document:
-    """Copies get new times, and ids where they had none, as Codex writes them."""
+    """Copy lines as Codex does: with new times, and with ids if they had none."""
     later = [x | {"timestamp": "2026-03-02T00:00:00Z"} for x in copied if isinstance(x, dict)]
     for x in later:
         if x["type"] == "response_item":
@@ -477,7 +477,7 @@ def test_a_fork_of_a_fork_has_the_ids_of_the_first_thread():
     )
 
 
-def test_equal_prompts_after_a_fork_differ_where_turns_have_ids():
+def test_equal_prompts_after_a_fork_differ_if_turns_have_ids():
     first = [event("task_started", turn_id=TURNS[0]), ask("Warp"), answer("Ok")]
     parent = only(
         meta(), *first, event("task_started", turn_id=TURNS[1]), ask("Go on"), answer("Done")
@@ -492,7 +492,7 @@ def test_equal_prompts_after_a_fork_differ_where_turns_have_ids():
     assert set(ids(fork)[2:]).isdisjoint(ids(parent))
 
 
-def test_a_sub_agent_that_copies_only_what_was_said_is_recognised_too():
+def test_a_sub_agent_that_copies_only_messages_is_recognised():
     started = event("task_started", turn_id=TURNS[0])
     tools = [
         item("function_call", name="f", arguments="{}", call_id="c"),
@@ -505,13 +505,13 @@ def test_a_sub_agent_that_copies_only_what_was_said_is_recognised_too():
     assert child.metadata["parent_thread_id"] == THREAD
 
 
-def test_unrelated_threads_that_say_the_same_share_no_id():
+def test_unrelated_threads_with_the_same_text_share_no_id():
     assert set(ids(only(meta(), ask("Go"), answer("Ok")))).isdisjoint(
         ids(only(meta(FORK), ask("Go"), answer("Ok")))
     )
 
 
-# -- older and lesser files ----------------------------------------------------
+# -- other files ----------------------------------------------------------------
 
 
 def test_flat_lines_of_the_first_versions_are_read():
@@ -542,7 +542,7 @@ def completed(number: int, type_: str, **more: object) -> dict[str, object]:
     return {"type": "item.completed", "item": {"id": f"item_{number}", "type": type_, **more}}
 
 
-def test_what_exec_prints_is_a_document_of_its_own():
+def test_the_output_of_exec_becomes_a_document():
     command = {
         "id": "item_1",
         "type": "command_execution",
@@ -589,7 +589,7 @@ def test_what_exec_prints_is_a_document_of_its_own():
     assert [p.reason for p in problems] == ["item type hologram"]
 
 
-def test_a_resumed_run_of_exec_counts_its_items_anew():
+def test_a_resumed_run_of_exec_does_not_overwrite_items():
     started = {"type": "thread.started", "thread_id": THREAD}
     woven = completed(0, "agent_message", text="Woven")
     assert len(only(started, woven, started, woven, name="out.jsonl").passages) == 2
@@ -611,7 +611,7 @@ def test_the_history_gives_each_session_its_prompts():
     assert [p.reason for p in problems] == ["history line without a prompt"]
 
 
-def test_bad_lines_are_reported_and_the_rest_is_kept():
+def test_bad_lines_are_reported_and_the_rest_is_imported():
     documents, problems = read(
         meta(), ask("Warp"), b"{broken", 5, line("response_item") | {"payload": 1}, answer("Weft")
     )
@@ -691,8 +691,8 @@ def mutant(lines: list[object], place: tuple[object, ...], junk: object) -> list
     return lines
 
 
-def assert_sound(found: list[Document | Problem]) -> None:
-    for document in found:
+def assert_sound(items: list[Document | Problem]) -> None:
+    for document in items:
         if isinstance(document, Document):
             assert len(set(ids(document))) == len(document.passages)
             arranged = arrange(document)
@@ -706,7 +706,7 @@ def assert_sound(found: list[Document | Problem]) -> None:
 
 @pytest.mark.parametrize("whole", [ROLLOUT, EXEC, HISTORY], ids=["rollout", "exec", "history"])
 @given(data=st.data())
-def test_no_shape_of_a_record_stops_the_reading(whole, data):
+def test_no_record_stops_the_import(whole, data):
     lines = whole
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.sampled_from(places(lines)[1:]))
@@ -744,11 +744,11 @@ def test_a_fork_shares_exactly_what_it_copied(lines):
 
 def spoken_texts(value: object) -> list[str]:
     if isinstance(value, list):
-        return [found for inner in value for found in spoken_texts(inner)]
+        return [text for inner in value for text in spoken_texts(inner)]
     if not isinstance(value, dict):
         return []
     own = [value[k] for k in ("text", "message") if isinstance(value.get(k), str)]
-    return own + [found for inner in value.values() for found in spoken_texts(inner)]
+    return own + [text for inner in value.values() for text in spoken_texts(inner)]
 
 
 def test_every_text_of_the_samples_is_in_some_passage():
@@ -756,17 +756,17 @@ def test_every_text_of_the_samples_is_in_some_passage():
     files = [entry for folder in folders for entry in entries(folder) if isinstance(entry, Entry)]
     assert len(files) == 3
     for file in files:
-        with file.open() as opened:
-            data = opened.read().decode()
+        with file.open() as stream:
+            data = stream.read().decode()
         single = file.name.endswith(".json")
         lines = (
             json.loads(data) if single else [json.loads(x) for x in data.splitlines() if x.strip()]
         )
-        found = list(codex.read(file))
-        assert_sound(found)
-        assert not [f for f in found if isinstance(f, Problem) and f.failed]
+        items = list(codex.read(file))
+        assert_sound(items)
+        assert not [f for f in items if isinstance(f, Problem) and f.failed]
         contents = "\n".join(
-            p.content for d in found if isinstance(d, Document) for p in d.passages
+            p.content for d in items if isinstance(d, Document) for p in d.passages
         )
         for words in spoken_texts(lines):
             wrapped = words.startswith('{"output"')

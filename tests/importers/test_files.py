@@ -1,4 +1,4 @@
-"""Files alone, in folders and in zips; and the archives that are refused."""
+"""Single files, folders and zip archives; and archives that are rejected."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_file_is_one_entry(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_is_walked_in_order_without_the_droppings_of_macos(tmp_path: Path) -> None:
+def test_a_folder_is_read_in_order_without_macos_metadata(tmp_path: Path) -> None:
     for name in ("b.json", "a/x.json", "__MACOSX/._b.json", "._b.json", ".DS_Store"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("{}")
@@ -64,11 +64,11 @@ def test_a_zip_is_read_in_place(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["export.zip"]
 
 
-def test_a_zip_is_recognised_without_its_ending(tmp_path: Path) -> None:
+def test_a_zip_is_recognised_without_its_suffix(tmp_path: Path) -> None:
     assert names(archive(tmp_path / "download", **{"a.json": b"[]"})) == ["download/a.json"]
 
 
-def test_links_and_special_files_in_a_folder_are_left_out(tmp_path: Path) -> None:
+def test_links_and_special_files_in_a_folder_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "outside.json").write_text("secret")
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -77,24 +77,24 @@ def test_links_and_special_files_in_a_folder_are_left_out(tmp_path: Path) -> Non
     assert names(folder) == []
 
 
-def test_a_pipe_is_refused(tmp_path: Path) -> None:
+def test_a_pipe_is_rejected(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UnsafeFile, match="not a regular file"):
         list(entries(tmp_path / "pipe"))
 
 
-def test_a_path_that_is_not_there_says_so(tmp_path: Path) -> None:
+def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="Cannot read"):
         list(entries(tmp_path / "nothing"))
 
 
-def test_a_zip_bomb_is_refused_by_its_ratio(tmp_path: Path) -> None:
+def test_a_zip_bomb_is_rejected_by_its_ratio(tmp_path: Path) -> None:
     path = archive(tmp_path / "bomb.zip", **{"conversations.json": b"0" * 50_000_000})
     with pytest.raises(UnsafeFile, match="zip bomb"):
         list(entries(path))
 
 
-def test_a_zip_whose_entries_overlap_is_refused(tmp_path: Path) -> None:
+def test_a_zip_with_overlapping_entries_is_rejected(tmp_path: Path) -> None:
     path = archive(tmp_path / "overlap.zip", **{"a": b"same data", "b": b"same data"})
     data = bytearray(path.read_bytes())
     second = data.rindex(b"PK\x01\x02")
@@ -104,7 +104,7 @@ def test_a_zip_whose_entries_overlap_is_refused(tmp_path: Path) -> None:
         list(entries(path))
 
 
-def test_a_member_that_is_larger_than_it_says_is_stopped(tmp_path: Path) -> None:
+def test_a_member_larger_than_it_declares_is_stopped(tmp_path: Path) -> None:
     path = archive(tmp_path / "liar.zip", **{"a.json": os.urandom(5_000)})
     data = bytearray(path.read_bytes())
     central = data.rindex(b"PK\x01\x02")
@@ -116,14 +116,14 @@ def test_a_member_that_is_larger_than_it_says_is_stopped(tmp_path: Path) -> None
         file.read()
 
 
-def test_a_truncated_zip_is_refused_clearly(tmp_path: Path) -> None:
+def test_a_truncated_zip_is_rejected_with_a_clear_message(tmp_path: Path) -> None:
     path = archive(tmp_path / "cut.zip", **{"a.json": os.urandom(5_000)})
     path.write_bytes(path.read_bytes()[:3_000])
     with pytest.raises(UnsafeFile, match="not a readable zip"):
         list(entries(path))
 
 
-def test_too_many_files_are_refused(tmp_path: Path) -> None:
+def test_an_archive_with_too_many_files_is_rejected(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "many.zip", "w") as file:
         for n in range(50_001):
             file.writestr(f"{n}", b"")
@@ -131,7 +131,7 @@ def test_too_many_files_are_refused(tmp_path: Path) -> None:
         list(entries(tmp_path / "many.zip"))
 
 
-def test_paths_that_climb_out_of_an_archive_write_nothing(tmp_path: Path) -> None:
+def test_paths_that_leave_an_archive_write_nothing(tmp_path: Path) -> None:
     path = archive(tmp_path / "slip.zip", **{"../../PWNED.json": b"[]", "/PWNED.json": b"[]"})
     for entry in entries(path):
         assert isinstance(entry, Entry)
@@ -140,7 +140,7 @@ def test_paths_that_climb_out_of_an_archive_write_nothing(tmp_path: Path) -> Non
     assert not list(tmp_path.rglob("PWNED*"))
 
 
-def test_an_archive_inside_an_archive_is_named_and_left(tmp_path: Path) -> None:
+def test_an_archive_inside_an_archive_is_reported_and_skipped(tmp_path: Path) -> None:
     inner = archive(tmp_path / "inner.zip", **{"a.json": b"[]"}).read_bytes()
     path = archive(tmp_path / "outer.zip", **{"inner.zip": inner, "b.json": b"[]"})
     assert names(path) == ["outer.zip/b.json"]
@@ -158,30 +158,30 @@ def test_reading_is_reported_byte_by_byte(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(b"x" * 100_000)
     (entry,) = entries(tmp_path / "a.json")
     assert isinstance(entry, Entry)
-    seen: list[int] = []
-    with entry.with_progress(seen.append).open() as file:
+    reads: list[int] = []
+    with entry.with_progress(reads.append).open() as file:
         file.read()
-    assert sum(seen) == 100_000
+    assert sum(reads) == 100_000
 
 
 # -- places and neighbours -------------------------------------------------
 
 
-def made(folder: Path, *names: str) -> Path:
+def make_files(folder: Path, *names: str) -> Path:
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
     return folder
 
 
-def found(path: Path, within: Path | None = None) -> dict[str, Entry]:
+def entries_by_name(path: Path, within: Path | None = None) -> dict[str, Entry]:
     return {e.name: e for e in entries(path, within) if isinstance(e, Entry)}
 
 
-def test_a_place_is_the_same_from_wherever_a_file_is_reached(
+def test_the_place_of_a_file_does_not_depend_on_the_path_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = made(tmp_path / "vault", "sub/a.md")
+    folder = make_files(tmp_path / "vault", "sub/a.md")
     (tmp_path / "link").symlink_to(folder)
     monkeypatch.chdir(folder)
     ways = [
@@ -193,42 +193,48 @@ def test_a_place_is_the_same_from_wherever_a_file_is_reached(
         tmp_path / "link",
         Path("sub/../sub/a.md"),
     ]
-    assert {e.place for way in ways for e in found(way).values()} == {str(folder / "sub/a.md")}
+    assert {e.place for way in ways for e in entries_by_name(way).values()} == {
+        str(folder / "sub/a.md")
+    }
 
 
-def test_a_place_in_an_archive_says_where_in_it(tmp_path: Path) -> None:
+def test_the_place_of_a_member_includes_its_path_in_the_archive(tmp_path: Path) -> None:
     path = archive(tmp_path / "v.zip", **{"sub/a.md": b"x"})
-    assert found(path)["v.zip/sub/a.md"].place == f"{path}!sub/a.md"
+    assert entries_by_name(path)["v.zip/sub/a.md"].place == f"{path}!sub/a.md"
 
 
 def test_places_may_be_relative_to_a_folder(tmp_path: Path) -> None:
-    made(tmp_path / "job", "a.md", "sub/b.md")
+    make_files(tmp_path / "job", "a.md", "sub/b.md")
     archive(tmp_path / "job/v.zip", **{"sub/a.md": b"x"})
-    assert {e.place for e in found(tmp_path / "job", tmp_path / "job").values()} == {
+    assert {e.place for e in entries_by_name(tmp_path / "job", tmp_path / "job").values()} == {
         "a.md",
         "sub/b.md",
         "v.zip!sub/a.md",
     }
-    assert [e.place for e in found(tmp_path / "job/sub", tmp_path / "job").values()] == ["sub/b.md"]
-    assert [e.place for e in found(tmp_path / "job/a.md", tmp_path / "job").values()] == ["a.md"]
-    assert [e.place for e in found(tmp_path / "job/v.zip", tmp_path / "job").values()] == [
-        "v.zip!sub/a.md"
+    assert [e.place for e in entries_by_name(tmp_path / "job/sub", tmp_path / "job").values()] == [
+        "sub/b.md"
     ]
+    assert [e.place for e in entries_by_name(tmp_path / "job/a.md", tmp_path / "job").values()] == [
+        "a.md"
+    ]
+    assert [
+        e.place for e in entries_by_name(tmp_path / "job/v.zip", tmp_path / "job").values()
+    ] == ["v.zip!sub/a.md"]
 
 
-def test_an_entry_made_by_hand_lies_where_its_name_says() -> None:
+def test_the_place_of_an_entry_defaults_to_its_name() -> None:
     entry = Entry("a.md", 0, lambda: pytest.fail("opened"))
     assert (entry.place, dict(entry.neighbours), entry.modified_at) == ("a.md", {}, None)
 
 
 def test_neighbours_are_the_files_of_the_same_folder(tmp_path: Path) -> None:
-    folder = made(tmp_path, "Talk.MP4", "talk.srt", ".DS_Store", "sub/other.srt")
+    folder = make_files(tmp_path, "Talk.MP4", "talk.srt", ".DS_Store", "sub/other.srt")
     archive(tmp_path / "v.zip", **{"Talk.MP4": b"x", "talk.srt": b"y", "sub/other.srt": b"z"})
-    beside = found(folder)["Talk.MP4"].neighbours
+    beside = entries_by_name(folder)["Talk.MP4"].neighbours
     assert set(beside) == {"talk.mp4", "talk.srt", "v.zip"}
-    assert beside["talk.srt"].place == found(folder)["talk.srt"].place
+    assert beside["talk.srt"].place == entries_by_name(folder)["talk.srt"].place
     assert beside["talk.srt"].neighbours is beside
-    inside = found(tmp_path / "v.zip")["v.zip/Talk.MP4"].neighbours
+    inside = entries_by_name(tmp_path / "v.zip")["v.zip/Talk.MP4"].neighbours
     assert {name: e.place for name, e in inside.items()} == {
         "talk.mp4": f"{tmp_path}/v.zip!Talk.MP4",
         "talk.srt": f"{tmp_path}/v.zip!talk.srt",
@@ -237,24 +243,24 @@ def test_neighbours_are_the_files_of_the_same_folder(tmp_path: Path) -> None:
         assert file.read() == b"y"
 
 
-def test_a_file_alone_has_its_neighbours_but_not_those_of_a_folder_of_somebody_else(
+def test_a_single_file_has_neighbours_unless_it_was_uploaded(
     tmp_path: Path,
 ) -> None:
-    folder = made(tmp_path, "talk.mp4", "talk.srt")
-    (entry,) = found(folder / "talk.mp4").values()
+    folder = make_files(tmp_path, "talk.mp4", "talk.srt")
+    (entry,) = entries_by_name(folder / "talk.mp4").values()
     assert entry.neighbours["talk.srt"].place == str(folder / "talk.srt")
-    (entry,) = found(folder / "talk.mp4", folder).values()
+    (entry,) = entries_by_name(folder / "talk.mp4", folder).values()
     assert {name: e.place for name, e in entry.neighbours.items()} == {"talk.mp4": "talk.mp4"}
 
 
-def test_what_is_a_zip_inside_but_one_document_is_one_file(tmp_path: Path) -> None:
+def test_a_zipped_document_is_one_entry(tmp_path: Path) -> None:
     for name in ("a.docx", "b.epub", "c.charx", "d.pptx", "e.odt"):
         archive(tmp_path / name, **{"inside.xml": b"x"})
     assert names(tmp_path) == ["a.docx", "b.epub", "c.charx", "d.pptx", "e.odt"]
 
 
-def test_folders_of_programs_are_passed_over(tmp_path: Path) -> None:
-    made(
+def test_private_folders_of_programs_are_skipped(tmp_path: Path) -> None:
+    make_files(
         tmp_path,
         ".obsidian/a.json",
         ".trash/b.md",
@@ -266,7 +272,9 @@ def test_folders_of_programs_are_passed_over(tmp_path: Path) -> None:
     assert names(tmp_path) == ["v.zip/c.md", "notes/e.md"]
 
 
-def test_a_file_says_when_it_was_written(tmp_path: Path) -> None:
-    made(tmp_path, "a.md")
+def test_an_entry_has_its_modification_time(tmp_path: Path) -> None:
+    make_files(tmp_path, "a.md")
     os.utime(tmp_path / "a.md", (1_700_000_000, 1_700_000_000))
-    assert found(tmp_path)["a.md"].modified_at == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    assert entries_by_name(tmp_path)["a.md"].modified_at == datetime(
+        2023, 11, 14, 22, 13, 20, tzinfo=UTC
+    )

@@ -1,4 +1,4 @@
-"""Which format a file is of, by itself, beside others, and when somebody says what it is."""
+"""Which format a file has: alone, next to other files, and if the user names its kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import chat, said
+from builders import chat, message_node
 
 from recollect.cli import importing
 from recollect.errors import InvalidInput, UnknownFormat
@@ -20,7 +20,7 @@ from recollect.importers.registry import (
 )
 from recollect.model.receipts import FileReceipt, Problem
 
-CHAT = [chat({"m1": (None, said("hello"))})]
+CHAT = [chat({"m1": (None, message_node("hello"))})]
 CARD = {"name": "Zoë", "description": "d", "first_mes": "Salut"}
 
 
@@ -41,7 +41,7 @@ def formats(path: Path, kind: str | None = None) -> dict[str, str]:
     }
 
 
-def left(path: Path, kind: str | None = None) -> dict[str, int]:
+def skipped(path: Path, kind: str | None = None) -> dict[str, int]:
     return {item.reason: item.count for item in find(path, kind) if isinstance(item, Problem)}
 
 
@@ -56,14 +56,14 @@ MIXED = {
 }
 
 
-def test_beside_conversations_common_files_are_left_alone(tmp_path: Path) -> None:
+def test_generic_files_next_to_conversations_are_skipped(tmp_path: Path) -> None:
     path = folder(tmp_path, **MIXED)
     assert formats(path) == {
         "card.json": "characters",
         "conversations.json": "chatgpt",
         "own.json": "prompts",
     }
-    assert left(path) == {
+    assert skipped(path) == {
         "notes next to conversations are skipped; import them with --as notes": 1,
         "media next to conversations are skipped; import them with --as media": 1,
         "prompts next to conversations are skipped; import them with --as prompts": 1,
@@ -71,7 +71,7 @@ def test_beside_conversations_common_files_are_left_alone(tmp_path: Path) -> Non
     }
 
 
-def test_without_conversations_they_are_taken(tmp_path: Path) -> None:
+def test_generic_files_without_conversations_are_imported(tmp_path: Path) -> None:
     path = folder(
         tmp_path,
         **{name: content for name, content in MIXED.items() if name != "conversations.json"},
@@ -83,11 +83,11 @@ def test_without_conversations_they_are_taken(tmp_path: Path) -> None:
         "own.json": "prompts",
         "prompts.json": "prompts",
     }
-    assert left(path) == {"unknown format": 1}
+    assert skipped(path) == {"unknown format": 1}
 
 
 @pytest.mark.parametrize(
-    ("kind", "taken"),
+    ("kind", "names"),
     [
         ("conversations", {"conversations.json"}),
         ("notes", {"a.md"}),
@@ -96,15 +96,15 @@ def test_without_conversations_they_are_taken(tmp_path: Path) -> None:
         ("prompts", {"a.md", "card.json", "conversations.json", "own.json", "prompts.json"}),
     ],
 )
-def test_a_person_may_say_what_they_are(tmp_path: Path, kind: str, taken: set[str]) -> None:
+def test_the_user_can_set_the_kind(tmp_path: Path, kind: str, names: set[str]) -> None:
     path = folder(tmp_path, **MIXED)
     assert formats(path, kind) == dict.fromkeys(
-        taken, "chatgpt" if kind == "conversations" else kind
+        names, "chatgpt" if kind == "conversations" else kind
     )
-    assert left(path, kind)
+    assert skipped(path, kind)
 
 
-def test_what_is_nothing_of_the_kind_says_so(tmp_path: Path) -> None:
+def test_files_of_another_kind_are_an_error(tmp_path: Path) -> None:
     path = folder(tmp_path, **{"a.md": "x"})
     with pytest.raises(
         UnknownFormat,
@@ -117,13 +117,13 @@ def test_what_is_nothing_of_the_kind_says_so(tmp_path: Path) -> None:
         list(find(path, "music"))
 
 
-def test_every_format_is_of_a_kind_and_known() -> None:
+def test_every_format_has_a_kind_and_a_description() -> None:
     assert set(FORMATS) == {format_ for kinds in FORMATS_BY_KIND.values() for format_ in kinds}
     assert tuple(FORMATS_BY_KIND) == importing.KINDS
     assert all(format_.DESCRIPTION in describe_formats(FORMATS) for format_ in FORMATS)
 
 
-def test_a_receipt_names_what_it_counts() -> None:
+def test_a_receipt_names_its_units() -> None:
     units = {
         kind: {FileReceipt("", format_.SOURCE.name).units for format_ in formats}
         for kind, formats in FORMATS_BY_KIND.items()

@@ -1,4 +1,4 @@
-"""Front matter: what it says, what is refused, and that what is written is read again."""
+"""Front matter is parsed, rejected and written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VALUES = st.recursive(
 )
 
 
-def test_yaml_is_taken_off_with_the_empty_line_behind_it() -> None:
+def test_yaml_is_split_off_with_the_empty_line_after_it() -> None:
     assert split("---\ntitle: A\ntags: [b, c]\n---\n\nText\n") == (
         {"title": "A", "tags": ["b", "c"]},
         "Text\n",
@@ -28,12 +28,12 @@ def test_yaml_is_taken_off_with_the_empty_line_behind_it() -> None:
     )
 
 
-def test_toml_is_read_too() -> None:
+def test_toml_is_read() -> None:
     values, body, *_ = split('+++\ntitle = "A"\ndate = 2024-05-01\ntags = ["b"]\n+++\nText')
     assert (values, body) == ({"title": "A", "date": "2024-05-01", "tags": ["b"]}, "Text")
 
 
-def test_words_and_dates_stay_what_was_written() -> None:
+def test_words_and_dates_stay_strings() -> None:
     values = split(
         "---\na: no\nb: on\nc: 012\nd: 12:30\ne: 2024-05-01\nf: 2024-05-01 10:20:30\ng: 1_000\n---\n"
     ).values
@@ -42,7 +42,7 @@ def test_words_and_dates_stay_what_was_written() -> None:
     )
 
 
-def test_plain_values_are_values() -> None:
+def test_plain_values_keep_their_types() -> None:
     values = split("---\na: true\nb: 12\nc: -1.5\nd: null\ne:\n3: x\n---\n").values
     assert values == {"a": True, "b": 12, "c": -1.5, "d": None, "e": None, "3": "x"}
 
@@ -59,7 +59,7 @@ def test_plain_values_are_values() -> None:
         "----\na: b\n----\n",
     ],
 )
-def test_a_line_across_the_page_is_no_front_matter(text: str) -> None:
+def test_a_horizontal_rule_is_not_front_matter(text: str) -> None:
     assert split(text) == FrontMatter({}, text)
 
 
@@ -81,14 +81,14 @@ def test_front_matter_may_be_empty_and_end_with_dots() -> None:
         "a: *b",
     ],
 )
-def test_what_is_no_yaml_is_text_and_says_so(bad: str) -> None:
+def test_invalid_yaml_is_text_and_a_problem(bad: str) -> None:
     text = f"---\n{bad}\n---\nText"
-    said = split(text)
-    assert (said.values, said.body) == ({}, text)
-    assert said.problem == "front matter is not valid YAML"
+    parts = split(text)
+    assert (parts.values, parts.body) == ({}, text)
+    assert parts.problem == "front matter is not valid YAML"
 
 
-def test_what_is_no_toml_is_text_and_says_so() -> None:
+def test_invalid_toml_is_text_and_a_problem() -> None:
     assert split("+++\na = \n+++\nText").problem == "front matter is not valid TOML"
 
 
@@ -108,17 +108,17 @@ def test_what_is_no_toml_is_text_and_says_so() -> None:
     ],
     ids=["aliases", "circle", "deep", "deep list", "deeper list", "long"],
 )
-def test_bombs_are_refused(bomb: str) -> None:
+def test_alias_bombs_are_rejected(bomb: str) -> None:
     assert split(f"---\n{bomb}\n---\nText").problem
 
 
 @given(st.dictionaries(WORDS, VALUES, max_size=5), st.text())
-def test_what_is_written_is_read_again(values: dict[str, object], body: str) -> None:
+def test_joined_front_matter_is_split_again(values: dict[str, object], body: str) -> None:
     assert split(join(values, body)) == FrontMatter(values, body)
 
 
 @given(st.text("-+.:[]{}&*!|>'\"#ab1 \n\t?%@`,"))
-def test_nothing_makes_it_raise(text: str) -> None:
+def test_no_text_raises(text: str) -> None:
     for fence in ("---", "+++"):
-        said = split(f"{fence}\n{text}\n{fence}\nText")
-        assert said.body.endswith("Text")
+        parts = split(f"{fence}\n{text}\n{fence}\nText")
+        assert parts.body.endswith("Text")

@@ -1,4 +1,4 @@
-"""Gemini CLI: the append log, what it takes back and replaces, the older object, sub-agents and projects."""
+"""Gemini CLI: the log with its rewinds and replacements, the older format, sub-agents, projects."""
 
 import base64
 import hashlib
@@ -38,15 +38,15 @@ def start(**more: object) -> dict[str, object]:
     }
 
 
-def said(id_: str, words: object, type_: str = "user", **more: object) -> dict[str, object]:
+def message_line(id_: str, words: object, type_: str = "user", **more: object) -> dict[str, object]:
     return {"id": id_, "timestamp": "2026-03-01T10:00:01Z", "type": type_, "content": words, **more}
 
 
 def document(*lines: object, name: str = NAME) -> Document:
-    (found,) = [
+    (conversation,) = [
         item for item in gemini_cli.read(entry(*lines, name=name)) if isinstance(item, Document)
     ]
-    return arrange(found)
+    return arrange(conversation)
 
 
 def words(passages: tuple[Passage, ...]) -> list[str]:
@@ -54,48 +54,50 @@ def words(passages: tuple[Passage, ...]) -> list[str]:
 
 
 def test_a_log_becomes_a_conversation() -> None:
-    found = document(
+    conversation = document(
         start(),
-        said("m1", [{"text": "why is the loom slow"}]),
-        said("m2", "because of the warp", "gemini", model="gemini-2.5-pro", tokens={"total": 9}),
+        message_line("m1", [{"text": "why is the loom slow"}]),
+        message_line(
+            "m2", "because of the warp", "gemini", model="gemini-2.5-pro", tokens={"total": 9}
+        ),
         {"$set": {"lastUpdated": "2026-03-01T10:00:09Z"}},
     )
-    assert (found.source, found.source_id, found.title) == (
+    assert (conversation.source, conversation.source_id, conversation.title) == (
         "gemini-cli",
         "s1",
         "why is the loom slow",
     )
-    assert [(p.id, p.role, p.content, p.model) for p in found.passages] == [
+    assert [(p.id, p.role, p.content, p.model) for p in conversation.passages] == [
         ("m1", "user", "why is the loom slow", None),
         ("m2", "assistant", "because of the warp", "gemini-2.5-pro"),
     ]
-    assert found.passages[1].metadata["usage"] == {"total": 9}
-    assert found.updated_at is not None and found.updated_at.second == 9
-    assert found.project == "abc"
+    assert conversation.passages[1].metadata["usage"] == {"total": 9}
+    assert conversation.updated_at is not None and conversation.updated_at.second == 9
+    assert conversation.project == "abc"
 
 
-def test_a_later_line_of_the_same_id_replaces_the_message_where_it_was() -> None:
-    found = document(
+def test_a_later_line_with_the_same_id_replaces_the_message_in_place() -> None:
+    conversation = document(
         start(),
-        said("m1", "one"),
-        said("m2", "half", "gemini"),
-        said("m3", "three"),
-        said("m2", "half of it and the rest", "gemini"),
+        message_line("m1", "one"),
+        message_line("m2", "half", "gemini"),
+        message_line("m3", "three"),
+        message_line("m2", "half of it and the rest", "gemini"),
     )
-    assert words(found.passages) == ["one", "half of it and the rest", "three"]
+    assert words(conversation.passages) == ["one", "half of it and the rest", "three"]
 
 
-def test_what_was_rewound_stays_as_a_branch() -> None:
-    found = document(
+def test_rewound_messages_stay_as_a_branch() -> None:
+    conversation = document(
         start(),
-        said("m1", "one"),
-        said("m2", "two"),
-        said("m3", "three"),
+        message_line("m1", "one"),
+        message_line("m2", "two"),
+        message_line("m3", "three"),
         {"$rewindTo": "m2"},
-        said("m4", "four"),
+        message_line("m4", "four"),
     )
-    assert words(found.canonical) == ["one", "four"]
-    assert {p.content: p.parent for p in found.passages} == {
+    assert words(conversation.canonical) == ["one", "four"]
+    assert {p.content: p.parent for p in conversation.passages} == {
         "one": None,
         "two": "m1",
         "three": "m2",
@@ -103,43 +105,52 @@ def test_what_was_rewound_stays_as_a_branch() -> None:
     }
 
 
-def test_rewinding_to_what_is_not_known_clears_all() -> None:
-    found = document(
+def test_rewinding_to_an_unknown_message_removes_all() -> None:
+    conversation = document(
         start(),
-        said("m1", "one"),
-        said("m2", "two"),
+        message_line("m1", "one"),
+        message_line("m2", "two"),
         {"$rewindTo": "elsewhere"},
-        said("m3", "three"),
+        message_line("m3", "three"),
     )
-    assert words(found.canonical) == ["three"]
-    assert sorted(words(found.passages)) == ["one", "three", "two"]
+    assert words(conversation.canonical) == ["three"]
+    assert sorted(words(conversation.passages)) == ["one", "three", "two"]
 
 
-def test_a_session_that_ends_with_a_rewind_stands_where_it_went_back_to() -> None:
-    found = document(start(), said("m1", "one"), said("m2", "two"), {"$rewindTo": "m2"})
-    assert words(found.canonical) == ["one"]
-    assert found.head == "m1"
+def test_a_rewind_at_the_end_moves_the_head_back() -> None:
+    conversation = document(
+        start(), message_line("m1", "one"), message_line("m2", "two"), {"$rewindTo": "m2"}
+    )
+    assert words(conversation.canonical) == ["one"]
+    assert conversation.head == "m1"
 
 
-def test_a_list_that_is_set_replaces_the_current_one_but_not_by_masked_results() -> None:
-    found = document(
+def test_a_new_list_replaces_the_current_one_but_not_longer_versions() -> None:
+    conversation = document(
         start(),
-        said("m1", "a long story of forty looms"),
-        said("m2", "two"),
-        {"$set": {"messages": [said("m1", "[masked]"), said("m9", "a summary", "gemini")]}},
-        said("m3", "three"),
+        message_line("m1", "a long story of forty looms"),
+        message_line("m2", "two"),
+        {
+            "$set": {
+                "messages": [
+                    message_line("m1", "[masked]"),
+                    message_line("m9", "a summary", "gemini"),
+                ]
+            }
+        },
+        message_line("m3", "three"),
     )
-    assert words(found.canonical) == ["a long story of forty looms", "a summary", "three"]
-    assert "two" in words(found.passages)
+    assert words(conversation.canonical) == ["a long story of forty looms", "a summary", "three"]
+    assert "two" in words(conversation.passages)
 
 
 def test_an_empty_list_changes_nothing() -> None:
-    assert words(document(start(), said("m1", "one"), {"$set": {"messages": []}}).canonical) == [
-        "one"
-    ]
+    assert words(
+        document(start(), message_line("m1", "one"), {"$set": {"messages": []}}).canonical
+    ) == ["one"]
 
 
-def test_tools_thoughts_and_files_are_parts_of_a_message() -> None:
+def test_thoughts_tool_calls_and_files_are_parts_of_a_message() -> None:
     call = {
         "id": "c1",
         "name": "run_shell_command",
@@ -150,20 +161,22 @@ def test_tools_thoughts_and_files_are_parts_of_a_message() -> None:
     picture = {
         "inlineData": {"mimeType": "image/png", "data": base64.b64encode(b"picture").decode()}
     }
-    found = document(
+    conversation = document(
         start(),
-        said("m1", [{"text": "look"}, picture]),
-        said(
+        message_line("m1", [{"text": "look"}, picture]),
+        message_line(
             "m2",
             "done",
             "gemini",
             thoughts=[{"subject": "Plan", "description": "run it"}],
             toolCalls=[call],
         ),
-        said("m3", [{"functionResponse": {"id": "c1", "response": {"output": "42 passed"}}}]),
-        said("m4", "quota is low", "warning"),
+        message_line(
+            "m3", [{"functionResponse": {"id": "c1", "response": {"output": "42 passed"}}}]
+        ),
+        message_line("m4", "quota is low", "warning"),
     )
-    assert [(p.id, p.role, p.type, p.content) for p in found.passages] == [
+    assert [(p.id, p.role, p.type, p.content) for p in conversation.passages] == [
         ("m1", "user", "message", "look"),
         ("m2:thought:0", "assistant", "thinking", "Plan\nrun it"),
         ("m2", "assistant", "message", "done"),
@@ -171,35 +184,45 @@ def test_tools_thoughts_and_files_are_parts_of_a_message() -> None:
         ("m2:c1:result", "tool", "tool_result", "42 passed"),
         ("m4", "system", "context", "quota is low"),
     ]
-    assert found.passages[0].attachments[0]["bytes"] == 7
-    assert found.passages[3].tool == "run_shell_command"
+    assert conversation.passages[0].attachments[0]["bytes"] == 7
+    assert conversation.passages[3].tool == "run_shell_command"
 
 
-def test_the_older_object_is_read_alike() -> None:
+def test_the_older_format_gives_the_same_conversation() -> None:
     old = entry(
-        start(messages=[said("m1", "one"), said("m2", "two", "gemini")]), name="session-x.json"
+        start(messages=[message_line("m1", "one"), message_line("m2", "two", "gemini")]),
+        name="session-x.json",
     )
-    (found,) = [item for item in gemini_cli.read(old) if isinstance(item, Document)]
-    assert words(found.passages) == ["one", "two"]
+    (conversation,) = [item for item in gemini_cli.read(old) if isinstance(item, Document)]
+    assert words(conversation.passages) == ["one", "two"]
     assert detect(old) is gemini_cli
 
 
 def test_summaries_are_titles() -> None:
-    assert document(start(), said("m1", "one"), {"$set": {"summary": "Looms"}}).title == "Looms"
+    assert (
+        document(start(), message_line("m1", "one"), {"$set": {"summary": "Looms"}}).title
+        == "Looms"
+    )
 
 
-def test_a_half_written_line_is_left_out_until_it_is_whole() -> None:
+def test_an_unfinished_line_is_skipped() -> None:
     items = list(
-        gemini_cli.read(entry(start(), said("m1", "one"), end='\n{"id": "m2", "type": "us'))
+        gemini_cli.read(entry(start(), message_line("m1", "one"), end='\n{"id": "m2", "type": "us'))
     )
     assert [words(i.passages) for i in items if isinstance(i, Document)] == [["one"]]
     assert [i.failed for i in items if isinstance(i, Problem)] == [False]
 
 
-def test_broken_records_do_not_stop_the_rest() -> None:
+def test_damaged_records_do_not_stop_the_rest() -> None:
     items = list(
         gemini_cli.read(
-            entry(start(), 7, {"odd": 1}, said("m1", "one"), said("m2", None, "strange"))
+            entry(
+                start(),
+                7,
+                {"odd": 1},
+                message_line("m1", "one"),
+                message_line("m2", None, "strange"),
+            )
         )
     )
     assert [words(i.passages) for i in items if isinstance(i, Document)] == [["one"]]
@@ -210,12 +233,12 @@ def test_broken_records_do_not_stop_the_rest() -> None:
     }
 
 
-def test_a_session_without_messages_is_said_to_be_one() -> None:
+def test_a_session_without_messages_is_a_problem() -> None:
     (problem,) = gemini_cli.read(entry(start()))
     assert isinstance(problem, Problem) and problem.reason == "session without messages"
 
 
-# -- where they lie ------------------------------------------------------------
+# -- projects ------------------------------------------------------------------
 
 
 def lay(folder: Path, *lines: object, name: str = NAME) -> Path:
@@ -226,18 +249,18 @@ def lay(folder: Path, *lines: object, name: str = NAME) -> Path:
 
 
 def only(file: Path) -> Document:
-    (found,) = [e for e in entries(file) if isinstance(e, Entry)]
-    (read,) = [item for item in gemini_cli.read(found) if isinstance(item, Document)]
+    (conversation,) = [e for e in entries(file) if isinstance(e, Entry)]
+    (read,) = [item for item in gemini_cli.read(conversation) if isinstance(item, Document)]
     return read
 
 
-def test_projects_are_named_by_their_folders(tmp_path: Path) -> None:
+def test_the_project_is_its_folder(tmp_path: Path) -> None:
     tmp = tmp_path / ".gemini" / "tmp"
     by_slug, hashed = (
-        lay(tmp / "loom" / "chats", start(), said("m1", "one")),
+        lay(tmp / "loom" / "chats", start(), message_line("m1", "one")),
         hashlib.sha256(b"/home/me/c").hexdigest(),
     )
-    by_hash = lay(tmp / hashed / "chats", start(projectHash=hashed), said("m1", "one"))
+    by_hash = lay(tmp / hashed / "chats", start(projectHash=hashed), message_line("m1", "one"))
     assert only(by_slug).project == "loom"
     projects = {"projects": {"/home/me/b": "loom", "/home/me/c": "other"}}
     (tmp_path / ".gemini" / "projects.json").write_text(json.dumps(projects))
@@ -247,31 +270,35 @@ def test_projects_are_named_by_their_folders(tmp_path: Path) -> None:
     assert only(by_slug).project == "/home/me/a"
 
 
-def test_sub_agents_name_the_session_that_they_work_for(tmp_path: Path) -> None:
+def test_sub_agents_name_their_parent_session(tmp_path: Path) -> None:
     file = lay(
         tmp_path / "tmp/loom/chats/s1",
         start(sessionId="agent-7", kind="subagent"),
-        said("m1", "find looms"),
+        message_line("m1", "find looms"),
         name="agent-7.jsonl",
     )
-    found = only(file)
-    assert (found.source_id, found.metadata["parent_session"], found.project) == (
+    conversation = only(file)
+    assert (
+        conversation.source_id,
+        conversation.metadata["parent_session"],
+        conversation.project,
+    ) == (
         "agent-7",
         "s1",
         "loom",
     )
 
 
-def test_a_resumed_session_in_both_shapes_is_one_conversation(
+def test_a_resumed_session_in_both_formats_is_one_conversation(
     tmp_path: Path, library: recollect.Library
 ) -> None:
     chats = tmp_path / "tmp/loom/chats"
-    lay(chats, start(messages=[said("m1", "one")]), name="session-a.json")
+    lay(chats, start(messages=[message_line("m1", "one")]), name="session-a.json")
     lay(
         chats,
         start(lastUpdated="2026-03-01T11:00:00Z"),
-        said("m1", "one"),
-        said("m2", "two", "gemini"),
+        message_line("m1", "one"),
+        message_line("m2", "two", "gemini"),
         name="session-a.jsonl",
     )
     library.import_path(chats)
@@ -303,19 +330,19 @@ def test_samples_are_read(name: str, expected: list[str]) -> None:
     assert messages == expected
 
 
-# -- anything ------------------------------------------------------------------
+# -- properties ----------------------------------------------------------------
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 RECORDS = st.one_of(
     st.builds(
-        said,
+        message_line,
         NAMES,
         st.text(min_size=1, max_size=20),
         st.sampled_from(["user", "gemini", "info", "odd"]),
     ),
     st.builds(lambda to: {"$rewindTo": to}, NAMES),
     st.builds(
-        lambda ids: {"$set": {"messages": [said(i, f"set {i} " * 99) for i in ids]}},
+        lambda ids: {"$set": {"messages": [message_line(i, f"set {i} " * 99) for i in ids]}},
         st.lists(NAMES, unique=True),
     ),
     st.recursive(
@@ -327,28 +354,29 @@ RECORDS = st.one_of(
 
 
 @given(st.lists(RECORDS, max_size=25))
-def test_any_log_gives_a_tree_whose_way_is_what_the_cli_shows(log: list[object]) -> None:
-    shown: dict[str, object] = {}
+def test_the_canonical_path_of_any_log_is_what_the_cli_shows(log: list[object]) -> None:
+    current: dict[str, object] = {}
     for record in log:
         if isinstance(record, dict) and "$rewindTo" in record:
-            ids = list(shown)
-            keep = ids[: ids.index(record["$rewindTo"])] if record["$rewindTo"] in shown else []
-            shown = {i: shown[i] for i in keep}
+            ids = list(current)
+            keep = ids[: ids.index(record["$rewindTo"])] if record["$rewindTo"] in current else []
+            current = {i: current[i] for i in keep}
         elif isinstance(record, dict) and isinstance(record.get("id"), str) and "type" in record:
-            shown[record["id"]] = record["type"]
+            current[record["id"]] = record["type"]
         elif (
             isinstance(record, dict)
             and isinstance(record.get("$set"), dict)
             and record["$set"].get("messages")
         ):
-            shown = {m["id"]: "user" for m in record["$set"]["messages"]}
-    found = [arrange(i) for i in gemini_cli.read(entry(start(), *log)) if isinstance(i, Document)]
-    for document_ in found:
+            current = {m["id"]: "user" for m in record["$set"]["messages"]}
+    conversations = [
+        arrange(i) for i in gemini_cli.read(entry(start(), *log)) if isinstance(i, Document)
+    ]
+    for document_ in conversations:
         assert len({p.id for p in document_.passages}) == len(document_.passages)
         assert all(p.role in ROLES and p.type in PASSAGE_TYPES for p in document_.passages)
-        linked = any(
-            p.parent for p in document_.passages
-        )  # where nothing is, all of it is one conversation
-        if linked and any(type_ != "odd" for type_ in shown.values()):
-            known = {p.id for p in document_.passages}
-            assert [p.id for p in document_.canonical] == [i for i in shown if i in known]
+        # Without any parents, the whole list is the canonical path.
+        has_parents = any(p.parent for p in document_.passages)
+        if has_parents and any(type_ != "odd" for type_ in current.values()):
+            imported_ids = {p.id for p in document_.passages}
+            assert [p.id for p in document_.canonical] == [i for i in current if i in imported_ids]

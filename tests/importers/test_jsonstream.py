@@ -1,4 +1,4 @@
-"""Reading JSON a record at a time, also from files that are broken, huge or hostile."""
+"""JSON is streamed one record at a time, also from damaged, huge and malicious files."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from recollect.settings import LIMITS
 
 def read(content: Any, *marks: str) -> list[Any]:
     """The records without their index, and Problems as their reasons."""
-    found = records(entry(content), marks)
-    return [item.reason if isinstance(item, Problem) else item[1] for item in found]
+    items = records(entry(content), marks)
+    return [item.reason if isinstance(item, Problem) else item[1] for item in items]
 
 
 # -- whole files -----------------------------------------------------------
@@ -47,7 +47,7 @@ def test_records_are_found_in_a_list_a_wrapper_or_bare(text: str) -> None:
     assert read(text) == [{"a": 1}, {"a": 2}]
 
 
-def test_one_bare_object_is_one_record() -> None:
+def test_a_bare_object_is_one_record() -> None:
     assert list(records(entry('{"a": {"b": [1]}}'))) == [(0, {"a": {"b": [1]}})]
 
 
@@ -65,7 +65,7 @@ def test_the_encoding_is_recognised(encoding: str) -> None:
     assert peek(entry('[{"a": 1}]'.encode(encoding))) == {"a"}
 
 
-def test_an_empty_file_is_named_as_such() -> None:
+def test_an_empty_file_is_a_problem() -> None:
     assert read(b"") == read(b" \n") == ["empty file"]
 
 
@@ -74,9 +74,7 @@ def test_an_empty_list_has_no_records_and_no_problems() -> None:
 
 
 @given(st.lists(values, max_size=5), st.integers(1, 60))
-def test_every_record_survives_however_the_file_is_cut_into_chunks(
-    given_records: list[Any], chunk: int
-) -> None:
+def test_every_record_is_read_whatever_the_chunk_size(given_records: list[Any], chunk: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jsonstream, "_CHUNK", chunk)
         assert read(json.dumps(given_records)) == given_records
@@ -84,7 +82,7 @@ def test_every_record_survives_however_the_file_is_cut_into_chunks(
 
 
 class Endless(io.RawIOBase):
-    """A list of records of 100 kB each, written while it is read."""
+    """A list of records of 100 kB each, generated while it is read."""
 
     def __init__(self, count: int) -> None:
         record = json.dumps({"a": "x" * 100_000}).encode()
@@ -112,7 +110,7 @@ def test_memory_does_not_grow_with_the_file() -> None:
     assert peak < 12_000_000
 
 
-# -- broken files ----------------------------------------------------------
+# -- damaged files ----------------------------------------------------------
 
 GOOD = '{"m": 1, "x": [{"y": 1}, {"y": 2}]}'
 
@@ -133,27 +131,27 @@ GOOD = '{"m": 1, "x": [{"y": 1}, {"y": 2}]}'
         "{m: 1}",
     ],
 )
-def test_a_broken_record_does_not_stop_the_rest(bad: str) -> None:
-    found = list(records(entry(f"[{GOOD}, {bad}, {GOOD}, {GOOD}]"), ("m",)))
-    good = [item[1] for item in found if not isinstance(item, Problem)]
+def test_a_damaged_record_does_not_stop_the_rest(bad: str) -> None:
+    items = list(records(entry(f"[{GOOD}, {bad}, {GOOD}, {GOOD}]"), ("m",)))
+    good = [item[1] for item in items if not isinstance(item, Problem)]
     assert good[0] == good[-1] == json.loads(GOOD)
     assert len(good) >= 3
-    assert all(p.failed and p.unit == "conversations" for p in problems(found))
-    assert "record" in problems(found)[0].where
+    assert all(p.failed and p.unit == "conversations" for p in problems(items))
+    assert "record" in problems(items)[0].where
 
 
-def test_a_broken_record_at_the_start_does_not_stop_the_rest() -> None:
+def test_a_damaged_record_at_the_start_does_not_stop_the_rest() -> None:
     assert read(f'[x"m": 1}}, {GOOD}]', "m") == ["not valid JSON", json.loads(GOOD)]
 
 
-def test_what_lies_inside_a_broken_record_is_not_taken_for_a_record() -> None:
+def test_an_object_inside_a_damaged_record_is_not_a_record() -> None:
     assert read('[{"m": 1, "x": [{"y": 1}, {"y": 2}], "z": oops}, {"m": 2}]', "m") == [
         "not valid JSON",
         {"m": 2},
     ]
 
 
-def test_every_broken_record_is_reported() -> None:
+def test_every_damaged_record_is_reported() -> None:
     broken = '{"m": 1, "x": [{"y": 1}, {"y": 2}], "z": oops}'
     assert read(f"[{broken}, {broken}, {GOOD}, {broken}]", "m") == [
         "not valid JSON",
@@ -163,12 +161,12 @@ def test_every_broken_record_is_reported() -> None:
     ]
 
 
-def test_a_problem_says_which_record_and_where() -> None:
+def test_a_problem_names_the_record_and_the_position() -> None:
     (problem,) = problems(records(entry('[{"m": 1}, {"m": oops}, {"m": 3}]')))
     assert problem.where == "record 1, character 11: Expecting value"
 
 
-def test_a_file_cut_off_gives_what_was_whole_and_one_problem() -> None:
+def test_a_truncated_file_gives_its_complete_records_and_one_problem() -> None:
     assert read(f'[{GOOD}, {GOOD}, {{"m": "half a') == [
         json.loads(GOOD),
         json.loads(GOOD),
@@ -177,22 +175,22 @@ def test_a_file_cut_off_gives_what_was_whole_and_one_problem() -> None:
     assert read(f"[{GOOD}") == [json.loads(GOOD), "file ends too early"]
 
 
-def test_text_behind_the_list_is_reported() -> None:
+def test_text_after_the_list_is_reported() -> None:
     assert read('[{"m": 1}] oops') == [{"m": 1}, "unexpected text after the list"]
 
 
-def test_bytes_that_are_no_text_are_reported_and_replaced() -> None:
-    found = list(records(entry('[{"m": "café"}, {"m": "tea"}]'.encode("latin-1"))))
-    assert [item for item in found if not isinstance(item, Problem)] == [
+def test_undecodable_bytes_are_reported_and_replaced() -> None:
+    items = list(records(entry('[{"m": "café"}, {"m": "tea"}]'.encode("latin-1"))))
+    assert [item for item in items if not isinstance(item, Problem)] == [
         (0, {"m": "caf\ufffd"}),
         (1, {"m": "tea"}),
     ]
-    assert [(p.reason, p.failed) for p in problems(found)] == [
+    assert [(p.reason, p.failed) for p in problems(items)] == [
         ("bytes that are not text were replaced", True)
     ]
 
 
-def test_a_record_past_the_size_limit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_over_the_size_limit_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_characters=100))
     monkeypatch.setattr(jsonstream, "_CHUNK", 50)
     long = json.dumps({"m": "x" * 1000})
@@ -203,12 +201,12 @@ def test_a_record_past_the_size_limit_is_left_out(monkeypatch: pytest.MonkeyPatc
     ]
 
 
-def test_a_file_damaged_all_over_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_with_too_much_damage_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_characters=100))
     assert read("[x" + ',{"a":[x' * 2000 + ',{"m":1}]')[-1] == "file is too damaged to continue"
 
 
-def test_a_damaged_archive_gives_what_was_read_before(tmp_path: Path) -> None:
+def test_a_damaged_archive_gives_the_records_before_the_damage(tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     text = json.dumps([{"m": n, "noise": f"{n * 7919 % 10_007}"} for n in range(60_000)])
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -218,14 +216,14 @@ def test_a_damaged_archive_gives_what_was_read_before(tmp_path: Path) -> None:
     path.write_bytes(data)
     (file,) = entries(path)
     assert isinstance(file, Entry)
-    found = list(records(file))
-    assert found[0] == (0, {"m": 0, "noise": "0"})
-    assert isinstance(found[-1], Problem)
-    assert found[-1].failed
+    items = list(records(file))
+    assert items[0] == (0, {"m": 0, "noise": "0"})
+    assert isinstance(items[-1], Problem)
+    assert items[-1].failed
 
 
 @given(st.binary(max_size=200), st.binary(max_size=40))
-def test_no_bytes_make_it_raise(data: bytes, more: bytes) -> None:
+def test_no_bytes_raise(data: bytes, more: bytes) -> None:
     for content in (data, b"[" + data + b"]", b'[{"m":1},' + data + b',{"m":2}' + more):
         list(records(entry(content), ("m",)))
         list(lines(entry(content)))
@@ -236,18 +234,18 @@ def test_no_bytes_make_it_raise(data: bytes, more: bytes) -> None:
     st.lists(st.dictionaries(st.text(max_size=5), values, max_size=3), min_size=1, max_size=4),
     st.data(),
 )
-def test_a_file_cut_anywhere_keeps_its_whole_records(
+def test_a_file_truncated_anywhere_keeps_its_complete_records(
     given_records: list[Any], data: st.DataObject
 ) -> None:
     text = json.dumps(given_records)
-    cut = data.draw(st.integers(1, len(text) - 1))
-    found = list(records(entry(text[:cut])))
-    good = [item[1] for item in found if not isinstance(item, Problem)]
+    end = data.draw(st.integers(1, len(text) - 1))
+    items = list(records(entry(text[:end])))
+    good = [item[1] for item in items if not isinstance(item, Problem)]
     assert good == given_records[: len(good)]
-    assert problems(found)
+    assert problems(items)
 
 
-# -- hostile values --------------------------------------------------------
+# -- malicious values --------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -260,33 +258,33 @@ def test_a_file_cut_anywhere_keeps_its_whole_records(
     ],
     ids=["just over", "lists", "objects", "unclosed"],
 )
-def test_a_record_nested_too_deeply_is_a_problem_of_its_own(deep: str) -> None:
-    found = read(f'[{{"m": 1}}, {{"m": {deep}}}, {{"m": 2}}]', "m")
-    assert found[:2] == [{"m": 1}, "nested more than 200 levels deep"]
-    assert {"m": 2} in found
+def test_a_record_nested_too_deeply_is_one_problem(deep: str) -> None:
+    document = read(f'[{{"m": 1}}, {{"m": {deep}}}, {{"m": 2}}]', "m")
+    assert document[:2] == [{"m": 1}, "nested more than 200 levels deep"]
+    assert {"m": 2} in document
 
 
-def test_a_record_nested_as_deeply_as_allowed_is_read() -> None:
+def test_a_record_nested_up_to_the_limit_is_read() -> None:
     deep = "[" * 199 + "]" * 199
     assert read(f'[{{"m": {deep}}}]') == [{"m": json.loads(deep)}]
 
 
-def test_a_file_of_nothing_but_brackets_ends() -> None:
+def test_a_file_of_brackets_is_a_problem() -> None:
     assert read("[" * 1_000_000) == ["nested more than 200 levels deep"]
 
 
-def test_numbers_that_cannot_be_held_stay_text() -> None:
+def test_numbers_that_json_cannot_represent_become_strings() -> None:
     huge = "9" * 5000
     assert read(
         f'[{{"a": {huge}, "b": 1e999, "c": NaN, "d": -Infinity, "e": {2**70}, "f": 0.5}}]'
     ) == [{"a": huge, "b": "1e999", "c": "NaN", "d": "-Infinity", "e": 2**70, "f": 0.5}]
 
 
-def test_of_repeated_keys_the_last_counts() -> None:
+def test_the_last_of_repeated_keys_wins() -> None:
     assert read('[{"a": 1, "a": 2}]') == [{"a": 2}]
 
 
-def test_lone_surrogates_and_control_characters_are_kept() -> None:
+def test_lone_surrogates_and_control_characters_are_preserved() -> None:
     assert read('[{"a": "\\ud83d \\u0000 \t \x1b"}]') == [{"a": "\ud83d \x00 \t \x1b"}]
 
 
@@ -306,17 +304,17 @@ def test_a_bad_line_is_a_problem_and_the_next_is_read() -> None:
     assert bad == Problem("not valid JSON", where="line 2: Expecting value", failed=True)
 
 
-def test_a_torn_last_line_is_only_unfinished() -> None:
+def test_an_unfinished_last_line_is_not_a_failure() -> None:
     assert list(lines(entry('{"a": 1}\n{"a": "half')))[1:] == [
         Problem("unfinished last line", where="line 2")
     ]
 
 
-def test_a_last_line_without_a_line_end_is_read() -> None:
+def test_a_last_line_without_a_newline_is_read() -> None:
     assert list(lines(entry('{"a": 1}'))) == [(1, {"a": 1})]
 
 
-def test_a_line_past_the_size_limit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_over_the_size_limit_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_characters=20))
     monkeypatch.setattr(jsonstream, "_CHUNK", 16)
     first, long, last = lines(entry(f'{{"a": 1}}\n{{"a": "{"x" * 500}"}}\n{{"a": 2}}\n'))
@@ -324,7 +322,7 @@ def test_a_line_past_the_size_limit_is_left_out(monkeypatch: pytest.MonkeyPatch)
     assert long == Problem("line of more than 20 characters", where="line 2", failed=True)
 
 
-def test_a_line_with_bytes_that_are_no_text_is_reported_and_kept() -> None:
+def test_a_line_with_undecodable_bytes_is_reported_and_read() -> None:
     problem, line = lines(entry(b'{"a": "\xff!"}\n'))
     assert isinstance(problem, Problem)
     assert line == (1, {"a": "\ufffd!"})
@@ -344,27 +342,27 @@ def test_a_file_that_cannot_be_opened_is_a_problem(tmp_path: Path) -> None:
     assert peek(missing) == frozenset()
 
 
-def test_one_value_is_decoded_or_refused() -> None:
+def test_a_value_is_decoded_or_rejected() -> None:
     assert decode('{"a": [1]}') == {"a": [1]}
     for bad in ("{", "[" * 300 + "]" * 300, "[" * 100_000):
         with pytest.raises(ValueError):
             decode(bad)
 
 
-# -- looking ---------------------------------------------------------------
+# -- detection -------------------------------------------------------------
 
 
-def test_peek_sees_the_keys_of_the_first_record_only() -> None:
+def test_peek_returns_the_keys_of_the_first_record() -> None:
     assert peek(entry('[{"a": {"b": 1}, "c": [{"d": 1}]}, {"e": 1}]')) == {"a", "c"}
     assert peek(entry('{"conversations": [{"a": 1}]}')) == {"a"}
     assert peek(entry('{"a": 1}\n{"b": 1}\n')) == {"a"}
 
 
-def test_peek_needs_no_more_than_the_head() -> None:
+def test_peek_reads_only_the_head() -> None:
     text = json.dumps([{"a": 1, "b": {"c": "x" * 100_000, "d": 1}, "e": 1}])
     assert peek(entry(text)) == {"a", "b"}
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "[1, 2]", "<html>", "[" * 100_000, '"a": 1'])
-def test_peek_sees_nothing_where_there_is_no_object(text: str) -> None:
+def test_peek_returns_nothing_if_there_is_no_object(text: str) -> None:
     assert peek(entry(text)) == frozenset()

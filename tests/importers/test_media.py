@@ -1,4 +1,4 @@
-"""Documents, web pages and pictures become items with the text that is in them."""
+"""Documents, web pages and pictures become items with their text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from recollect.settings import Limits
 # -- PDF ---------------------------------------------------------------------
 
 
-def test_a_pdf_gives_its_text_by_page_and_what_it_says_of_itself(tmp_path: Path) -> None:
+def test_a_pdf_has_text_by_page_and_metadata(tmp_path: Path) -> None:
     about = "/Title (On Birds) /Author (Ann) /Keywords (owl, tit) /CreationDate (D:20240131120000+01'00')"
     item = one(pdf(tmp_path / "birds.pdf", [["Owls fly at night."], [], ["Tits do not."]], about))
     assert (item.title, item.id, item.kind, item.source) == (
@@ -53,7 +53,7 @@ def test_a_pdf_gives_its_text_by_page_and_what_it_says_of_itself(tmp_path: Path)
     }
 
 
-def test_passages_of_a_pdf_know_their_page(tmp_path: Path) -> None:
+def test_passages_of_a_pdf_have_page_numbers(tmp_path: Path) -> None:
     sentence = "This sentence is about as long as a sentence is in most books."
     item = one(pdf(tmp_path / "long.pdf", [[f"{sentence} On page {n}."] * 30 for n in range(1, 4)]))
     pages = [passage.metadata["page"] for passage in item.passages]
@@ -64,7 +64,7 @@ def test_passages_of_a_pdf_know_their_page(tmp_path: Path) -> None:
     )
 
 
-def test_lines_that_the_width_of_a_page_ended_are_one_again(tmp_path: Path) -> None:
+def test_lines_wrapped_by_the_page_width_are_joined(tmp_path: Path) -> None:
     lines = [
         "Heading",
         "The quick brown fox jumps over the lazy dog and then",
@@ -75,21 +75,21 @@ def test_lines_that_the_width_of_a_page_ended_are_one_again(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("title", ["untitled", "Microsoft Word - thesis.doc", "thesis.tex", ""])
-def test_a_title_that_a_program_made_up_is_not_believed(tmp_path: Path, title: str) -> None:
+def test_a_generated_title_is_ignored(tmp_path: Path, title: str) -> None:
     assert one(pdf(tmp_path / "thesis.pdf", [["Words."]], f"/Title ({title})")).title == "thesis"
 
 
-def test_a_scanned_pdf_says_what_to_do(tmp_path: Path) -> None:
+def test_a_scanned_pdf_is_a_problem_with_advice(tmp_path: Path) -> None:
     assert "OCR" in problem(pdf(tmp_path / "scan.pdf", [[], []]))
 
 
-def test_a_pdf_with_a_password_says_so(tmp_path: Path) -> None:
+def test_a_pdf_with_a_password_is_a_problem(tmp_path: Path) -> None:
     keys = f"/O <{'41' * 32}> /U <{'42' * 32}>"
     encrypted = f"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 {keys} >> /ID [<00> <00>]"
     assert "password" in problem(pdf(tmp_path / "secret.pdf", [["Words."]], trailer=encrypted))
 
 
-def test_of_a_pdf_with_too_many_pages_the_first_are_taken(
+def test_only_the_first_pages_of_a_long_pdf_are_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("recollect.importers.documents.pdf.LIMITS", Limits(document_pages=2))
@@ -100,14 +100,14 @@ def test_of_a_pdf_with_too_many_pages_the_first_are_taken(
     assert (lack.reason, lack.failed) == ("too long: only the first 2 pages were imported", True)
 
 
-def test_what_is_no_pdf_is_a_problem(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_pdf_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(b"<html>Not found</html>")
     assert problem(tmp_path / "a.pdf") == "damaged, or not a PDF"
 
 
 @pytest.fixture
 def small_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A reader of PDFs with little memory."""
+    """A PDF reader with little memory."""
     reader = pdf_importer._Reader()
     monkeypatch.setattr(pdf_importer, "_READER", reader)
     monkeypatch.setattr(pdf_importer, "LIMITS", Limits(document_memory_bytes=250_000_000))
@@ -117,7 +117,7 @@ def small_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not bound memory")
 @pytest.mark.usefixtures("small_reader")
-def test_a_pdf_that_breaks_its_reader_is_a_problem_and_the_next_one_is_read(tmp_path: Path) -> None:
+def test_a_pdf_that_crashes_the_reader_does_not_stop_the_next_one(tmp_path: Path) -> None:
     bomb = zlib.compress(b"BT /F1 12 Tf 72 720 Td " + b"(owls fly) Tj 0 -1 Td " * 1_000_000 + b"ET")
     stream = b"<< /Length %d /Filter /FlateDecode >>\nstream\n" % len(bomb) + bomb + b"\nendstream"
     data = pdf(tmp_path / "bomb.pdf", [["x"]]).read_bytes()
@@ -137,17 +137,17 @@ def test_a_pdf_in_an_archive_is_read(tmp_path: Path) -> None:
 # -- Office ------------------------------------------------------------------
 
 
-def test_a_word_document_gives_headings_lists_and_tables(tmp_path: Path) -> None:
-    made = docx.Document()
-    made.core_properties.title, made.core_properties.author = "Report", "Ann"
-    made.core_properties.keywords, made.core_properties.created = "a; b", datetime(2020, 2, 3)
-    made.add_heading("Summary", 2)
-    made.add_paragraph("Owls\tfly.").add_run("\nAt night.")
-    made.add_paragraph("first", style="List Bullet")
-    table = made.add_table(2, 2)
+def test_a_word_document_has_headings_lists_and_tables(tmp_path: Path) -> None:
+    report = docx.Document()
+    report.core_properties.title, report.core_properties.author = "Report", "Ann"
+    report.core_properties.keywords, report.core_properties.created = "a; b", datetime(2020, 2, 3)
+    report.add_heading("Summary", 2)
+    report.add_paragraph("Owls\tfly.").add_run("\nAt night.")
+    report.add_paragraph("first", style="List Bullet")
+    table = report.add_table(2, 2)
     for n, cell in enumerate(c for row in table.rows for c in row.cells):
         cell.text = f"c{n}"
-    made.save(str(tmp_path / "report.docx"))
+    report.save(str(tmp_path / "report.docx"))
     item = one(tmp_path / "report.docx")
     assert text(item) == "## Summary\n\nOwls fly.\nAt night.\n\nfirst\n\nc0 | c1\n\nc2 | c3"
     assert (item.title, item.metadata["author"], item.metadata["tags"]) == (
@@ -168,7 +168,7 @@ def word(path: Path, body: str, **parts: str) -> Path:
     return zipped(path, {"_rels/.rels": RELATIONS, "word/document.xml": document, **parts})
 
 
-def test_word_keeps_what_libraries_leave_out(tmp_path: Path) -> None:
+def test_text_that_other_libraries_miss_is_read_from_word(tmp_path: Path) -> None:
     box = "<w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent>"
     path = word(
         tmp_path / "macros.docm",
@@ -180,24 +180,24 @@ def test_word_keeps_what_libraries_leave_out(tmp_path: Path) -> None:
     assert text(one(path)) == "controlled\n\ninserted\n\nbeside\n\nboxed"
 
 
-def test_entities_of_word_are_not_expanded(tmp_path: Path) -> None:
+def test_xml_entities_are_not_expanded(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("password")
     doctype = f'<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;"><!ENTITY f SYSTEM "file://{tmp_path}/secret">]>'
     path = word(tmp_path / "a.docx", "<w:p><w:r><w:t>x&b;&f;y</w:t></w:r></w:p>", doctype=doctype)
-    found = text(one(path))
-    assert "haha" not in found
-    assert "password" not in found
+    content = text(one(path))
+    assert "haha" not in content
+    assert "password" not in content
 
 
 def test_slides_are_pages_with_their_notes(tmp_path: Path) -> None:
-    made = pptx.Presentation()
+    presentation = pptx.Presentation()
     for n in (1, 2):
-        slide = made.slides.add_slide(made.slide_layouts[1])
+        slide = presentation.slides.add_slide(presentation.slide_layouts[1])
         slide.shapes.title.text = f"Title {n}"
         slide.placeholders[1].text = f"point {n}\nmore"
         slide.notes_slide.notes_text_frame.text = f"say {n}"
-    made.core_properties.title = ""
-    made.save(str(tmp_path / "talk.pptx"))
+    presentation.core_properties.title = ""
+    presentation.save(str(tmp_path / "talk.pptx"))
     item = one(tmp_path / "talk.pptx")
     assert text(item) == "\n\n".join(f"Title {n}\n\npoint {n}\n\nmore\n\nsay {n}" for n in (1, 2))
     assert (item.title, item.metadata["pages"], item.metadata["media_type"]) == (
@@ -235,7 +235,7 @@ def test_rtf_is_read(tmp_path: Path) -> None:
 # -- EPUB --------------------------------------------------------------------
 
 
-def test_a_book_gives_its_chapters_in_order(tmp_path: Path) -> None:
+def test_a_book_has_its_chapters_in_order(tmp_path: Path) -> None:
     item = one(zipped(tmp_path / "book.epub", BOOK))
     assert text(item) == "## Für immer\n\nOne two.\nThree\n\n- x\n\n- y\n\n1 | 2"
     assert (item.title, item.metadata["author"], item.metadata["language"]) == (
@@ -246,20 +246,20 @@ def test_a_book_gives_its_chapters_in_order(tmp_path: Path) -> None:
     assert (item.metadata["tags"], item.created_at) == (["Birds"], datetime(2021, 5, 1, tzinfo=UTC))
 
 
-def test_a_book_protected_against_copying_says_so(tmp_path: Path) -> None:
+def test_a_book_with_drm_is_a_problem(tmp_path: Path) -> None:
     secret = '<encryption><CipherReference URI="OPS/one.xhtml"/></encryption>'
     assert "DRM" in problem(
         zipped(tmp_path / "book.epub", {**BOOK, "META-INF/encryption.xml": secret})
     )
 
 
-def test_hidden_fonts_do_no_harm(tmp_path: Path) -> None:
+def test_encrypted_fonts_do_not_matter(tmp_path: Path) -> None:
     secret = '<encryption><CipherReference URI="OPS/font.otf"/></encryption>'
     assert one(zipped(tmp_path / "book.epub", {**BOOK, "META-INF/encryption.xml": secret}))
 
 
 @pytest.mark.parametrize("name", ["a.epub", "a.docx", "a.pptx", "a.odt"])
-def test_zip_bombs_are_refused(tmp_path: Path, name: str) -> None:
+def test_zip_bombs_are_rejected(tmp_path: Path, name: str) -> None:
     bomb = {
         **BOOK,
         "word/document.xml": " " * 20_000_000,
@@ -273,9 +273,7 @@ def test_zip_bombs_are_refused(tmp_path: Path, name: str) -> None:
     "name", ["a.epub", "a.docx", "a.pptx", "a.odt", "a.pdf", "a.rtf", "a.png", "a.jpg"]
 )
 @pytest.mark.parametrize("data", [b"", b"PK\x05\x06", b"\0" * 500, b"hello"])
-def test_what_is_not_what_its_name_says_is_a_problem(
-    tmp_path: Path, name: str, data: bytes
-) -> None:
+def test_a_file_with_the_wrong_suffix_is_a_problem(tmp_path: Path, name: str, data: bytes) -> None:
     (tmp_path / name).write_bytes(data)
     assert problem(tmp_path / name)
 
@@ -301,7 +299,7 @@ PAGE = """<!DOCTYPE html>
 <ul><li>barn owl</li><li>tawny owl</li></ul></article><footer>All rights reserved. Cookies.</footer></body></html>"""
 
 
-def test_an_article_is_taken_without_what_stands_around_it(tmp_path: Path) -> None:
+def test_an_article_is_imported_without_navigation(tmp_path: Path) -> None:
     (tmp_path / "owls.html").write_text(PAGE, encoding="utf-8")
     item = one(tmp_path / "owls.html")
     assert "eyes are large" in text(item)
@@ -321,7 +319,7 @@ def test_an_article_is_taken_without_what_stands_around_it(tmp_path: Path) -> No
     }
 
 
-def test_a_page_that_is_no_article_is_taken_whole(tmp_path: Path) -> None:
+def test_a_page_that_is_not_an_article_is_imported_whole(tmp_path: Path) -> None:
     links = "".join(f'<li><a href="/{n}">Bird {n}</a></li>' for n in range(40))
     (tmp_path / "list.htm").write_text(f"<title>Birds</title><h1>All birds</h1><ul>{links}</ul>")
     item = one(tmp_path / "list.htm")
@@ -329,7 +327,7 @@ def test_a_page_that_is_no_article_is_taken_whole(tmp_path: Path) -> None:
     assert (item.title, item.metadata["media_type"]) == ("Birds", "html")
 
 
-def test_linked_data_says_who_wrote_a_page_and_when(tmp_path: Path) -> None:
+def test_json_ld_gives_the_author_and_date_of_a_page(tmp_path: Path) -> None:
     article = '"@type": ["NewsArticle"], "headline": "H", "datePublished": "2020-05-06", "author": [{"name": "Zed"}]'
     record = f'{{"@graph": [{{{article}}}]}}'
     (tmp_path / "a.html").write_text(
@@ -359,7 +357,7 @@ def test_a_page_without_text_is_a_problem(tmp_path: Path) -> None:
 # -- pictures ----------------------------------------------------------------
 
 
-def test_a_picture_is_what_is_written_into_it(tmp_path: Path) -> None:
+def test_the_text_of_a_picture_is_its_metadata(tmp_path: Path) -> None:
     image = Image.new("RGB", (2, 2))
     exif = image.getexif()
     exif[0x010E], exif[0x013B] = "An owl at dusk", "Ann"
@@ -377,7 +375,7 @@ def test_a_picture_is_what_is_written_into_it(tmp_path: Path) -> None:
     assert item.metadata["media_type"] == "image"
 
 
-def test_texts_of_a_png_are_read(tmp_path: Path) -> None:
+def test_text_chunks_of_a_png_are_read(tmp_path: Path) -> None:
     about = PngInfo()
     about.add_text("Title", "Owl")
     about.add_itxt("Description", "Größe", zip=True)
@@ -387,16 +385,14 @@ def test_texts_of_a_png_are_read(tmp_path: Path) -> None:
     assert (item.title, text(item)) == ("Owl", "Größe\n\nan owl, oil on canvas")
 
 
-def test_a_picture_that_says_nothing_has_its_name(tmp_path: Path) -> None:
+def test_a_picture_without_metadata_has_its_name(tmp_path: Path) -> None:
     Image.new("L", (1, 1)).save(tmp_path / "Barn owl.webp")
     item = one(tmp_path / "Barn owl.webp")
     assert (item.title, text(item), len(item.passages)) == ("Barn owl", "", 1)
 
 
 @pytest.mark.parametrize("name", ["owl.txt", "owl.png.txt", "owl.png.md"])
-def test_the_text_beside_a_picture_is_its_text_whichever_is_given(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_picture_and_its_text_file_are_one_item(tmp_path: Path, name: str) -> None:
     Image.new("L", (1, 1)).save(tmp_path / "owl.png")
     (tmp_path / name).write_text("An owl looks at me.\n")
     for path in ("owl.png", name):
@@ -408,18 +404,18 @@ def test_the_text_beside_a_picture_is_its_text_whichever_is_given(
         )
 
 
-def test_a_note_beside_a_picture_of_its_name_stays_a_note(tmp_path: Path) -> None:
+def test_a_note_with_the_name_of_a_picture_stays_a_note(tmp_path: Path) -> None:
     Image.new("L", (1, 1)).save(tmp_path / "owl.png")
     (tmp_path / "owl.md").write_text("# Owls\n")
     assert problem(tmp_path / "owl.md") == "nobody's"
 
 
-def test_a_picture_that_cannot_be_opened_but_is_one_has_its_name(tmp_path: Path) -> None:
+def test_a_picture_of_an_unsupported_format_has_its_name(tmp_path: Path) -> None:
     (tmp_path / "IMG_2.HEIC").write_bytes(b"\0\0\0\x18ftypheic" + b"\0" * 100)
     assert one(tmp_path / "IMG_2.HEIC").title == "IMG_2"
 
 
-def test_a_picture_that_claims_to_be_huge_is_refused(tmp_path: Path) -> None:
+def test_a_picture_with_a_huge_declared_size_is_rejected(tmp_path: Path) -> None:
     header = struct.pack(">IIBBBBB", 200_000, 200_000, 8, 2, 0, 0, 0)
     chunk = b"IHDR" + header
     (tmp_path / "a.png").write_bytes(
@@ -435,7 +431,7 @@ def test_a_picture_that_claims_to_be_huge_is_refused(tmp_path: Path) -> None:
 # -- plain text as media -----------------------------------------------------
 
 
-def test_texts_are_notes_unless_somebody_says_media(tmp_path: Path) -> None:
+def test_text_files_are_notes_unless_the_user_says_media(tmp_path: Path) -> None:
     for name, kind in (("a.md", "markdown"), ("b.txt", "txt")):
         (tmp_path / name).write_text("# Head\n\nWords.")
         entry = Entry(name, 14, lambda name=name: (tmp_path / name).open("rb"))  # type: ignore[misc]
@@ -453,15 +449,15 @@ def test_texts_are_notes_unless_somebody_says_media(tmp_path: Path) -> None:
 # -- times -------------------------------------------------------------------
 
 
-def test_an_item_is_as_old_as_it_says_or_its_file_is(tmp_path: Path) -> None:
+def test_an_item_has_the_date_of_its_metadata_or_of_its_file(tmp_path: Path) -> None:
     path = pdf(tmp_path / "a.pdf", [["Words."]])
     os.utime(path, (1_700_000_000, 1_700_000_000))
-    written = datetime.fromtimestamp(1_700_000_000, UTC)
-    assert (one(path).created_at, one(path).updated_at) == (written, written)
+    modified_at = datetime.fromtimestamp(1_700_000_000, UTC)
+    assert (one(path).created_at, one(path).updated_at) == (modified_at, modified_at)
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("date", "expected"),
     [
         ("2024", datetime(2024, 1, 1, tzinfo=UTC)),
         ("20240131", datetime(2024, 1, 31, tzinfo=UTC)),
@@ -474,11 +470,11 @@ def test_an_item_is_as_old_as_it_says_or_its_file_is(tmp_path: Path) -> None:
         ("D:20240131120000+99'99'", None),
     ],
 )
-def test_times_of_documents_are_read(given: str, found: datetime | None) -> None:
-    assert parse_date(given) == found
+def test_dates_of_documents_are_parsed(date: str, expected: datetime | None) -> None:
+    assert parse_date(date) == expected
 
 
-# -- whatever comes ----------------------------------------------------------
+# -- properties --------------------------------------------------------------
 
 ENDINGS = [
     ".pdf",
@@ -518,7 +514,7 @@ def entry_of(name: str, data: bytes) -> Entry:
 
 
 @given(st.sampled_from(ENDINGS), st.sampled_from(HEADS), st.binary(max_size=300))
-def test_no_bytes_are_an_error(ending: str, head: bytes, data: bytes) -> None:
+def test_no_bytes_raise(ending: str, head: bytes, data: bytes) -> None:
     entry = entry_of("a" + ending, head + data)
     format_: Any = subtitles if subtitles.claims(entry) else media
     assert all(isinstance(item, Document | Problem) for item in format_.read(entry))
@@ -544,7 +540,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 @given(st.data())
-def test_damaged_files_are_problems_or_less_text(
+def test_a_damaged_file_is_a_problem_or_has_less_text(
     whole: dict[str, bytes], data: st.DataObject
 ) -> None:
     ending = data.draw(st.sampled_from(sorted(whole)))
@@ -553,7 +549,7 @@ def test_damaged_files_are_problems_or_less_text(
         st.lists(st.tuples(st.integers(0, len(broken) - 1), st.integers(0, 255)), max_size=8)
     ):
         broken[at] = byte
-    cut = data.draw(st.integers(0, len(broken)))
-    items = list(media.read(entry_of("a" + ending, bytes(broken[:cut]))))
+    end = data.draw(st.integers(0, len(broken)))
+    items = list(media.read(entry_of("a" + ending, bytes(broken[:end]))))
     assert items
     assert all(isinstance(item, Document | Problem) for item in items)

@@ -1,4 +1,4 @@
-"""Media in a library: imported, found, imported again, changed."""
+"""Media in a library: import, search, import again, change."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ def test_media_of_many_kinds_are_found_and_imported_once(library: Library, tmp_p
     assert sum(file.conversations.new + file.conversations.changed for file in again.files) == 0
 
 
-def test_a_transcript_that_was_mended_replaces_the_old_one(
-    library: Library, tmp_path: Path
-) -> None:
+def test_a_corrected_transcript_replaces_the_old_one(library: Library, tmp_path: Path) -> None:
     path = tmp_path / "talk.srt"
     path.write_text(SRT)
     os.utime(path, (1_700_000_000, 1_700_000_000))

@@ -29,7 +29,7 @@ def tags(content: str) -> Any:
     return read(content).metadata.get("tags", [])
 
 
-# -- which files -----------------------------------------------------------
+# -- detection --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -41,19 +41,19 @@ def test_markdown_and_plain_text_are_notes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [".hidden/a.md", "b/.git/c.md", ".d.md", "e.pdf", "f.json", "g"])
-def test_what_is_hidden_or_of_another_kind_is_not(name: str) -> None:
+def test_hidden_files_and_other_formats_are_not_notes(name: str) -> None:
     assert not notes.claims(entry("x", name))
 
 
-def test_a_file_without_an_ending_is_a_note_if_somebody_says_so() -> None:
+def test_a_file_without_a_suffix_is_a_note_on_request() -> None:
     assert notes.accepts(entry("A thought", "thought"))
     assert not notes.accepts(entry(bytes(range(256)), "program"))
 
 
-# -- what a note is --------------------------------------------------------
+# -- documents -------------------------------------------------------------
 
 
-def test_a_note_is_known_by_its_place_and_named_after_its_file() -> None:
+def test_a_note_is_identified_by_its_place_and_named_after_its_file() -> None:
     note = read("Beans.\n")
     assert (note.source, note.source_id, note.kind, note.id) == (
         "notes",
@@ -68,7 +68,7 @@ def test_a_note_is_known_by_its_place_and_named_after_its_file() -> None:
     )
 
 
-def test_the_ending_of_an_archive_is_no_part_of_the_name() -> None:
+def test_the_suffix_of_an_archive_is_not_part_of_the_id() -> None:
     assert read("x", "vault.zip/sub/a.b.md").id == "vault/sub/a.b"
 
 
@@ -84,13 +84,13 @@ def test_the_ending_of_an_archive_is_no_part_of_the_name() -> None:
         ("#tag", "A note"),
     ],
 )
-def test_the_title_is_said_or_heads_the_text_or_is_the_name_of_the_file(
+def test_the_title_comes_from_the_front_matter_the_heading_or_the_file_name(
     content: str, title: str
 ) -> None:
     assert read(content).title == title
 
 
-def test_a_text_is_kept_as_it_is_but_for_its_front_matter() -> None:
+def test_the_text_is_stored_without_its_front_matter() -> None:
     text = "# Beans\n\nPlant them.  \n\n```\ncode\n```\n" * 200
     note = read(f"---\ntitle: x\n---\n\n{text}")
     assert text_of(note.passages) == text
@@ -103,29 +103,29 @@ def test_an_empty_note_is_still_a_note() -> None:
     assert (note.title, [p.content for p in note.passages]) == ("Idea", [""])
 
 
-def test_what_else_front_matter_says_is_kept() -> None:
+def test_other_front_matter_is_stored() -> None:
     note = read("---\nTitle: A\nmood: good\naliases: [B, C]\ntags: d\nrating: 5\n---\nText")
     assert note.metadata["front_matter"] == {"mood": "good", "rating": 5}
     assert note.metadata["aliases"] == ["B", "C"]
     assert read("---\nalias: B, C\n---\n").metadata["aliases"] == ["B", "C"]
 
 
-def test_front_matter_that_cannot_be_read_is_kept_as_text() -> None:
+def test_invalid_front_matter_is_imported_as_text() -> None:
     text = "---\ntags: [a\n---\nText"
-    found = list(notes.read(entry(text, "a.md")))
-    assert [p.failed for p in problems(found)] == [False]
-    assert problems(found)[0].reason == "front matter is not valid YAML; it is imported as text"
-    assert text_of(only(found).passages) == text
+    items = list(notes.read(entry(text, "a.md")))
+    assert [p.failed for p in problems(items)] == [False]
+    assert problems(items)[0].reason == "front matter is not valid YAML; it is imported as text"
+    assert text_of(only(items).passages) == text
 
 
 # -- times -----------------------------------------------------------------
 
 
-def test_times_are_those_of_the_front_matter_or_else_the_file() -> None:
+def test_times_come_from_the_front_matter_or_the_file() -> None:
     file = datetime(*WRITTEN, tzinfo=UTC)
-    said = read("---\ncreated: 2020-01-02\nupdated: 2021-03-04T05:06:07Z\n---\n")
-    assert said.created_at == datetime(2020, 1, 2, tzinfo=UTC)
-    assert said.updated_at == datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC)
+    note = read("---\ncreated: 2020-01-02\nupdated: 2021-03-04T05:06:07Z\n---\n")
+    assert note.created_at == datetime(2020, 1, 2, tzinfo=UTC)
+    assert note.updated_at == datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC)
     assert read("---\ndate: 2020/01/02\n---\n").created_at == datetime(2020, 1, 2, tzinfo=UTC)
     assert read("---\ndate: 2020-01-02\n---\n").updated_at == file
     unsaid = read("---\ndate: some day\n---\n")
@@ -146,20 +146,20 @@ def test_no_time_is_invented() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "value",
     ["[a, b c, d/e]", '["#a", "b c", d/e]', "a, b c, d/e", "\n- a\n- b c\n- '#d/e'"],
     ids=lambda s: s.strip(),
 )
-def test_tags_are_a_list_or_a_text(said: str) -> None:
-    assert tags(f"---\ntags: {said}\n---\n") == ["a", "b c", "d/e"]
+def test_tags_are_a_list_or_a_string(value: str) -> None:
+    assert tags(f"---\ntags: {value}\n---\n") == ["a", "b c", "d/e"]
 
 
-def test_tags_may_be_parted_by_spaces_and_be_called_keywords() -> None:
+def test_tags_may_be_separated_by_spaces_or_called_keywords() -> None:
     assert tags("---\ntags: a b\nkeywords: [c, A, 2024]\n---\n") == ["a", "b", "c", "2024"]
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("#one and (#two), *#three*", ["one", "two", "three"]),
         ("#a/b-c_d #Été #日本 #1984s", ["a/b-c_d", "Été", "日本", "1984s"]),
@@ -172,16 +172,16 @@ def test_tags_may_be_parted_by_spaces_and_be_called_keywords() -> None:
         ("#Same #same", ["Same"]),
     ],
 )
-def test_tags_in_the_text_are_found_where_they_are_tags(text: str, found: list[str]) -> None:
-    assert tags(text) == found
+def test_tags_in_the_text_are_found(text: str, expected: list[str]) -> None:
+    assert tags(text) == expected
 
 
-def test_links_are_the_pages_they_lead_to() -> None:
+def test_links_are_the_names_of_their_targets() -> None:
     text = "[[A]] [[b/C|shown]] [[D#part]] ![[E.png]] [[F^block]] | [[G\\|shown]] | [[#here]] `[[code]]` [[A]] [[]]"
     assert read(text).metadata["links"] == ["A", "b/C", "D", "E.png", "F", "G"]
 
 
-def test_org_says_its_title_and_tags_in_its_own_way() -> None:
+def test_an_org_file_has_its_own_title_and_tags() -> None:
     note = read(
         "#+TITLE: Beans\n#+FILETAGS: :garden:food:\n#+DATE: <2024-01-02 Tue>\nText", "a.org"
     )
@@ -202,18 +202,18 @@ def test_org_says_its_title_and_tags_in_its_own_way() -> None:
     ],
     ids=["utf-8 with a mark", "utf-16-be", "utf-8", "utf-16-le"],
 )
-def test_unicode_is_read_with_any_ends_of_lines(data: bytes) -> None:
+def test_unicode_is_read_with_any_line_endings(data: bytes) -> None:
     note = read(data)
     assert text_of(note.passages) == "Zoë\n"
     assert "encoding" not in note.metadata
 
 
-def test_an_encoding_that_was_guessed_is_said() -> None:
+def test_a_guessed_encoding_is_recorded() -> None:
     note = read("Zoë’s café".encode("cp1252"))
     assert (text_of(note.passages), note.metadata["encoding"]) == ("Zoë’s café", "windows-1252")
 
 
-def test_what_is_no_text_or_too_long_is_named_and_left() -> None:
+def test_a_binary_or_oversized_file_is_a_problem() -> None:
     noise = bytes(range(256)) * 10
     assert list(notes.read(entry(noise, "a.md"))) == [
         Problem("not a text file", "a.md", True, "conversations")
@@ -225,7 +225,7 @@ def test_what_is_no_text_or_too_long_is_named_and_left() -> None:
 
 
 @given(st.binary() | st.text().map(str.encode), st.sampled_from([".md", ".txt", ".org", ".rst"]))
-def test_no_file_makes_it_raise(data: bytes, ending: str) -> None:
+def test_no_file_raises(data: bytes, ending: str) -> None:
     notes.accepts(entry(data, f"a{ending}"))
     assert list(notes.read(entry(data, f"a{ending}")))
 
@@ -235,12 +235,12 @@ def test_the_text_is_never_changed(text: str) -> None:
     assert text_of(read(text).passages) == text
 
 
-def test_what_was_exported_is_the_same_note_again() -> None:
+def test_an_exported_note_is_the_same_when_imported() -> None:
     first = read(
         "---\ntitle: A\ntags: [b]\naliases: [c]\ncreated: 2020-01-02\nupdated: 2021-01-02\nmood: good\n---\n"
         "\nText #d [[E]]\n"
     )
-    said = {
+    front_matter = {
         "title": first.title,
         "tags": first.metadata["tags"],
         "aliases": first.metadata["aliases"],
@@ -248,4 +248,4 @@ def test_what_was_exported_is_the_same_note_again() -> None:
         "updated": str(first.updated_at),
         **first.metadata["front_matter"],
     }
-    assert read(frontmatter.join(said, text_of(first.passages))) == first
+    assert read(frontmatter.join(front_matter, text_of(first.passages))) == first

@@ -1,4 +1,4 @@
-"""Recollect's own JSON, as it writes it and as people write it by hand."""
+"""Recollect's own JSON, as exported and as written by hand."""
 
 import io
 import json
@@ -26,9 +26,9 @@ def entry(value: object, name: str = "conversations.json") -> Entry:
 
 
 def read(value: object) -> tuple[list[Document], list[Problem]]:
-    found = list(own.read(entry(value)))
-    return [f for f in found if isinstance(f, Document)], [
-        f for f in found if isinstance(f, Problem)
+    items = list(own.read(entry(value)))
+    return [f for f in items if isinstance(f, Document)], [
+        f for f in items if isinstance(f, Problem)
     ]
 
 
@@ -42,11 +42,11 @@ def only(*messages: object, **more: object) -> Document:
     return document
 
 
-# -- which files ------------------------------------------------------------------
+# -- detection ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("wrap", [lambda c: {"conversations": [c]}, lambda c: [c], lambda c: c])
-def test_a_wrapper_a_list_and_a_bare_conversation_are_read_alike(wrap):
+def test_a_wrapper_a_list_and_a_single_conversation_are_read(wrap):
     file = wrap(conversation(GREETING, REPLY))
     assert own.claims(entry(file))
     (document,), problems = read(file)
@@ -94,7 +94,7 @@ def test_a_file_in_utf_16_is_read():
         pytest.param(b"", id="empty"),
     ],
 )
-def test_other_files_are_left_to_others(foreign):
+def test_other_files_are_not_claimed(foreign):
     assert not own.claims(entry(foreign))
 
 
@@ -105,7 +105,7 @@ def test_only_json_files_are_claimed():
 # -- conversations ----------------------------------------------------------------
 
 
-def test_ids_times_and_names_are_kept():
+def test_ids_times_and_names_are_preserved():
     document = only(
         GREETING, created_at="2025-10-09T19:00:00Z", namespace="garden", session_id="s1"
     )
@@ -116,18 +116,18 @@ def test_ids_times_and_names_are_kept():
     assert document.passages[0].created_at == datetime(2025, 10, 9, 19, 37, 47, tzinfo=UTC)
 
 
-def test_the_source_of_an_exported_conversation_is_kept():
+def test_the_source_of_an_exported_conversation_is_preserved():
     document = only(GREETING, source="chatgpt", source_id="abc")
     assert (document.source, document.source_id, document.id) == ("chatgpt", "abc", "c1")
 
 
-def test_the_kind_and_the_types_of_messages_are_kept():
+def test_the_kind_and_the_types_of_messages_are_preserved():
     document = only({**GREETING, "type": "chunk"}, source="notes", kind="note")
     assert (document.source, document.kind) == ("notes", "note")
     assert [p.type for p in document.passages] == ["chunk"]
 
 
-def test_an_unknown_kind_or_type_is_kept_in_metadata():
+def test_an_unknown_kind_or_type_is_stored_in_metadata():
     document = only({**GREETING, "type": "text"}, kind="thread")
     assert (document.kind, document.metadata) == ("conversation", {"kind": "thread"})
     assert (document.passages[0].type, document.passages[0].metadata) == (
@@ -167,7 +167,7 @@ def test_an_item_exported_by_version_0_1_is_read_by_its_names():
     )
 
 
-def test_unknown_keys_are_kept_in_metadata():
+def test_unknown_keys_are_stored_in_metadata():
     document = only({**GREETING, "mood": "calm", "metadata": {"a": 1}}, pinned=True, metadata=None)
     assert document.metadata == {"pinned": True}
     assert document.passages[0].metadata == {"mood": "calm", "a": 1}
@@ -182,13 +182,13 @@ def test_unknown_keys_are_kept_in_metadata():
         ({"id": "c0", "messages": None}, "conversation without messages"),
     ],
 )
-def test_a_record_that_is_no_conversation_fails_and_the_next_is_read(record, reason):
+def test_a_record_that_is_not_a_conversation_fails_and_the_next_is_read(record, reason):
     documents, problems = read([record, conversation(GREETING)])
     assert [d.id for d in documents] == ["c1"]
     assert problems == [Problem(reason, "record 0", failed=True, unit="conversations")]
 
 
-def test_a_truncated_file_yields_what_is_whole():
+def test_a_truncated_file_gives_its_complete_conversations():
     whole = json.dumps(
         {"conversations": [conversation(GREETING), {**conversation(REPLY), "id": "c2"}]}
     )
@@ -210,14 +210,14 @@ def test_messages_without_parents_follow_one_another():
     assert len(document.canonical) == 3
 
 
-def test_parents_are_taken_as_written_where_any_is_given():
+def test_parents_are_used_as_written_if_any_message_has_one():
     document = only(
         {**GREETING, "parent_id": None}, {**REPLY, "parent_id": "m1"}, {**REPLY, "id": "m3"}
     )
     assert [p.parent for p in document.passages] == [None, "m1", None]
 
 
-def test_a_tool_and_a_time_go_by_either_name():
+def test_a_tool_and_a_time_may_have_either_name():
     document = only(
         {**GREETING, "tool": "web", "created_at": 0},
         {**REPLY, "tool_used": "idle", "created_at": 5},
@@ -226,7 +226,7 @@ def test_a_tool_and_a_time_go_by_either_name():
     assert document.passages[1].created_at == datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)
 
 
-def test_content_in_parts_is_joined_and_what_is_no_text_becomes_an_attachment():
+def test_text_parts_are_joined_and_other_parts_become_attachments():
     image = {"type": "image_url", "image_url": {"url": "file:cat.png"}}
     parts = [{"type": "text", "text": "Look:"}, image, {"type": "text", "text": "a cat"}]
     passage = only({**GREETING, "content": parts, "attachments": ["note.txt"]}).passages[0]
@@ -235,7 +235,7 @@ def test_content_in_parts_is_joined_and_what_is_no_text_becomes_an_attachment():
 
 
 @pytest.mark.parametrize("content", [None, 7, {}, [], [{"type": "image_url"}], ["plain"]])
-def test_a_message_without_text_fails_and_its_answers_are_tied_to_the_message_before(content):
+def test_a_message_without_text_fails_and_its_children_move_to_its_parent(content):
     lost = {"id": "lost", "role": "assistant", "content": content, "parent_id": "m1"}
     (document,), problems = read(
         conversation(
@@ -246,20 +246,20 @@ def test_a_message_without_text_fails_and_its_answers_are_tied_to_the_message_be
     assert [(p.id, p.parent) for p in document.passages] == [("m1", None), ("m2", "m1")]
 
 
-def test_lost_messages_that_go_round_in_a_circle_do_not_hang_the_import():
+def test_a_cycle_of_unusable_messages_does_not_hang_the_import():
     circle = [{"id": a, "role": "user", "content": None, "parent_id": b} for a, b in ("xy", "yx")]
     (document,), problems = read(conversation(*circle, {**GREETING, "parent_id": "x"}))
     assert len(problems) == 2
     assert [p.id for p in arrange(document).canonical] == ["m1"]
 
 
-def test_something_that_is_no_message_fails():
+def test_a_record_that_is_not_a_message_fails():
     (document,), problems = read(conversation("hello", GREETING))
     assert len(document.passages) == 1
     assert problems == [Problem("not a message", "conversation c1, message 0", failed=True)]
 
 
-def test_a_message_that_stands_twice_is_skipped_and_a_different_one_with_its_id_fails():
+def test_a_repeated_message_is_skipped_and_a_reused_id_fails():
     (document,), problems = read(
         conversation(GREETING, REPLY, GREETING, {**REPLY, "content": "Go away!"})
     )
@@ -270,14 +270,14 @@ def test_a_message_that_stands_twice_is_skipped_and_a_different_one_with_its_id_
     ]
 
 
-def test_numbers_serve_as_ids():
+def test_numbers_are_accepted_as_ids():
     document = only(
         {**GREETING, "id": 1, "parent_id": None}, {**REPLY, "id": 2, "parent_id": 1}, id=0
     )
     assert (document.id, document.passages[1].parent) == ("0", "1")
 
 
-def test_odd_values_do_not_stop_a_message():
+def test_invalid_values_do_not_stop_a_message():
     odd = {
         **GREETING,
         "role": 5,

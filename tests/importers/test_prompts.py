@@ -1,4 +1,4 @@
-"""Prompts: the shapes in which programs write them, and what is not taken for one."""
+"""Prompts in the formats of many programs, and files that are not prompts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def table(*rows: list[str], delimiter: str = ",") -> str:
     return out.getvalue()
 
 
-# -- which files -----------------------------------------------------------
+# -- detection --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def table(*rows: list[str], delimiter: str = ",") -> str:
         ('"Name";"System_prompt"\nPirate;Speak', "a.csv"),
     ],
 )
-def test_some_files_can_be_nothing_else(content: Any, name: str) -> None:
+def test_some_files_are_certainly_prompts(content: Any, name: str) -> None:
     assert prompts.is_certain(entry(content, name))
     assert prompts.claims(entry(content, name))
     assert not prompts.is_guess(entry(content, name))
@@ -72,7 +72,7 @@ def test_some_files_can_be_nothing_else(content: Any, name: str) -> None:
         ("title,text\nPirate,Speak", "prompts.csv"),
     ],
 )
-def test_others_are_guessed(content: Any, name: str) -> None:
+def test_some_files_are_probably_prompts(content: Any, name: str) -> None:
     assert not prompts.is_certain(entry(content, name))
     assert prompts.is_guess(entry(content, name))
 
@@ -91,14 +91,14 @@ def test_others_are_guessed(content: Any, name: str) -> None:
         ("prompt", "prompts.txt"),
     ],
 )
-def test_what_may_be_anything_is_not_taken(content: Any, name: str) -> None:
+def test_ambiguous_files_are_not_claimed(content: Any, name: str) -> None:
     assert not prompts.claims(entry(content, name))
 
 
 # -- JSON ------------------------------------------------------------------
 
 
-def test_a_prompt_is_known_by_its_name_and_has_its_fields() -> None:
+def test_a_prompt_is_identified_by_its_name_and_has_its_fields() -> None:
     file = replace(entry(OWN, "a.json"), modified=(2024, 1, 2, 3, 4, 5))
     prompt = only(prompts.read(file))
     assert (prompt.source, prompt.source_id, prompt.id, prompt.kind) == (
@@ -114,7 +114,7 @@ def test_a_prompt_is_known_by_its_name_and_has_its_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "found"),
+    ("record", "expected"),
     [
         ({"act": "Pirate", "prompt": "Speak"}, {"name": "Pirate", "user_prompt": "Speak"}),
         (
@@ -142,8 +142,8 @@ def test_a_prompt_is_known_by_its_name_and_has_its_fields() -> None:
         ("Only a text", {"name": "Only a text", "user_prompt": "Only a text"}),
     ],
 )
-def test_the_names_that_programs_use_are_understood(record: Any, found: dict[str, str]) -> None:
-    assert fields([record]) == found
+def test_the_field_names_of_many_programs_are_read(record: Any, expected: dict[str, str]) -> None:
+    assert fields([record]) == expected
 
 
 MESSAGES = [
@@ -160,7 +160,7 @@ MESSAGES = [
         {"prompts": {"M": MESSAGES}},
     ],
 )
-def test_messages_are_parted_by_who_speaks(content: Any) -> None:
+def test_messages_are_split_into_system_and_user_prompts(content: Any) -> None:
     assert fields(content) == {"name": "M", "system_prompt": "Be kind.", "user_prompt": "Hello"}
 
 
@@ -172,9 +172,12 @@ def test_a_file_that_is_a_list_of_messages_is_one_prompt() -> None:
     }
 
 
-def test_examples_say_who_speaks() -> None:
-    said = [*MESSAGES, {"role": "assistant", "content": "Hi!"}]
-    assert fields({"name": "M", "messages": said})["user_prompt"] == "user: Hello\n\nassistant: Hi!"
+def test_examples_include_roles() -> None:
+    messages = [*MESSAGES, {"role": "assistant", "content": "Hi!"}]
+    assert (
+        fields({"name": "M", "messages": messages})["user_prompt"]
+        == "user: Hello\n\nassistant: Hi!"
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,32 +188,32 @@ def test_examples_say_who_speaks() -> None:
         {"version": 2, "qrList": [OWN]},
     ],
 )
-def test_prompts_may_lie_in_a_list_or_under_their_names(content: Any) -> None:
+def test_prompts_may_be_in_a_list_or_a_mapping_by_name(content: Any) -> None:
     assert fields(content) == FIELDS
 
 
-def test_lines_of_json_are_read() -> None:
+def test_json_lines_are_read() -> None:
     content = json.dumps(OWN) + "\n" + json.dumps({"name": "B", "prompt": "C"}) + "\n"
     assert [d.title for d in documents(prompts.read(entry(content, "a.jsonl")))] == ["Summary", "B"]
 
 
-def test_a_second_prompt_of_a_name_gets_a_number() -> None:
-    found = list(
+def test_a_second_prompt_of_the_same_name_gets_a_number() -> None:
+    items = list(
         prompts.read(
             entry([{"name": "A", "prompt": text} for text in ("one", "two", "one", "three")])
         )
     )
-    assert [(d.source_id, d.title) for d in documents(found)] == [
+    assert [(d.source_id, d.title) for d in documents(items)] == [
         ("A", "A"),
         ("A (2)", "A (2)"),
         ("A (3)", "A (3)"),
     ]
-    assert problems(found) == [Problem("repeated prompt", "A", unit="conversations")]
+    assert problems(items) == [Problem("repeated prompt", "A", unit="conversations")]
 
 
-def test_what_is_no_prompt_is_named() -> None:
-    found = prompts.read(entry([{"name": "A"}, 3, OWN], "prompts.json"))
-    assert [p.reason for p in problems(found)] == [
+def test_a_record_that_is_not_a_prompt_is_a_problem() -> None:
+    items = prompts.read(entry([{"name": "A"}, 3, OWN], "prompts.json"))
+    assert [p.reason for p in problems(items)] == [
         "prompt without text",
         "prompt of an unknown shape",
     ]
@@ -219,27 +222,27 @@ def test_what_is_no_prompt_is_named() -> None:
 # -- Markdown --------------------------------------------------------------
 
 
-def test_the_body_is_what_the_user_says() -> None:
-    said = {key: value for key, value in OWN.items() if key != "user_prompt"}
-    assert fields(frontmatter.join(said, OWN["user_prompt"]), "a.md") == FIELDS
+def test_the_body_is_the_user_prompt() -> None:
+    front_matter = {key: value for key, value in OWN.items() if key != "user_prompt"}
+    assert fields(frontmatter.join(front_matter, OWN["user_prompt"]), "a.md") == FIELDS
 
 
-def test_the_body_is_a_description_where_the_prompt_is_said() -> None:
-    found = fields("---\nprompt: Speak\n---\nFor pirates.", "Pirate.prompt.md")
-    assert found == {"name": "Pirate", "user_prompt": "Speak", "details": "For pirates."}
+def test_the_body_is_a_description_if_the_front_matter_has_the_prompt() -> None:
+    prompt = fields("---\nprompt: Speak\n---\nFor pirates.", "Pirate.prompt.md")
+    assert prompt == {"name": "Pirate", "user_prompt": "Speak", "details": "For pirates."}
 
 
-def test_bad_front_matter_is_part_of_the_prompt() -> None:
-    found = list(prompts.read(entry("---\na: [\n---\nText", "a.prompt.md")))
-    assert problems(found)[0].reason == "front matter is not valid YAML; it is imported as text"
-    assert fields_of(only(found).passages)["user_prompt"] == "---\na: [\n---\nText"
+def test_invalid_front_matter_is_part_of_the_prompt() -> None:
+    items = list(prompts.read(entry("---\na: [\n---\nText", "a.prompt.md")))
+    assert problems(items)[0].reason == "front matter is not valid YAML; it is imported as text"
+    assert fields_of(only(items).passages)["user_prompt"] == "---\na: [\n---\nText"
 
 
 # -- tables ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_tables_are_read_whatever_parts_their_columns(delimiter: str) -> None:
+def test_tables_are_read_with_any_delimiter(delimiter: str) -> None:
     text = table(
         ["Title", "Prompt", "System_prompt", "Description", "Author", "Tags"],
         ["A, b; c", 'Say "this"\nand that', "S", "D", "Ann", "x y"],
@@ -259,25 +262,25 @@ def test_tables_are_read_whatever_parts_their_columns(delimiter: str) -> None:
     assert second.title == "B"
 
 
-def test_a_table_of_old_excel_is_read() -> None:
+def test_a_table_in_windows_1252_is_read() -> None:
     assert fields("act;prompt\r\nZoë;Sprich\r\n".encode("cp1252"), "a.csv") == {
         "name": "Zoë",
         "user_prompt": "Sprich",
     }
 
 
-def test_a_field_without_an_end_does_not_fill_the_memory() -> None:
+def test_an_unclosed_field_does_not_exhaust_memory() -> None:
     text = 'act,prompt\nA,B\nC,"' + "x" * 5_000_000
-    found = list(prompts.read(entry(text, "a.csv")))
-    assert [d.title for d in documents(found)] == ["A"]
-    assert [p.reason for p in problems(found)] == ["the rest of the table is damaged"]
+    items = list(prompts.read(entry(text, "a.csv")))
+    assert [d.title for d in documents(items)] == ["A"]
+    assert [p.reason for p in problems(items)] == ["the rest of the table is damaged"]
 
 
-# -- anything at all -------------------------------------------------------
+# -- properties -----------------------------------------------------------
 
 
 @given(values, st.lists(st.integers(0, 20), max_size=4))
-def test_no_json_makes_it_raise(value: Any, path: list[int]) -> None:
+def test_no_json_raises(value: Any, path: list[int]) -> None:
     for content in (
         value,
         [value],
@@ -291,7 +294,7 @@ def test_no_json_makes_it_raise(value: Any, path: list[int]) -> None:
 
 
 @given(st.binary(), st.sampled_from(["a.csv", "a.md", "a.prompt.md", "a.txt", "prompts.jsonl"]))
-def test_no_file_makes_it_raise(data: bytes, name: str) -> None:
+def test_no_file_raises(data: bytes, name: str) -> None:
     for content in (data, b"act,prompt\n" + data, b"---\nprompt: x\n" + data):
         prompts.claims(entry(content, name))
         list(prompts.read(entry(content, name)))
@@ -303,7 +306,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30
 
 
 @given(TEXT, TEXT, TEXT, TEXT, st.lists(st.text("abc", min_size=1), unique=True, max_size=3))
-def test_what_was_exported_is_the_same_prompt_again(
+def test_an_exported_prompt_is_the_same_when_imported(
     name: str, details: str, system: str, user: str, tags: list[str]
 ) -> None:
     record = {

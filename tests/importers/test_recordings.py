@@ -1,4 +1,4 @@
-"""Recordings come with their transcripts, whichever of the two files is given."""
+"""Recordings and their transcripts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def silence(path: Path, seconds: int = 2) -> Path:
 # -- transcripts alone -------------------------------------------------------
 
 
-def test_a_transcript_alone_is_a_video_that_knows_when_what_is_said(tmp_path: Path) -> None:
+def test_a_transcript_alone_is_a_video_with_times(tmp_path: Path) -> None:
     (tmp_path / "Owl talk.en.srt").write_text(SRT)
     item = one(tmp_path / "Owl talk.en.srt")
     assert (item.title, item.id, text(item)) == ("Owl talk", "Owl talk.en", "Owls fly. At night. ")
@@ -58,7 +58,7 @@ def test_a_transcript_alone_is_a_video_that_knows_when_what_is_said(tmp_path: Pa
     ("name", "kind"),
     [("My Podcast 7.vtt", "podcast"), ("audio note.vtt", "audio"), ("a.vtt", "video")],
 )
-def test_the_name_says_whether_it_is_a_podcast(tmp_path: Path, name: str, kind: str) -> None:
+def test_a_podcast_is_recognised_by_its_name(tmp_path: Path, name: str, kind: str) -> None:
     (tmp_path / name).write_text("WEBVTT\nLanguage: de\n\n00:01.000 --> 00:02.000\n<v Ann>Hallo")
     item = one(tmp_path / name)
     assert (item.metadata["media_type"], item.metadata["language"]) == (kind, "de")
@@ -84,12 +84,12 @@ def test_subtitles_in_an_old_encoding_are_read(tmp_path: Path) -> None:
         {"events": [{"tStartMs": 0, "dDurationMs": 5, "segs": [{"utf8": "Owls fly."}]}]},
     ],
 )
-def test_json_transcripts_are_known_by_their_keys(tmp_path: Path, record: object) -> None:
+def test_json_transcripts_are_recognised_by_their_keys(tmp_path: Path, record: object) -> None:
     (tmp_path / "a.json").write_text(json.dumps(record))
     assert text(one(tmp_path / "a.json")).strip() == "Owls fly."
 
 
-def test_a_transcript_whose_whole_text_comes_first_is_known(tmp_path: Path) -> None:
+def test_a_transcript_that_begins_with_its_whole_text_is_recognised(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(
         json.dumps({"text": "x" * 100_000, "segments": WHISPER["segments"]})
     )
@@ -99,9 +99,9 @@ def test_a_transcript_whose_whole_text_comes_first_is_known(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "record", [{"text": "a"}, {"events": []}, [{"role": "user", "content": "a"}], {"start": 1}]
 )
-def test_other_json_is_nobodys(tmp_path: Path, record: object) -> None:
+def test_other_json_is_not_claimed(tmp_path: Path, record: object) -> None:
     (tmp_path / "a.json").write_text(json.dumps(record))
-    assert problem(tmp_path / "a.json") == "nobody's"
+    assert problem(tmp_path / "a.json") == "not claimed"
 
 
 @pytest.mark.parametrize("data", ["", "WEBVTT\n\n", "1\n00:00:01,000 --> 00:00:02,000\n\n"])
@@ -116,9 +116,7 @@ def test_an_empty_transcript_is_a_problem(tmp_path: Path, data: str) -> None:
 @pytest.mark.parametrize(
     "name", ["talk.srt", "talk.en.vtt", "talk.wav.json", "talk.txt", "TALK.SRT"]
 )
-def test_a_recording_has_the_transcript_beside_it_whichever_is_given(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_recording_and_its_transcript_are_one_item(tmp_path: Path, name: str) -> None:
     silence(tmp_path / "talk.wav")
     content = {".json": json.dumps(WHISPER), ".vtt": "WEBVTT\n\n" + SRT, ".txt": "Owls fly."}
     (tmp_path / name).write_text(content.get(name[-5:], content.get(name[-4:], SRT)))
@@ -129,20 +127,20 @@ def test_a_recording_has_the_transcript_beside_it_whichever_is_given(
     assert (items[0].metadata["media_type"], items[0].metadata["duration"]) == ("audio", 2.0)
 
 
-def test_a_folder_gives_each_recording_and_says_what_else_there_is(tmp_path: Path) -> None:
+def test_a_folder_gives_each_recording_and_reports_the_other_files(tmp_path: Path) -> None:
     silence(tmp_path / "talk.wav")
     for name in ("talk.de.srt", "talk.en.srt", "other.srt"):
         (tmp_path / name).write_text(SRT)
     (tmp_path / "talk.info.json").write_text('{"title": "On Owls"}')
-    found = read(tmp_path)
-    assert {item.title for item in found if isinstance(item, Document)} == {"On Owls", "other"}
-    assert {(item.where, item.failed) for item in found if isinstance(item, Problem)} == {
+    items = read(tmp_path)
+    assert {item.title for item in items if isinstance(item, Document)} == {"On Owls", "other"}
+    assert {(item.where, item.failed) for item in items if isinstance(item, Problem)} == {
         ("talk.de.srt", False),
         ("talk.info.json", False),
     }
 
 
-def test_the_file_of_a_downloader_says_where_a_recording_is_from(tmp_path: Path) -> None:
+def test_the_description_of_a_downloader_is_read(tmp_path: Path) -> None:
     (tmp_path / "Owls [x1].webm").write_bytes(b"\x1a\x45\xdf\xa3")
     (tmp_path / "Owls [x1].en.vtt").write_text("WEBVTT\n\n" + SRT)
     about = {
@@ -168,14 +166,14 @@ def test_the_file_of_a_downloader_says_where_a_recording_is_from(tmp_path: Path)
     }
 
 
-def test_a_transcript_without_its_recording_is_described_too(tmp_path: Path) -> None:
+def test_a_transcript_without_its_recording_can_have_a_description(tmp_path: Path) -> None:
     (tmp_path / "x.en.vtt").write_text("WEBVTT\n\n" + SRT)
     (tmp_path / "x.info.json").write_text('{"title": "On Owls", "vcodec": "none"}')
     item = one(tmp_path / "x.en.vtt")
     assert (item.title, item.metadata["media_type"]) == ("On Owls", "audio")
 
 
-def test_a_recording_without_a_transcript_says_what_to_do(tmp_path: Path) -> None:
+def test_a_recording_without_a_transcript_is_a_problem_with_advice(tmp_path: Path) -> None:
     reason = problem(silence(tmp_path / "talk.wav"))
     assert ".srt" in reason
     assert "RECOLLECT_TRANSCRIBER" in reason
@@ -204,7 +202,7 @@ def command(monkeypatch: pytest.MonkeyPatch, code: str, *arguments: str) -> None
     monkeypatch.setenv(TRANSCRIBER.name, shlex.join(words))
 
 
-def test_a_transcriber_is_given_the_file_and_prints_the_transcript(
+def test_the_transcriber_gets_the_file_and_prints_the_transcript(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command(monkeypatch, f"import sys, os; assert os.path.isabs(sys.argv[1]); print({SRT!r})")
@@ -212,7 +210,7 @@ def test_a_transcriber_is_given_the_file_and_prints_the_transcript(
     assert text(one(path)) == "Owls fly. At night. "
 
 
-def test_a_transcriber_is_given_a_copy_of_what_lies_in_an_archive(
+def test_the_transcriber_gets_a_copy_of_a_file_in_an_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command(
@@ -222,7 +220,7 @@ def test_a_transcriber_is_given_a_copy_of_what_lies_in_an_archive(
     assert text(one(zipped(tmp_path / "a.zip", {"x.mp3": b"1234567"}))) == "7 bytes .mp3\n"
 
 
-def test_what_a_transcriber_writes_beside_is_swept_up(
+def test_files_that_the_transcriber_writes_are_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command(monkeypatch, "import os; open('left.srt', 'w').close(); print(os.getcwd())")
@@ -231,7 +229,7 @@ def test_what_a_transcriber_writes_beside_is_swept_up(
     assert not folder.exists()
 
 
-def test_a_transcriber_is_not_told_the_keys_of_the_library(
+def test_the_transcriber_does_not_see_the_settings_of_the_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_MODEL_KEY", "secret")
@@ -272,14 +270,14 @@ def test_a_transcriber_that_fails_is_a_problem(
         ("/no/such/program {file}", "cannot be started"),
     ],
 )
-def test_a_setting_that_cannot_work_is_a_problem(
+def test_an_invalid_setting_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
 ) -> None:
     monkeypatch.setenv(TRANSCRIBER.name, line)
     assert reason in problem(silence(tmp_path / "a.wav"))
 
 
-def test_a_transcript_beside_a_recording_spares_the_transcriber(
+def test_the_transcriber_does_not_run_if_there_is_a_transcript(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command(monkeypatch, "print('made')")
@@ -287,10 +285,10 @@ def test_a_transcript_beside_a_recording_spares_the_transcriber(
     assert text(one(silence(tmp_path / "a.wav"))) == "Owls fly. At night. "
 
 
-# -- what is claimed ---------------------------------------------------------
+# -- detection --------------------------------------------------------------
 
 
-def test_texts_and_json_are_claimed_only_beside_what_they_belong_to(tmp_path: Path) -> None:
+def test_text_and_json_files_are_claimed_only_as_sidecars(tmp_path: Path) -> None:
     silence(tmp_path / "talk.wav")
     for name in ("talk.txt", "note.txt", "talk.md", "data.json"):
         (tmp_path / name).write_text("{}")
