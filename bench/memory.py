@@ -137,13 +137,17 @@ Place = tuple[str, tuple[int, int]]
 
 
 def asked_in(one: ObservationHit) -> Place | None:
-    return None if one.observation.asked is None else (one.path, one.observation.asked)
+    return (
+        None
+        if one.observation.question_lines is None
+        else (one.path, one.observation.question_lines)
+    )
 
 
 def rest_of(one: ObservationHit) -> Place | None:
     first, last = one.observation.lines
-    if one.observation.asked is not None:
-        first = one.observation.asked[1] + 1
+    if one.observation.question_lines is not None:
+        first = one.observation.question_lines[1] + 1
     return None if first > last else (one.path, (first, last))
 
 
@@ -238,20 +242,20 @@ def measure(path: Path, most: int | None) -> None:
 
 
 def tell(ways: dict[str, list[Taken]], layers: list[tuple[list[bool], list[bool]]]) -> None:
-    asked = len(layers)
-    print(f"### Tokens until every right message is in the context, {asked} questions\n")
+    question_lines = len(layers)
+    print(f"### Tokens until every right message is in the context, {question_lines} questions\n")
     print(
         "| way | it comes to that | median | mean | 90 % need at most | where it does: median | mean |"
     )
     print("|---|---|---|---|---|---|---|")
-    both = [all(ways[way][n].whole for way in ways) for n in range(asked)]
+    both = [all(ways[way][n].whole for way in ways) for n in range(question_lines)]
     for way, taken in ways.items():
         every = sorted(each.tokens for each in taken)
         ended = [each.tokens for each, fair in zip(taken, both, strict=True) if fair] or [0]
-        whole = sum(each.whole for each in taken) / asked
+        whole = sum(each.whole for each in taken) / question_lines
         print(
             f"| {way} | {whole:.1%} | {statistics.median(every):,.0f} | {statistics.mean(every):,.0f} | "
-            f"{every[int(0.9 * (asked - 1))]:,} | {statistics.median(ended):,.0f} | {statistics.mean(ended):,.0f} |"
+            f"{every[int(0.9 * (question_lines - 1))]:,} | {statistics.median(ended):,.0f} | {statistics.mean(ended):,.0f} |"
         )
     print(f"\nThe last two columns are of the {sum(both)} questions where every way comes to it.")
     for way, taken in ways.items():
@@ -271,7 +275,7 @@ def tell(ways: dict[str, list[Taken]], layers: list[tuple[list[bool], list[bool]
         f"right messages in those {READ_SOON}",
     )
     for number, name in enumerate(names):
-        shares = (sum(each[way][number] for each in layers) / asked for way in (0, 1))
+        shares = (sum(each[way][number] for each in layers) / question_lines for way in (0, 1))
         print(f"| {name} | {' | '.join(f'{share:.1%}' for share in shares)} |")
 
 
@@ -327,19 +331,19 @@ def latency(observations: int, keep: Path | None) -> None:
 def calls(memory: Memory) -> dict[str, list[Callable[[], Any]]]:
     """What is timed: the same texts that the tools answer."""
     kinds = corpus.many_queries(QUERIES)
-    asked = [
+    question_lines = [
         " ".join(each.words)
         for kind in ("question", "common word", "rare word")
         for each in kinds[kind]
     ]
-    found = [each for text in asked[:QUERIES] for each in memory.search(text).observations]
+    found = [each for text in question_lines[:QUERIES] for each in memory.search(text).observations]
     if not found:
         sys.exit("Nothing was observed in the synthetic conversations.")
     ids = [each.observation.id for each in found]
     month = MemoryFilter("2024-03-01", "2024-03-31", types=[found[0].observation.type])
 
     def search(**how: Any) -> list[Callable[[], Any]]:
-        return [partial(_search, memory, text, how) for text in asked]
+        return [partial(_search, memory, text, how) for text in question_lines]
 
     return {
         "search": search(),

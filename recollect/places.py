@@ -159,9 +159,9 @@ def _exists(where: Path | str, user: str) -> bool:
 
 
 def _no_library(where: Path | str, user: str) -> NotFound:
-    # The address of a database may contain a password.
-    shown = where if isinstance(where, Path) else "that address"
-    return NotFound(f"There is no library of {user!r} at {shown}.")
+    if isinstance(where, str):
+        where = "that address"  # the address of a database may contain a password
+    return NotFound(f"There is no library of {user!r} at {where}.")
 
 
 def _archive_folder(where: Path | str, user: str) -> Path:

@@ -601,7 +601,9 @@ def _with_lines(hit: ObservationHit, text: ConversationText | None) -> Observati
     if observation.passages:
         question_lines = text.passages.get(observation.passages[0])
     lines = text.span(observation.passages)
-    return hit._replace(observation=replace(observation, lines=lines, asked=question_lines))
+    return hit._replace(
+        observation=replace(observation, lines=lines, question_lines=question_lines)
+    )
 
 
 def _exchange_lines(text: ConversationText, message: str) -> tuple[int, int] | None:

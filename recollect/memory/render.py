@@ -190,7 +190,7 @@ def _details_json(hit: ObservationHit) -> dict[str, Any]:
         "conversation": observation.conversation,
         "messages": list(observation.passages),
         "lines": list(observation.lines),
-        "asked": list(observation.asked or ()),
+        "asked": list(observation.question_lines or ()),
         "maker": observation.maker,
         "path": hit.path,
     }
@@ -215,8 +215,8 @@ def _details_text(hit: ObservationHit) -> str:
         parts.append(f"**Files:** {_code_list(files)}")
     first, last = observation.lines
     source = f"**Source:** `{hit.path}` lines {first}-{last}"
-    if observation.asked and observation.asked != observation.lines:
-        source += f", of which {observation.asked[0]}-{observation.asked[1]} what was asked"
+    if observation.question_lines and observation.question_lines != observation.lines:
+        source += f", of which {observation.question_lines[0]}-{observation.question_lines[1]} what was asked"
     parts.append(source)
     return "\n\n".join(parts)
 

@@ -23,14 +23,14 @@ class Observation:
     subtitle: str = ""
     narrative: str = ""
     facts: tuple[str, ...] = ()
-    """Sentences of the source, or what its structure says ("Modified auth.ts (+12 -3)"); the best first."""
+    """Sentences of the source, or facts from its structure ("Modified auth.ts (+12 -3)"), best first."""
     concepts: tuple[str, ...] = ()
     files_read: tuple[str, ...] = ()
     files_modified: tuple[str, ...] = ()
     project: str = "default"
     created_at: datetime | None = None
     lines: tuple[int, int] = (1, 1)
-    """The first and the last of its lines in the conversation as it is read, counted from 1."""
-    asked: tuple[int, int] | None = None
-    """Those of the message that it begins with, which is the person's: often that is all one needs to read."""
+    """Its first and last line in the conversation as `read` returns it, counted from 1."""
+    question_lines: tuple[int, int] | None = None
+    """The lines of its first message, the user's: often that is all there is to read."""
     maker: str = ""

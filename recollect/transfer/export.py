@@ -61,7 +61,7 @@ def as_text(document: Document) -> str:
         _RULE,
         "",
     ]
-    for passage in _shown(document):
+    for passage in _visible_messages(document):
         lines.append(f"{(passage.role or 'unknown').upper()}: {passage.content}")
         if passage.model:
             lines.append(f"  (Model: {passage.model})")
@@ -70,18 +70,18 @@ def as_text(document: Document) -> str:
 
 
 def as_markdown(document: Document) -> str:
-    shown = _shown(document)
+    messages = _visible_messages(document)
     lines = [
         f"# {document.title}",
         "",
         f"**Created:** {iso(document.created_at) or 'unknown'}",
         f"**Namespace:** {document.project}",
-        f"**Messages:** {len(shown)}",
+        f"**Messages:** {len(messages)}",
         "",
         "---",
         "",
     ]
-    for passage in shown:
+    for passage in messages:
         lines.append("### 👤 User" if passage.role == "user" else "### 🤖 Assistant")
         if passage.model:
             lines.append(f"*Model: {passage.model}*")
@@ -89,7 +89,7 @@ def as_markdown(document: Document) -> str:
     return "\n".join(lines)
 
 
-def _shown(document: Document) -> list[Passage]:
+def _visible_messages(document: Document) -> list[Passage]:
     return [
         passage
         for passage in document.canonical

@@ -282,8 +282,8 @@ def _metadata(record: Mapping[str, Any], card: Mapping[str, Any], entry: Entry) 
         "card": card,
     }
     if card is record.get("data"):
-        known = {*_V1_FIELDS, *card, "spec", "spec_version", "data"}
-        metadata["beside"] = other_fields(record, known)
+        used_fields = {*_V1_FIELDS, *card, "spec", "spec_version", "data"}
+        metadata["beside"] = other_fields(record, used_fields)
     return {key: value for key, value in metadata.items() if value}
 
 

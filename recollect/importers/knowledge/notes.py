@@ -133,11 +133,11 @@ class _FrontMatterValues:
         return unique(tag for value in self._take(names) for tag in parse_tags(value))
 
     def take_names(self, names: Iterable[str]) -> list[str]:
-        taken: list[str] = []
+        parts_of_lists: list[str] = []
         for value in self._take(names):
             parts = value.split(",") if isinstance(value, str) else as_texts(value)
-            taken += [str(part).strip() for part in parts]
-        return unique(name for name in taken if name)
+            parts_of_lists += [str(part).strip() for part in parts]
+        return unique(name for name in parts_of_lists if name)
 
     def take_time(self, names: Iterable[str]) -> datetime | None:
         """The first value that is a time. Values that are not remain."""

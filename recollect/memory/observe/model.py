@@ -268,7 +268,7 @@ class ModelObserver:
             project=document.project,
             created_at=next(iter(times), document.created_at),
             lines=text.span(passages),
-            asked=text.passages.get(passages[0]),
+            question_lines=text.passages.get(passages[0]),
             maker=self.maker,
         )
 

@@ -661,7 +661,7 @@ def _observation(
         project=document.project,
         created_at=next(iter(times), document.created_at),
         lines=text.span(passages),
-        asked=text.passages.get(passages[0]),
+        question_lines=text.passages.get(passages[0]),
         maker=MAKER,
     )
     if not draft.has_files:

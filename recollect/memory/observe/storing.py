@@ -78,7 +78,7 @@ def from_passage(passage: Passage, project: str) -> Observation:
         project=project,
         created_at=passage.created_at,
         lines=(int(first), int(last)),
-        asked=question_lines,
+        question_lines=question_lines,
         maker=str(metadata.get("maker") or ""),
         **{key: tuple(map(str, metadata.get(key) or ())) for key in _TUPLES},
     )
@@ -99,7 +99,7 @@ def _as_passage(observation: Observation) -> Passage:
             **{key: list(getattr(observation, key)) for key in _TUPLES},
             "conversation": observation.conversation,
             "lines": list(observation.lines),
-            "asked": list(observation.asked or ()),
+            "asked": list(observation.question_lines or ()),
             "maker": observation.maker,
         },
     )

@@ -167,9 +167,9 @@ def _begin_recording(
     if request is None:
         return None
     session = session or _session_in(request)
-    asked = ChatRequest(request["messages"], session, project, is_retry)
+    chat_request = ChatRequest(request["messages"], session, project, is_retry)
     with access.write() as library:
-        recording = upstream.recorder.begin(library, access.principal.user, asked)
+        recording = upstream.recorder.begin(library, access.principal.user, chat_request)
         if recording is not None:
             try:
                 count = upstream.recorder.save_request(library, recording)

@@ -18,7 +18,7 @@ WEEKDAYS = tuple(calendar.day_abbr)
 _WIDE, _NARROW = 880, 430
 _HEIGHT = 200
 _MAX_BAR_WIDTH = 44
-_TOP, _BOTTOM, _LEFT, _RIGHT = 12, 22, 52, 20
+_TOP_MARGIN, _BOTTOM_MARGIN, _LEFT_MARGIN, _RIGHT_MARGIN = 12, 22, 52, 20
 _LABEL_CHAR = 7  # the width of a character
 _MAX_BARS = 10
 _BAR_ROW = 26
@@ -44,13 +44,13 @@ def column_chart(title: str, pairs: Pairs, heading: str = "When", *, wide: bool 
     if wide:
         width = _WIDE
     axis_end = round_up(max((number for _, number in rows), default=0))
-    inner_width = width - _LEFT - _RIGHT
-    inner_height = _HEIGHT - _TOP - _BOTTOM
+    inner_width = width - _LEFT_MARGIN - _RIGHT_MARGIN
+    inner_height = _HEIGHT - _TOP_MARGIN - _BOTTOM_MARGIN
     step = inner_width / max(1, len(rows))
     label_every = _label_interval(rows, inner_width)
     parts = [_grid(axis_end, inner_height, width)]
     for index, (name, number) in enumerate(rows):
-        x = _LEFT + index * step
+        x = _LEFT_MARGIN + index * step
         if number:
             parts.append(_column(name, number, x, step, inner_height * number / axis_end))
         if index % label_every == 0:
@@ -75,7 +75,7 @@ def _column(name: str, number: int, x: float, step: float, height: float) -> Mar
         '<rect class="bar" x="{}" y="{}" width="{}" height="{}" rx="2"><title>{}: {}</title></rect>'
     ).format(
         _format(x + (step - width) / 2),
-        _format(_HEIGHT - _BOTTOM - height),
+        _format(_HEIGHT - _BOTTOM_MARGIN - height),
         _format(width),
         _format(max(height, 1)),
         name,
@@ -163,16 +163,16 @@ def _grid(axis_end: int, height: float, width: int) -> Markup:
         label = ""
         if number.is_integer():
             label = f"{number:,.0f}"
-        y = _TOP + height * (1 - fraction)
+        y = _TOP_MARGIN + height * (1 - fraction)
         lines.append(
             Markup(
                 '<line class="grid" x1="{left}" x2="{right}" y1="{y}" y2="{y}"/>'
                 '<text x="{text_x}" y="{text_y}" text-anchor="end">{label}</text>'
             ).format(
-                left=_LEFT,
+                left=_LEFT_MARGIN,
                 right=width,
                 y=_format(y),
-                text_x=_LEFT - 6,
+                text_x=_LEFT_MARGIN - 6,
                 text_y=_format(y + 4),
                 label=label,
             )
