@@ -723,7 +723,7 @@ def secret(library: Library, monkeypatch: pytest.MonkeyPatch) -> Library:
     """A conversation with a human-only message, observed by the rules."""
     monkeypatch.delenv("RECOLLECT_OBSERVER")
     converse(library, "s1", "p", DAY, "We decided to feed the wombat at noon.", "Noted.")
-    message = {"visibility": "human_only", "timestamp": DAY}
+    message = {"visibility": "human_only", "created_at": DAY}
     library.add_message("s1", "user", SECRET, id="x", **message)
     library.index()
     return library
