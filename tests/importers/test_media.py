@@ -407,7 +407,7 @@ def test_a_picture_and_its_text_file_are_one_item(tmp_path: Path, name: str) -> 
 def test_a_note_with_the_name_of_a_picture_stays_a_note(tmp_path: Path) -> None:
     Image.new("L", (1, 1)).save(tmp_path / "owl.png")
     (tmp_path / "owl.md").write_text("# Owls\n")
-    assert problem(tmp_path / "owl.md") == "nobody's"
+    assert problem(tmp_path / "owl.md") == "not claimed"
 
 
 def test_a_picture_of_an_unsupported_format_has_its_name(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_forgetting_needs_confirm_true(agent: Caller, observed_library: Library)
 def test_human_only_messages_are_masked_or_hidden(
     make_caller: MakeCaller, observed_library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    observed_library.store.append(
+    observed_library._store.append(
         "c1", Passage("x", "user", "the okapi hides", visibility="human_only")
     )
     arguments = {"path": "/zoo/c1.jsonl"}

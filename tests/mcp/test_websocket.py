@@ -436,7 +436,7 @@ def frame(opcode: Opcode, data: bytes, fin: bool = True) -> bytes:
 def test_a_message_in_endless_fragments_closes_the_connection(
     ann: HttpUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "MOST_FRAGMENTS", 100)
+    monkeypatch.setattr(server, "MAX_FRAGMENTS", 100)
     with raw_connection(ann) as (connection, line):
         assert b" 101 " in line
         connection.sendall(
