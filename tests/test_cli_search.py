@@ -159,12 +159,10 @@ def test_it_is_said_when_only_words_were_looked_for(
     filled: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "Searched by words only: there are no vectors yet." in filled("search", "roses")
-    assert "Words only" not in filled("search", "roses", "--mode", "text")
-    assert "no vectors to search in yet" in filled(
-        "search", "roses", "--mode", "vector", fails=True
-    )
+    assert "words only" not in filled("search", "roses", "--mode", "text")
+    assert "no vectors to search yet" in filled("search", "roses", "--mode", "vector", fails=True)
     filled("index")
-    assert "Words only" not in filled("search", "roses")
+    assert "words only" not in filled("search", "roses")
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
     assert "words only: embeddings are off" in filled("search", "roses")
 

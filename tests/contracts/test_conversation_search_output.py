@@ -347,7 +347,7 @@ def test_a_timeout_is_an_error(tool: Tool, export: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(
         "recollect.search.foreign.LIMITS", replace(LIMITS, foreign_search_seconds=0.0)
     )
-    monkeypatch.setattr("recollect.search.foreign.STEPS_BETWEEN_LOOKS_AT_THE_CLOCK", 1)
+    monkeypatch.setattr("recollect.search.foreign.STEPS_BETWEEN_DEADLINE_CHECKS", 1)
     assert tool.error(query="apple").startswith("Error: The search took more than 0 s.")
 
 
@@ -422,4 +422,7 @@ def test_a_path_that_is_not_a_regular_file_is_refused(
     os.mkfifo(pipe)
     for path in (str(pipe), "/dev/zero"):
         monkeypatch.setenv("CONVERSATION_DB", path)
-        assert tool.error() == f"Error: {path} is not a regular file. Name a database file."
+        assert (
+            tool.error()
+            == f"Error: {path} is not a regular file. Give the path of a database file."
+        )

@@ -229,7 +229,7 @@ def test_results_have_times_versions_and_tags(collection: Library) -> None:
     assert coast["version"] == 1
     text = {"content": "The lighthouse is gone."}
     assert collection.knowledge.edit("notes", "Coast", text, version=1).version == 2
-    with pytest.raises(Conflict, match="version 2 now, not 1"):
+    with pytest.raises(Conflict, match="now version 2, not 1"):
         collection.knowledge.edit("notes", "Coast", {"content": "No, it is not."}, version=1)
     (coast,) = [
         r for r in search(collection, "lighthouse", sources=["notes"]) if r["id"] == "Coast"

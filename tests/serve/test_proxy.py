@@ -553,7 +553,7 @@ def test_the_response_is_unchanged_if_the_library_cannot_be_opened(
 def test_a_question_that_could_not_be_saved_is_saved_with_the_answer(
     http: httpx.Client, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = Library.record
+    record = Library.add_messages
 
     def broken(library: Library, conversation: str, messages: Any) -> int:
         if not any(m.role == "assistant" for m in messages):
@@ -568,7 +568,7 @@ def test_a_question_that_could_not_be_saved_is_saved_with_the_answer(
 def test_the_response_is_unchanged_if_only_the_answer_cannot_be_saved(
     http: httpx.Client, upstream: StandIn, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = Library.record
+    record = Library.add_messages
 
     def broken(library: Library, conversation: str, messages: Any) -> int:
         if any(m.role == "assistant" for m in messages):
