@@ -23,7 +23,7 @@ from recollect.store.postgres import bm25
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import conditions, document_conditions
 from recollect.store.postgres.words import LONGEST, Compiled, compiled, indexed
-from recollect.store.sql.candidates import COLUMNS, candidates
+from recollect.store.sql.candidates import COLUMNS, decode_candidates
 from recollect.store.sql.database import IndexRow
 from recollect.store.sql.selection import few_documents, matching_documents
 from recollect.store.values import Candidate
@@ -506,9 +506,9 @@ def _has_long_texts(db: Connection) -> bool:
     )
 
 
-def passages(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
     where, values = _through(filter)
-    return candidates(
+    return decode_candidates(
         db.rows(
             f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
         cross join lateral (select * from passage p where p.owner = ?::integer and p.key = k.key offset 0) p
@@ -535,9 +535,9 @@ def _walk(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
     return f"{where} and p.document = any(?::bigint[])", [*values, documents]
 
 
-def preceding(db: Connection, keys: Sequence[int]) -> list[Candidate]:
+def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:
     # `offset 0` keeps the server from joining all passages: under row-level security it expects far too many.
-    return candidates(
+    return decode_candidates(
         db.rows(
             f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
         cross join lateral (select a.document, a.position from passage a
@@ -601,10 +601,10 @@ def _alike(db: Connection, word: str, same: set[str]) -> set[str]:
     return {term for (term,) in rows}
 
 
-def find_literal(
+def find_substring(
     db: Connection, text: str, filter: Filter, limit: int, offset: int
 ) -> tuple[list[Candidate], int]:
-    """See Store.find_literal. It is for texts without a word, so there is no index to ask."""
+    """See Store.find_substring. No index helps with texts that contain no word."""
     where, values = _walk(db, filter)
     source = f"from {_ALL} where p.owner = ?::integer and {_CONTAINS} and {where}"
     parameters = (db.owner, fold(text), *values)
@@ -613,7 +613,7 @@ def find_literal(
         f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?",
         (*parameters, limit, offset),
     )
-    return candidates(rows), total
+    return decode_candidates(rows), total
 
 
 def newest(
@@ -628,7 +628,7 @@ def newest(
             f"select {COLUMNS} from {source} order by {NEWEST_FIRST} limit ? offset ?",
             (*parameters, limit, offset),
         )
-        return candidates(rows), total
+        return decode_candidates(rows), total
     total = db.get(f"select count(distinct p.document) from {source}", parameters)
     rows = db.rows(
         f"""select {COLUMNS} from (
@@ -638,7 +638,7 @@ def newest(
         where n.place = 1 order by {NEWEST_FIRST} limit ? offset ?""",
         (*parameters, db.owner, limit, offset),
     )
-    return candidates(rows), total
+    return decode_candidates(rows), total
 
 
 # -- what contains a text ------------------------------------------------------
@@ -662,7 +662,7 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
             where {where} order by {NEWEST_FIRST} limit ?""",
             (few, db.owner, titled, db.owner, *values, limit),
         )
-        return candidates(rows)
+        return decode_candidates(rows)
     where, values = _walk(db, filter)
     words = _all_words(text)
     long = [
@@ -675,7 +675,7 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
         order by {NEWEST_FIRST} limit ?""",
         (db.owner, *([words, *long] if words else []), fold(text), titled, *values, limit),
     )
-    return candidates(rows)
+    return decode_candidates(rows)
 
 
 def _titled(db: Connection, text: str, documents: list[int] | None) -> Iterator[tuple[Any, ...]]:

@@ -14,7 +14,7 @@ _CREATED_AT = Candidate._fields.index("created_at")
 _CANONICAL = Candidate._fields.index("canonical")
 
 
-def candidates(rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
+def decode_candidates(rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
     return [_candidate(row) for row in rows]
 
 

@@ -47,11 +47,11 @@ class TextQueries(Protocol):
 
     def variants(self, db: Any, words: Sequence[str]) -> list[tuple[str, ...]]: ...
 
-    def passages(self, db: Any, keys: Sequence[int], filter: Filter) -> list[Candidate]: ...
+    def candidates(self, db: Any, keys: Sequence[int], filter: Filter) -> list[Candidate]: ...
 
-    def preceding(self, db: Any, keys: Sequence[int]) -> list[Candidate]: ...
+    def previous_passages(self, db: Any, keys: Sequence[int]) -> list[Candidate]: ...
 
-    def find_literal(
+    def find_substring(
         self, db: Any, text: str, filter: Filter, limit: int, offset: int
     ) -> tuple[list[Candidate], int]: ...
 
@@ -235,17 +235,19 @@ class SqlStore(Store, Generic[Connection]):
         return self._search(lambda db: self._text.variants(db, words))
 
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        return self._search(lambda db: self._text.passages(db, keys, resolve_filter(db, filter)))
+        return self._search(lambda db: self._text.candidates(db, keys, resolve_filter(db, filter)))
 
     def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
-        return self._search(lambda db: self._text.preceding(db, keys))
+        return self._search(lambda db: self._text.previous_passages(db, keys))
 
     def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int
     ) -> tuple[list[Candidate], int]:
-        return self._search(
-            lambda db: self._text.find_literal(db, text, resolve_filter(db, filter), limit, offset)
-        )
+        def work(db: Connection) -> tuple[list[Candidate], int]:
+            resolved = resolve_filter(db, filter)
+            return self._text.find_substring(db, text, resolved, limit, offset)
+
+        return self._search(work)
 
     def newest(
         self, filter: Filter, limit: int, offset: int, by_document: bool = False

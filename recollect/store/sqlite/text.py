@@ -29,7 +29,7 @@ from recollect.language.stem import stem
 from recollect.language.text import fold, indexable, tokens
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store.sql.candidates import COLUMNS, candidates
+from recollect.store.sql.candidates import COLUMNS, decode_candidates
 from recollect.store.sql.database import IndexRow as Row
 from recollect.store.sql.selection import drop_common_kinds, few_documents
 from recollect.store.sqlite.connection import Connection
@@ -205,7 +205,7 @@ def _quoted_word(word: str) -> str:
 # -- finding -----------------------------------------------------------------
 
 
-def passages(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
     """The passages of these keys that the filter lets through, in no order."""
     where, values = conditions(filter)
     found_rows = db.execute(
@@ -213,10 +213,10 @@ def passages(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candid
         cross join document d on d.key = p.document where {where}""",
         (json.dumps(keys), *values),
     )
-    return candidates(found_rows)
+    return decode_candidates(found_rows)
 
 
-def preceding(db: Connection, keys: Sequence[int]) -> list[Candidate]:
+def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:
     """The passages just before these in their documents."""
     found_rows = db.execute(
         f"""select {COLUMNS} from json_each(?) k cross join passage a on a.key = k.value
@@ -224,7 +224,7 @@ def preceding(db: Connection, keys: Sequence[int]) -> list[Candidate]:
         cross join document d on d.key = p.document""",
         (json.dumps(keys),),
     )
-    return candidates(found_rows)
+    return decode_candidates(found_rows)
 
 
 def allowed(db: Connection, keys: Sequence[int], filter: Filter) -> set[int]:
@@ -436,10 +436,10 @@ def _alike(db: Connection, word: str) -> set[str]:
     }
 
 
-def find_literal(
+def find_substring(
     db: Connection, text: str, filter: Filter, limit: int, offset: int
 ) -> tuple[list[Candidate], int]:
-    """See Store.find_literal. It is for texts without a word, so there is no index to ask."""
+    """See Store.find_substring. No index helps with texts that contain no word."""
     walk = _walk(db, filter, few_documents(db, filter))
     source = f"""from {walk.source} cross join document d on d.key = p.document
       where {walk.where} and contains(p.content, ?)"""
@@ -449,7 +449,7 @@ def find_literal(
         f"select {COLUMNS} {source} order by {NEWEST_FIRST} limit ? offset ?",
         (*parameters, limit, offset),
     )
-    return candidates(found_rows), total
+    return decode_candidates(found_rows), total
 
 
 def newest(
@@ -469,7 +469,7 @@ def newest(
         source = f"{walk.source} where {walk.where}"
     total: int = db.execute(f"select count({counted}) from {source}", values).get
     found_rows = db.execute(f"select {COLUMNS} {order} limit ? offset ?", (*values, limit, offset))
-    return candidates(found_rows), total
+    return decode_candidates(found_rows), total
 
 
 class _Walk(NamedTuple):
@@ -522,7 +522,7 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
         where {where} and {condition} order by {NEWEST_FIRST} limit ?""",
         (*values, *parameters, limit),
     )
-    return candidates(found_rows)
+    return decode_candidates(found_rows)
 
 
 @dataclass(frozen=True, slots=True)
