@@ -322,6 +322,26 @@ def test_an_item_can_be_deleted_and_restored(site: Site, open_page: OpenPage) ->
         assert site.library._store.document(before.id) == before
 
 
+def test_deleting_an_item_cancels_a_live_update_of_its_page(
+    site: Site, open_page: OpenPage
+) -> None:
+    """Otherwise the update arrives after the deletion and fails."""
+    fill(site.library)
+    address = f"/knowledge/notes/{id_of(site.library, 'notes', 'Moss garden')}"
+    page = open_page(address)
+    page.wait_for_selector("html[data-live=on]")
+    pending: list[Any] = []
+    page.route(f"**{address}", lambda route: pending.append(route))
+    with page.expect_request(f"**{address}"):
+        site.library.knowledge.create("notes", {"title": "Rain", "content": "It rains."})
+    with page.expect_event("requestfailed") as failure:
+        page.keyboard.press("#")
+    assert failure.value.url.endswith(address)
+    expect(page.locator(".toast")).to_contain_text("Deleted “Moss garden”")
+    assert pending
+    page.unroute_all(behavior="ignoreErrors")
+
+
 def test_an_item_can_be_exported(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
     page = open_page(f"/knowledge/notes/{id_of(site.library, 'notes', 'Moss garden')}")

@@ -2,7 +2,7 @@
 
 import { showName } from "./conversation.js";
 import { fetchFragment, find, findAll, request } from "./dom.js";
-import { goTo, page, pageName } from "./navigation.js";
+import { goTo, page, pageName, stopUpdates } from "./navigation.js";
 import { neighbourUrl, refreshList } from "./sidebar.js";
 import { showToast } from "./toast.js";
 
@@ -182,7 +182,7 @@ export async function deleteDocument() {
 async function deleteAndOfferUndo({ deleteUrl, nextPage, restoreUrl, restoreField, restoredPage }) {
   const openPage = page();
   const name = find("[data-name] bdi", openPage).textContent;
-  openPage.dataset.leaving = ""; // stops live updates of this page
+  stopUpdates();
   try {
     const response = await request(deleteUrl, { method: "DELETE" });
     const backup = (await response.json())[restoreField];

@@ -2,7 +2,7 @@
 
 import { fetchFragment, find, findAll, formatNumber, isAborted, plural, wait } from "./dom.js";
 import { highlightTerms } from "./highlight.js";
-import { onPage, page, pageName } from "./navigation.js";
+import { onPage, page, pageName, updateSignal } from "./navigation.js";
 import { showToast } from "./toast.js";
 
 const WINDOW = 40; // messages per request
@@ -104,7 +104,7 @@ async function fetchWindow(start, limit) {
   const parameters = new URLSearchParams({ id: state.id, start, limit });
   if (state.through) parameters.set("through", state.through);
   if (state.query) parameters.set("q", state.query);
-  const fragment = await fetchFragment(`/console/messages?${parameters}`);
+  const fragment = await fetchFragment(`/console/messages?${parameters}`, { signal: updateSignal() });
   return requester === state ? find("[data-window]", fragment) : null;
 }
 

@@ -8,6 +8,7 @@ import { showToast } from "./toast.js";
 const main = find("#main");
 const listeners = [];
 let pendingRequest = null;
+let updates = new AbortController(); // background requests for the current page
 let visits = 0;
 let currentAddress = "";
 
@@ -68,11 +69,22 @@ export async function goTo(address, { history: historyMode = "push", focus = tru
   return true;
 }
 
+/** The signal that ends background requests for the current page. */
+export const updateSignal = () => updates.signal;
+
+/** Stop updating the current page, because it is about to be deleted. */
+export function stopUpdates() {
+  page().dataset.leaving = "";
+  updates.abort();
+  updates = new AbortController();
+}
+
 /** Reload the current page, unless the person is leaving it or using it. */
 export async function reloadPage() {
   const visit = visits;
   if (pendingRequest) return;
-  const fragment = await fetchFragment(location.pathname + location.search, { part: "main" });
+  const address = location.pathname + location.search;
+  const fragment = await fetchFragment(address, { part: "main", signal: updateSignal() });
   const newPage = fragment.firstElementChild;
   if (newPage.isEqualNode(page())) return;
   if (page().dataset.version && page().dataset.version === newPage.dataset.version) return;
