@@ -51,9 +51,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def has_memory_for_files() -> bool:
-    """Whether temporary files can be in memory, where a library opens five times faster than on disk.
+    """Whether temporary files fit in memory, where a library opens five times faster than on disk.
 
-    TMPDIR chooses another folder.
+    If TMPDIR is set, it is respected.
     """
     if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK):
         return False

@@ -1,4 +1,4 @@
-"""The stdio server in a process of its own, as an agent starts it; used by several tests."""
+"""Run the stdio server in its own process, as an agent does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-START = "from recollect.serve.mcp.transports.stdio import main; import sys; sys.exit(main(sys.argv[1:]))"
+START = """
+import sys
+from recollect.serve.mcp.transports.stdio import main
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 def command(*options: str, start: str = START) -> list[str]:
@@ -25,8 +29,9 @@ class Server:
     def send(self, *messages: Any) -> None:
         assert self.process.stdin
         for message in messages:
-            line = message if isinstance(message, bytes) else json.dumps(message).encode()
-            self.process.stdin.write(line + b"\n")
+            if not isinstance(message, bytes):
+                message = json.dumps(message).encode()
+            self.process.stdin.write(message + b"\n")
         self.process.stdin.flush()
 
     def receive(self) -> Any:
@@ -34,7 +39,7 @@ class Server:
         return json.loads(self.process.stdout.readline())
 
     def finish(self) -> list[Any]:
-        """Close its input, wait for its end, and give what it still had to say."""
+        """Close the server's input, wait until it exits, and return its remaining answers."""
         output, _ = self.process.communicate(timeout=60)
         return [json.loads(line) for line in output.splitlines()]
 

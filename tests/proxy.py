@@ -1,7 +1,7 @@
-"""Stands between a client and a PostgreSQL server, to cut a connection at the moment a test chooses.
+"""A proxy between a client and a PostgreSQL server that cuts connections when a test says so.
 
-What passes is read message by message. A test plans what happens to the next
-COMMIT; everything else goes through as it came.
+It parses the traffic into messages. A test plans what happens to the next COMMIT; all other
+messages are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 NAME = ".s.PGSQL.5432"
 Plan = Callable[["Link", bytes], None]
-"""Called, in a thread of the proxy, with the connection and the COMMIT that has not reached the server yet."""
+"""Called in a thread of the proxy, with the connection and a COMMIT that was not passed on yet."""
 
 
 class Proxy:
@@ -25,23 +25,23 @@ class Proxy:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._links: list[Link] = []
-        self._listening = socket.socket(socket.AF_UNIX)
-        self._listening.bind(str(folder / NAME))
-        self._listening.listen(50)
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / NAME))
+        self._listener.listen(50)
         self.spawn(self._accept)
 
     def on_commit(self, plan: Plan) -> None:
-        """What to do with the next COMMIT; the one after it passes."""
+        """Apply a plan to the next COMMIT. Later ones are passed on."""
         self._plan = plan
 
-    def taken(self) -> Plan | None:
+    def take_plan(self) -> Plan | None:
         with self._lock:
             plan, self._plan = self._plan, None
             return plan
 
     def close(self) -> None:
-        self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
         for link in self._links:
             link.cut()
         for thread in self._threads:
@@ -56,7 +56,7 @@ class Proxy:
     def _accept(self) -> None:
         while True:
             try:
-                client, _ = self._listening.accept()
+                client, _ = self._listener.accept()
             except OSError:
                 return
             server = socket.socket(socket.AF_UNIX)
@@ -68,36 +68,36 @@ class Proxy:
                 continue
             link = Link(self, client, server)
             self._links.append(link)
-            self.spawn(link.upwards)
-            self.spawn(link.downwards)
+            self.spawn(link.forward_to_server)
+            self.spawn(link.forward_to_client)
 
 
 class Link:
-    """One connection of a client, and the one to the server that belongs to it."""
+    """A connection of a client, and the matching connection to the server."""
 
     def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
         self._proxy = proxy
         self._client = client
         self._server = server
-        self._commits: set[bytes] = set()  # the names under which this client prepared COMMIT
-        self._swallows = False
-        self._keeps = False
+        self._commits: set[bytes] = set()  # prepared statements that are COMMIT
+        self._swallow_answer = False
+        self._keep_client = False
 
-    # -- what a plan can do ---
+    # -- for plans ---
 
     def send(self, message: bytes) -> None:
         self._server.sendall(message)
 
     def swallow_the_answer(self) -> None:
-        """The server's answer to COMMIT comes as far as here, and then the connection ends."""
-        self._swallows = True
+        """Drop the server's answer to COMMIT, and cut the connection."""
+        self._swallow_answer = True
 
     def keep_the_client(self) -> None:
-        """The client does not learn that the server is gone."""
-        self._keeps = True
+        """Keep the client connected when the server disconnects."""
+        self._keep_client = True
 
     def hang_up(self) -> None:
-        """The client sees the connection end; the server sees nothing yet."""
+        """Disconnect the client. The server does not notice yet."""
         _shut(self._client)
 
     def cut(self) -> None:
@@ -108,53 +108,60 @@ class Link:
         self._client.close()
         self._server.close()
 
-    # -- passing on ---
+    # -- forwarding ---
 
-    def upwards(self) -> None:
+    def forward_to_server(self) -> None:
         with suppress(OSError):
-            for message in _messages(self._client, starts=True):
-                plan = self._proxy.taken() if self._commits_with(message) else None
+            for message in _messages(self._client, from_client=True):
+                plan = None
+                if self._is_commit(message):
+                    plan = self._proxy.take_plan()
                 if plan is None:
                     self.send(message)
                 else:
                     plan(self, message)
         _shut(self._server)
 
-    def downwards(self) -> None:
+    def forward_to_client(self) -> None:
         with suppress(OSError):
             for message in _messages(self._server):
-                if self._swallows and message[:1] == b"C" and message[5:] == b"COMMIT\0":
+                if self._swallow_answer and message[:1] == b"C" and message[5:] == b"COMMIT\0":
                     break
                 self._client.sendall(message)
-        if self._swallows:
+        if self._swallow_answer:
             self.cut()
-        elif not self._keeps:
+        elif not self._keep_client:
             _shut(self._client)
 
-    def _commits_with(self, message: bytes) -> bool:
+    def _is_commit(self, message: bytes) -> bool:
         kind, body = message[:1], message[5:]
         if kind == b"Q":
             return body.endswith(b"commit\0")
         if kind == b"P":
             name, query = body.split(b"\0")[:2]
-            (self._commits.add if query == b"commit" else self._commits.discard)(name)
+            if query == b"commit":
+                self._commits.add(name)
+            else:
+                self._commits.discard(name)
         return kind == b"B" and body.split(b"\0")[1] in self._commits
 
 
-def _messages(source: socket.socket, starts: bool = False) -> Iterator[bytes]:
-    """What comes from one side, whole message by whole message. The client's first has no type."""
-    waiting = b""
-    head = 0 if starts else 1
+def _messages(source: socket.socket, from_client: bool = False) -> Iterator[bytes]:
+    """Whole messages from one side. The first message of a client has no type byte."""
+    pending = b""
+    type_bytes = 0 if from_client else 1
     while True:
-        while len(waiting) >= head + 4 and len(waiting) >= (
-            end := head + struct.unpack_from("!I", waiting, head)[0]
-        ):
-            yield waiting[:end]
-            waiting, head = waiting[end:], 1
-        received = source.recv(65_536)
-        if not received:
+        while len(pending) >= type_bytes + 4:
+            end = type_bytes + struct.unpack_from("!I", pending, type_bytes)[0]
+            if len(pending) < end:
+                break
+            yield pending[:end]
+            pending = pending[end:]
+            type_bytes = 1
+        data = source.recv(65_536)
+        if not data:
             return
-        waiting += received
+        pending += data
 
 
 def _shut(end: socket.socket) -> None:

@@ -1,8 +1,9 @@
-"""Imports point one way, and the light parts stay light."""
+"""Imports point one way, and the stdio server starts without heavy modules."""
 
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -29,8 +30,8 @@ LAYERS = [
     {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-# Parts of one layer that must not know each other.
-STRANGERS = [{"importers", "store"}]
+# Packages of one layer that must not import each other.
+INDEPENDENT = [{"importers", "store"}]
 
 
 def module_name(path: Path) -> str:
@@ -42,8 +43,8 @@ FILES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def imported_modules(path: Path) -> set[str]:
-    """The modules of this package that a file imports, anywhere in it: also inside functions and
-    under TYPE_CHECKING."""
+    """The modules of this package that a file imports, also inside functions and under
+    TYPE_CHECKING."""
     modules = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -70,7 +71,7 @@ def test_imports_point_one_way() -> None:
             mine, theirs = layer(module), layer(other)
             problem = f"{module} must not import {other}"
             assert LEVEL[theirs] <= LEVEL[mine], problem
-            assert theirs == mine or {mine, theirs} not in STRANGERS, problem
+            assert theirs == mine or {mine, theirs} not in INDEPENDENT, problem
 
 
 def test_every_module_has_a_layer() -> None:
@@ -142,16 +143,15 @@ def test_interfaces_do_not_import_each_other() -> None:
                 assert interface(module) == theirs, f"{module} must not import {other}"
 
 
-def loaded(code: str) -> set[str]:
+def loaded_modules(code: str) -> set[str]:
     script = f"{code}\nimport sys\nprint('\\n'.join(sys.modules))"
-    return set(
-        subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True
-        ).stdout.split()
-    )
+    command = [sys.executable, "-c", script]
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(process.stdout.split())
 
 
-# What the stdio server must not load before it has answered `initialize`: agents wait for it.
+# Modules that the stdio server must not load before it has answered `initialize`: agents wait for
+# it. The second set is loaded with the first tool call.
 HEAVY = {
     "pydantic",
     "starlette",
@@ -165,7 +165,7 @@ HEAVY = {
     "ijson",
     "rich",
 }
-LATE = {
+LOADED_LATER = {
     "argparse",
     "dataclasses",
     "datetime",
@@ -176,14 +176,21 @@ LATE = {
     "queue",
     "typing",
 }
-STARTED = """
+START_SERVER = """
 import sys
 sys.argv[1:] = {arguments}
 from recollect.__main__ import main
 main()
 sys.stderr.write("\\n".join(sys.modules))
 """
-INITIALIZE = '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}'
+INITIALIZE = json.dumps(
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-11-25"},
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -204,19 +211,19 @@ INITIALIZE = '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"pr
     ],
     ids=" ".join,
 )
-def test_the_stdio_server_starts_without_anything_heavy(arguments: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", STARTED.format(arguments=arguments)],
+def test_the_stdio_server_starts_without_heavy_modules(arguments: list[str]) -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", START_SERVER.format(arguments=arguments)],
         input=INITIALIZE,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "serverInfo" in done.stdout
-    modules = {module.split(".")[0] for module in done.stderr.split()}
-    assert not modules & (HEAVY | LATE)
+    assert "serverInfo" in process.stdout
+    modules = {module.split(".")[0] for module in process.stderr.split()}
+    assert not modules & (HEAVY | LOADED_LATER)
 
 
-def test_importing_the_package_loads_nothing_until_it_is_used() -> None:
-    assert not any(m.startswith("recollect.") for m in loaded("import recollect"))
-    assert "recollect.library" in loaded("import recollect; recollect.open")
+def test_importing_the_package_loads_no_submodules_until_they_are_used() -> None:
+    assert not any(m.startswith("recollect.") for m in loaded_modules("import recollect"))
+    assert "recollect.library" in loaded_modules("import recollect; recollect.open")

@@ -1,7 +1,8 @@
-"""Docs are true: their commands run, their programs run, and nothing is left out of them."""
+"""The docs are correct: their programs run, and every command and setting is documented."""
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import re
@@ -26,14 +27,14 @@ from recollect.settings import place as settings_place
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-# Every page with every store, but for those whose commands name the folder that the home is.
-FOLDERS = ("moving.md",)
-WHERE = [
+# Commands of these pages name the folder of a SQLite library, so they run only there.
+SQLITE_ONLY = ("moving.md",)
+STORES_AND_PAGES = [
     *(("sqlite", page) for page in PAGES),
     *(
         pytest.param("postgres", page, marks=pytest.mark.full)
         for page in PAGES
-        if page.name not in FOLDERS
+        if page.name not in SQLITE_ONLY
     ),
 ]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -57,8 +58,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def exit_code() -> int:
-    """Run the command in `sys.argv` in this process; a process for each would take a minute."""
+def run_main() -> int:
+    """Run the command in `sys.argv` in this process, and return its exit code.
+
+    A process for each command would take a minute.
+    """
     try:
         return __main__.main()
     except SystemExit as end:
@@ -67,9 +71,12 @@ def exit_code() -> int:
 
 @pytest.mark.usefixtures("place", "folder")
 @pytest.mark.parametrize(
-    ("place", "page"), WHERE, indirect=["place"], ids=lambda part: getattr(part, "name", part)
+    ("place", "page"),
+    STORES_AND_PAGES,
+    indirect=["place"],
+    ids=lambda part: getattr(part, "name", part),
 )
-def test_commands_of_a_page_run_one_after_the_other(
+def test_the_commands_of_a_page_run_in_order(
     page: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = [
@@ -86,12 +93,12 @@ def test_commands_of_a_page_run_one_after_the_other(
         program, *arguments = shlex.split(line)
         assert program == "recollect"
         monkeypatch.setattr(sys, "argv", [program, *arguments])
-        assert exit_code() == 0, f"{line}\n{capsys.readouterr().err}"
+        assert run_main() == 0, f"{line}\n{capsys.readouterr().err}"
 
 
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize(("page", "code"), blocks("python"))
-def test_programs_in_the_docs_run(page: str, code: str, folder: Path) -> None:
+def test_the_programs_in_the_docs_run(page: str, code: str, folder: Path) -> None:
     process = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True
     )
@@ -99,33 +106,39 @@ def test_programs_in_the_docs_run(page: str, code: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("page", "text"), blocks("json"))
-def test_json_in_the_docs_is_json(page: str, text: str) -> None:
+def test_json_in_the_docs_is_valid(page: str, text: str) -> None:
     assert json.loads(text)
 
 
 @pytest.mark.parametrize(("page", "text"), blocks("toml"))
-def test_toml_in_the_docs_is_toml(page: str, text: str) -> None:
+def test_toml_in_the_docs_is_valid(page: str, text: str) -> None:
     assert tomllib.loads(text)
 
 
-# -- requests of the docs ----------------------------------------------------------------
+# -- requests in the docs ----------------------------------------------------------------
 
 
 def requests_of(page: str) -> list[tuple[str, str, dict[str, str], str | None]]:
-    """The `curl` lines of a page: method, path, headers and body."""
-    found = []
+    """The `curl` commands of a page: method, path, headers and body."""
+    commands: list[list[str]] = []
     for name, text in blocks("sh"):
-        commands = shlex.split(text, comments=True) if name == page else []
-        for start in [n for n, word in enumerate(commands) if word == "curl"]:
-            end = next(
-                (n for n in range(start + 1, len(commands)) if commands[n] == "curl"), len(commands)
-            )
-            found.append(_request(commands[start + 1 : end]))
-    return found
+        if name != page:
+            continue
+        # Words before the first `curl` of a block belong to no request.
+        command: list[str] = []
+        for word in shlex.split(text, comments=True):
+            if word == "curl":
+                command = []
+                commands.append(command)
+            else:
+                command.append(word)
+    return [_request(command) for command in commands]
 
 
 def _request(words: list[str]) -> tuple[str, str, dict[str, str], str | None]:
-    method, headers, body, path = "", {}, None, ""
+    method, path = "", ""
+    headers: dict[str, str] = {}
+    body = None
     rest = iter(words)
     for word in rest:
         match word:
@@ -138,66 +151,62 @@ def _request(words: list[str]) -> tuple[str, str, dict[str, str], str | None]:
                 body = next(rest)
             case _:
                 path = word.removeprefix("http://127.0.0.1:8765")
-    return method or ("POST" if body else "GET"), path, headers, body
+    if not method:
+        method = "POST" if body else "GET"
+    return method, path, headers, body
 
 
-def test_requests_in_the_docs_are_answered(place: str) -> None:
+def test_the_requests_in_the_docs_succeed(place: str) -> None:
     service = Service(settings_place(place))
     try:
         with TestClient(make_app(service), base_url="http://127.0.0.1:8765") as client:
-            asked = requests_of("service.md")
-            for method, path, headers, body in asked:
-                answer = client.request(method, path, headers=headers, content=body)
-                assert answer.status_code in (200, 201), f"{method} {path}: {answer.text}"
+            requests = requests_of("service.md")
+            for method, path, headers, body in requests:
+                response = client.request(method, path, headers=headers, content=body)
+                assert response.status_code in (200, 201), f"{method} {path}: {response.text}"
     finally:
         service.close()
-    assert len(asked) > 10
+    assert len(requests) > 10
 
 
-def test_the_careful_way_of_setting_up_a_server_works_as_written(database: str, user: str) -> None:
-    """An administrator runs the SQL of the page; the programs' role then does its work, and no more."""
+def test_the_documented_setup_with_two_roles_works(database: str, user: str) -> None:
+    """An administrator runs the SQL of the page. The role of the programs can then use a library."""
     name = f"docs_{user[-12:]}"
     first, second = (text for page, text in blocks("sql") if page == "postgres.md")
-    changed = {"recollect_login": name, "create database recollect ": f"create database {name} "}
 
-    def as_here(text: str) -> str:
-        for old, new in changed.items():
-            text = text.replace(old, new)
-        return text
+    def rename(sql: str) -> str:
+        sql = sql.replace("recollect_login", name)
+        return sql.replace("create database recollect ", f"create database {name} ")
 
     parts = psycopg.conninfo.conninfo_to_dict(database)
     with psycopg.connect(database, autocommit=True) as administrator:
         try:
-            for statement in as_here(first).split(";"):
+            for statement in rename(first).split(";"):
                 if statement.strip():
                     administrator.execute(statement)
-            prepared = postgres.address(parts | {"dbname": name})
-            recollect.open(prepared, user="setup", background=False).close()
-            administrator.execute(as_here(second))
-            programs = postgres.address(
-                parts | {"dbname": name, "user": name, "password": "a long secret"}
-            )
-            with recollect.open(
-                programs.replace(" ", "%20"), user="ann", background=False
-            ) as library:
+            setup_url = postgres.address(parts | {"dbname": name})
+            recollect.open(setup_url, user="setup", background=False).close()
+            administrator.execute(rename(second))
+            login = {"dbname": name, "user": name, "password": "a long secret"}
+            url = postgres.address(parts | login).replace(" ", "%20")
+            with recollect.open(url, user="ann", background=False) as library:
                 library.add_conversation("c", messages=[{"role": "user", "content": "walrus"}])
                 assert library.search("walrus").total == 1
-                assert not any(
-                    "recollect_search" in line for line in library._store.missing_features
-                )
+                missing = library._store.missing_features
+                assert not any("recollect_search" in line for line in missing)
         finally:
             administrator.execute(f"drop database if exists {name} with (force)")
             administrator.execute(f"drop role if exists {name}")
 
 
-def test_shell_lines_of_the_readme_are_commands_that_exist() -> None:
-    known = set(_commands())
+def test_shell_lines_in_the_docs_use_existing_commands() -> None:
+    names = set(_commands())
     for _, text in blocks("sh"):
-        for used in re.findall(r"(?<!/)\brecollect ([a-z]+)\b(?!:)", text):
-            assert used in known
+        for name in re.findall(r"(?<!/)\brecollect ([a-z]+)\b(?!:)", text):
+            assert name in names
 
 
-def _commands() -> dict[str, object]:
+def _commands() -> dict[str, argparse.ArgumentParser]:
     actions = parser()._subparsers._group_actions  # type: ignore[union-attr]
     return dict(actions[0].choices)  # type: ignore[arg-type]
 
@@ -207,7 +216,8 @@ def test_every_command_is_documented_and_has_examples() -> None:
     for name, command in _commands().items():
         assert f"recollect {name}" in text, name
         if name != "mcp":
-            assert f"recollect {name}" in command.format_help().split("examples:")[1], name  # type: ignore[attr-defined]
+            _, examples = command.format_help().split("examples:")
+            assert f"recollect {name}" in examples, name
 
 
 def test_every_setting_and_limit_is_documented() -> None:
@@ -216,7 +226,7 @@ def test_every_setting_and_limit_is_documented() -> None:
     assert text == page, "run: python tools/settings_page.py"
 
 
-def test_links_between_pages_lead_somewhere() -> None:
+def test_links_between_pages_lead_to_existing_files() -> None:
     for page in [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"

@@ -1,6 +1,8 @@
-"""Searching contents alone, in FTS5's own language (contract 2 stands on it)."""
+"""Search in message contents only, with the FTS5 query syntax. The Bus uses it."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,32 +20,32 @@ texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
 queries = st.recursive(
     st.sampled_from([*WORDS, "al*", "eps*", '"alpha beta"', '"gamma delta"']),
     lambda inner: st.tuples(inner, st.sampled_from([" AND ", " OR ", " NOT ", " "]), inner).map(
-        lambda each: f"({each[0]}){each[1]}({each[2]})"
+        lambda parts: f"({parts[0]}){parts[1]}({parts[2]})"
     ),
     max_leaves=4,
 )
 
 
-def test_column_filters_and_plus_are_fts5_s() -> None:
+def test_column_filters_and_plus_work_as_in_fts5() -> None:
     assert parse_fts5("content:alpha") == parse_fts5("{content} : alpha") == parse("alpha")
     assert parse_fts5("content: (alpha OR beta)") == parse("(alpha OR beta)")
     assert parse_fts5("alpha + beta") == parse_fts5('"alpha" + "beta"') == parse('"alpha beta"')
     assert parse_fts5('alpha + beta + "gamma delta"') == parse('"alpha beta gamma delta"')
     assert parse_fts5('"content:alpha"') == parse('"content:alpha"')
-    for other in ("author:x", "{author} : x", "- thread_id : x", "a AND message_id:b"):
+    for expression in ("author:x", "{author} : x", "- thread_id : x", "a AND message_id:b"):
         with pytest.raises(MalformedQuery):
-            parse_fts5(other)
+            parse_fts5(expression)
 
 
 @pytest.mark.parametrize(
-    "wrong", ["*", '"', "(", ")", "a AND", "OR b", '"a', "", "  ", "->", "a (", "NEAR("]
+    "expression", ["*", '"', "(", ")", "a AND", "OR b", '"a', "", "  ", "->", "a (", "NEAR("]
 )
-def test_what_is_malformed_is_told(library: recollect.Library, wrong: str) -> None:
+def test_a_malformed_expression_is_an_error(library: recollect.Library, expression: str) -> None:
     with pytest.raises(MalformedQuery):
-        library.match_expression(wrong)
+        library.match_expression(expression)
 
 
-def test_a_query_over_the_cap_is_told(library: recollect.Library) -> None:
+def test_an_expression_over_the_length_limit_is_an_error(library: recollect.Library) -> None:
     with pytest.raises(InvalidInput):
         library.match_expression("a" * (LIMITS.query_bytes + 1))
 
@@ -55,8 +57,8 @@ def test_a_query_over_the_cap_is_told(library: recollect.Library) -> None:
     st.lists(st.tuples(texts, st.lists(texts, min_size=1, max_size=4)), min_size=1, max_size=6),
     st.lists(queries, min_size=1, max_size=6),
 )
-def test_titles_are_never_what_matches(
-    library: recollect.Library, conversations: list[tuple[str, list[str]]], asked: list[str]
+def test_only_message_contents_match_never_titles(
+    library: recollect.Library, conversations: list[tuple[str, list[str]]], expressions: list[str]
 ) -> None:
     for summary in library.conversations(limit=200)[0]:
         library.delete_conversation(summary.id)
@@ -64,19 +66,21 @@ def test_titles_are_never_what_matches(
         library.add_conversation(
             f"c{n}", title, messages=[{"role": "user", "content": c} for c in contents]
         )
-    for query in asked:
-        page = library.match_expression(query, limit=200)
-        wanted = {
+    for expression in expressions:
+        page = library.match_expression(expression, limit=200)
+        expected = {
             (f"c{n}", k)
             for n, (_, contents) in enumerate(conversations)
             for k, content in enumerate(contents)
-            if matches(parse(query), "", content)
+            if matches(parse(expression), "", content)
         }
-        assert {(hit.conversation_id, hit.position) for hit in page.hits} == wanted
-        assert (page.total, page.exact) == (len(wanted), True)
+        assert {(hit.conversation_id, hit.position) for hit in page.hits} == expected
+        assert (page.total, page.exact) == (len(expected), True)
 
 
-def test_the_best_come_first_and_the_total_counts_all(library: recollect.Library) -> None:
+def test_the_best_hit_comes_first_and_the_total_counts_all_matches(
+    library: recollect.Library,
+) -> None:
     for n in range(30):
         library.add_conversation(
             f"c{n}", "walrus", messages=[{"role": "user", "content": "a seal " * n}]
@@ -93,16 +97,14 @@ def test_the_best_come_first_and_the_total_counts_all(library: recollect.Library
 # -- excerpts ------------------------------------------------------------------------------
 
 
-def test_an_excerpt_has_twenty_words_around_the_match_and_whole_words_are_marked() -> None:
-    text = (
-        " ".join(f"w{n}" for n in range(200))
-        + " performance "
-        + " ".join(f"x{n}" for n in range(200))
-    )
-    shown, marks = excerpt(text, [Word("perform", prefix=True)], 20)
-    assert shown.startswith("…") and shown.endswith("…")
-    assert len(shown.strip("…").split()) == 20
-    assert [shown[a:b] for a, b in marks] == ["performance"]
+def test_an_excerpt_has_twenty_words_around_the_match_and_marks_whole_words() -> None:
+    before = " ".join(f"w{n}" for n in range(200))
+    after = " ".join(f"x{n}" for n in range(200))
+    text = f"{before} performance {after}"
+    result, marks = excerpt(text, [Word("perform", prefix=True)], 20)
+    assert result.startswith("…") and result.endswith("…")
+    assert len(result.strip("…").split()) == 20
+    assert [result[start:end] for start, end in marks] == ["performance"]
 
 
 @given(
@@ -111,21 +113,19 @@ def test_an_excerpt_has_twenty_words_around_the_match_and_whole_words_are_marked
     ),
     st.sampled_from(WORDS),
 )
-def test_an_excerpt_never_has_more_words_and_always_shows_a_match(text: str, word: str) -> None:
-    shown, marks = excerpt(text, [Word(word)], 20)
-    import re
-
-    assert len(re.findall(r"[^\W_]+", shown)) <= 20
+def test_an_excerpt_has_at_most_twenty_words_and_includes_a_match(text: str, word: str) -> None:
+    result, marks = excerpt(text, [Word(word)], 20)
+    assert len(re.findall(r"[^\W_]+", result)) <= 20
     assert bool(marks) == (word in text.split())
-    assert all(shown[a:b] == word for a, b in marks)
+    assert all(result[start:end] == word for start, end in marks)
 
 
-def test_a_huge_message_of_one_word_is_soon_shown() -> None:
-    shown, marks = excerpt("a " * 500_000, [Word("a")], 20)
-    assert shown == "a " * 19 + "a…"
+def test_an_excerpt_of_a_message_with_500_000_matches_marks_twenty() -> None:
+    result, marks = excerpt("a " * 500_000, [Word("a")], 20)
+    assert result == "a " * 19 + "a…"
     assert len(marks) == 20
 
 
-def test_a_long_query_is_refused_before_it_is_read() -> None:
+def test_a_long_expression_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(InvalidInput):
         parse_fts5("a + " * 20_000)

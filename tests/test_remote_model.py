@@ -1,4 +1,4 @@
-"""Vectors from a server: what is asked, what is believed, what is tried again, and where the key never goes."""
+"""Embedding servers: requests, retries, errors, and the handling of the API key."""
 
 from __future__ import annotations
 
@@ -39,45 +39,41 @@ def unit(numbers: list[float]) -> list[float]:
 
 @dataclass
 class StandIn:
-    """An embeddings server that keeps what it was asked. `next` holds answers to give instead of vectors."""
+    """A fake embeddings server that records requests. `answers` are given instead of vectors."""
 
     address: str = ""
     base64: bool = False
-    asked: list[dict[str, Any]] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
-    next: deque[tuple[int, dict[str, str], bytes]] = field(default_factory=deque)
+    answers: deque[tuple[int, dict[str, str], bytes]] = field(default_factory=deque)
 
-    def say(self, status: int, body: Any = b"", **headers: str) -> None:
-        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.next.append(
-            (status, {name.replace("_", "-"): value for name, value in headers.items()}, raw)
-        )
+    def plan(self, status: int, body: Any = b"", **headers: str) -> None:
+        """Plan the next answer. Status 0 closes the connection."""
+        if not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.answers.append((status, fields, body))
 
     def answer(self, path: str, key: str | None, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        self.asked.append(json.loads(body))
+        self.requests.append(json.loads(body))
         self.paths.append(path)
         self.keys.append(key)
-        if self.next:
-            return self.next.popleft()
+        if self.answers:
+            return self.answers.popleft()
         data = [
-            {"object": "embedding", "index": index, "embedding": self.encoded(vector_of(text))}
-            for index, text in enumerate(self.asked[-1]["input"])
+            {"object": "embedding", "index": index, "embedding": self.encode(vector_of(text))}
+            for index, text in enumerate(self.requests[-1]["input"])
         ]
-        listed = {
-            "object": "list",
-            "data": data[::-1],
-            "model": self.asked[-1]["model"],
-            "usage": {},
-        }
-        return 200, {}, json.dumps(listed).encode()
+        model = self.requests[-1]["model"]
+        # The vectors are not in the order of the texts; their indexes say which is which.
+        answer = {"object": "list", "data": data[::-1], "model": model, "usage": {}}
+        return 200, {}, json.dumps(answer).encode()
 
-    def encoded(self, vector: list[float]) -> Any:
-        return (
-            base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
-            if self.base64
-            else vector
-        )
+    def encode(self, vector: list[float]) -> Any:
+        if not self.base64:
+            return vector
+        return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
 @pytest.fixture
@@ -111,196 +107,204 @@ def server() -> Iterator[StandIn]:
         thread.join()
 
 
-def refused(model: RemoteModel, *, query: bool = False) -> str:
-    with pytest.raises(RecollectError) as caught:
-        model.embed_query("q") if query else model.embed(["q"])
-    return str(caught.value)
+def error_of(model: RemoteModel, *, query: bool = False) -> str:
+    """The message of the error when a text or a query is embedded."""
+    with pytest.raises(RecollectError) as error:
+        if query:
+            model.embed_query("q")
+        else:
+            model.embed(["q"])
+    return str(error.value)
 
 
-# -- asking ----------------------------------------------------------------
+# -- requests ----------------------------------------------------------------
 
 
-def test_every_text_gets_its_own_vector_of_unit_length_in_the_order_asked(server: StandIn) -> None:
+def test_every_text_gets_a_unit_vector_in_order(server: StandIn) -> None:
     texts = ["one", "three", "b", "fifteen"]
     vectors = RemoteModel(server.address, "some-model").embed(texts)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(vectors, [unit(vector_of(text)) for text in texts], rtol=1e-6)
-    assert server.asked == [{"model": "some-model", "input": texts, "encoding_format": "float"}]
+    assert server.requests == [{"model": "some-model", "input": texts, "encoding_format": "float"}]
     assert server.paths == ["/v1/embeddings"]
 
 
-def test_a_question_is_one_vector(server: StandIn) -> None:
+def test_a_query_is_embedded_as_one_vector(server: StandIn) -> None:
     np.testing.assert_allclose(
         RemoteModel(server.address, "m").embed_query("who?"), unit(vector_of("who?")), rtol=1e-6
     )
 
 
-def test_vectors_in_base64_are_read_as_well(server: StandIn) -> None:
+def test_vectors_in_base64_are_decoded(server: StandIn) -> None:
     server.base64 = True
     np.testing.assert_allclose(
         RemoteModel(server.address, "m").embed(["abc"])[0], unit(vector_of("abc")), rtol=1e-6
     )
 
 
-def test_an_answer_without_indexes_is_in_order(server: StandIn) -> None:
-    server.say(200, {"data": [{"embedding": [1, 0]}, {"embedding": [0, 2]}]})
+def test_vectors_without_an_index_are_taken_in_order(server: StandIn) -> None:
+    server.plan(200, {"data": [{"embedding": [1, 0]}, {"embedding": [0, 2]}]})
     assert RemoteModel(server.address, "m").embed(["a", "b"]).tolist() == [[1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize("tail", ["", "/", "/embeddings", "/embeddings/", "#some-model"])
-def test_the_address_may_be_written_in_several_ways(server: StandIn, tail: str) -> None:
+def test_the_address_can_be_written_in_several_ways(server: StandIn, tail: str) -> None:
     RemoteModel(server.address + tail, "m").embed_query("q")
     assert server.paths == ["/v1/embeddings"]
 
 
-def test_what_an_address_asks_for_after_a_question_mark_is_kept(server: StandIn) -> None:
+def test_the_query_string_of_the_address_is_kept(server: StandIn) -> None:
     RemoteModel(f"{server.address}?api-version=2", "m").embed_query("q")
     assert server.paths == ["/v1/embeddings?api-version=2"]
 
 
-def test_texts_go_in_batches_by_number_and_by_characters(server: StandIn) -> None:
+def test_batches_are_limited_by_texts_and_by_characters(server: StandIn) -> None:
     model = RemoteModel(server.address, "m")
     short = [f"{n} short" for n in range(remote.BATCH_TEXTS + 1)]
     np.testing.assert_allclose(
         model.embed(short), [unit(vector_of(text)) for text in short], rtol=1e-6
     )
-    assert [len(asked["input"]) for asked in server.asked] == [remote.BATCH_TEXTS, 1]
-    server.asked.clear()
+    assert [len(request["input"]) for request in server.requests] == [remote.BATCH_TEXTS, 1]
+    server.requests.clear()
     model.embed(["x" * remote.LONGEST_TEXT] * 30)
-    assert sum(len(asked["input"]) for asked in server.asked) == 30
-    assert all(sum(map(len, asked["input"])) <= remote.BATCH_CHARACTERS for asked in server.asked)
+    assert sum(len(request["input"]) for request in server.requests) == 30
+    assert all(
+        sum(map(len, request["input"])) <= remote.BATCH_CHARACTERS for request in server.requests
+    )
 
 
-def test_a_text_that_is_too_long_is_cut(server: StandIn) -> None:
+def test_a_text_that_is_too_long_is_truncated(server: StandIn) -> None:
     RemoteModel(server.address, "m").embed(["x" * 1_000_000])
-    assert server.asked[0]["input"] == ["x" * remote.LONGEST_TEXT]
+    assert server.requests[0]["input"] == ["x" * remote.LONGEST_TEXT]
 
 
-def test_empty_texts_are_zero_and_never_sent(server: StandIn) -> None:
+def test_empty_texts_have_zero_vectors_and_are_not_sent(server: StandIn) -> None:
     vectors = RemoteModel(server.address, "m").embed(["", "abc", " \n\t"])
-    assert server.asked[0]["input"] == ["abc"]
+    assert server.requests[0]["input"] == ["abc"]
     assert not vectors[0].any() and not vectors[2].any() and vectors[1].any()
     assert RemoteModel(server.address, "m", dimensions=4).embed([]).shape == (0, 4)
 
 
-def test_half_a_character_can_be_sent(server: StandIn) -> None:
+def test_lone_surrogates_and_nul_are_replaced(server: StandIn) -> None:
     RemoteModel(server.address, "m").embed(["a\ud800b\0"])
-    assert server.asked[0]["input"] == ["a\ufffdb\ufffd"]
+    assert server.requests[0]["input"] == ["a\ufffdb\ufffd"]
 
 
-def test_nothing_is_asked_before_it_is_needed(server: StandIn) -> None:
+def test_no_request_is_sent_before_it_is_needed(server: StandIn) -> None:
     assert RemoteModel(server.address, "m", dimensions=4).version == "m:4"
-    assert not server.asked
+    assert not server.requests
     model = RemoteModel(server.address, "m")
-    assert not server.asked
+    assert not server.requests
     assert (model.name, model.dimensions, model.version) == ("m", 4, "m:4")
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
-# -- trying again ----------------------------------------------------------
+# -- retries ----------------------------------------------------------
 
 
-def test_a_busy_server_is_asked_again_after_the_time_it_names(server: StandIn) -> None:
+def test_a_busy_server_is_retried_after_the_time_in_retry_after(server: StandIn) -> None:
     waits: list[float] = []
-    server.say(429, {"error": {"message": "slow down"}}, Retry_After="7")
-    server.say(503)
-    server.say(500)
+    server.plan(429, {"error": {"message": "slow down"}}, Retry_After="7")
+    server.plan(503)
+    server.plan(500)
     RemoteModel(server.address, "m", wait=waits.append).embed(["a"])
     assert waits == [7.0, 1.0, 2.0]
-    assert len(server.asked) == 4
+    assert len(server.requests) == 4
 
 
-def test_a_time_to_come_back_may_be_a_date(server: StandIn) -> None:
+def test_retry_after_can_be_a_date(server: StandIn) -> None:
     waits: list[float] = []
-    server.say(
+    server.plan(
         429, Retry_After=format_datetime(datetime.now(UTC) + timedelta(seconds=50), usegmt=True)
     )
-    server.say(429, Retry_After=format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True))
-    server.say(429, Retry_After="when it suits you")
+    server.plan(
+        429, Retry_After=format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True)
+    )
+    server.plan(429, Retry_After="when it suits you")
     RemoteModel(server.address, "m", wait=waits.append).embed(["a"])
     assert 0 < waits[0] <= 50
     assert waits[1:] == [0.0, 2.0]
 
 
-def test_a_connection_that_breaks_is_tried_again(server: StandIn) -> None:
+def test_a_broken_connection_is_retried(server: StandIn) -> None:
     waits: list[float] = []
-    server.say(0)
-    server.say(200, b"{", Content_Length="1000")
+    server.plan(0)
+    server.plan(200, b"{", Content_Length="1000")
     assert RemoteModel(server.address, "m", wait=waits.append).embed(["a"]).any()
     assert waits == [0.5, 1.0]
 
 
-def test_trying_again_has_an_end(server: StandIn) -> None:
+def test_the_number_of_retries_is_limited(server: StandIn) -> None:
     waits: list[float] = []
     for _ in range(10):
-        server.say(500, {"error": "on fire"})
-    said = refused(RemoteModel(server.address, "m", wait=waits.append))
-    assert "(500): on fire" in said
+        server.plan(500, {"error": "on fire"})
+    message = error_of(RemoteModel(server.address, "m", wait=waits.append))
+    assert "(500): on fire" in message
     assert waits == [0.5, 1.0, 2.0, 4.0]
 
 
-def test_a_server_that_wants_too_much_patience_gets_none(server: StandIn) -> None:
+def test_a_server_that_asks_for_a_long_wait_is_not_retried(server: StandIn) -> None:
     waits: list[float] = []
-    server.say(429, {"error": {"message": "quota used up"}}, Retry_After="3600")
-    said = refused(RemoteModel(server.address, "m", wait=waits.append))
-    assert "quota used up" in said and "3600 seconds" in said
+    server.plan(429, {"error": {"message": "quota used up"}}, Retry_After="3600")
+    message = error_of(RemoteModel(server.address, "m", wait=waits.append))
+    assert "quota used up" in message and "3600 seconds" in message
     assert waits == []
 
 
-def test_a_question_does_not_wait_for_long(server: StandIn) -> None:
+def test_a_query_does_not_wait_long(server: StandIn) -> None:
     waits: list[float] = []
     for _ in range(remote.INTERACTIVE.tries):
-        server.say(503)
-    refused(RemoteModel(server.address, "m", wait=waits.append), query=True)
+        server.plan(503)
+    error_of(RemoteModel(server.address, "m", wait=waits.append), query=True)
     assert waits == [0.5]
-    server.say(429, Retry_After="30")
-    refused(RemoteModel(server.address, "m", wait=waits.append), query=True)
+    server.plan(429, Retry_After="30")
+    error_of(RemoteModel(server.address, "m", wait=waits.append), query=True)
     assert waits == [0.5]
 
 
-def test_a_server_that_is_not_there_is_named_with_its_setting() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+def test_an_unreachable_server_is_an_error_that_names_it_and_the_setting() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     waits: list[float] = []
-    said = refused(RemoteModel(f"http://127.0.0.1:{port}/v1", "m", wait=waits.append))
-    assert f"127.0.0.1:{port}" in said and "RECOLLECT_EMBEDDINGS" in said
+    message = error_of(RemoteModel(f"http://127.0.0.1:{port}/v1", "m", wait=waits.append))
+    assert f"127.0.0.1:{port}" in message and "RECOLLECT_EMBEDDINGS" in message
     assert len(waits) == remote.BACKGROUND.tries - 1
 
 
-def test_a_server_that_says_nothing_is_not_waited_for_without_end() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+def test_a_server_that_does_not_answer_times_out() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
         model = RemoteModel(address, "m", timeout=0.05, wait=lambda seconds: None)
-        assert "timed out" in refused(model, query=True)
+        assert "timed out" in error_of(model, query=True)
 
 
-def test_settings_that_are_wrong_are_not_tried_again(server: StandIn) -> None:
+def test_client_errors_are_not_retried(server: StandIn) -> None:
     for status in (400, 401, 404, 422):
-        server.asked.clear()
-        server.say(status)
-        refused(RemoteModel(server.address, "m", wait=lambda seconds: pytest.fail("waited")))
-        assert len(server.asked) == 1
+        server.requests.clear()
+        server.plan(status)
+        error_of(RemoteModel(server.address, "m", wait=lambda seconds: pytest.fail("waited")))
+        assert len(server.requests) == 1
 
 
-# -- saying what is wrong --------------------------------------------------
+# -- errors --------------------------------------------------
 
 
-def test_a_refused_key_names_the_setting(server: StandIn) -> None:
-    server.say(401, {"error": {"message": "Incorrect API key provided"}})
-    said = refused(RemoteModel(server.address, "m", KEY))
-    assert "the key in RECOLLECT_EMBEDDINGS_KEY (401): Incorrect API key provided" in said
-    server.say(401)
-    assert "without RECOLLECT_EMBEDDINGS_KEY" in refused(RemoteModel(server.address, "m"))
+def test_a_refused_key_is_an_error_that_names_the_setting(server: StandIn) -> None:
+    server.plan(401, {"error": {"message": "Incorrect API key provided"}})
+    message = error_of(RemoteModel(server.address, "m", KEY))
+    assert "the key in RECOLLECT_EMBEDDINGS_KEY (401): Incorrect API key provided" in message
+    server.plan(401)
+    assert "without RECOLLECT_EMBEDDINGS_KEY" in error_of(RemoteModel(server.address, "m"))
 
 
-def test_an_unknown_model_or_address_names_the_setting(server: StandIn) -> None:
-    server.say(404, {"error": {"message": 'model "m" not found, try pulling it first'}})
+def test_an_unknown_model_is_an_error_that_names_the_setting(server: StandIn) -> None:
+    server.plan(404, {"error": {"message": 'model "m" not found, try pulling it first'}})
     with pytest.raises(InvalidInput, match=r"(?s)404.*RECOLLECT_EMBEDDINGS.*try pulling it first"):
         RemoteModel(server.address, "m").embed_query("q")
 
 
 @pytest.mark.parametrize(
-    ("body", "shown"),
+    ("body", "expected"),
     [
         ({"error": {"message": "too many tokens", "type": "x"}}, "too many tokens"),
         ({"error": "too many tokens"}, "too many tokens"),
@@ -313,14 +317,16 @@ def test_an_unknown_model_or_address_names_the_setting(server: StandIn) -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_the_servers_own_words_are_shown(server: StandIn, body: Any, shown: str) -> None:
-    server.say(400, body)
-    assert shown in refused(RemoteModel(server.address, "m"))
+def test_an_error_contains_the_message_of_the_server(
+    server: StandIn, body: Any, expected: str
+) -> None:
+    server.plan(400, body)
+    assert expected in error_of(RemoteModel(server.address, "m"))
 
 
-def test_the_servers_own_words_are_shown_only_so_far(server: StandIn) -> None:
-    server.say(400, b"x" * 1_000_000)
-    assert len(refused(RemoteModel(server.address, "m"))) < 500
+def test_a_long_message_of_the_server_is_truncated(server: StandIn) -> None:
+    server.plan(400, b"x" * 1_000_000)
+    assert len(error_of(RemoteModel(server.address, "m"))) < 500
 
 
 @pytest.mark.parametrize(
@@ -352,44 +358,46 @@ def test_the_servers_own_words_are_shown_only_so_far(server: StandIn) -> None:
     ],
     ids=lambda body: str(body)[:60],
 )
-def test_garbage_is_never_taken_for_vectors(server: StandIn, body: Any) -> None:
-    server.say(200, body)
-    assert "did not answer like an embeddings server" in refused(RemoteModel(server.address, "m"))
+def test_an_invalid_answer_is_an_error(server: StandIn, body: Any) -> None:
+    server.plan(200, body)
+    assert "did not answer like an embeddings server" in error_of(RemoteModel(server.address, "m"))
 
 
-def test_an_error_inside_a_good_answer_is_shown(server: StandIn) -> None:
-    server.say(200, {"error": {"message": "no such model"}})
-    assert "no such model" in refused(RemoteModel(server.address, "m"))
+def test_an_error_in_an_answer_with_status_200_is_reported(server: StandIn) -> None:
+    server.plan(200, {"error": {"message": "no such model"}})
+    assert "no such model" in error_of(RemoteModel(server.address, "m"))
 
 
-def test_an_answer_without_end_is_cut_off(server: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_over_the_size_limit_is_an_error(
+    server: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(remote, "RESPONSE_BYTES", 100)
-    server.say(200, b" " * 101)
-    assert "more than 100 bytes" in refused(RemoteModel(server.address, "m"))
+    server.plan(200, b" " * 101)
+    assert "more than 100 bytes" in error_of(RemoteModel(server.address, "m"))
 
 
-def test_another_number_of_dimensions_is_refused(server: StandIn) -> None:
+def test_an_unexpected_number_of_dimensions_is_an_error(server: StandIn) -> None:
     model = RemoteModel(server.address, "m")
     model.embed(["a"])
-    server.say(200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}]})
-    assert "2 dimensions where 4 were expected" in refused(model)
-    assert "4 dimensions where 256 were expected" in refused(
+    server.plan(200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}]})
+    assert "2 dimensions where 4 were expected" in error_of(model)
+    assert "4 dimensions where 256 were expected" in error_of(
         RemoteModel(server.address, "m", dimensions=256)
     )
 
 
-def test_texts_of_one_batch_have_the_same_number_of_dimensions(server: StandIn) -> None:
-    server.say(
+def test_different_dimensions_in_one_batch_are_an_error(server: StandIn) -> None:
+    server.plan(
         200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0]}]}
     )
-    with pytest.raises(RecollectError):
+    with pytest.raises(RecollectError, match="dimensions"):
         RemoteModel(server.address, "m").embed(["a", "b"])
 
 
 @pytest.mark.parametrize(
     "address", ["", "localhost:11434", "ftp://host/v1", "http://", "http://h:x/", "http://a b/v1"]
 )
-def test_what_is_no_address_is_refused_at_once(address: str) -> None:
+def test_an_invalid_address_is_refused_at_once(address: str) -> None:
     with pytest.raises(InvalidInput, match="RECOLLECT_EMBEDDINGS"):
         RemoteModel(address, "m")
 
@@ -397,56 +405,58 @@ def test_what_is_no_address_is_refused_at_once(address: str) -> None:
 # -- the key ---------------------------------------------------------------
 
 
-def test_the_key_is_sent_as_a_bearer_and_only_if_there_is_one(server: StandIn) -> None:
+def test_the_key_is_sent_as_a_bearer_token_if_there_is_one(server: StandIn) -> None:
     RemoteModel(server.address, "m", f" {KEY}\n").embed_query("q")
     RemoteModel(server.address, "m").embed_query("q")
     RemoteModel(server.address, "m", "").embed_query("q")
     assert server.keys == [f"Bearer {KEY}", None, None]
 
 
-def test_the_key_is_never_shown(server: StandIn, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_key_never_appears_in_errors_or_logs(
+    server: StandIn, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     model = RemoteModel(server.address, "m", KEY, wait=lambda seconds: None)
     echo = f"your key {KEY} is bad"
     for status in (302, 400, 401, 404, 429, 500):
         for _ in range(remote.BACKGROUND.tries):
-            server.say(status, {"error": {"message": echo}}, Location=f"/{KEY}")
-        with pytest.raises(RecollectError) as caught:
+            server.plan(status, {"error": {"message": echo}}, Location=f"/{KEY}")
+        with pytest.raises(RecollectError) as error:
             model.embed(["q"])
-        assert KEY not in "".join(traceback.format_exception(caught.value)), status
-        server.next.clear()
+        assert KEY not in "".join(traceback.format_exception(error.value)), status
+        server.answers.clear()
     for body in (echo.encode(), {"error": echo}, {"data": [{"index": 0, "embedding": [KEY]}]}):
-        server.say(200, body)
-        with pytest.raises(RecollectError) as caught:
+        server.plan(200, body)
+        with pytest.raises(RecollectError) as error:
             model.embed(["q"])
-        assert KEY not in "".join(traceback.format_exception(caught.value))
-    # Where the cut falls inside it, no part of it is left over either.
-    server.say(400, b"x" * (openai_client.ERROR_LENGTH - 10) + KEY.encode())
-    assert KEY[:8] not in refused(model)
+        assert KEY not in "".join(traceback.format_exception(error.value))
+    # If the message is truncated inside the key, no part of the key remains.
+    server.plan(400, b"x" * (openai_client.ERROR_LENGTH - 10) + KEY.encode())
+    assert KEY[:8] not in error_of(model)
     assert KEY not in repr(model) and KEY not in caplog.text
 
 
 @pytest.mark.parametrize("key", ["sk-one\nsk-two", "sk one", "sk-schlüssel", "sk-\x7f"])
-def test_what_cannot_be_a_key_is_refused_without_showing_it(key: str) -> None:
-    with pytest.raises(InvalidInput, match="RECOLLECT_EMBEDDINGS_KEY") as caught:
+def test_an_invalid_key_is_refused_without_showing_it(key: str) -> None:
+    with pytest.raises(InvalidInput, match="RECOLLECT_EMBEDDINGS_KEY") as error:
         RemoteModel("https://example.com/v1", "m", key)
-    assert "sk" not in str(caught.value)
+    assert "sk" not in str(error.value)
 
 
 def test_the_key_does_not_follow_a_redirect(server: StandIn) -> None:
     for status in (301, 302, 303, 307, 308):
-        server.say(
+        server.plan(
             status, Location=server.address.replace("127.0.0.1", "localhost") + "/embeddings"
         )
-        said = refused(RemoteModel(server.address, "m", KEY))
-        assert "not followed" in said and "localhost" in said
-    assert len(server.asked) == 5
+        message = error_of(RemoteModel(server.address, "m", KEY))
+        assert "not followed" in message and "localhost" in message
+    assert len(server.requests) == 5
 
 
 @pytest.mark.parametrize(
     "host", ["example.com", "192.168.1.2", "127.0.0.1.example.com", "0.0.0.0", "[::ffff:8.8.8.8]"]
 )
-def test_the_key_never_goes_over_an_open_line(host: str) -> None:
+def test_the_key_is_never_sent_unencrypted(host: str) -> None:
     with pytest.raises(InvalidInput, match="unencrypted"):
         RemoteModel(f"http://{host}/v1", "m", KEY)
     RemoteModel(f"http://{host}/v1", "m")
@@ -454,17 +464,17 @@ def test_the_key_never_goes_over_an_open_line(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.8.8", "[::1]", "LOCALHOST:8080"])
-def test_the_key_may_go_to_this_machine(host: str) -> None:
-    RemoteModel(f"http://{host}/v1", "m", KEY)
+def test_the_key_can_be_sent_unencrypted_to_this_machine(host: str) -> None:
+    assert RemoteModel(f"http://{host}/v1", "m", KEY).name == "m"
 
 
-def test_a_password_in_the_address_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="RECOLLECT_EMBEDDINGS_KEY") as caught:
+def test_a_password_in_the_address_is_error_of() -> None:
+    with pytest.raises(InvalidInput, match="RECOLLECT_EMBEDDINGS_KEY") as error:
         RemoteModel("https://me:hunter2@example.com/v1", "m")
-    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in str(error.value)
 
 
-def test_a_proxy_of_the_machine_is_not_asked_for_a_server_on_it(
+def test_a_server_on_this_machine_is_reached_without_the_proxy(
     server: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("no_proxy", raising=False)

@@ -1,7 +1,8 @@
 """Sample files of every import format: each imports completely, and every visible word is found.
 
-The samples in `tests/samples` are synthetic. They contain the parts that are hard to read: branches, hidden
-messages, tool calls, attachments, old layouts and old encodings. `tests/samples/broken` holds damaged files.
+The samples in `tests/samples` are synthetic. They contain what is hard to parse: branches, hidden
+messages, tool calls, attachments, old layouts and old encodings. `tests/samples/broken` contains
+damaged files.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def test_there_is_a_sample_of_every_format(tmp_path: Path) -> None:
     assert names == {format_.SOURCE.name for format_ in FORMATS}
 
 
-def test_no_file_makes_an_importer_fail() -> None:
+def test_no_sample_crashes_an_importer() -> None:
     for path in sorted(p for p in SAMPLES.rglob("*") if p.is_file()):
         try:
             for item in find(path):

@@ -1,4 +1,4 @@
-"""Settings come from the environment, from recollect.toml, or have their defaults."""
+"""Settings come from the environment, from recollect.toml, or from their defaults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_without_anything_set_a_setting_has_its_default(file: Path) -> None:
+def test_an_unset_setting_has_its_default(file: Path) -> None:
     assert settings.PORT.get() == 8765
     assert settings.PORT.origin() == "default"
 
@@ -72,7 +72,7 @@ def test_a_changed_file_is_read_again(file: Path) -> None:
         ("port = ", "cannot be read"),
     ],
 )
-def test_a_wrong_file_is_an_error_that_names_it(file: Path, text: str, message: str) -> None:
+def test_an_invalid_file_is_an_error_that_names_it(file: Path, text: str, message: str) -> None:
     file.write_text(text + "\n")
     setting = settings.OBSERVER if text.startswith("observer") else settings.PORT
     with pytest.raises(InvalidInput, match=message) as error:
@@ -80,7 +80,7 @@ def test_a_wrong_file_is_an_error_that_names_it(file: Path, text: str, message: 
     assert str(file) in str(error.value)
 
 
-def test_a_wrong_environment_variable_is_an_error_that_names_it(
+def test_an_invalid_environment_variable_is_an_error_that_names_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("RECOLLECT_REDACT", "perhaps")
@@ -103,7 +103,7 @@ def test_config_sets_and_unsets_a_value_and_keeps_comments(
     assert capsys.readouterr().out.strip() == str(config_file())
 
 
-def test_config_refuses_values_that_a_setting_cannot_have(
+def test_config_rejects_invalid_values_and_unknown_settings(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["config", "set", "port", "many"]) == 1
@@ -139,18 +139,15 @@ def test_a_setting_in_the_environment_is_mentioned_when_the_file_changes(
 
 
 def test_no_other_module_reads_settings_from_the_environment() -> None:
-    """Only `recollect/settings.py` reads them; others' own variables (EDITOR) are no settings."""
+    """Only `recollect/settings.py` does. Variables such as EDITOR are not settings."""
+    getters = ("os.environ.get", "os.getenv", "environ.get")
     names = {setting.name for setting in SETTINGS}
     readers = []
     for path in PACKAGE.rglob("*.py"):
         if path.name == "settings.py":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in (
-                "os.environ.get",
-                "os.getenv",
-                "environ.get",
-            ):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in getters:
                 variable = ast.unparse(node.args[0]).strip("'\"")
                 if variable in names or "RECOLLECT" in variable:
                     readers.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")

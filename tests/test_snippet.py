@@ -1,4 +1,4 @@
-"""A look at a message around what matched."""
+"""Snippets: the part of a message around its matches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from recollect.language.query import Word, parse, words
 from recollect.search.snippet import snippet
 
 
-def marked(content: str, query: str, length: int = 60) -> str:
-    shown, marks = snippet(content, words(parse(query)), length)
+def mark_matches(content: str, query: str, length: int = 60) -> str:
+    """The snippet, with brackets around every match."""
+    text, marks = snippet(content, words(parse(query)), length)
     for start, end in reversed(marks):
-        shown = shown[:start] + "[" + shown[start:end] + "]" + shown[end:]
-    return shown
+        text = text[:start] + "[" + text[start:end] + "]" + text[end:]
+    return text
 
 
 @pytest.mark.parametrize(
@@ -34,30 +35,30 @@ def marked(content: str, query: str, length: int = 60) -> str:
     ],
 )
 def test_matches_are_marked(content: str, query: str, expected: str) -> None:
-    assert marked(content, query) == expected
+    assert mark_matches(content, query) == expected
 
 
-def test_a_match_deep_inside_is_shown_with_what_surrounds_it() -> None:
-    shown = marked("filler " * 50_000 + "the needle is here " + "filler " * 100, "needle")
-    assert shown.startswith("…") and shown.endswith("…")
-    assert "[needle] is here" in shown
+def test_a_match_deep_inside_a_message_is_shown_with_its_context() -> None:
+    content = "filler " * 50_000 + "the needle is here " + "filler " * 100
+    text = mark_matches(content, "needle")
+    assert text.startswith("…") and text.endswith("…")
+    assert "[needle] is here" in text
 
 
-def test_the_window_holds_the_most_matches() -> None:
-    shown = marked(
-        "alpha alone " + "filler " * 100 + "alpha with beta and gamma", "alpha beta gamma"
-    )
-    assert "[alpha] with [beta] and [gamma]" in shown
+def test_the_snippet_shows_the_part_with_the_most_matches() -> None:
+    content = "alpha alone " + "filler " * 100 + "alpha with beta and gamma"
+    text = mark_matches(content, "alpha beta gamma")
+    assert "[alpha] with [beta] and [gamma]" in text
 
 
-def test_ten_thousand_matches_cost_no_more_than_a_few() -> None:
+def test_a_snippet_of_a_message_with_100_000_matches_is_short() -> None:
     assert len(snippet("a " * 100_000, [Word("a")])[0]) < 300
 
 
 @given(st.text(max_size=400), st.text(min_size=1, max_size=10), st.integers(20, 200))
-def test_a_snippet_is_bounded_and_its_marks_lie_inside(
-    content: str, text: str, length: int
+def test_a_snippet_has_a_maximum_length_and_contains_its_marks(
+    content: str, word: str, length: int
 ) -> None:
-    shown, marks = snippet(content, [Word(text)], length)
-    assert len(shown) <= length + 2
-    assert all(0 <= start < end <= len(shown) for start, end in marks)
+    text, marks = snippet(content, [Word(word)], length)
+    assert len(text) <= length + 2
+    assert all(0 <= start < end <= len(text) for start, end in marks)

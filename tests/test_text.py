@@ -1,4 +1,4 @@
-"""Cleaning, folding and dates."""
+"""Text functions: cleaning, case folding and dates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from recollect.language.text import (
 
 
 @given(st.text())
-def test_storable_text_keeps_its_length_and_can_be_written(text: str) -> None:
+def test_storable_text_has_the_same_length_and_can_be_encoded(text: str) -> None:
     clean = storable(text)
     assert len(clean) == len(text)
     clean.encode()
@@ -53,7 +53,7 @@ def test_storable_text_keeps_its_length_and_can_be_written(text: str) -> None:
         ([], None),
     ],
 )
-def test_a_time_is_read_in_every_form_that_origins_use(
+def test_times_are_parsed_in_every_format_that_sources_use(
     raw: object, expected: datetime | None
 ) -> None:
     assert moment(raw) == expected
@@ -72,20 +72,22 @@ def test_a_time_is_read_in_every_form_that_origins_use(
         ("2024-01-15T14:30:00Z", False, "2024-01-15T14:30:00+00:00"),
     ],
 )
-def test_an_edge_of_a_range_is_inclusive_and_in_utc(text: str, end: bool, expected: str) -> None:
+def test_the_bounds_of_a_date_range_are_inclusive_and_in_utc(
+    text: str, end: bool, expected: str
+) -> None:
     assert iso(bound(text, end=end)) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["2024-13-45", "yesterday", "", "1" * 100, "-0001-01-01", "9999-12-31T23:59:59-10:00"]
 )
-def test_what_is_no_date_is_an_error(text: str) -> None:
+def test_an_invalid_date_is_an_error(text: str) -> None:
     with pytest.raises(ValueError):
         bound(text, end=False)
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_times_survive_being_stored(at: datetime) -> None:
+def test_a_time_converted_to_microseconds_and_back_is_the_same(at: datetime) -> None:
     assert from_micros(micros(at)) == at
 
 
@@ -94,21 +96,21 @@ def test_folding_ignores_case_in_any_alphabet() -> None:
     assert fold("e\u0301") == fold("\u00c9")
 
 
-def test_scripts_without_spaces_are_set_apart() -> None:
+def test_characters_of_scripts_without_spaces_are_separated() -> None:
     assert indexable("日本語abcไทย").split() == ["日", "本", "語", "abc", "ไ", "ท", "ย"]
     assert indexable("Plain ASCII") == "plain ascii"
 
 
-def test_control_and_invisible_characters_do_not_reach_a_terminal_or_a_model() -> None:
+def test_control_and_invisible_characters_never_reach_a_terminal_or_a_model() -> None:
     assert printable("a\x1b[31mb\u202ec\td\n\U000e0041") == "a�[31mb�c\td\n"
     assert for_model("a\U000e0041\U000e0042b") == "ab"
 
 
-def test_truncation_says_that_it_cut() -> None:
+def test_truncated_text_ends_with_dots() -> None:
     assert truncate("abcdef", 6) == "abcdef"
     assert truncate("abcdefg", 6) == "abcdef..."
 
 
-def test_symbols_hold_no_token() -> None:
+def test_symbols_contain_no_token() -> None:
     assert not has_token("-> ++ %_ 🎉")
     assert has_token("c++") and has_token("日")

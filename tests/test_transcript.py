@@ -1,4 +1,4 @@
-"""Transcripts are read as they are found in the wild, and written so that they can be read again."""
+"""Transcripts: parsing real-world files of every format, and writing files that parse again."""
 
 from __future__ import annotations
 
@@ -19,35 +19,34 @@ def texts(text: str) -> list[str]:
     return [cue.text for cue in parse(text).cues]
 
 
-def said(text: str) -> list[tuple[str | None, str]]:
+def speakers_and_texts(text: str) -> list[tuple[str | None, str]]:
     return [(cue.speaker, cue.text) for cue in parse(text).cues]
 
 
 # -- SRT ---------------------------------------------------------------------
 
 
-def test_srt_gives_times_and_lines() -> None:
-    found = parse(
-        "1\n00:00:01,500 --> 00:00:02,000\nOne\ntwo\n\n2\n01:00:03,000 --> 01:00:04,250\nthree\n"
-    )
-    assert found == Transcript("srt", (Cue(1.5, 2.0, "One\ntwo"), Cue(3603.0, 3604.25, "three")))
+def test_srt_is_parsed_into_times_and_lines() -> None:
+    text = "1\n00:00:01,500 --> 00:00:02,000\nOne\ntwo\n\n2\n01:00:03,000 --> 01:00:04,250\nthree\n"
+    cues = (Cue(1.5, 2.0, "One\ntwo"), Cue(3603.0, 3604.25, "three"))
+    assert parse(text) == Transcript("srt", cues)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_lines_end_as_on_any_system(end: str) -> None:
+def test_every_kind_of_line_ending_is_accepted(end: str) -> None:
     assert texts(
         end.join(["1", "00:00:01,0 --> 00:00:02,0", "One", "", "2", "0:03 --> 0:04", "two"])
     ) == ["One", "two"]
 
 
-def test_srt_needs_no_numbers_and_takes_a_point_for_a_comma() -> None:
+def test_srt_works_without_numbers_and_with_a_decimal_point() -> None:
     assert texts("00:00:01.000 --> 00:00:02.000\nOne\n\n00:00:03.000 --> 00:00:04.000\n1984\n") == [
         "One",
         "1984",
     ]
 
 
-def test_srt_numbers_may_repeat() -> None:
+def test_srt_numbers_can_repeat() -> None:
     assert texts("1\n0:01 --> 0:02\nOne\n\n1\n0:03 --> 0:04\ntwo\n\n7\n0:05 --> 0:06\nthree") == [
         "One",
         "two",
@@ -59,7 +58,7 @@ def test_an_empty_line_inside_a_cue_does_not_end_it() -> None:
     assert texts("1\n0:01 --> 0:02\nOne\n\nmore\n\n2\n0:03 --> 0:04\ntwo") == ["One\nmore", "two"]
 
 
-def test_what_is_said_may_be_a_number() -> None:
+def test_the_text_of_a_cue_can_be_a_number() -> None:
     assert texts("1\n0:01 --> 0:02\n1984\n\n2\n0:03 --> 0:04\n3\n\n3\n0:05 --> 0:06\nend") == [
         "1984",
         "3",
@@ -67,38 +66,41 @@ def test_what_is_said_may_be_a_number() -> None:
     ]
 
 
-def test_cues_without_an_empty_line_between_them_are_two() -> None:
+def test_cues_without_an_empty_line_between_them_are_separate() -> None:
     assert texts("1\n0:01 --> 0:02\nOne\n2\n0:03 --> 0:04\ntwo") == ["One", "two"]
 
 
-def test_a_cue_that_lost_its_times_belongs_to_the_one_before() -> None:
+def test_a_cue_without_times_is_part_of_the_previous_cue() -> None:
     assert texts("1\n0:01 --> 0:02\nOne\n\n2\nlost\n\n3\n0:03 --> 0:04\nthree") == [
         "One\nlost",
         "three",
     ]
 
 
-def test_times_that_cannot_be_read_are_not_what_is_said() -> None:
+def test_a_line_with_invalid_times_is_not_text() -> None:
     assert texts("1\n0:01 --> 0:02\nOne\n\n2\n00:00:0x,000 --> 00:00:11,890\ntwo") == ["One\ntwo"]
 
 
-def test_places_and_styles_are_left_out_of_the_text() -> None:
-    text = '1\n0:01 --> 0:02 X1:40 X2:600\n{\\an8}<font color="red">Hi</font> <I>you</I>, a < b, <div> and {x}'
+def test_positions_and_styles_are_removed_from_the_text() -> None:
+    text = (
+        "1\n0:01 --> 0:02 X1:40 X2:600\n"
+        '{\\an8}<font color="red">Hi</font> <I>you</I>, a < b, <div> and {x}'
+    )
     assert texts(text) == ["Hi you, a < b, <div> and {x}"]
 
 
-def test_cues_come_in_the_order_of_their_times_and_once() -> None:
+def test_cues_are_sorted_by_time_and_deduplicated() -> None:
     assert texts("0:03 --> 0:04\nb\n\n0:01 --> 0:02\na\n\n0:03 --> 0:04\nb\n") == ["a", "b"]
 
 
-def test_a_cue_never_ends_before_it_begins() -> None:
+def test_a_cue_never_ends_before_it_starts() -> None:
     assert parse("0:09 --> 0:04\na").cues == (Cue(9, 9, "a"),)
 
 
 # -- VTT and SBV -------------------------------------------------------------
 
 
-def test_vtt_leaves_out_header_comments_styles_and_names_of_cues() -> None:
+def test_vtt_headers_comments_styles_and_cue_ids_are_not_text() -> None:
     text = """WEBVTT - talk
 Kind: captions
 Language: de-CH
@@ -129,30 +131,35 @@ tw<00:00:01.000>o &lt;b&gt;
     assert parse(text) == Transcript("vtt", cues, language="de-CH")
 
 
-def test_vtt_voices_are_speakers_and_two_in_one_cue_are_two() -> None:
+def test_vtt_voices_become_speakers_and_split_a_cue() -> None:
     text = "WEBVTT\n\n00:01.000 --> 00:02.000\n<v.loud Fred>Hi there\n<v Ann B>Hello</v>\n"
-    assert said(text) == [("Fred", "Hi there"), ("Ann B", "Hello")]
+    assert speakers_and_texts(text) == [("Fred", "Hi there"), ("Ann B", "Hello")]
 
 
-def test_vtt_without_an_empty_line_after_the_header_is_read() -> None:
+def test_vtt_without_an_empty_line_after_the_header_is_parsed() -> None:
     assert texts("WEBVTT\nKind: captions\n00:01.000 --> 00:02.000\nOne") == ["One"]
 
 
-def test_sbv_is_read() -> None:
-    found = parse("0:00:00.378,0:00:11.378\nHi, [br]all\n\n0:00:11.378,0:00:12.305\nbye\n")
-    assert found == Transcript("sbv", (Cue(0.378, 11.378, "Hi,  all"), Cue(11.378, 12.305, "bye")))
+def test_sbv_is_parsed() -> None:
+    text = "0:00:00.378,0:00:11.378\nHi, [br]all\n\n0:00:11.378,0:00:12.305\nbye\n"
+    cues = (Cue(0.378, 11.378, "Hi,  all"), Cue(11.378, 12.305, "bye"))
+    assert parse(text) == Transcript("sbv", cues)
 
 
-def test_what_whisper_prints_is_read() -> None:
-    text = "Detected language: en\n[00:00.000 --> 00:02.000]  Owls fly.\n[00:01:02.000 --> 00:01:03.500]   At night.\n"
+def test_the_output_of_whisper_is_parsed() -> None:
+    text = (
+        "Detected language: en\n"
+        "[00:00.000 --> 00:02.000]  Owls fly.\n"
+        "[00:01:02.000 --> 00:01:03.500]   At night.\n"
+    )
     assert parse(text).cues == (Cue(0, 2, "Owls fly."), Cue(62, 63.5, "At night."))
 
 
 # -- speakers ----------------------------------------------------------------
 
 
-def test_a_name_in_capitals_before_what_is_said_is_the_speaker() -> None:
-    assert said(
+def test_a_name_in_capitals_before_a_colon_is_the_speaker() -> None:
+    assert speakers_and_texts(
         "0:01 --> 0:02\n>> DR. ANN: Hello\n\n0:03 --> 0:04\n- BOB: Yes\n- ANN: No: never"
     ) == [
         ("DR. ANN", "Hello"),
@@ -161,23 +168,23 @@ def test_a_name_in_capitals_before_what_is_said_is_the_speaker() -> None:
     ]
 
 
-def test_a_name_in_small_letters_is_one_where_it_comes_again() -> None:
+def test_a_name_in_lower_case_is_a_speaker_if_it_occurs_again() -> None:
     text = "0:01 --> 0:02\nSpeaker 1: a\n\n0:03 --> 0:04\nWell: b\n\n0:05 --> 0:06\nSpeaker 1: c\n"
-    assert said(text) == [("Speaker 1", "a"), (None, "Well: b"), ("Speaker 1", "c")]
+    assert speakers_and_texts(text) == [("Speaker 1", "a"), (None, "Well: b"), ("Speaker 1", "c")]
 
 
 @pytest.mark.parametrize(
     "line",
     ["at 10:30 we left", "https://a.example", "NOTE: mind", "so he said: go", "他说: 好", "a: b"],
 )
-def test_what_only_looks_like_a_speaker_stays_text(line: str) -> None:
-    assert said(f"0:01 --> 0:02\n{line}") == [(None, line)]
+def test_text_that_only_looks_like_a_speaker_stays_text(line: str) -> None:
+    assert speakers_and_texts(f"0:01 --> 0:02\n{line}") == [(None, line)]
 
 
-# -- captions that roll ------------------------------------------------------
+# -- rolling captions ------------------------------------------------------
 
 
-def test_rolling_captions_read_once_and_keep_the_time_of_each_line() -> None:
+def test_rolling_captions_keep_each_line_once_with_its_time() -> None:
     text = """WEBVTT
 
 00:00:00.000 --> 00:00:02.000 align:start
@@ -204,12 +211,15 @@ fine
     assert parse(text).cues == cues
 
 
-def test_captions_that_grow_word_by_word_read_once() -> None:
-    text = "0:01 --> 0:02\nso\n\n0:02 --> 0:03\nso we\n\n0:03 --> 0:04\nso we went\n\n0:04 --> 0:05\nhome"
+def test_captions_that_grow_word_by_word_keep_each_word_once() -> None:
+    text = (
+        "0:01 --> 0:02\nso\n\n0:02 --> 0:03\nso we\n\n"
+        "0:03 --> 0:04\nso we went\n\n0:04 --> 0:05\nhome"
+    )
     assert texts(text) == ["so", "we", "went", "home"]
 
 
-def test_what_people_say_twice_is_said_twice() -> None:
+def test_repeated_speech_is_kept() -> None:
     text = (
         "0:01 --> 0:02\nNo!\n\n0:02 --> 0:03\nNo!\n\n0:03 --> 0:04\nOh yes.\n\n0:04 --> 0:05\nNo!"
     )
@@ -224,7 +234,7 @@ def test_what_people_say_twice_is_said_twice() -> None:
         unique=True,
     )
 )
-def test_lines_that_roll_through_a_window_of_two_read_as_they_were_said(lines: list[str]) -> None:
+def test_any_lines_that_roll_through_two_rows_are_kept_once_in_order(lines: list[str]) -> None:
     assume(not any(b.startswith(a + " ") for a in lines for b in lines))
     cues = [Cue(n, n + 1, "\n".join(lines[max(0, n - 1) : n + 1])) for n in range(len(lines))]
     assert texts(str(write(cues, "srt"))) == lines
@@ -288,21 +298,24 @@ def test_lines_that_roll_through_a_window_of_two_read_as_they_were_said(lines: l
         ),
     ],
 )
-def test_json_of_many_programs_is_read(record: Any, cues: list[Cue], language: str | None) -> None:
+def test_json_of_several_programs_is_parsed(
+    record: Any, cues: list[Cue], language: str | None
+) -> None:
     assert parse(json.dumps(record)) == Transcript("json", tuple(cues), language=language)
 
 
-def test_json_without_times_is_its_text() -> None:
+def test_json_without_times_is_plain_text() -> None:
     assert parse('{"text": "Hello."}') == Transcript("json", text="Hello.")
 
 
 @pytest.mark.parametrize("value", ["NaN", "1e999", "-1", '"x"', "true", "[]", "1" * 400])
-def test_json_with_times_that_are_none_loses_only_those(value: str) -> None:
-    text = f'{{"segments": [{{"start": {value}, "end": 2, "text": "a"}}, {{"start": 1, "end": {value}, "text": "b"}}]}}'
-    assert parse(text).cues == (Cue(1, 1, "b"),)
+def test_json_segments_without_a_valid_start_are_dropped(value: str) -> None:
+    first = f'{{"start": {value}, "end": 2, "text": "a"}}'
+    second = f'{{"start": 1, "end": {value}, "text": "b"}}'
+    assert parse(f'{{"segments": [{first}, {second}]}}').cues == (Cue(1, 1, "b"),)
 
 
-def test_what_is_no_transcript_is_text() -> None:
+def test_anything_else_is_plain_text() -> None:
     assert parse("Just words.\nTwo lines.") == Transcript("text", text="Just words.\nTwo lines.")
 
 
@@ -315,27 +328,24 @@ NAMES = st.none() | st.text("abÄß&<>'", min_size=1, max_size=8)
 
 @st.composite
 def transcripts(draw: st.DrawFn) -> list[Cue]:
-    found = []
+    cues = []
     for number in range(draw(st.integers(0, 6))):
         start = draw(st.integers(0, 9_000_000)) / 1000
-        lines = [
-            f"{number}.{n} {line}"
-            for n, line in enumerate(draw(st.lists(LINES, min_size=1, max_size=3)))
-        ]
-        found.append(
-            Cue(start, start + draw(st.integers(0, 9000)) / 1000, "\n".join(lines), draw(NAMES))
-        )
-    return sorted(((c._replace(end=round(c.end, 3))) for c in found), key=lambda cue: cue.start)
+        end = round(start + draw(st.integers(0, 9000)) / 1000, 3)
+        lines = draw(st.lists(LINES, min_size=1, max_size=3))
+        text = "\n".join(f"{number}.{n} {line}" for n, line in enumerate(lines))
+        cues.append(Cue(start, end, text, draw(NAMES)))
+    return sorted(cues, key=lambda cue: cue.start)
 
 
 @given(transcripts())
-def test_what_is_written_as_vtt_or_json_reads_the_same(cues: list[Cue]) -> None:
+def test_written_vtt_and_json_parse_into_the_same_cues(cues: list[Cue]) -> None:
     assert list(parse(str(write(cues, "vtt"))).cues) == cues
     assert list(parse(json.dumps(write(cues, "json"))).cues) == cues
 
 
 @given(transcripts())
-def test_what_is_written_as_srt_reads_the_same_but_for_styles(cues: list[Cue]) -> None:
+def test_written_srt_parses_into_the_same_cues_without_styles(cues: list[Cue]) -> None:
     plain = [
         cue._replace(speaker=None, text=cue.text.translate(dict.fromkeys(map(ord, "<>{}"), ".")))
         for cue in cues
@@ -343,10 +353,11 @@ def test_what_is_written_as_srt_reads_the_same_but_for_styles(cues: list[Cue]) -
     assert list(parse(str(write(plain, "srt"))).cues) == plain
 
 
-def test_every_kind_is_written() -> None:
+def test_every_format_is_written() -> None:
     cues = [Cue(3661.5, 3662, "One <two> --> three", "ANN"), Cue(3663, 3664, "four\nfive")]
     assert write(cues, "srt") == (
-        "1\n01:01:01,500 --> 01:01:02,000\nANN: One <two> → three\n\n2\n01:01:03,000 --> 01:01:04,000\nfour\nfive\n\n"
+        "1\n01:01:01,500 --> 01:01:02,000\nANN: One <two> → three\n\n"
+        "2\n01:01:03,000 --> 01:01:04,000\nfour\nfive\n\n"
     )
     assert write(cues, "vtt") == (
         "WEBVTT\n\n01:01:01.500 --> 01:01:02.000\n<v ANN>One &lt;two&gt; --&gt; three\n\n"
@@ -361,7 +372,7 @@ def test_every_kind_is_written() -> None:
         write(cues, "sbv")
 
 
-# -- whatever comes ----------------------------------------------------------
+# -- any input ----------------------------------------------------------
 
 PIECES = [
     "WEBVTT",
@@ -396,9 +407,10 @@ PIECES += [
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=40).map("".join))
-def test_any_text_is_read_without_an_error(text: str) -> None:
-    found = parse(text)
-    assert all(0 <= cue.start <= cue.end and cue.text.strip() for cue in found.cues)
+def test_any_text_is_parsed_without_an_error(text: str) -> None:
+    for cue in parse(text).cues:
+        assert 0 <= cue.start <= cue.end
+        assert cue.text.strip()
 
 
 @pytest.mark.parametrize(
@@ -414,5 +426,5 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
         ("broken/no-cues.vtt", 0),
     ],
 )
-def test_samples_are_read(name: str, cues: int) -> None:
+def test_samples_are_parsed(name: str, cues: int) -> None:
     assert len(parse((SAMPLES / name).read_bytes().decode("utf-8", "replace")).cues) == cues

@@ -1,4 +1,4 @@
-"""The times that a question speaks of."""
+"""Dates and periods in the text of a question."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from recollect.language.when import Window, date_words, windows
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)  # a Wednesday
 
 
-def shown(text: str, now: datetime = NOW) -> list[str]:
-    return [f"{edge(w.start)} {edge(w.end)}" for w in windows(text, now)]
+def windows_in(text: str, now: datetime = NOW) -> list[str]:
+    """The windows of a text, each as "start end"."""
+    return [f"{format_time(w.start)} {format_time(w.end)}" for w in windows(text, now)]
 
 
-def edge(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     return moment.replace(tzinfo=None).isoformat(timespec="minutes").removesuffix("T00:00")
 
 
@@ -180,8 +181,8 @@ def edge(moment: datetime) -> str:
         ("hace un mes", "2026-02-06 2026-03-03"),
     ],
 )
-def test_a_time_is_understood(text: str, window: str) -> None:
-    assert shown(text) == [window]
+def test_a_date_or_period_in_a_text_is_recognized(text: str, window: str) -> None:
+    assert windows_in(text) == [window]
 
 
 @pytest.mark.parametrize(
@@ -280,18 +281,16 @@ def test_a_time_is_understood(text: str, window: str) -> None:
         "in $2023",
     ],
 )
-def test_what_may_mean_something_else_means_nothing(text: str) -> None:
-    assert shown(text) == []
+def test_an_ambiguous_expression_is_not_a_time(text: str) -> None:
+    assert windows_in(text) == []
 
 
-def test_several_times_come_in_the_order_of_the_text() -> None:
-    found = windows(
-        "Was it in May 2023, or yesterday? Or the 3rd of June, 2024 – or yesterday…", NOW
-    )
-    assert [w.words for w in found] == ["May 2023", "yesterday", "the 3rd of June, 2024"]
-    assert found[1] == Window(
-        datetime(2026, 3, 17, tzinfo=UTC), datetime(2026, 3, 18, tzinfo=UTC), "yesterday"
-    )
+def test_several_times_are_listed_once_each_in_text_order() -> None:
+    text = "Was it in May 2023, or yesterday? Or the 3rd of June, 2024 – or yesterday…"
+    may, yesterday, june = windows(text, NOW)
+    assert (may.words, june.words) == ("May 2023", "the 3rd of June, 2024")
+    start, end = datetime(2026, 3, 17, tzinfo=UTC), datetime(2026, 3, 18, tzinfo=UTC)
+    assert yesterday == Window(start, end, "yesterday")
 
 
 @pytest.mark.parametrize(
@@ -313,16 +312,16 @@ def test_several_times_come_in_the_order_of_the_text() -> None:
         ("2026-12-25", "last Christmas", "2025-12-24 2025-12-27"),
     ],
 )
-def test_words_mean_what_they_mean_on_that_day(now: str, text: str, window: str) -> None:
-    assert shown(text, datetime.fromisoformat(now).replace(tzinfo=UTC)) == [window]
+def test_relative_times_depend_on_the_current_date(now: str, text: str, window: str) -> None:
+    assert windows_in(text, datetime.fromisoformat(now).replace(tzinfo=UTC)) == [window]
 
 
-def test_a_day_is_one_of_the_time_zone_of_now() -> None:
+def test_days_begin_at_midnight_in_the_time_zone_of_now() -> None:
     late = datetime(2026, 3, 18, 22, 30, tzinfo=UTC)
     for zone in (ZoneInfo("Asia/Tokyo"), timezone(timedelta(hours=9))):
-        (found,) = windows("today", late.astimezone(zone))
-        assert found.start == datetime(2026, 3, 18, 15, tzinfo=UTC)
-        assert found.end == datetime(2026, 3, 19, 15, tzinfo=UTC)
+        (today,) = windows("today", late.astimezone(zone))
+        assert today.start == datetime(2026, 3, 18, 15, tzinfo=UTC)
+        assert today.end == datetime(2026, 3, 19, 15, tzinfo=UTC)
 
 
 VOCABULARY = """
@@ -342,14 +341,12 @@ MOMENTS = st.datetimes(
 
 
 @given(st.one_of(st.text(), WORDS), MOMENTS)
-def test_any_text_at_any_time_gives_windows_that_begin_before_they_end(
-    text: str, now: datetime
-) -> None:
+def test_every_window_begins_before_it_ends_and_quotes_the_text(text: str, now: datetime) -> None:
     for window in windows(text, now):
         assert window.start < window.end
         assert window.start.tzinfo is window.end.tzinfo is now.tzinfo
         assert window.words and window.words in text
-        window.start.astimezone(UTC), window.end.astimezone(UTC)
+        assert window.start.astimezone(UTC) < window.end.astimezone(UTC)
 
 
 @pytest.mark.parametrize(
@@ -369,18 +366,19 @@ def test_any_text_at_any_time_gives_windows_that_begin_before_they_end(
         "the 8 ",
     ],
 )
-def test_a_long_text_does_not_take_forever(fragment: str) -> None:
+def test_a_long_repetitive_text_is_scanned_to_the_end(fragment: str) -> None:
     assert len(windows(fragment * (50_000 // len(fragment)), NOW)) <= 1
 
 
-def test_a_date_is_found_under_its_words() -> None:
+def test_a_date_is_written_in_words_for_the_index() -> None:
     assert date_words(datetime(2023, 5, 8, 23, 59, tzinfo=UTC)) == "2023-05-08 8 May 2023 Monday"
     assert date_words(datetime(987, 12, 31, tzinfo=UTC)) == "0987-12-31 31 December 987 Monday"
 
 
 @given(st.datetimes(datetime(1970, 1, 1), datetime(2099, 12, 31), timezones=st.just(UTC)))
-def test_a_date_is_understood_by_its_words(moment: datetime) -> None:
-    iso, *spoken = date_words(moment).split()
-    for text in (iso, " ".join(spoken[:3]), "on " + " ".join(spoken[:3])):
-        (found,) = windows(text, moment + timedelta(days=1))
-        assert (edge(found.start), edge(found.end - timedelta(days=1))) == (iso, iso)
+def test_the_words_of_a_date_are_recognized_as_that_date(moment: datetime) -> None:
+    iso, day, month, year, _ = date_words(moment).split()
+    for text in (iso, f"{day} {month} {year}", f"on {day} {month} {year}"):
+        (window,) = windows(text, moment + timedelta(days=1))
+        assert format_time(window.start) == iso
+        assert format_time(window.end - timedelta(days=1)) == iso

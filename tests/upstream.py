@@ -1,4 +1,7 @@
-"""A model's server for the tests: it speaks OpenAI's protocol over a socket, byte by byte as it is told."""
+"""A fake model server: it speaks the OpenAI protocol over a real socket.
+
+Tests control every byte of a reply, and when each piece of it is sent.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,18 @@ MODEL = "stand-in-1"
 
 @dataclass
 class Reply:
-    """What to answer with. The pieces of a body are sent one by one, each flushed."""
+    """A reply of the server. The pieces of the body are sent one by one, each flushed."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=lambda: {"Content-Type": "application/json"})
     pieces: Sequence[bytes] = ()
     chunked: bool = False
     cut: bool = False
-    """Break the connection off where the end of the body should be."""
+    """Drop the connection where the end of the body should be."""
     silent: bool = False
-    """Close the connection without a word."""
+    """Close the connection without a reply."""
     gates: Sequence[threading.Event] = ()
-    """What to wait for before each piece; nothing where there are fewer."""
+    """Events to wait for before each piece. Pieces without one are sent at once."""
 
     @property
     def body(self) -> bytes:
@@ -37,8 +40,8 @@ class Reply:
 
 
 @dataclass
-class Seen:
-    """A request as it came."""
+class RecordedRequest:
+    """A request as it arrived."""
 
     method: str
     path: str
@@ -46,7 +49,10 @@ class Seen:
     body: bytes
 
     def header(self, name: str) -> str | None:
-        return next((v for n, v in self.headers if n.lower() == name.lower()), None)
+        for key, value in self.headers:
+            if key.lower() == name.lower():
+                return value
+        return None
 
     @property
     def json(self) -> Any:
@@ -55,22 +61,25 @@ class Seen:
 
 @dataclass
 class StandIn:
-    """The server: what it was asked, and what it answers next; without that, it answers every message."""
+    """The server: the requests it received and the replies it gives next.
+
+    Without a planned reply, it answers every message.
+    """
 
     address: str = ""
-    seen: list[Seen] = field(default_factory=list)
-    next: deque[Reply] = field(default_factory=deque)
-    asked: threading.Event = field(default_factory=threading.Event)
-    """Set when a request has come."""
-    hung_up: threading.Event = field(default_factory=threading.Event)
-    """Set when whoever asked went away before the answer was over."""
+    requests: list[RecordedRequest] = field(default_factory=list)
+    replies: deque[Reply] = field(default_factory=deque)
+    request_arrived: threading.Event = field(default_factory=threading.Event)
+    """Set when a request has arrived."""
+    client_disconnected: threading.Event = field(default_factory=threading.Event)
+    """Set when a client disconnects before the end of the reply."""
     counter: int = 0
 
-    def reply(self, request: Seen) -> Reply:
-        self.seen.append(request)
-        self.asked.set()
-        if self.next:
-            return self.next.popleft()
+    def reply(self, request: RecordedRequest) -> Reply:
+        self.requests.append(request)
+        self.request_arrived.set()
+        if self.replies:
+            return self.replies.popleft()
         if request.path.endswith("/models"):
             return plain({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
         if "/models/" in request.path:
@@ -78,31 +87,34 @@ class StandIn:
         if request.path.endswith("/embeddings"):
             return plain({"object": "list", "data": [{"index": 0, "embedding": [0.5, 0.25]}]})
         try:
-            asked = request.json
-            question = said(asked["messages"][-1])
+            body = request.json
+            question = text_of(body["messages"][-1])
         except (ValueError, RecursionError, TypeError, LookupError, AttributeError):
-            return plain(
-                {"error": {"message": "This is no chat.", "type": "invalid_request_error"}}, 400
-            )
+            error = {"message": "This is no chat.", "type": "invalid_request_error"}
+            return plain({"error": error}, 400)
         self.counter += 1
         text = f"Answer {self.counter} to {question}"
-        return stream(text) if asked.get("stream") else completion(text)
+        if body.get("stream"):
+            return stream(text)
+        return completion(text)
 
 
-def said(message: dict[str, Any]) -> str:
+def text_of(message: dict[str, Any]) -> str:
     content = message.get("content")
-    return content if isinstance(content, str) else "that"
+    if isinstance(content, str):
+        return content
+    return "that"
 
 
 # -- replies -------------------------------------------------------------------
 
 
-def plain(value: Any, status: int = 200, **headers: str) -> Reply:
-    body = json.dumps(value, indent=1, ensure_ascii=False).encode()
-    more = {name.replace("_", "-"): said for name, said in headers.items()}
-    return Reply(
-        status, {"Content-Type": "application/json", "x-request-id": "req_upstream", **more}, [body]
-    )
+def plain(content: Any, status: int = 200, **headers: str) -> Reply:
+    body = json.dumps(content, indent=1, ensure_ascii=False).encode()
+    all_headers = {"Content-Type": "application/json", "x-request-id": "req_upstream"}
+    for name, value in headers.items():
+        all_headers[name.replace("_", "-")] = value
+    return Reply(status, all_headers, [body])
 
 
 def completion(*texts: str, **message: Any) -> Reply:
@@ -129,57 +141,58 @@ def completion(*texts: str, **message: Any) -> Reply:
 def events(
     *deltas: dict[str, Any] | list[dict[str, Any]], finish: str = "stop", done: bool = True
 ) -> bytes:
-    """The body of a stream: each delta is one for the first choice, or a list with one for each choice."""
-    found = []
+    """The body of a stream.
+
+    A delta is for the first choice; a list has one delta for each choice.
+    """
+    chunks = []
     choices = 1
     for delta in deltas:
-        each = delta if isinstance(delta, list) else [delta]
-        choices = max(choices, len(each))
-        for index, part in enumerate(each):
-            found.append(
-                _event({"choices": [{"index": index, "delta": part, "finish_reason": None}]})
-            )
-    ends = [{"index": index, "delta": {}, "finish_reason": finish} for index in range(choices)]
-    found += [_event({"choices": [end]}) for end in ends]
-    found.append(
-        _event(
-            {
-                "choices": [],
-                "usage": {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8},
-            }
-        )
-    )
-    return b"".join([*found, b"data: [DONE]\n\n" if done else b""])
+        parts = delta if isinstance(delta, list) else [delta]
+        choices = max(choices, len(parts))
+        for index, part in enumerate(parts):
+            choice = {"index": index, "delta": part, "finish_reason": None}
+            chunks.append(_event({"choices": [choice]}))
+    for index in range(choices):
+        end = {"index": index, "delta": {}, "finish_reason": finish}
+        chunks.append(_event({"choices": [end]}))
+    usage = {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}
+    chunks.append(_event({"choices": [], "usage": usage}))
+    if done:
+        chunks.append(b"data: [DONE]\n\n")
+    return b"".join(chunks)
 
 
 def _event(chunk: dict[str, Any]) -> bytes:
-    told = {
+    data = {
         "id": "chatcmpl-2",
         "object": "chat.completion.chunk",
         "created": 1_700_000_000,
         "model": MODEL,
         **chunk,
     }
-    return b"data: " + json.dumps(told, ensure_ascii=False).encode() + b"\n\n"
+    return b"data: " + json.dumps(data, ensure_ascii=False).encode() + b"\n\n"
 
 
-def streamed(body: bytes, pieces: Sequence[bytes] | None = None, **more: Any) -> Reply:
+def event_stream(body: bytes, pieces: Sequence[bytes] | None = None, **more: Any) -> Reply:
     headers = {"Content-Type": "text/event-stream; charset=utf-8", "x-request-id": "req_upstream"}
-    return Reply(200, headers, pieces if pieces is not None else [body], chunked=True, **more)
+    if pieces is None:
+        pieces = [body]
+    return Reply(200, headers, pieces, chunked=True, **more)
 
 
 def stream(text: str, **more: Any) -> Reply:
-    """A text in deltas of a few characters, each sent by itself."""
+    """A text in deltas of four characters, each sent separately."""
     deltas = [
         {"role": "assistant", "content": ""},
         *({"content": text[n : n + 4]} for n in range(0, len(text), 4)),
     ]
     body = events(*deltas)
-    return streamed(body, [piece + b"\n\n" for piece in body.split(b"\n\n") if piece], **more)
+    return event_stream(body, [piece + b"\n\n" for piece in body.split(b"\n\n") if piece], **more)
 
 
-def compressed(reply: Reply, size: int = 7) -> Reply:
-    """The same, packed, in pieces that end anywhere."""
+def compress(reply: Reply, size: int = 7) -> Reply:
+    """The same reply compressed, in pieces of a few bytes."""
     packed = gzip.compress(reply.body, mtime=0)
     reply.pieces = [packed[n : n + size] for n in range(0, len(packed), size)]
     reply.headers = {**reply.headers, "Content-Encoding": "gzip"}
@@ -199,7 +212,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # a client that goes away is no error here
+        pass  # A client that disconnects is not an error here.
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -210,19 +223,21 @@ class _Handler(BaseHTTPRequestHandler):
     def answer(self) -> None:
         stand_in = self.server.stand_in
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        reply = stand_in.reply(Seen(self.command, self.path, list(self.headers.items()), body))
+        headers = list(self.headers.items())
+        request = RecordedRequest(self.command, self.path, headers, body)
+        reply = stand_in.reply(request)
         if reply.silent:
             self.hang_up()
             return
         try:
-            self.give(reply)
+            self.send_reply(reply)
         except OSError:
-            stand_in.hung_up.set()
+            stand_in.client_disconnected.set()
             self.close_connection = True
 
     do_GET = do_POST = do_PUT = do_DELETE = answer
 
-    def give(self, reply: Reply) -> None:
+    def send_reply(self, reply: Reply) -> None:
         self.send_response_only(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)
@@ -235,7 +250,9 @@ class _Handler(BaseHTTPRequestHandler):
             if number < len(reply.gates):
                 self.wait(reply.gates[number])
             if piece:
-                self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if reply.chunked else piece)
+                if reply.chunked:
+                    piece = b"%x\r\n%b\r\n" % (len(piece), piece)
+                self.wfile.write(piece)
                 self.wfile.flush()
         if reply.cut:
             self.hang_up()
@@ -243,7 +260,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
     def wait(self, gate: threading.Event) -> None:
-        """Wait, and notice when whoever asked goes away."""
+        """Wait for the event, and raise an error if the client disconnects."""
         self.connection.settimeout(0.01)
         try:
             while not gate.is_set():

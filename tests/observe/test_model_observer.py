@@ -57,10 +57,10 @@ def made_of(text: str, document: Document | None = None, **more: Any) -> Observe
 
 
 def test_a_model_is_asked_with_a_strict_schema_and_its_key(server: StandIn) -> None:
-    server.next.append(upstream.completion(answer(told())))
+    server.replies.append(upstream.completion(answer(told())))
     chat = ChatModel(server.address, "wise-1", "sk-secret")
     made = ModelObserver(chat, chat.model).observe(chickens())
-    (asked,) = server.seen
+    (asked,) = server.requests
     assert asked.path == "/v1/chat/completions"
     assert asked.header("Authorization") == "Bearer sk-secret"
     assert asked.json["response_format"]["json_schema"] == {
@@ -136,7 +136,7 @@ def test_an_answer_of_another_shape_falls_back_to_rules_and_says_so(text: str) -
 def test_a_server_that_fails_falls_back_to_rules_without_showing_the_key(
     server: StandIn, reply: upstream.Reply
 ) -> None:
-    server.next.append(reply)
+    server.replies.append(reply)
     chat = ChatModel(server.address, "wise-1", "sk-secret")
     made = ModelObserver(chat, chat.model).observe(chickens())
     assert list(made.observations) == observe(chickens())
@@ -223,6 +223,6 @@ def test_what_the_settings_name_is_asked(monkeypatch: pytest.MonkeyPatch, server
     chat = ChatModel.from_settings()
     assert chat is not None
     assert chat({"messages": [{"role": "user", "content": "that"}]}) == "Answer 1 to that"
-    server.next.append(upstream.plain({}))
+    server.replies.append(upstream.plain({}))
     with pytest.raises(RecollectError, match="did not return a complete answer"):
         chat({"messages": []})

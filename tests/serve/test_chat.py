@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from asgi import MakeKey
 from starlette.testclient import TestClient
-from upstream import MODEL, Reply, StandIn, completion, compressed, plain, running
+from upstream import MODEL, Reply, StandIn, completion, compress, plain, running
 
 from recollect.library import Library
 from recollect.serve.http.service import Service
@@ -54,7 +54,7 @@ def test_the_message_and_the_answer_are_saved(client: TestClient, upstream: Stan
         MODEL,
         "s-1",
     )
-    assert upstream.seen[0].json == {
+    assert upstream.requests[0].json == {
         "model": MODEL,
         "messages": [{"role": "user", "content": "What is a zebra?"}],
     }
@@ -93,7 +93,7 @@ def test_the_body_may_be_json_or_either_kind_of_form(
             "/chat", data=fields, files=[("x", b"")] if kind == "multipart" else None
         )
     assert response.status_code == 200, response.text
-    assert upstream.seen[0].json == {
+    assert upstream.requests[0].json == {
         "model": "other",
         "messages": [*history, {"role": "user", "content": "c"}],
     }
@@ -123,7 +123,7 @@ def test_the_model_gets_the_session_history_unless_the_client_sends_one(
 ) -> None:
     for message in ("a", "b"):
         client.post("/chat", json={"message": message, "session_id": "s"})
-    messages = upstream.seen[1].json["messages"]
+    messages = upstream.requests[1].json["messages"]
     assert [(m["role"], m["content"]) for m in messages] == [
         ("user", "a"),
         ("assistant", "Answer 1 to a"),
@@ -131,7 +131,7 @@ def test_the_model_gets_the_session_history_unless_the_client_sends_one(
     ]
     history = [{"role": "user", "content": "sent"}]
     client.post("/chat", json={"message": "c", "session_id": "s", "history": history})
-    assert upstream.seen[2].json["messages"] == [*history, {"role": "user", "content": "c"}]
+    assert upstream.requests[2].json["messages"] == [*history, {"role": "user", "content": "c"}]
 
 
 def test_a_session_created_by_another_route_continues(client: TestClient) -> None:
@@ -146,7 +146,7 @@ def test_only_the_last_fifty_messages_of_the_history_are_used(
 ) -> None:
     history = [{"role": "user", "content": str(n)} for n in range(60)]
     client.post("/chat", data={"message": "x", "history": json.dumps(history)})
-    messages = upstream.seen[0].json["messages"]
+    messages = upstream.requests[0].json["messages"]
     assert [m["content"] for m in messages] == [*(str(n) for n in range(10, 60)), "x"]
 
 
@@ -158,7 +158,7 @@ def test_text_files_precede_the_message_and_are_saved_with_it(
         ("files", ("dot.png", b"\x89PNG\0\xff", "image/png")),
     ]
     body = client.post("/chat", data={"message": "Sum it up"}, files=files).json()
-    prompt = upstream.seen[0].json["messages"][-1]["content"]
+    prompt = upstream.requests[0].json["messages"][-1]["content"]
     assert prompt.index("are striped") < prompt.index("dot.png") < prompt.index("Sum it up")
     question = detail(client, body["conversation_id"])["messages"][0]
     assert question["content"] == "Sum it up"
@@ -173,7 +173,7 @@ def test_a_long_file_is_truncated(client: TestClient, upstream: StandIn) -> None
     body = client.post("/chat", data={"message": "What?"}, files=files).json()
     attachment = detail(client, body["conversation_id"])["messages"][0]["attachments"][0]
     assert (len(attachment["text"]), attachment["bytes"]) == (100_000, 150_000)
-    assert 100_000 < len(upstream.seen[0].json["messages"][-1]["content"]) < 100_200
+    assert 100_000 < len(upstream.requests[0].json["messages"][-1]["content"]) < 100_200
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -207,7 +207,7 @@ def test_invalid_fields_are_named_and_the_model_is_not_asked(
     assert response.status_code == 400
     first = response.json()["error"]["details"]["fields"][0]["name"]
     assert first.split(".")[0] == name
-    assert upstream.seen == []
+    assert upstream.requests == []
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -231,7 +231,7 @@ def test_other_bodies_are_rejected(client: TestClient, upstream: StandIn) -> Non
         == 400
     )
     assert client.post("/chat", data={"message": "a", "x": "y" * 2_000_000}).status_code == 400
-    assert upstream.seen == []
+    assert upstream.requests == []
 
 
 def test_the_request_must_name_a_model_if_none_is_configured(
@@ -281,7 +281,7 @@ def test_a_failure_of_the_model_has_our_error_body_and_the_message_is_saved(
     code: str,
 ) -> None:
     monkeypatch.setenv("RECOLLECT_MODEL_KEY", KEY)
-    upstream.next.append(reply)
+    upstream.replies.append(reply)
     response = client.post("/chat", json={"message": "Are you there?", "session_id": "s"})
     assert (response.status_code, response.json()["error"]["code"]) == (status, code)
     assert KEY not in response.text
@@ -311,7 +311,7 @@ def test_the_answer_is_returned_even_if_saving_fails(
 
 
 def test_a_compressed_answer_is_decoded(client: TestClient, upstream: StandIn) -> None:
-    upstream.next.append(compressed(completion("Grüße")))
+    upstream.replies.append(compress(completion("Grüße")))
     assert client.post("/chat", json={"message": "a"}).json()["answer"] == "Grüße"
 
 
@@ -347,12 +347,12 @@ def test_our_api_key_is_never_sent_to_the_model_server(
         client.post("/chat", json={"message": "a"}, headers=key(("read",), user=user)).status_code
         == 403
     )
-    assert [request.header("Authorization") for request in upstream.seen] == [None]
-    assert mine["Authorization"].removeprefix("Bearer ") not in caplog.text + str(upstream.seen)
+    assert [request.header("Authorization") for request in upstream.requests] == [None]
+    assert mine["Authorization"].removeprefix("Bearer ") not in caplog.text + str(upstream.requests)
 
 
 def test_the_clients_own_key_is_passed_on_if_we_require_none(
     client: TestClient, upstream: StandIn
 ) -> None:
     client.post("/chat", json={"message": "a"}, headers={"Authorization": "Bearer sk-mine"})
-    assert upstream.seen[0].header("Authorization") == "Bearer sk-mine"
+    assert upstream.requests[0].header("Authorization") == "Bearer sk-mine"

@@ -20,12 +20,12 @@ from upstream import (
     Reply,
     StandIn,
     completion,
-    compressed,
+    compress,
+    event_stream,
     events,
     plain,
     running,
     stream,
-    streamed,
 )
 
 from recollect.library import Library
@@ -133,13 +133,15 @@ ODD = (
 
 PLAIN: dict[str, Callable[[], Reply]] = {
     "plain": lambda: completion("Grüße 👋"),
-    "packed": lambda: compressed(completion("Grüße 👋" * 100)),
+    "packed": lambda: compress(completion("Grüße 👋" * 100)),
     "stream": lambda: stream("Grüße 👋 an alle"),
-    "packed stream": lambda: compressed(stream("Grüße 👋 an alle"), 3),
+    "packed stream": lambda: compress(stream("Grüße 👋 an alle"), 3),
     "odd JSON": lambda: Reply(200, {"Content-Type": "application/json"}, [ODD[:9], ODD[9:]]),
     "no JSON": lambda: Reply(200, {"Content-Type": "application/json"}, [b"\xff\xfe\0 not json"]),
-    "stream cut anywhere": lambda: streamed(b"", [bytes([b]) for b in events({"content": "é 👋"})]),
-    "stream of nonsense": lambda: streamed(b": ping\n\ndata: {\n\n\xff\ndata: [DONE]\n\n"),
+    "stream cut anywhere": lambda: event_stream(
+        b"", [bytes([b]) for b in events({"content": "é 👋"})]
+    ),
+    "stream of nonsense": lambda: event_stream(b": ping\n\ndata: {\n\n\xff\ndata: [DONE]\n\n"),
     "empty": lambda: Reply(200, {"Content-Type": "application/json"}, []),
 }
 
@@ -149,7 +151,7 @@ def test_a_response_is_passed_on_byte_for_byte(
     http: httpx.Client, upstream: StandIn, service: Service, kind: str
 ) -> None:
     reply = PLAIN[kind]()
-    upstream.next.append(reply)
+    upstream.replies.append(reply)
     status, headers, pieces = post_raw(http, HELLO, **{"Accept-Encoding": "gzip, deflate, br"})
     assert (status, b"".join(pieces)) == (200, reply.body)
     for name, value in reply.headers.items():
@@ -168,7 +170,7 @@ def test_a_request_is_passed_on_byte_for_byte(http: httpx.Client, upstream: Stan
         body,
         **{"X-Custom": "yes", "OpenAI-Organization": "org-1", "User-Agent": "somebody/1"},
     )
-    (request,) = upstream.seen
+    (request,) = upstream.requests
     assert (request.method, request.path, request.body) == ("POST", CHAT, body)
     assert request.header("Content-Type") == "application/json"
     assert request.header("OpenAI-Organization") == "org-1"
@@ -184,7 +186,7 @@ def test_parts_of_a_stream_are_passed_on_as_they_arrive(
     reply = stream("Once upon a time")
     gates = [threading.Event() for _ in reply.pieces]
     reply.gates = gates
-    upstream.next.append(reply)
+    upstream.replies.append(reply)
     gates[0].set()
     with http.stream("POST", CHAT, json={**HELLO, "stream": True}) as answer:
         for number, piece in enumerate(answer.iter_raw()):
@@ -197,7 +199,7 @@ def test_parts_of_a_stream_are_passed_on_as_they_arrive(
 def test_response_headers_are_passed_on_except_those_of_connections_and_sites(
     http: httpx.Client, upstream: StandIn
 ) -> None:
-    upstream.next.append(
+    upstream.replies.append(
         plain(
             {"choices": []},
             openai_processing_ms="12",
@@ -243,7 +245,7 @@ def test_only_encodings_that_can_be_recorded_are_requested(
     http: httpx.Client, upstream: StandIn, accepted: str, requested: str
 ) -> None:
     post_raw(http, HELLO, **{"Accept-Encoding": accepted})
-    assert upstream.seen[0].header("Accept-Encoding") == requested
+    assert upstream.requests[0].header("Accept-Encoding") == requested
 
 
 # -- messages are recorded ---------------------------------------------------------
@@ -255,7 +257,7 @@ def test_only_encodings_that_can_be_recorded_are_requested(
 def test_the_question_and_the_answer_are_saved(
     http: httpx.Client, upstream: StandIn, service: Service, kind: str
 ) -> None:
-    upstream.next.append(PLAIN[kind]())
+    upstream.replies.append(PLAIN[kind]())
     _, headers, _ = post_raw(http, HELLO)
     document = only(service)
     question, answer = document.passages
@@ -310,12 +312,12 @@ def test_a_retry_of_the_openai_client_is_saved_once(
     address: str, upstream: StandIn, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
-    upstream.next.extend(
+    upstream.replies.extend(
         [plain({"error": {"message": "later"}}, 500), plain({"error": {"message": "later"}}, 503)]
     )
     with openai.OpenAI(base_url=f"{address}/v1", api_key="x", max_retries=2) as client:
         client.chat.completions.create(model=MODEL, messages=[user_says("Hello")])  # type: ignore[list-item]
-    assert len(upstream.seen) == 3
+    assert len(upstream.requests) == 3
     assert messages_of(only(service)) == [("user", "Hello"), ("assistant", "Answer 1 to Hello")]
 
 
@@ -328,8 +330,8 @@ def test_tool_calls_and_results_are_recorded(
         "type": "function",
         "function": {"name": "weather", "arguments": ""},
     }
-    upstream.next.append(
-        streamed(
+    upstream.replies.append(
+        event_stream(
             events(
                 {"role": "assistant", "tool_calls": [call]},
                 {"tool_calls": [{"index": 0, "function": {"arguments": '{"city":'}}]},
@@ -358,7 +360,7 @@ def test_tool_calls_and_results_are_recorded(
 def test_several_choices_are_branches(
     http: httpx.Client, upstream: StandIn, service: Service
 ) -> None:
-    upstream.next.append(streamed(events([{"content": "Ada"}, {"content": "Bea"}])))
+    upstream.replies.append(event_stream(events([{"content": "Ada"}, {"content": "Bea"}])))
     post_raw(http, {**HELLO, "n": 2, "stream": True})
     document = only(service)
     assert canonical(document) == ["Hello", "Ada"]
@@ -373,10 +375,10 @@ def test_a_session_in_a_header_or_in_the_metadata_is_one_conversation(
     document = only(service)
     assert canonical(document) == ["Hello", "Answer 1 to Hello", "Other", "Answer 2 to Other"]
     assert (document.project, document.source_id) == ("work", "s-1")
-    assert upstream.seen[1].json["metadata"] == {"session_id": "s-1"}
+    assert upstream.requests[1].json["metadata"] == {"session_id": "s-1"}
     assert not any(
         name.lower().startswith("x-recollect")
-        for request in upstream.seen
+        for request in upstream.requests
         for name, _ in request.headers
     )
 
@@ -408,9 +410,12 @@ def test_a_compressed_request_is_recorded(
     http: httpx.Client, service: Service, upstream: StandIn
 ) -> None:
     body = gzip.compress(json.dumps(HELLO).encode())
-    upstream.next.append(completion("Hi."))
+    upstream.replies.append(completion("Hi."))
     post_raw(http, body, **{"Content-Encoding": "gzip"})
-    assert upstream.seen[0].body == body and upstream.seen[0].header("Content-Encoding") == "gzip"
+    assert (
+        upstream.requests[0].body == body
+        and upstream.requests[0].header("Content-Encoding") == "gzip"
+    )
     assert messages_of(only(service)) == [("user", "Hello"), ("assistant", "Hi.")]
 
 
@@ -422,7 +427,7 @@ def test_invalid_requests_are_passed_on_for_the_model_server_to_reject(
 ) -> None:
     status, _, pieces = post_raw(http, body)
     assert (status, json.loads(b"".join(pieces))["error"]["message"]) == (400, "This is no chat.")
-    assert upstream.seen[0].body == body and conversations(service) == []
+    assert upstream.requests[0].body == body and conversations(service) == []
 
 
 # -- failures ----------------------------------------------------------------------
@@ -433,7 +438,7 @@ def test_an_error_of_the_model_is_passed_on_and_the_question_is_saved(
     http: httpx.Client, upstream: StandIn, service: Service, status: int
 ) -> None:
     reply = plain({"error": {"message": "No.", "type": "x", "code": None}}, status, Retry_After="7")
-    upstream.next.append(reply)
+    upstream.replies.append(reply)
     received, headers, pieces = post_raw(http, HELLO)
     assert (received, b"".join(pieces), headers["retry-after"]) == (status, reply.body, "7")
     assert messages_of(only(service)) == [("user", "Hello")]
@@ -442,7 +447,7 @@ def test_an_error_of_the_model_is_passed_on_and_the_question_is_saved(
 def test_no_response_of_the_model_is_our_error_and_the_question_is_saved(
     http: httpx.Client, upstream: StandIn, service: Service
 ) -> None:
-    upstream.next.append(Reply(silent=True))
+    upstream.replies.append(Reply(silent=True))
     answer = http.post(CHAT, json=HELLO)
     assert answer.status_code == 502
     assert answer.json()["error"]["code"] == "UPSTREAM_ERROR"
@@ -472,7 +477,7 @@ def test_an_answer_broken_off_by_the_model_is_broken_off_here_and_saved_in_part(
     reply = stream("Once upon a time") if streams else completion("Once upon a time")
     half = reply.body[: reply.body.index(b"finish_reason", 600)] if streams else reply.body[:-100]
     reply.pieces, reply.cut = [half], True
-    upstream.next.append(reply)
+    upstream.replies.append(reply)
     got = b""
     with pytest.raises(httpx.RemoteProtocolError), http.stream("POST", CHAT, json=HELLO) as answer:
         for piece in answer.iter_raw():
@@ -490,14 +495,14 @@ def test_an_answer_broken_off_by_the_client_is_saved_in_part(
     reply.gates = [threading.Event() for _ in reply.pieces]
     for gate in reply.gates[:3]:
         gate.set()
-    upstream.next.append(reply)
+    upstream.replies.append(reply)
     with http.stream("POST", CHAT, json={**HELLO, "stream": True}) as answer:
         got = b""
         for piece in answer.iter_raw():
             got += piece
             if got == b"".join(reply.pieces[:3]):
                 break
-    assert upstream.hung_up.wait(30)
+    assert upstream.client_disconnected.wait(30)
     http.get("/healthz")
     eventually(lambda: len(only(service).passages) == 2)
     answered = only(service).passages[1]
@@ -511,14 +516,14 @@ def test_a_client_that_disconnects_early_stops_the_model(
 ) -> None:
     reply = completion("Too late.")
     reply.gates = [threading.Event()]
-    upstream.next.append(reply)
+    upstream.replies.append(reply)
     host, port = address.removeprefix("http://").split(":")
     body = json.dumps(HELLO)
     with socket.create_connection((host, int(port))) as connection:
         head = f"POST {CHAT} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {len(body)}\r\n\r\n"
         connection.sendall(f"{head}{body}".encode())
-        assert upstream.asked.wait(60)
-    assert upstream.hung_up.wait(60)
+        assert upstream.request_arrived.wait(60)
+    assert upstream.client_disconnected.wait(60)
     assert messages_of(only(service)) == [("user", "Hello")]
 
 
@@ -530,7 +535,7 @@ def test_the_response_is_unchanged_if_saving_fails(
 
     monkeypatch.setattr(Library, "add_messages", broken)
     reply = stream("Hello to you")
-    upstream.next.append(reply)
+    upstream.replies.append(reply)
     status, _, pieces = post_raw(http, {**HELLO, "stream": True})
     assert (status, b"".join(pieces)) == (200, reply.body)
     assert metric(http, "recollect_not_recorded_total") == 2
@@ -544,7 +549,7 @@ def test_the_response_is_unchanged_if_the_library_cannot_be_opened(
 
     monkeypatch.setattr(service.libraries, "borrow", broken)
     reply = stream("Hello to you")
-    upstream.next.append(reply)
+    upstream.replies.append(reply)
     status, headers, pieces = post_raw(http, {**HELLO, "stream": True})
     assert (status, b"".join(pieces)) == (200, reply.body)
     assert "x-recollect-conversation" not in headers
@@ -577,7 +582,7 @@ def test_the_response_is_unchanged_if_only_the_answer_cannot_be_saved(
 
     monkeypatch.setattr(Library, "add_messages", broken)
     for reply in (completion("Hi."), stream("Hi.")):
-        upstream.next.append(reply)
+        upstream.replies.append(reply)
         assert b"".join(post_raw(http, HELLO)[2]) == reply.body
     assert messages_of(only(service)) == [("user", "Hello")]
     assert metric(http, "recollect_not_recorded_total") == 2
@@ -587,7 +592,7 @@ def test_a_stream_finishes_while_the_server_shuts_down(upstream: StandIn, servic
     reply = stream("Once upon a time")
     reply.gates = [threading.Event() for _ in reply.pieces]
     reply.gates[0].set()
-    upstream.next.append(reply)
+    upstream.replies.append(reply)
     with (
         serving(service) as address,
         httpx.stream(
@@ -643,7 +648,7 @@ def test_models_and_embeddings_are_passed_on_but_not_recorded(
     assert client.embeddings.create(model="m", input="x", encoding_format="float").data[
         0
     ].embedding == [0.5, 0.25]
-    assert [request.path for request in upstream.seen] == [
+    assert [request.path for request in upstream.requests] == [
         "/v1/models",
         "/v1/models/org/model%20a",
         "/v1/embeddings",
@@ -661,7 +666,7 @@ def test_a_model_name_cannot_reach_other_paths(address: str, upstream: StandIn, 
             f"GET /v1/models/{path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode()
         )
         answer = b"".join(iter(lambda: connection.recv(65_536), b""))
-    assert answer.startswith(b"HTTP/1.1 404") and upstream.seen == []
+    assert answer.startswith(b"HTTP/1.1 404") and upstream.requests == []
 
 
 @pytest.mark.parametrize(
@@ -680,7 +685,7 @@ def test_unsupported_routes_are_rejected_with_an_explanation(
     answer = http.request(method, path)
     assert answer.status_code == 404
     assert "/v1/chat/completions" in answer.json()["error"]["message"]
-    assert upstream.seen == []
+    assert upstream.requests == []
 
 
 # -- keys ------------------------------------------------------------
@@ -690,7 +695,7 @@ def test_the_clients_own_key_is_passed_on_if_we_require_none(
     client: openai.OpenAI, upstream: StandIn
 ) -> None:
     client.chat.completions.create(model=MODEL, messages=[user_says("Hello")])  # type: ignore[list-item]
-    assert upstream.seen[0].header("Authorization") == f"Bearer {CLIENTS_KEY}"
+    assert upstream.requests[0].header("Authorization") == f"Bearer {CLIENTS_KEY}"
 
 
 def test_the_configured_key_is_sent_instead(
@@ -699,8 +704,8 @@ def test_the_configured_key_is_sent_instead(
     monkeypatch.setenv("RECOLLECT_MODEL_KEY", OPERATORS_KEY)
     with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
         post_raw(http, HELLO, Authorization=f"Bearer {CLIENTS_KEY}", **{"Api-Key": CLIENTS_KEY})
-    assert upstream.seen[0].header("Authorization") == f"Bearer {OPERATORS_KEY}"
-    assert CLIENTS_KEY not in str(upstream.seen[0].headers)
+    assert upstream.requests[0].header("Authorization") == f"Bearer {OPERATORS_KEY}"
+    assert CLIENTS_KEY not in str(upstream.requests[0].headers)
 
 
 @pytest.mark.parametrize("configured", [True, False])
@@ -725,8 +730,8 @@ def test_our_api_key_is_never_sent_to_the_model_server(
             assert post_raw(http, HELLO, **headers)[0] == 200
             assert http.get("/v1/models", headers=headers).status_code == 200
         assert post_raw(http, HELLO)[0] == 401
-    assert len(upstream.seen) == 6
-    for request in upstream.seen:
+    assert len(upstream.requests) == 6
+    for request in upstream.requests:
         assert secret not in str(request.headers) and "rk_" not in str(request.headers)
         assert request.header("Authorization") == (
             f"Bearer {OPERATORS_KEY}" if configured else None
@@ -744,7 +749,7 @@ def test_our_api_key_is_not_passed_on_even_if_we_require_none(
         Cookie="recollect_key=rk_x",
         Referer="http://x/",
     )
-    request = upstream.seen[0]
+    request = upstream.requests[0]
     assert not {"authorization", "cookie", "referer"} & {
         name.lower() for name, _ in request.headers
     }
@@ -758,7 +763,7 @@ def test_no_key_is_stored_or_logged(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("RECOLLECT_MODEL_KEY", OPERATORS_KEY)
-    upstream.next.extend(
+    upstream.replies.extend(
         [completion("Hi."), Reply(silent=True), plain({"error": f"bad key {OPERATORS_KEY}"}, 401)]
     )
     with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
@@ -778,7 +783,7 @@ def test_two_users_have_their_own_conversations(
     service: Service, upstream: StandIn, key: MakeKey, user: str
 ) -> None:
     ann, ben = f"{user}-ann", f"{user}-ben"
-    upstream.next.extend(completion("Hi.") for _ in range(2))
+    upstream.replies.extend(completion("Hi.") for _ in range(2))
     anns, bens = key(user=ann), key(user=ben)
     history = [user_says("Hello"), {"role": "assistant", "content": "Hi."}, user_says("Mine?")]
     with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
@@ -803,7 +808,7 @@ def test_a_key_without_the_scope_write_cannot_ask(
     with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
         assert post_raw(http, HELLO, **headers)[0] == 403
         assert http.post("/v1/embeddings", json={}, headers=headers).status_code == 403
-    assert upstream.seen == []
+    assert upstream.requests == []
 
 
 @pytest.mark.parametrize(
@@ -819,7 +824,7 @@ def test_invalid_sessions_and_namespaces_are_rejected(
     http: httpx.Client, upstream: StandIn, headers: dict[str, str]
 ) -> None:
     assert post_raw(http, HELLO, **headers)[0] == 400
-    assert upstream.seen == []
+    assert upstream.requests == []
 
 
 # -- helpers -------------------------------------------------------------------------

@@ -332,7 +332,7 @@ def test_a_write_whose_commit_or_answer_was_lost_happens_once(
     write.prepare(cut)
     proxy.on_commit(lose)
     assert write.returned(write.act(cut)) == write.expected
-    assert proxy.taken() is None
+    assert proxy.take_plan() is None
     assert write.seen(cut)
 
 
