@@ -12,7 +12,7 @@ import pytest
 import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.places import keys as keys_of
-from recollect.serve.accounts import check, new_key, revoke
+from recollect.serve.identity.accounts import check, new_key, revoke
 from recollect.store.api_keys import ApiKeys
 
 

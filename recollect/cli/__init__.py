@@ -11,7 +11,6 @@ from recollect.cli import (
     config,
     doctor,
     exporting,
-    hooks,
     importing,
     indexing,
     keys,
@@ -68,7 +67,6 @@ def parser() -> argparse.ArgumentParser:
         redacting,
         serving,
         keys,
-        hooks,
     )
     for group in groups:
         group.register(commands)

@@ -13,8 +13,8 @@ from recollect.cli.common import Commands, add_command, console, print_json, saf
 from recollect.errors import InvalidInput
 from recollect.language.text import bound
 from recollect.places import keys
-from recollect.serve.accounts import new_key, revoke
-from recollect.serve.http.principal import SCOPES
+from recollect.serve.identity.accounts import new_key, revoke
+from recollect.serve.identity.principal import SCOPES
 from recollect.settings import default_user
 from recollect.store.api_keys import ApiKey
 

@@ -1,4 +1,4 @@
-"""`recollect watch` and `recollect archive`: import transcripts live, and keep their originals."""
+"""`recollect watch`, `hook` and `archive`: import transcripts live, and keep their originals."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from recollect.capture.transcripts import hooks
 from recollect.cli.common import (
     Commands,
     add_command,
@@ -36,6 +37,11 @@ _WATCH_EXAMPLES = """\
   recollect watch --tool claude-code
   recollect watch --once                               import what has changed, then exit
   recollect watch --folder ~/transcripts --json
+"""
+_HOOK_EXAMPLES = """\
+  recollect hook session-start < event.json            recent work in this project, for the model
+  recollect hook stop < event.json                     queue the transcript for import
+  recollect hook import                                import what is queued
 """
 _ARCHIVE_EXAMPLES = """\
   recollect archive list
@@ -71,6 +77,14 @@ def register(commands: Commands) -> None:
     command.add_argument("--no-archive", action="store_true", help="do not archive the files")
     command.add_argument(
         "--no-index", action="store_true", help="index later; text search works at once"
+    )
+    command = add_command(
+        commands, "hook", "called by an agent's hooks (see plugin/)", hook, _HOOK_EXAMPLES
+    )
+    command.add_argument(
+        "event",
+        choices=hooks.EVENTS,
+        help="the event; the agent writes its details to standard input",
     )
     command = add_command(
         commands,
@@ -166,6 +180,19 @@ def _short(path: str) -> str:
     if path.startswith(home):
         return f"~{path[len(home) :]}"
     return path
+
+
+# -- hooks -------------------------------------------------------------------
+
+
+def hook(arguments: argparse.Namespace) -> int:
+    """Run a hook. `__main__` usually does this before the parser is built."""
+    words = [arguments.event]
+    if arguments.home:
+        words.append(f"--home={arguments.home}")
+    if arguments.user:
+        words.append(f"--user={arguments.user}")
+    return hooks.main(words) or 0
 
 
 # -- the archive -------------------------------------------------------------

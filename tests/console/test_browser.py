@@ -20,7 +20,7 @@ from playwright.sync_api import expect
 from sites import Site
 
 import recollect
-from recollect.serve.accounts import new_key
+from recollect.serve.identity.accounts import new_key
 from recollect.settings import default_user
 
 OpenPage = Callable[..., Any]

@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from sites import Site
 
 import recollect
-from recollect.serve.accounts import new_key
+from recollect.serve.identity.accounts import new_key
 from recollect.settings import default_user
 
 # What the pages hold is tested on every store without a browser.

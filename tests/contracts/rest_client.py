@@ -6,8 +6,8 @@ import states
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
-from recollect.serve.accounts import new_key
 from recollect.serve.http.service import Service
+from recollect.serve.identity.accounts import new_key
 
 
 class Client(TestClient):

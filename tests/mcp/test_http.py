@@ -40,9 +40,9 @@ from wire import (
     text_of,
 )
 
-from recollect.serve.accounts import new_key
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
+from recollect.serve.identity.accounts import new_key
 from recollect.serve.mcp.tool import Tool
 from recollect.serve.mcp.tools.conversations.handlers import Handlers
 from recollect.serve.mcp.toolsets import OMITTED, PROFILES, all_tools

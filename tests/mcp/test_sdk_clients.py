@@ -17,9 +17,9 @@ from websockets.sync.client import connect
 from wire import NEW, OLD, TIMEOUT, HttpUser, Web, call, message
 
 import recollect
-from recollect.serve.accounts import new_key
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
+from recollect.serve.identity.accounts import new_key
 from recollect.serve.mcp.toolsets import PROFILES
 from recollect.settings import place as resolve_place
 

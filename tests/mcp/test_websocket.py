@@ -35,8 +35,8 @@ from wire import (
 )
 
 from recollect.serve import server
-from recollect.serve.accounts import revoke
 from recollect.serve.http import edge
+from recollect.serve.identity.accounts import revoke
 from recollect.serve.mcp.transports import calls, websocket
 from recollect.settings import LIMITS
 

@@ -10,9 +10,9 @@ from asgi import ADDRESS, MakeKey
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from recollect.serve.accounts import new_key
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
+from recollect.serve.identity.accounts import new_key
 from recollect.settings import default_user
 from recollect.settings import place as library_place
 

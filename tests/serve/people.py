@@ -16,9 +16,9 @@ from postgres import STORES as STORES
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
-from recollect.serve.accounts import new_key
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
+from recollect.serve.identity.accounts import new_key
 from recollect.serve.server import _Server
 from recollect.settings import place as library_place
 

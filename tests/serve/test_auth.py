@@ -31,13 +31,13 @@ from starlette.responses import StreamingResponse
 from starlette.testclient import TestClient
 
 from recollect.errors import InvalidInput, StoreUnavailable
-from recollect.serve.accounts import new_key, revoke
 from recollect.serve.app import make_app
 from recollect.serve.http import edge
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.auth import Unauthorized, credential
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.http.tokens import (
+from recollect.serve.identity.accounts import new_key, revoke
+from recollect.serve.identity.auth import Unauthorized, credential
+from recollect.serve.identity.tokens import (
     MAX_AGE_SECONDS,
     RETRY_SECONDS,
     BadToken,

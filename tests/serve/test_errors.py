@@ -17,7 +17,7 @@ from recollect.language.query import MalformedQuery
 from recollect.library import Library
 from recollect.serve.http.error_responses import CODES, ERROR_SCHEMA, Problem
 from recollect.serve.http.logs import JsonFormatter
-from recollect.serve.http.principal import Forbidden
+from recollect.serve.identity.principal import Forbidden
 
 pytestmark = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 

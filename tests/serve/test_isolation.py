@@ -19,7 +19,7 @@ from people import STORES, World, percent_encode
 from starlette.testclient import TestClient
 
 from recollect.errors import InvalidInput
-from recollect.serve.accounts import new_key
+from recollect.serve.identity.accounts import new_key
 
 CANARY = "zebraquagga"
 JSON = {"content-type": "application/json"}

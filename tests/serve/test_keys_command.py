@@ -10,7 +10,7 @@ import pytest
 
 from recollect.cli import main
 from recollect.places import keys
-from recollect.serve.accounts import check
+from recollect.serve.identity.accounts import check
 
 
 @pytest.fixture

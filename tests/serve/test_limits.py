@@ -9,9 +9,9 @@ from asgi import MakeKey, raw
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from recollect.serve.http.auth import FAILURES_PER_MINUTE
 from recollect.serve.http.limits import GROUPS, Buckets, Limiter
 from recollect.serve.http.service import Service, ServiceConfig
+from recollect.serve.identity.auth import FAILURES_PER_MINUTE
 
 
 class Clock:

@@ -25,9 +25,9 @@ import pytest
 from recollect.cli import main
 from recollect.places import keys
 from recollect.serve import server as module
-from recollect.serve.accounts import new_key, revoke
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.http.tokens import JwtSettings
+from recollect.serve.identity.accounts import new_key, revoke
+from recollect.serve.identity.tokens import JwtSettings
 from recollect.serve.server import require_keys, server_url
 from recollect.settings import LIMITS
 

@@ -26,7 +26,7 @@ from recollect.serve.console.views.text_windows import text_window
 from recollect.serve.http import routing  # noqa: F401  registers the path convertor `id`
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.error_responses import Problem
-from recollect.serve.http.principal import WRITE
+from recollect.serve.identity.principal import WRITE
 from recollect.serve.masking import mask_document
 from recollect.settings import LIMITS
 

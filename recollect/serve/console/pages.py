@@ -27,8 +27,8 @@ from recollect.serve.http import (
     routing,  # noqa: F401  registers the path convertor `id`
 )
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.auth import COOKIE, Unauthorized
 from recollect.serve.http.error_responses import Problem
+from recollect.serve.identity.auth import COOKIE, Unauthorized
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 

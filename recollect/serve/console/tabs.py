@@ -10,7 +10,7 @@ from recollect.language.text import truncate
 from recollect.library import Library
 from recollect.model.kinds import KIND_TABLE, Kind
 from recollect.serve.http.access import Access
-from recollect.serve.http.principal import READ, Forbidden
+from recollect.serve.identity.principal import READ, Forbidden
 
 CONVERSATIONS, NOTES, MEDIA, CHARACTERS, PROMPTS = (kind.plural for kind in KIND_TABLE)
 ALL_KINDS = "all"

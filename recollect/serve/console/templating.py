@@ -17,7 +17,7 @@ from recollect.serve import links
 from recollect.serve.console.tabs import CONVERSATIONS, KNOWLEDGE, TABS, Tab
 from recollect.serve.console.views import rendering
 from recollect.serve.http import assets
-from recollect.serve.http.principal import WRITE, Principal
+from recollect.serve.identity.principal import WRITE, Principal
 
 FRAGMENT_HEADER = "x-recollect-fragment"
 """The page's script sends this header with `main` to get a page without its frame."""

@@ -14,8 +14,8 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from recollect.library import Library
-from recollect.serve.http.principal import READ, WRITE, Principal
 from recollect.serve.http.service import Service
+from recollect.serve.identity.principal import READ, WRITE, Principal
 
 CONVERSATIONS = "conversations"
 """The toolset of routes that name no other."""

@@ -21,7 +21,6 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.serve.http import limits, logs
-from recollect.serve.http.auth import Unauthorized, cookie_values
 from recollect.serve.http.error_responses import (
     DEFAULT_MESSAGES,
     Problem,
@@ -29,9 +28,10 @@ from recollect.serve.http.error_responses import (
     is_unexpected,
 )
 from recollect.serve.http.origins import is_allowed_host, is_local_path, is_same_origin
-from recollect.serve.http.principal import Principal
 from recollect.serve.http.route_policy import SAFE_METHODS, RoutePolicies
 from recollect.serve.http.service import Service
+from recollect.serve.identity.auth import Unauthorized, cookie_values
+from recollect.serve.identity.principal import Principal
 from recollect.settings import LIMITS
 
 PUBLIC_PATHS = frozenset(("/healthz", "/readyz", "/login"))

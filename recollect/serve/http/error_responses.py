@@ -18,7 +18,7 @@ from recollect import errors
 from recollect.language.text import iso, truncate
 from recollect.serve.http import logs
 from recollect.serve.http.json_response import json_response
-from recollect.serve.http.principal import Forbidden
+from recollect.serve.identity.principal import Forbidden
 
 CODES = {
     400: "VALIDATION_ERROR",

@@ -14,13 +14,13 @@ from recollect import settings
 from recollect.capture.proxy.upstream import Upstream
 from recollect.errors import InvalidInput
 from recollect.places import keys
-from recollect.serve.http.auth import Authenticator
 from recollect.serve.http.events import Events
 from recollect.serve.http.jobs import Jobs
 from recollect.serve.http.libraries import Libraries
 from recollect.serve.http.limits import Limiter
 from recollect.serve.http.metrics import Metrics
-from recollect.serve.http.tokens import JwtSettings
+from recollect.serve.identity.auth import Authenticator
+from recollect.serve.identity.tokens import JwtSettings
 from recollect.store.api_keys import ApiKeys
 
 _SCHEMES = ("http", "https")

@@ -28,8 +28,8 @@ from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import CHAT
-from recollect.serve.http.principal import LOCAL, WRITE
 from recollect.serve.http.route_policy import route_policy
+from recollect.serve.identity.principal import LOCAL, WRITE
 from recollect.serve.rest.chat_request import (
     MAX_HISTORY_LENGTH,
     MAX_HISTORY_MESSAGES,

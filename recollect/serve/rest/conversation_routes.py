@@ -27,9 +27,9 @@ from recollect.persistence import PersistenceApi
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
-from recollect.serve.http.principal import Forbidden
 from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import JsonRoute, clamp_page, created_or_existing, not_found_as
+from recollect.serve.identity.principal import Forbidden
 from recollect.serve.masking import has_masked_messages, mask_document, mask_passage
 from recollect.serve.rest import schemas
 from recollect.serve.rest.exports import parse_export

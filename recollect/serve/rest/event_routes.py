@@ -8,7 +8,7 @@ from starlette.responses import StreamingResponse
 from recollect.serve.http.access import CONVERSATIONS, AccessTo
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.events import TooManyStreams
-from recollect.serve.http.principal import READ
+from recollect.serve.identity.principal import READ
 
 router = APIRouter(tags=["events"])
 

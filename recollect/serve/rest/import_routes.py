@@ -19,8 +19,8 @@ from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.jobs import Job, TooManyImports, Upload
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import IMPORT
-from recollect.serve.http.principal import READ, WRITE
 from recollect.serve.http.route_policy import route_policy
+from recollect.serve.identity.principal import READ, WRITE
 from recollect.settings import LIMITS
 
 router = APIRouter(tags=["imports"])

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Path
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool
 from starlette.responses import Response
 
-from recollect.serve.accounts import new_key, revoke
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.json_response import json_response
-from recollect.serve.http.principal import ADMIN
 from recollect.serve.http.routing import JsonRoute
+from recollect.serve.identity.accounts import new_key, revoke
+from recollect.serve.identity.principal import ADMIN
 from recollect.store.api_keys import ApiKey
 
 router = APIRouter(tags=["keys"], route_class=JsonRoute)

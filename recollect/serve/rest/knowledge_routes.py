@@ -26,9 +26,9 @@ from recollect.library import Library
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
-from recollect.serve.http.principal import Forbidden, Principal
 from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import JsonRoute, clamp, clamp_page, created_or_existing
+from recollect.serve.identity.principal import Forbidden, Principal
 from recollect.serve.masking import has_masked_messages
 from recollect.serve.rest import knowledge_schemas as schemas
 from recollect.serve.rest.exports import parse_export

@@ -27,8 +27,8 @@ from recollect.serve.http import logs
 from recollect.serve.http.access import CONVERSATIONS, Access, AccessTo
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.limits import CHAT
-from recollect.serve.http.principal import LOCAL, READ, WRITE
 from recollect.serve.http.route_policy import route_policy
+from recollect.serve.identity.principal import LOCAL, READ, WRITE
 from recollect.serve.rest.model_server import (
     MAX_SESSION_LENGTH,
     NAMESPACE,

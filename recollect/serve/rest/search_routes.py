@@ -15,9 +15,9 @@ from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
-from recollect.serve.http.principal import Forbidden
 from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import clamp_page
+from recollect.serve.identity.principal import Forbidden
 from recollect.serve.links import conversation_url
 from recollect.serve.masking import is_masked, mask_hit
 from recollect.serve.rest import schemas

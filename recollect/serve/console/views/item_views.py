@@ -28,7 +28,7 @@ from recollect.serve.console.views.text_windows import (
     read_passages,
     text_window,
 )
-from recollect.serve.http.principal import Principal
+from recollect.serve.identity.principal import Principal
 
 _MARKDOWN_PASSAGES = 100  # longer texts are shown in windows, as plain text
 _MARKDOWN_MEDIA = ("markdown", "article", "html")

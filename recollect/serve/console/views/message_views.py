@@ -14,7 +14,7 @@ from recollect.language.text import truncate
 from recollect.library import Library
 from recollect.model.documents import Document, Json, Passage, View
 from recollect.serve.console.views import rendering
-from recollect.serve.http.principal import Principal
+from recollect.serve.identity.principal import Principal
 from recollect.serve.masking import mask_passage
 
 WINDOW = 40

@@ -12,7 +12,7 @@ from recollect.language.text import storable
 from recollect.library import Library
 from recollect.model.documents import Json
 from recollect.serve.console.tabs import CHARACTERS
-from recollect.serve.http.principal import Principal
+from recollect.serve.identity.principal import Principal
 from recollect.serve.masking import mask_passage
 
 IMAGE_TYPES = frozenset(

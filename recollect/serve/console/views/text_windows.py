@@ -10,7 +10,7 @@ from recollect.language.transcript import Cue
 from recollect.library import Library
 from recollect.model.documents import Passage, Summary
 from recollect.serve import links
-from recollect.serve.http.principal import Principal
+from recollect.serve.identity.principal import Principal
 from recollect.serve.masking import mask_passage
 
 WINDOW_PASSAGES = 150

@@ -23,7 +23,7 @@ from recollect.knowledge.preferences import parse_preferences
 from recollect.serve.http import limits
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.json_response import encode_json
-from recollect.serve.http.principal import LOCAL, WRITE, Principal
+from recollect.serve.identity.principal import LOCAL, WRITE, Principal
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Context, Notify, TooManyCalls
 from recollect.serve.mcp.jsonrpc import (

@@ -30,7 +30,7 @@ from recollect import settings
 from recollect.errors import InvalidInput, StoreUnavailable
 from recollect.language.text import storable
 from recollect.serve.http.hosts import is_loopback
-from recollect.serve.http.principal import READ, SCOPES, WRITE, Principal
+from recollect.serve.identity.principal import READ, SCOPES, WRITE, Principal
 from recollect.settings import LIMITS
 
 log = logging.getLogger(__name__)

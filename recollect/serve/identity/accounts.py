@@ -15,7 +15,7 @@ from hashlib import sha256
 
 from recollect.errors import InvalidInput
 from recollect.language.text import storable
-from recollect.serve.http.principal import READ, SCOPES, WRITE
+from recollect.serve.identity.principal import READ, SCOPES, WRITE
 from recollect.store.api_keys import ApiKey, ApiKeys
 
 _KEY = re.compile(r"rk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")

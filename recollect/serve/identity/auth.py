@@ -16,12 +16,12 @@ from hashlib import sha256
 from typing import TypeVar
 
 from recollect.errors import RecollectError
-from recollect.serve.accounts import check
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.hosts import client_network, is_loopback
 from recollect.serve.http.limits import Buckets
-from recollect.serve.http.principal import Principal
-from recollect.serve.http.tokens import BadToken, JwtSettings, Tokens
+from recollect.serve.identity.accounts import check
+from recollect.serve.identity.principal import Principal
+from recollect.serve.identity.tokens import BadToken, JwtSettings, Tokens
 from recollect.settings import LIMITS, default_user
 from recollect.store.api_keys import ApiKey, ApiKeys
 
