@@ -18,21 +18,28 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.language.text import identifier, storable
-from recollect.model.arguments import Moment, parse_message, parse_moment, parse_names
-from recollect.model.audience import MASK, Audience, is_human_only
+from recollect.model.arguments import (
+    Moment,
+    new_conversation,
+    new_message,
+    page_offset,
+    page_size,
+    parse_names,
+)
+from recollect.model.audience import Audience
 from recollect.model.documents import Document, Json, MessageView, Passage, Summary, View
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.receipts import FileReceipt, Receipt
 from recollect.model.search import Filter, Page, SearchOptions
-from recollect.model.sources import BUS, PROXY, RECOLLECT
-from recollect.settings import LIMITS, home
+from recollect.model.sources import BUS, PROXY
+from recollect.settings import home
 from recollect.store.base import Store
 from recollect.store.values import Candidate, Findings, Progress
 
 if TYPE_CHECKING:
     from recollect.importers.entries import Entry
     from recollect.importers.registry import Format
-    from recollect.index.background import BackgroundThread, Job, Stop
+    from recollect.index.background import BackgroundThread
     from recollect.index.meaning import Meaning
     from recollect.index.status import EmbeddingStatus
     from recollect.knowledge.api import Knowledge
@@ -47,11 +54,7 @@ ImportProgress = Callable[[str, int, int], None]
 IndexProgress = Callable[[str, int, int], None]
 """Called while indexing with the step, the messages processed, and their total."""
 
-_OBSERVE_INTERVAL = 10.0
-"""Seconds. Each run observes a whole conversation, so one that grows is not observed every time."""
 _LAST_POSITION = 2_000_000_000
-_FARTHEST_RECENT = 10_000
-"""How many messages `recent` looks at before it stops replacing hidden ones by older ones."""
 
 
 class Library:
@@ -183,23 +186,13 @@ class Library:
         A message is a mapping with `role`, `content`, and optionally `id`, `author`, `created_at`
         and the other fields of a Passage.
         """
-        source_id = id or str(uuid.uuid4())
-        passages = _parse_messages(source_id, messages)
-        times = [passage.created_at for passage in passages if passage.created_at]
-        start = parse_moment(created_at, "created_at")
-        if start is None and passages:
-            start = passages[0].created_at
-        if start is None:
-            start = datetime.now(UTC)
-        document = Document(
-            RECOLLECT.name,
-            source_id,
+        document = new_conversation(
+            id or str(uuid.uuid4()),
             title,
+            messages,
             project=project,
-            created_at=start,
-            updated_at=max(times, default=start),
-            passages=tuple(passages),
-            metadata=dict(metadata or {}),
+            created_at=created_at,
+            metadata=metadata,
         )
         (saved,) = self._store.save([document])
         self.wake_indexer()
@@ -250,7 +243,7 @@ class Library:
         With an `id`, the call can be repeated: the same message is stored once, and a different one
         with that id raises Conflict. `fields` are the other fields of a Passage. Raises NotFound.
         """
-        message = _new_message(role, content, fields)
+        message = new_message(role, content, fields)
         self._store.append(conversation_id, message)
         self.wake_indexer()
         return message.id
@@ -343,7 +336,7 @@ class Library:
 
         Its `position` + 1 is its number in the thread. `fields` are as for `add_message`.
         """
-        message = _new_message(role, content, {**fields, "author": author})
+        message = new_message(role, content, {**fields, "author": author})
         appended = self._store.append(thread_id, message)
         self.wake_indexer()
         ((stored,), _) = self._store.passage_page(thread_id, appended.position, 1)
@@ -379,8 +372,8 @@ class Library:
         return self._store.summaries(
             _with_default_kinds(filter, (CONVERSATION,)),
             storable(title),
-            _page_size(limit),
-            _page_offset(offset),
+            page_size(limit),
+            page_offset(offset),
         )
 
     def documents(self, filter: Filter | None = None) -> Iterator[Document]:
@@ -403,7 +396,7 @@ class Library:
         Messages are numbered from 1. Raises NotFound.
         """
         start = max(0, min(after, _LAST_POSITION))
-        return self._store.passage_page(conversation_id, start, _page_size(limit))
+        return self._store.passage_page(conversation_id, start, page_size(limit))
 
     def message_ids(self, conversation_id: str) -> list[str]:
         """The ids of all messages of a conversation. Raises NotFound."""
@@ -430,24 +423,18 @@ class Library:
         The path is the canonical one, or one `through` a message. The page begins at `start`, or
         has the message `around` in its middle. Raises NotFound.
         """
-        from recollect.knowledge.branches import path_through
+        from recollect.knowledge.branches import path_page, path_through
 
         document = self._store.header(conversation_id)
-        steps = path_through(self._store.positions(conversation_id), through or around)
-        limit = _page_size(limit)
-        if start is None and around is not None:
-            id_ = identifier(around)
-            middle = next((n for n, step in enumerate(steps) if step.position.id == id_), 0)
-            start = min(middle - limit // 2, len(steps) - limit)
-        start = max(0, min(start or 0, len(steps)))
-        page = steps[start : start + limit]
+        path = path_through(self._store.positions(conversation_id), through or around)
+        start, page = path_page(path, page_size(limit), start, around)
         contents = self._store.passages_by_key([step.position.key for step in page])
         messages = [
             MessageView(contents[step.position.key][1], step.siblings, step.index)
             for step in page
             if step.position.key in contents
         ]
-        return View(document, tuple(messages), start, len(steps))
+        return View(document, tuple(messages), start, len(path))
 
     def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
         """The projects, sources and tags in use, each with its number of documents, most first."""
@@ -519,18 +506,10 @@ class Library:
 
         Without a text, simply the newest messages.
         """
-        from recollect.language.query import check_size
+        from recollect.search import literal
 
-        check_size(text or "")
         filter = _with_default_kinds(filter, (CONVERSATION,))
-        query = storable(text) if text else None
-        size = limit
-        while True:
-            candidates = self._store.recent(query, filter, size)
-            visible = self._visible_candidates(candidates, audience)
-            if len(visible) >= limit or len(candidates) < size or size >= _FARTHEST_RECENT:
-                return visible[:limit]
-            size *= 4  # Older messages take the place of hidden ones.
+        return literal.recent(self._store, text, filter, limit, audience)
 
     def find_text(
         self, text: str, conversation_id: str | None = None, limit: int = 50, offset: int = 0
@@ -539,19 +518,11 @@ class Library:
 
         Case does not matter. Each message comes with the id of its conversation. Raises NotFound.
         """
-        from recollect.language.query import check_size
+        from recollect.search import literal
 
-        check_size(text)
-        conversations: tuple[str, ...] = ()
-        if conversation_id is not None:
-            conversations = (identifier(self._store.header(conversation_id).id),)
-        filter = Filter(kinds=(CONVERSATION,), conversations=conversations)
-        candidates, total = self._store.find_substring(
-            storable(text), filter, _page_size(limit), _page_offset(offset)
+        return literal.find_text(
+            self._store, text, conversation_id, page_size(limit), page_offset(offset)
         )
-        contents = self._store.passages_by_key([candidate.key for candidate in candidates])
-        messages = [contents[c.key] for c in candidates if c.key in contents]
-        return messages, total
 
     def match_expression(
         self,
@@ -575,22 +546,6 @@ class Library:
         from recollect.store.views.audience import visible_store
 
         return visible_store(self._store, audience)
-
-    def _visible_candidates(
-        self, candidates: Sequence[Candidate], audience: Audience
-    ) -> list[Candidate]:
-        """Mask or drop the human-only messages among these, unless a person reads them."""
-        if audience is Audience.PERSON:
-            return list(candidates)
-        contents = self._store.passages_by_key([candidate.key for candidate in candidates])
-        human_only = {key for key, (_, message) in contents.items() if is_human_only(message)}
-        visible = []
-        for candidate in candidates:
-            if candidate.key not in human_only:
-                visible.append(candidate)
-            elif audience is Audience.AGENT_MASKED:
-                visible.append(candidate._replace(content=MASK))
-        return visible
 
     # -- indexing and maintenance ---
 
@@ -677,50 +632,11 @@ class Library:
         self.wake_indexer()
 
 
-# -- the background indexer ---
-
-
 def _background_thread(store: Store) -> BackgroundThread:
     from recollect.index.background import BackgroundThread, index_job
+    from recollect.memory.observe_job import observe_job
 
-    return BackgroundThread([_observe_job(store), index_job(store)])
-
-
-def _observe_job(store: Store) -> Job:
-    """The job that observes new and changed conversations."""
-    from recollect.index.background import Job
-
-    def run(stop: Stop) -> bool:
-        from recollect.memory.backlog import catch_up
-
-        catch_up(store, stop=stop)
-        return True
-
-    def has_work_left() -> bool:
-        from recollect.memory.backlog import has_backlog
-
-        return has_backlog(store)
-
-    return Job("Observing", run, _OBSERVE_INTERVAL, has_work_left)
-
-
-# -- arguments ---
-
-
-def _new_message(role: str, content: str, fields: Mapping[str, Any]) -> Passage:
-    id_ = fields.get("id") or str(uuid.uuid4())
-    return parse_message({**fields, "id": id_, "role": role, "content": content})
-
-
-def _parse_messages(conversation_id: str, messages: Iterable[Mapping[str, Json]]) -> list[Passage]:
-    """Convert messages. Without an id they are numbered; without a parent they follow each other."""
-    passages: list[Passage] = []
-    parent = None
-    for number, message in enumerate(messages):
-        fields = {"id": f"{conversation_id}:{number}", "parent": parent, **message}
-        passages.append(parse_message(fields))
-        parent = passages[-1].id
-    return passages
+    return BackgroundThread([observe_job(store), index_job(store)])
 
 
 def _with_default_kinds(filter: Filter | None, kinds: Sequence[str]) -> Filter:
@@ -728,14 +644,6 @@ def _with_default_kinds(filter: Filter | None, kinds: Sequence[str]) -> Filter:
     if filter.kinds:
         return filter
     return replace(filter, kinds=tuple(kinds))
-
-
-def _page_size(limit: int) -> int:
-    return max(1, min(limit, LIMITS.page_size))
-
-
-def _page_offset(offset: int) -> int:
-    return max(0, min(offset, LIMITS.page_offset))
 
 
 def _id_in_use(id: str) -> Conflict:

@@ -49,6 +49,18 @@ def path_through(positions: Sequence[Position], message: str | None = None) -> l
     return [_step(position, replies[parents[position.id]]) for position in path]
 
 
+def path_page(
+    path: Sequence[Step], limit: int, start: int | None = None, around: str | None = None
+) -> tuple[int, Sequence[Step]]:
+    """One page of a path, and where it starts: at `start`, or with a message in its middle."""
+    if start is None and around is not None:
+        id_ = identifier(around)
+        middle = next((n for n, step in enumerate(path) if step.position.id == id_), 0)
+        start = min(middle - limit // 2, len(path) - limit)
+    start = max(0, min(start or 0, len(path)))
+    return start, path[start : start + limit]
+
+
 def _find(by_id: Mapping[str, Position], message: str | None) -> Position | None:
     if message is None:
         return None

@@ -1,7 +1,8 @@
-"""Arguments of the Python API: dates, names and messages in plain form, checked and converted."""
+"""Arguments of the Python API: dates, names, messages and pages, validated and converted."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 from recollect.errors import InvalidInput
 from recollect.language.text import bound, storable, truncate
 from recollect.model.audience import HUMAN_ONLY, is_marked_human_only
-from recollect.model.documents import Passage
+from recollect.model.documents import Document, Json, Passage
+from recollect.model.sources import RECOLLECT
+from recollect.settings import LIMITS
 
 Moment = str | date | datetime | None
 """A point in time. Text is ISO 8601; a time without a zone is UTC."""
@@ -64,3 +67,59 @@ def parse_message(fields: Mapping[str, Any]) -> Passage:
     if is_marked_human_only(values["metadata"]):
         values["visibility"] = HUMAN_ONLY
     return Passage(**values)
+
+
+def parse_messages(conversation_id: str, messages: Iterable[Mapping[str, Json]]) -> list[Passage]:
+    """Convert messages. Without an id they are numbered; without a parent they follow each other."""
+    passages: list[Passage] = []
+    parent = None
+    for number, message in enumerate(messages):
+        fields = {"id": f"{conversation_id}:{number}", "parent": parent, **message}
+        passages.append(parse_message(fields))
+        parent = passages[-1].id
+    return passages
+
+
+def new_message(role: str, content: str, fields: Mapping[str, Any]) -> Passage:
+    """Build a message. Without an id in `fields` it gets a random one."""
+    id_ = fields.get("id") or str(uuid.uuid4())
+    return parse_message({**fields, "id": id_, "role": role, "content": content})
+
+
+def new_conversation(
+    source_id: str,
+    title: str,
+    messages: Iterable[Mapping[str, Json]],
+    *,
+    project: str,
+    created_at: Moment,
+    metadata: Mapping[str, Json] | None,
+) -> Document:
+    """Build a conversation. By default it starts with its first message, or now."""
+    passages = parse_messages(source_id, messages)
+    times = [passage.created_at for passage in passages if passage.created_at]
+    start = parse_moment(created_at, "created_at")
+    if start is None and passages:
+        start = passages[0].created_at
+    if start is None:
+        start = datetime.now(UTC)
+    return Document(
+        RECOLLECT.name,
+        source_id,
+        title,
+        project=project,
+        created_at=start,
+        updated_at=max(times, default=start),
+        passages=tuple(passages),
+        metadata=dict(metadata or {}),
+    )
+
+
+def page_size(limit: int) -> int:
+    """The size of a page, within what is allowed."""
+    return max(1, min(limit, LIMITS.page_size))
+
+
+def page_offset(offset: int) -> int:
+    """The offset of a page, within what is allowed."""
+    return max(0, min(offset, LIMITS.page_offset))

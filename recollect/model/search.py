@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 
 from recollect.errors import InvalidInput
 from recollect.language.text import identifier
-from recollect.model.arguments import Moment, parse_moment, parse_names
+from recollect.model.arguments import Moment, page_offset, page_size, parse_moment, parse_names
 from recollect.model.documents import Json
-from recollect.settings import LIMITS
 
 MODES = ("both", "text", "vector")
 GROUPS = ("message", "conversation")
@@ -120,8 +119,8 @@ class SearchOptions:
         _require("group", self.group, GROUPS)
         _require("score", self.score, SCORES)
         object.__setattr__(self, "now", parse_moment(self.now, "now") or _now())
-        object.__setattr__(self, "limit", max(1, min(self.limit, LIMITS.page_size)))
-        object.__setattr__(self, "offset", max(0, min(self.offset, LIMITS.page_offset)))
+        object.__setattr__(self, "limit", page_size(self.limit))
+        object.__setattr__(self, "offset", page_offset(self.offset))
 
 
 def _require(name: str, value: str, choices: tuple[str, ...]) -> None:

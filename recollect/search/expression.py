@@ -7,6 +7,7 @@ from dataclasses import replace
 from recollect.language.matching import matches
 from recollect.language.query import MalformedQuery, Node, all_words, parse_fts5, words
 from recollect.language.text import has_token
+from recollect.model.arguments import page_size
 from recollect.model.search import Filter, Hit, Page
 from recollect.search.hits import make_hit
 from recollect.search.snippet import excerpt
@@ -24,7 +25,7 @@ def match_expression(store: Store, text: str, filter: Filter, limit: int) -> Pag
     query_words = words(node)
     if not query_words or not all(has_token(word.text) for word in query_words):
         raise MalformedQuery("The query contains no word to search for.")
-    limit = max(1, min(limit, LIMITS.page_size))
+    limit = page_size(limit)
     wrong, missing = _title_errors(store, node, filter)
     keys = [key for key in store.match(node, filter, limit + len(wrong)) if key not in wrong]
     if missing:
