@@ -1,4 +1,4 @@
-"""What leaves a library: contract 1's formats to the letter, and JSON that comes back unchanged."""
+"""Exports: the formats of the Persistence API, and JSON that can be imported unchanged."""
 
 import io
 import json
@@ -46,10 +46,10 @@ CONVERSATION = arrange(
 )
 
 
-# -- contract 1 ----------------------------------------------------------------
+# -- Persistence API ----------------------------------------------------------------
 
 
-def test_text_is_contract_1_to_the_letter():
+def test_text_has_exactly_the_format_of_the_persistence_api():
     assert as_text(CONVERSATION) == (
         "Conversation: My Conversation\n"
         "Created: 2025-10-09T19:37:47.783681+00:00\n"
@@ -63,7 +63,7 @@ def test_text_is_contract_1_to_the_letter():
     )
 
 
-def test_markdown_is_contract_1_to_the_letter():
+def test_markdown_has_exactly_the_format_of_the_persistence_api():
     assert as_markdown(CONVERSATION) == (
         "# My Conversation\n"
         "\n"
@@ -84,7 +84,7 @@ def test_markdown_is_contract_1_to_the_letter():
     )
 
 
-def test_json_has_every_key_of_contract_1():
+def test_json_has_every_key_of_the_persistence_api():
     exported = as_json(CONVERSATION)
     first, second = exported.pop("messages")
     assert exported == {

@@ -14,7 +14,7 @@ from recollect.model.documents import Document, Passage, Position, arrange
 
 @st.composite
 def trees(draw: st.DrawFn) -> list[Position]:
-    """The bones of any tree, with parents that may be missing, as a store gives them."""
+    """The positions of any tree, as a store returns them. Parents may be missing."""
     size = draw(st.integers(1, 25))
     passages = []
     for n in range(size):
@@ -30,51 +30,55 @@ def trees(draw: st.DrawFn) -> list[Position]:
 
 @given(trees(), st.data())
 def test_a_way_goes_down_from_a_root_through_the_message_to_a_leaf(
-    bones: list[Position], data: st.DataObject
+    positions: list[Position], data: st.DataObject
 ) -> None:
-    ids = {bone.id for bone in bones}
+    ids = {position.id for position in positions}
     through = data.draw(st.sampled_from(sorted(ids)))
-    steps = path_through(bones, through)
+    steps = path_through(positions, through)
     path = [step.position.id for step in steps]
     assert through in path
     assert len(set(path)) == len(path)
-    if any(bone.parent in ids for bone in bones):
+    if any(position.parent in ids for position in positions):
         parents = [step.position.parent if step.position.parent in ids else None for step in steps]
         assert parents == [None, *path[:-1]]
     else:
-        assert path == [bone.id for bone in bones]
+        assert path == [position.id for position in positions]
 
 
 @given(trees())
-def test_without_a_message_the_way_is_the_canonical_one_to_its_end(bones: list[Position]) -> None:
-    canonical = [bone for bone in bones if bone.canonical]
-    steps = [step.position for step in path_through(bones)]
+def test_without_a_message_the_way_is_the_canonical_one_to_its_end(
+    positions: list[Position],
+) -> None:
+    canonical = [position for position in positions if position.canonical]
+    steps = [step.position for step in path_through(positions)]
     assert steps[: len(canonical)] == canonical
     assert all(
-        bone.parent == before.id
-        for before, bone in zip(steps[len(canonical) - 1 :], steps[len(canonical) :], strict=False)
+        position.parent == before.id
+        for before, position in zip(
+            steps[len(canonical) - 1 :], steps[len(canonical) :], strict=False
+        )
     )
 
 
 @given(trees())
-def test_every_message_can_be_reached_by_switching_at_forks(bones: list[Position]) -> None:
+def test_every_message_can_be_reached_by_switching_at_forks(positions: list[Position]) -> None:
     reached: set[str] = set()
-    ahead = path_through(bones)
+    ahead = path_through(positions)
     while ahead:
         step = ahead.pop()
         for sibling in step.siblings:
             if sibling not in reached:
-                ahead += path_through(bones, sibling)
+                ahead += path_through(positions, sibling)
         reached |= {step.position.id, *step.siblings}
-    assert reached == {bone.id for bone in bones}
+    assert reached == {position.id for position in positions}
 
 
 @given(trees())
 def test_siblings_are_those_with_the_same_parent_and_the_index_is_one_s_own(
-    bones: list[Position],
+    positions: list[Position],
 ) -> None:
-    by_id = {bone.id: bone for bone in bones}
-    for step in path_through(bones):
+    by_id = {position.id: position for position in positions}
+    for step in path_through(positions):
         assert step.siblings[step.index] == step.position.id
         parents = {by_id[s].parent if by_id[s].parent in by_id else None for s in step.siblings}
         assert len(parents) == 1

@@ -33,7 +33,7 @@ examples:
   recollect search how did I fix the event loop        find a moment
   recollect search deadlock --role assistant --after 2025-06-01 --json
   recollect read CONVERSATION                          read a conversation
-  recollect knowledge search tomatoes                  notes, media, chats, characters and prompts at once
+  recollect knowledge search tomatoes                  conversations, notes, media, characters and prompts
   recollect memory search 'event loop'                 what was done, decided and learned
   recollect mcp                                        serve agents over stdio
   recollect serve                                      the console and REST, at http://127.0.0.1:8765

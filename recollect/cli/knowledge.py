@@ -30,7 +30,7 @@ from recollect.knowledge.preferences import preference
 from recollect.language.text import printable
 
 _EXAMPLES = """\
-  recollect knowledge search 'how to prune roses'      notes, media, chats, characters and prompts in one list
+  recollect knowledge search 'how to prune roses'      conversations and all other kinds in one list
   recollect knowledge list notes --tag garden
   recollect knowledge read notes NOTE
   recollect knowledge add notes 'Roses' --text 'Prune them in late winter.' --tag garden
@@ -169,12 +169,14 @@ def _add_search(actions: Commands) -> None:
         "--before", dest="date_to", metavar="DATE", help="media: only on or before this date"
     )
     command.add_argument(
-        "--by", choices=("both", "title", "message"), help="chats: where to search"
+        "--by", choices=("both", "title", "message"), help="conversations: where to search"
     )
     command.add_argument(
-        "--sender", metavar="NAME", help="chats: only messages of this role or author"
+        "--sender", metavar="NAME", help="conversations: only messages of this role or author"
     )
-    command.add_argument("--character", metavar="ID", help="chats: only with this character")
+    command.add_argument(
+        "--character", metavar="ID", help="conversations: only with this character"
+    )
     command.add_argument(
         "--field",
         action="append",
@@ -186,7 +188,11 @@ def _add_search(actions: Commands) -> None:
 
 def _add_read(actions: Commands) -> None:
     command = add_command(
-        actions, "read", "read a note, media item, chat, character or prompt", read, _READ_EXAMPLES
+        actions,
+        "read",
+        "read a note, media item, conversation, character or prompt",
+        read,
+        _READ_EXAMPLES,
     )
     add_kind(command, KINDS)
     command.add_argument(
@@ -208,7 +214,9 @@ def _add_read(actions: Commands) -> None:
     command.add_argument(
         "--offset", type=int, metavar="N", help="long texts: start at this character"
     )
-    command.add_argument("--page", type=int, default=1, metavar="N", help="long chats: the page")
+    command.add_argument(
+        "--page", type=int, default=1, metavar="N", help="long conversations: the page"
+    )
 
 
 # -- searching -----------------------------------------------------------------

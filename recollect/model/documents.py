@@ -1,4 +1,4 @@
-"""Documents and passages: the values that every other part passes around."""
+"""Documents and their passages, and the order of passages in a document."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ VISIBILITIES = (ALL, "hidden", HUMAN_ONLY)
 
 
 class Passage(NamedTuple):
-    """One message of a conversation, or one part of a note.
+    """One message of a conversation, or one part of an item.
 
-    `id` is the origin's own id and unique within its document. Fields that
-    this class does not name live in `metadata`, as the origin wrote them.
-    A named tuple, because an import makes one for every message and a frozen
-    dataclass takes three times as long to make.
+    `id` is the id in the source and unique within the document. Fields of the source that have no
+    field here are in `metadata`, unchanged. It is a named tuple because an import creates one for
+    every message, and a frozen dataclass takes three times as long to create.
     """
 
     id: str
@@ -58,11 +57,10 @@ class Passage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A conversation or note, with its passages in reading order.
+    """A conversation or item, with its passages in reading order.
 
-    `origin` and `origin_id` say where it came from; together they are its
-    identity, so importing it twice changes nothing. `id` is its name inside
-    one library: the origin's id unless another origin took that name first.
+    `source` and `source_id` identify it, so importing it twice changes nothing. `id` identifies it
+    within one library: it is the source id, unless another source used that id first.
     """
 
     source: str
@@ -77,26 +75,26 @@ class Document:
     metadata: Mapping[str, Json] = field(default_factory=dict)
     id: str = ""
     partial: bool = False
-    """A lossy copy of the origin: it adds what is missing, it never replaces."""
+    """A copy that lacks something the source has: it adds what is missing, and replaces nothing."""
     shared_ids: bool = False
-    """Passage ids are unique across the origin, so one seen in another document is a copy."""
+    """Passage ids are unique in the whole source, so the same id in another document is a copy."""
     version: int = field(default=0, compare=False)
-    """Counts up with every change of what is stored; 0 of what is not stored yet."""
+    """Increases with every change in the store; 0 if it is not stored yet."""
 
     @property
     def messages(self) -> tuple[Passage, ...]:
-        """The passages of a conversation, by the name its users know."""
+        """The passages, which are the messages of a conversation."""
         return self.passages
 
     @property
     def canonical(self) -> tuple[Passage, ...]:
-        """The path from the root to the head: the conversation as last seen."""
+        """The path from the root to the head: the conversation as the user last saw it."""
         return tuple(p for p in self.passages if p.canonical)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A document without its passages, as lists show it."""
+    """A document without its passages, for lists."""
 
     id: str
     source: str
@@ -112,7 +110,7 @@ class Summary:
 
 
 class Position(NamedTuple):
-    """Where a passage stands in its document: enough to find a way through a tree without reading it."""
+    """The place of a passage in its document: enough to find paths without reading contents."""
 
     key: int
     id: str
@@ -123,30 +121,31 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """A passage on the way through a conversation, and what stands beside it at its fork."""
+    """A message on a path through a conversation, and the alternatives to it."""
 
     passage: Passage
     siblings: tuple[str, ...]
-    """The messages among which the way chose, oldest first; just itself where there is no fork."""
+    """The ids of the messages at this fork, oldest first; just the message itself if there is no
+    fork."""
     index: int
-    """The place of this one among them."""
+    """The index of the message among its siblings."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A part of one way through a conversation."""
+    """One page of a path through a conversation."""
 
     document: Document
     """Without its passages."""
     messages: tuple[MessageView, ...]
     start: int
-    """The place on the way of the first of them."""
+    """The index of the first message on the path."""
     total: int
-    """How many messages the way has."""
+    """How many messages the path has."""
 
 
 def arrange(document: Document) -> Document:
-    """The document with its passages in reading order, numbered, the canonical path marked."""
+    """Put the passages in reading order, number them, and mark the canonical path."""
     head, order = places(document.passages, document.head)
     passages = tuple(
         document.passages[index]._replace(position=position, canonical=canonical)
@@ -158,17 +157,17 @@ def arrange(document: Document) -> Document:
 def places(
     passages: Sequence[Passage], head: str | None
 ) -> tuple[str | None, list[tuple[int, bool]]]:
-    """The head, and for every place in reading order: which passage, and whether it is canonical.
+    """The head, and for each position in reading order: the index of its passage, and whether it is
+    canonical.
 
-    Parents come before children and siblings keep the order given. A parent
-    that is missing, or that would close a circle, is cut: its child becomes a
-    root. Without a `head`, the newest leaf is it.
+    Parents come before children, and siblings keep their order. If a parent is missing or part of a
+    cycle, its child becomes a root. Without a valid `head`, the newest leaf is the head.
     """
     if _is_chain(passages, head):
         return passages[-1].id, [(n, True) for n in range(len(passages))]
     at = {p.id: n for n, p in enumerate(passages)}
     parent = {p.id: p.parent if p.parent in at else None for p in passages}
-    _cut_circles(parent)
+    _cut_cycles(parent)
     children: dict[str | None, list[str]] = {}
     for passage in passages:
         children.setdefault(parent[passage.id], []).append(passage.id)
@@ -186,7 +185,7 @@ def places(
 
 
 def _is_chain(passages: Sequence[Passage], head: str | None) -> bool:
-    """Whether each passage answers the one before it, as in most conversations; then nothing has to be worked out."""
+    """Whether each passage answers the one before it, as in most conversations."""
     above = None
     for passage in passages:
         if passage.parent != above:
@@ -195,7 +194,7 @@ def _is_chain(passages: Sequence[Passage], head: str | None) -> bool:
     return above is not None and head in (None, above)
 
 
-def _cut_circles(parent: dict[str, str | None]) -> None:
+def _cut_cycles(parent: dict[str, str | None]) -> None:
     safe: set[str] = set()
     for start in parent:
         trail: set[str] = set()

@@ -1,4 +1,4 @@
-"""What a search asks for and what it returns."""
+"""The parameters and the results of a search."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Filter:
     conversations: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     titles: tuple[str, ...] = ()
-    """Words or phrases that the title must have, all of them; a star at the end of one stands for more."""
+    """Words or phrases that the title must all contain. A star at the end makes it a prefix."""
     not_roles: tuple[str, ...] = ()
     not_authors: tuple[str, ...] = ()
     not_projects: tuple[str, ...] = ()
@@ -45,11 +45,11 @@ class Filter:
     not_titles: tuple[str, ...] = ()
     hidden: bool = False
     senders: tuple[str, ...] = ()
-    """Roles or authors, without regard to case: a passage must have one of them as either."""
+    """Roles or authors, ignoring case: a passage must have one of them as its role or author."""
     media_types: tuple[str, ...] = ()
-    """Of media items, without regard to case."""
+    """The types of media items, ignoring case."""
     characters: tuple[str, ...] = ()
-    """The ids of characters that conversations are with, as text."""
+    """The ids of characters: only conversations with one of them."""
 
     @classmethod
     def of(
@@ -81,7 +81,7 @@ class Filter:
 
     @property
     def of_passages(self) -> bool:
-        """Whether it says something of passages, not only of their documents."""
+        """Whether it restricts passages, not only their documents."""
         return bool(
             self.roles
             or self.authors
@@ -130,7 +130,7 @@ def _require(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that was found: where it is, why, and a look at it."""
+    """A passage that matches a search, with a snippet and the reasons why it matches."""
 
     message_id: str
     conversation_id: str
@@ -147,41 +147,41 @@ class Hit:
     score: float
     snippet: str
     marks: tuple[tuple[int, int], ...] = ()
-    """Where the matched words lie in `snippet`, as (start, end)."""
+    """The positions of the matches in `snippet`, as (start, end)."""
     arms: tuple[str, ...] = ("text",)
-    """What found it: its words ("text"), its meaning ("vector"), or both."""
+    """How it was found: by words ("text"), by meaning ("vector"), or both."""
     terms: tuple[str, ...] = ()
-    """The words of the query that it has, in any of their forms."""
+    """The words of the query that it contains, in any inflected form."""
     parts: Mapping[str, float] = field(default_factory=dict)
-    """The parts of its score, as shares that add up to it."""
+    """The parts of the score, which add up to it."""
     copies: int = 0
-    """Messages with the same text that this one stands for."""
+    """How many other messages with the same text this hit represents."""
     also: tuple[Hit, ...] = ()
-    """Of hits by conversation: its next best messages."""
+    """With `group="conversation"`: the next best messages of the conversation."""
     visibility: str = "all"
     metadata: Mapping[str, Json] = field(default_factory=dict)
-    """What the origin says of the message; of hits of `Library.match_expression` alone."""
+    """The metadata of the message. Only `Library.match_expression` sets it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of hits, and how many matches stand behind it."""
+    """One page of hits, the number of all matches, and how the search was done."""
 
     hits: tuple[Hit, ...]
     total: int
-    """How many messages match (of hits by conversation: how many conversations)."""
+    """How many messages match, or with `group="conversation"`, how many conversations."""
     offset: int
     limit: int
     matched: str = "all"
-    """"all": every part of the query is in every hit; "any": a hit has at least one of the words,
-    or is near in meaning; "literal": the query was looked for as plain text."""
+    """"all": every hit satisfies the whole query; "any": a hit contains at least one of the words,
+    or has a similar meaning; "literal": the query was searched as plain text."""
     exact: bool = True
-    """Whether `total` is all of them, or only at least so many."""
+    """Whether `total` is exact; otherwise it is a lower bound."""
     score_type: str = "rank"
-    """"rank": scores are Recollect's own; "fts": those of the text engine, divided by the best of them."""
+    """"rank": Recollect's own scores; "fts": scores of the text engine, as a share of the best."""
     mode: str = "text"
-    """What answered: "text", "vector" or "both"."""
+    """What was searched: "text", "vector" or "both"."""
     embedded: float = 0.0
     """The share of the library that has vectors."""
     note: str = ""
-    """What the person should know, as why vectors were not used."""
+    """A message for the user, such as why vectors were not used."""

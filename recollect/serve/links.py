@@ -55,9 +55,9 @@ def conversation_url(conversation_id: str, **parameters: str | None) -> str:
     return _page_url("/c/", conversation_id, parameters)
 
 
-def item_url(source: str, id: str, **parameters: str | None) -> str:
-    """The console's URL of a note, media item, character or prompt."""
-    return _page_url(f"/knowledge/{source}/", id, parameters)
+def item_url(kind: str, id: str, **parameters: str | None) -> str:
+    """The console's URL of an item. `kind` is the name of its tab, such as `notes`."""
+    return _page_url(f"/knowledge/{kind}/", id, parameters)
 
 
 def _page_url(folder: str, id: str, parameters: Mapping[str, str | None]) -> str:

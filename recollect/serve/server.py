@@ -59,7 +59,7 @@ def serve(
         service = Service(place, config)
         try:
             logs.start_logging(log_format)
-            service.upstream  # noqa: B018 - report bad settings now, not with the first chat
+            service.upstream  # noqa: B018 - report bad settings now, not with the first request
             _Server(service, lambda: announce(server_url(config))).run([listener])
         finally:
             service.close()

@@ -1,12 +1,11 @@
-"""Documents out: as JSON that loses nothing, as plain text, and as Markdown.
+"""Export documents as JSON without loss, as plain text, and as Markdown.
 
-JSON is the conversation shape of contract 1 and, beside it, what a library
-needs to take the document back unchanged: every branch, and every field that
-does not hold its default. `recollect.importers.chats.own` reads it.
+JSON has the fields of a conversation in the Persistence API, and everything that is needed to
+import the document unchanged: every branch, and every field that does not have its default value.
+`recollect.importers.chats.own` reads it.
 
-Text and Markdown are for people. They follow the canonical path, the
-conversation as last seen. What was hidden there and what a model only thought
-is left out; tool calls and results are printed under the role that wrote them.
+Text and Markdown are for people. They follow the canonical path, without hidden messages and
+without the thinking of models. Tool calls and results appear under their role.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def as_json(document: Document) -> dict[str, Json]:
 
 
 def _finite(value: Json) -> Json:
-    """Plain JSON values; a number that JSON cannot write becomes null."""
+    """Plain JSON values; infinities and NaN become null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -40,9 +39,9 @@ def _finite(value: Json) -> Json:
 
 
 def write_json(documents: Iterable[Document], file: TextIO) -> None:
-    """Write a file that Recollect can import, one conversation at a time and one to a line.
+    """Write a file that Recollect can import, one conversation per line.
 
-    It is ASCII throughout, so NULs and lone surrogates survive any encoding.
+    It is plain ASCII, so NULs and lone surrogates survive any encoding.
     """
     header = json.dumps(EXPORT_HEADER)
     file.write(header.removesuffix("}") + ', "conversations": [')

@@ -76,7 +76,7 @@ def ids(library: recollect.Library, words: str) -> list[str]:
 
 
 def test_items_come_back_as_they_were(library: recollect.Library) -> None:
-    session = RecollectSession("s", library, namespace="work")
+    session = RecollectSession("s", library, project="work")
     assert session.conversation_id is None
     assert asyncio.run(session.get_items()) == [] and asyncio.run(session.pop_item()) is None
     asyncio.run(session.add_items([]))
@@ -185,7 +185,7 @@ MESSAGES: list[BaseMessage] = [
 
 
 def test_messages_of_langchain_come_back_as_they_were(library: recollect.Library) -> None:
-    history = RecollectChatMessageHistory("s", library, namespace="work")
+    history = RecollectChatMessageHistory("s", library, project="work")
     assert isinstance(history, BaseChatMessageHistory) and history.messages == []
     history.add_messages(MESSAGES[:2])
     asyncio.run(history.aadd_messages(MESSAGES[2:]))
@@ -319,7 +319,7 @@ def test_conversations_of_pydantic_ai_are_stored_whole(library: recollect.Librar
 
 
 async def _conversations(library: recollect.Library) -> None:
-    agent, store = assistant(), RecollectConversationStore(library, namespace="work")
+    agent, store = assistant(), RecollectConversationStore(library, project="work")
     assert await store.load("c") is None and list(await store.list_conversations()) == []
     result = await agent.run("How is the weather?", conversation=Conversation(conversation_id="c"))
     entries = await store.save(result, scope="ann")

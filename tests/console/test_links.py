@@ -16,7 +16,7 @@ UUID = "0c5f3b9e-6a50-4a0e-9c43-0a4f3c0f7d11"
 
 
 @pytest.mark.parametrize(
-    ("origin", "id", "url", "command"),
+    ("source", "id", "url", "command"),
     [
         ("chatgpt", UUID, f"https://chatgpt.com/c/{UUID}", ""),
         ("claude", UUID, f"https://claude.ai/chat/{UUID}", ""),
@@ -32,9 +32,9 @@ UUID = "0c5f3b9e-6a50-4a0e-9c43-0a4f3c0f7d11"
     ],
 )
 def test_a_conversation_can_be_opened_in_its_source(
-    origin: str, id: str, url: str, command: str
+    source: str, id: str, url: str, command: str
 ) -> None:
-    way = open_in(origin, id, id)
+    way = open_in(source, id, id)
     assert (way.url, way.command) == (url, command)
 
 

@@ -952,7 +952,7 @@ def test_what_others_ask_does_not_stand_in_the_list_of_sessions(
         assert CANARY not in repr(texts)
 
 
-# -- through the doors --------------------------------------------------------------------------
+# -- through the interfaces ---------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -40,17 +40,17 @@ class Session:
     """The items of one session, in order. Its methods block, and may be called from any thread."""
 
     def __init__(
-        self, library: Library, origin: str, session_id: str, namespace: str = "default"
+        self, library: Library, source: str, session_id: str, project: str = "default"
     ) -> None:
         self._library = library
-        self._origin = origin
+        self._source = source
         self._session_id = session_id
-        self._namespace = namespace
+        self._project = project
 
     @property
     def conversation_id(self) -> str | None:
         """The id of the conversation in the library; None while the session is empty."""
-        return self._library.find_id(self._origin, self._session_id)
+        return self._library.find_id(self._source, self._session_id)
 
     def passages(self, limit: int | None = None) -> list[Passage]:
         """The messages, or the last `limit` of them."""
@@ -109,7 +109,7 @@ class Session:
                 (entry.text for entry in items if entry.role == "user" and entry.text.strip()), ""
             )
             session = Document(
-                self._origin, self._session_id, make_title(question), project=self._namespace
+                self._source, self._session_id, make_title(question), project=self._project
             )
             conversation = self._library.ensure_conversation(session).id
         return conversation

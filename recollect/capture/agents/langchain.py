@@ -22,7 +22,7 @@ from recollect.library import Library
 from recollect.model.documents import Passage
 from recollect.model.sources import LANGCHAIN
 
-ORIGIN = LANGCHAIN.name
+SOURCE = LANGCHAIN.name
 _ROLES = {
     "human": "user",
     "ai": "assistant",
@@ -36,10 +36,10 @@ _ROLES = {
 class RecollectChatMessageHistory(BaseChatMessageHistory):
     """A LangChain chat history. A message with an id is stored once, however often it is added."""
 
-    def __init__(self, session_id: str, library: Library, *, namespace: str = "default") -> None:
+    def __init__(self, session_id: str, library: Library, *, project: str = "default") -> None:
         super().__init__()
         self.session_id = session_id
-        self._session = Session(library, ORIGIN, session_id, namespace)
+        self._session = Session(library, SOURCE, session_id, project)
 
     @property
     def conversation_id(self) -> str | None:

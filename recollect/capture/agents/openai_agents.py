@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agents import TResponseInputItem
     from agents.memory import SessionSettings
 
-ORIGIN = OPENAI_AGENTS.name
+SOURCE = OPENAI_AGENTS.name
 _CALL_FIELDS = (
     "name",
     "arguments",
@@ -40,12 +40,12 @@ class RecollectSession:
         session_id: str,
         library: Library,
         *,
-        namespace: str = "default",
+        project: str = "default",
         session_settings: SessionSettings | None = None,
     ) -> None:
         self.session_id = session_id
         self.session_settings = session_settings
-        self._session = Session(library, ORIGIN, session_id, namespace)
+        self._session = Session(library, SOURCE, session_id, project)
 
     @property
     def conversation_id(self) -> str | None:

@@ -23,7 +23,7 @@ from recollect.library import Library
 from recollect.model.documents import Passage
 from recollect.model.sources import PYDANTIC_AI
 
-ORIGIN = PYDANTIC_AI.name
+SOURCE = PYDANTIC_AI.name
 
 
 class Result(Protocol):
@@ -35,9 +35,9 @@ class Result(Protocol):
 class RecollectHistory:
     """The messages of one session. Saving is idempotent: stored messages are not stored again."""
 
-    def __init__(self, session_id: str, library: Library, *, namespace: str = "default") -> None:
+    def __init__(self, session_id: str, library: Library, *, project: str = "default") -> None:
         self.session_id = session_id
-        self._session = Session(library, ORIGIN, session_id, namespace)
+        self._session = Session(library, SOURCE, session_id, project)
 
     @property
     def conversation_id(self) -> str | None:

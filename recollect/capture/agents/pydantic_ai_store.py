@@ -27,7 +27,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.model.sources import PYDANTIC_AI_STORE
 
-ORIGIN = PYDANTIC_AI_STORE.name
+SOURCE = PYDANTIC_AI_STORE.name
 _RECORD, _PARENT = "record", "parent"
 _PAGE = 200
 _RECORDS = TypeAdapter(ConversationRecord)
@@ -37,9 +37,9 @@ class RecollectConversationStore(ConversationStore):
     """Each conversation is one of the library. A fork also stores the messages before it, so that
     deleting a conversation removes all its messages, and no fork loses any."""
 
-    def __init__(self, library: Library, *, namespace: str = "default") -> None:
+    def __init__(self, library: Library, *, project: str = "default") -> None:
         self._library = library
-        self._namespace = namespace
+        self._project = project
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
         return await asyncio.to_thread(self._record, conversation_id)
@@ -72,7 +72,7 @@ class RecollectConversationStore(ConversationStore):
     # -- blocking ---
 
     def _record(self, conversation_id: str) -> ConversationRecord | None:
-        there = self._library.find_id(ORIGIN, conversation_id)
+        there = self._library.find_id(SOURCE, conversation_id)
         if there is None:
             return None
         with suppress(RecollectError):  # it may be deleted meanwhile
@@ -81,7 +81,7 @@ class RecollectConversationStore(ConversationStore):
 
     def _records_in(self, scope: str | None) -> list[ConversationRecord]:
         records: list[ConversationRecord] = []
-        filter_, at, total = Filter(sources=(ORIGIN,)), 0, 1
+        filter_, at, total = Filter(sources=(SOURCE,)), 0, 1
         while at < total:
             page, total = self._library.conversations(filter_, limit=_PAGE, offset=at)
             records += [
@@ -123,9 +123,9 @@ class RecollectConversationStore(ConversationStore):
         before = new[0].parent_id if new else record.head_id
         holding = {
             document
-            for document, _ in self._library.conversations_with(ORIGIN, [before] if before else [])
+            for document, _ in self._library.conversations_with(SOURCE, [before] if before else [])
         }
-        if before is None or self._library.find_id(ORIGIN, record.conversation_id) in holding:
+        if before is None or self._library.find_id(SOURCE, record.conversation_id) in holding:
             return []
         try:
             return self._history(before, None)
@@ -133,16 +133,16 @@ class RecollectConversationStore(ConversationStore):
             raise ConversationConflict(record.conversation_id) from None
 
     def _find_or_create(self, conversation_id: str, passages: Sequence[Passage]) -> str:
-        conversation = self._library.find_id(ORIGIN, conversation_id)
+        conversation = self._library.find_id(SOURCE, conversation_id)
         if conversation is None:
             question = next(
                 (p.content for p in passages if p.role == "user" and p.content.strip()), ""
             )
             document = Document(
-                ORIGIN,
+                SOURCE,
                 conversation_id,
                 make_title(question),
-                project=self._namespace,
+                project=self._project,
                 id=conversation_id,
                 partial=True,  # if another process has just created it, that one stays
             )
@@ -152,7 +152,7 @@ class RecollectConversationStore(ConversationStore):
     def _delete(self, conversation_id: str, expected: str) -> None:
         stored, there = (
             self._record(conversation_id),
-            self._library.find_id(ORIGIN, conversation_id),
+            self._library.find_id(SOURCE, conversation_id),
         )
         if stored is None or there is None or stored.revision != expected:
             raise ConversationConflict(conversation_id)
@@ -161,7 +161,7 @@ class RecollectConversationStore(ConversationStore):
     def _history(self, head: str | None, limit: int | None) -> list[ConversationEntry]:
         if head is None or limit == 0:
             return []
-        for document, _ in self._library.conversations_with(ORIGIN, [head]):
+        for document, _ in self._library.conversations_with(SOURCE, [head]):
             with suppress(RecollectError):
                 messages = self._library.conversation(document).messages
                 there = {message.id: message for message in messages}

@@ -57,7 +57,7 @@ class Metrics:
         )
         self.saved_messages = Counter(
             "recollect_saved_messages_total",
-            "Messages saved by chats, by interface.",
+            "Messages saved while talking to a model, by interface.",
             ["interface"],
             registry=registry,
         )

@@ -23,7 +23,7 @@ _TAG_TITLES = {
     "conversations": "Conversations",
     "bus": "Threads (bus)",
     "search": "Search",
-    "knowledge": "Knowledge: notes, media, chats, characters and prompts",
+    "knowledge": "Knowledge: conversations, notes, media, characters and prompts",
     "imports": "Imports",
     "events": "Events",
     "chat": "Chat",

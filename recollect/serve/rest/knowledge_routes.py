@@ -1,4 +1,4 @@
-"""Routes of the Knowledge API: search, read, write and export notes, media, chats and so on.
+"""Routes of the Knowledge API: search, read, write and export items of every kind.
 
 See docs/contracts/knowledge-api.md. An id in a path may contain any character, including slashes.
 Percent-encode the whole id, as `encodeURIComponent` does: then an id that ends in `/export` is not

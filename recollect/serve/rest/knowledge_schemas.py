@@ -25,7 +25,7 @@ MAX_QUERY_LENGTH = 1_000
 
 
 class ResultItem(ResponseBody):
-    """A document that matches. For chats, a message."""
+    """A document that matches. For conversations, a message."""
 
     id: str
     source: Source = Field(description="The kind of document. Conversations are `chats`.")
@@ -46,7 +46,7 @@ class ResultItem(ResponseBody):
     url: str | None = Field(description="The web page the document came from.")
     conversation_id: str | None
     message_id: str | None
-    sender: str | None = Field(description="For chats, the author or role of the message.")
+    sender: str | None = Field(description="For conversations, the author or role of the message.")
     loc: Metadata | None = Field(
         description="Where the match is. Pass it as `retrieval.loc` to read the text around it."
     )
@@ -175,11 +175,11 @@ class FilterParameters(BaseModel):
         max_length=64,
         description="Only media until this date or time (ISO 8601). A date includes its day.",
     )
-    by: SearchIn | None = Field(None, description="Where to search in chats.")
-    character_id: str = Field("", max_length=500, description="Only chats with this character.")
-    sender: str = Field(
-        "", max_length=500, description="Only chat messages of this role or author."
+    by: SearchIn | None = Field(None, description="Where to search in conversations.")
+    character_id: str = Field(
+        "", max_length=500, description="Only conversations with this character."
     )
+    sender: str = Field("", max_length=500, description="Only messages of this role or author.")
     fields: list[PromptField] = Field(
         [], description="The fields of prompts to search in. Defaults to all."
     )
@@ -313,13 +313,13 @@ class Location(BaseModel):
     approx_offset: int | None = Field(None, description="Location: a character position.")
     seconds: float | None = Field(None, description="Location: a time in a recording.")
     field: str | None = Field(None, description="Location: a field of a character or prompt.")
-    message_id: str | None = Field(None, description="Location: a message of a chat.")
+    message_id: str | None = Field(None, description="Location: a message of a conversation.")
     message_index: int | None = Field(None, description="Location: the position of a message.")
 
 
 class GetParameters(RetrievalOptions, Location):
     mode: RetrievalMode = Field("full", description="How much of the document to return.")
-    page: int = Field(1, description="For a complete chat, the page.")
+    page: int = Field(1, description="For a complete conversation, the page.")
     page_size: int = Field(
         50,
         description="Messages per page, from 1 to 200. Values outside are moved into the range.",

@@ -1,4 +1,4 @@
-"""Handlers of the tools for single sources: notes, media, chats, characters and prompts.
+"""Handlers of the tools for single sources: notes, media, conversations, characters, prompts.
 
 Search and reading are those of `knowledge`, except that results seen before are not skipped.
 """
