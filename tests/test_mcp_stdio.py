@@ -1,4 +1,4 @@
-"""The stdio transport: in a process, on pipes, with clients that behave and clients that do not."""
+"""The stdio transport: a server process on pipes, with well-behaved and misbehaving clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from mcp_server import call, command, request, running
+from mcp_server import START, call, command, request, running
 
 import recollect
 from recollect.serve.mcp.catalog import Catalog
@@ -25,7 +25,7 @@ from recollect.serve.mcp.transports import stdio
 from recollect.serve.mcp.transports.stdio import Connection, main, read_lines
 from recollect.settings import LIMITS
 
-# A server whose every tool call waits for ever, and whose stray output must not reach the client.
+# A server whose tool calls never return, and print a line that must not reach the client.
 STUCK = """
 import sys, threading
 from recollect.serve.mcp import catalog
@@ -37,7 +37,7 @@ catalog.Catalog.call = wait
 sys.exit(stdio.main(sys.argv[1:]))
 """
 
-# A server whose every tool call fails for a reason that only the log may say.
+# A server whose tool calls fail. Only the log may contain the reason.
 BROKEN = """
 import sys
 from recollect.serve.mcp import catalog
@@ -48,14 +48,14 @@ catalog.Catalog.call = fail
 sys.exit(stdio.main(sys.argv[1:]))
 """
 
-# As a console script starts it.
+# The server as the console script starts it.
 COMMAND = "from recollect.__main__ import main; import sys; sys.exit(main())"
 
 # -- in a process ----------------------------------------------------------
 
 
 @pytest.mark.both_stores
-def test_a_session_from_start_to_end(place: str, tmp_path: Path) -> None:
+def test_a_session_from_initialize_to_exit(place: str, tmp_path: Path) -> None:
     with running("--home", place) as server:
         server.send(request(1, "initialize", protocolVersion="2025-11-25"))
         assert server.receive()["result"]["protocolVersion"] == "2025-11-25"
@@ -72,18 +72,16 @@ def test_a_session_from_start_to_end(place: str, tmp_path: Path) -> None:
 
 def test_everything_sent_before_the_end_of_input_is_answered(place: str) -> None:
     messages = [request(n, "ping") for n in range(50)] + [call(n) for n in range(50, 60)]
-    done = subprocess.run(
-        command("--home", place),
-        input="\n".join(map(json.dumps, messages)),  # and no line break after the last
-        capture_output=True,
-        text=True,
-        check=True,
+    # The last line does not end with a line break.
+    lines = "\n".join(map(json.dumps, messages))
+    process = subprocess.run(
+        command("--home", place), input=lines, capture_output=True, text=True, check=True
     )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    answers = [json.loads(line) for line in process.stdout.splitlines()]
     assert sorted(answer["id"] for answer in answers) == list(range(60))
 
 
-def test_an_end_of_input_ends_the_server_though_a_call_is_stuck() -> None:
+def test_the_end_of_input_stops_the_server_even_if_a_call_is_stuck() -> None:
     with running(start=STUCK) as server:
         server.send(call(1), request(2, "ping"))
         assert server.receive() == {"jsonrpc": "2.0", "id": 2, "result": {}}
@@ -92,9 +90,9 @@ def test_an_end_of_input_ends_the_server_though_a_call_is_stuck() -> None:
 
 
 @pytest.mark.usefixtures("place")
-@pytest.mark.parametrize("start", [STUCK, None])
-def test_a_signal_ends_the_server(start: str | None) -> None:
-    with running(**{"start": start} if start else {}) as server:
+@pytest.mark.parametrize("start", [STUCK, START])
+def test_a_signal_stops_the_server(start: str) -> None:
+    with running(start=start) as server:
         server.send(call(1), request(2, "ping"))
         while server.receive()["id"] != 2:
             pass
@@ -103,7 +101,7 @@ def test_a_signal_ends_the_server(start: str | None) -> None:
     assert server.process.returncode == 0
 
 
-def test_a_client_that_stops_reading_ends_the_server() -> None:
+def test_the_server_stops_when_the_client_closes_its_output() -> None:
     with running() as server:
         server.send(request(1, "ping"))
         server.receive()
@@ -114,7 +112,7 @@ def test_a_client_that_stops_reading_ends_the_server() -> None:
     assert server.process.returncode == 0
 
 
-def test_a_cancelled_call_does_not_keep_the_server() -> None:
+def test_a_cancelled_call_does_not_keep_the_server_running() -> None:
     cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     with running(start=STUCK) as server:
         server.send(call(1), cancelled, request(2, "ping"))
@@ -122,18 +120,15 @@ def test_a_cancelled_call_does_not_keep_the_server() -> None:
         assert server.finish() == []
 
 
-def test_bad_lines_are_answered_and_the_next_one_is_read(tmp_path: Path) -> None:
+def test_an_invalid_line_is_an_error_and_the_next_line_is_read(tmp_path: Path) -> None:
     with running("--home", str(tmp_path)) as server:
         server.send(b"\xff\xfe nonsense", b"{", b"", b"   ", request(1, "ping"))
-        assert [server.receive().get("error", {}).get("code") for _ in range(3)] == [
-            -32700,
-            -32700,
-            None,
-        ]
+        codes = [server.receive().get("error", {}).get("code") for _ in range(3)]
+        assert codes == [-32700, -32700, None]
         server.send(b'{"x": "' + b"a" * LIMITS.mcp_line_bytes + b'"}', request(2, "ping"))
-        refused = server.receive()
-        assert (refused["id"], refused["error"]["code"]) == (None, -32600)
-        assert f"{LIMITS.mcp_line_bytes:,}" in refused["error"]["message"]
+        answer = server.receive()
+        assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+        assert f"{LIMITS.mcp_line_bytes:,}" in answer["error"]["message"]
         assert server.receive()["id"] == 2
 
 
@@ -149,39 +144,33 @@ def test_the_log_goes_to_standard_error() -> None:
         server.send(call(1))
         assert server.receive()["result"]["isError"] is True
         assert server.process.stderr
-        said = server.process.stderr.readline()
-        assert said == b"ERROR recollect.serve.mcp.protocol: Tool conversation_search failed\n"
+        line = server.process.stderr.readline()
+        assert line == b"ERROR recollect.serve.mcp.protocol: Tool conversation_search failed\n"
 
 
-def test_a_wrong_option_is_said_before_anything_is_served(
+def test_an_invalid_option_is_reported_before_the_server_starts(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["--rename", "nothing=x"]) == 2
     assert "there is no tool 'nothing'" in capsys.readouterr().err
     assert main(["--toolsets", "nothing"]) == 2
     assert "there is no toolset 'nothing'" in capsys.readouterr().err
-    for options in (
-        ["--rename", "conversation_search"],
-        ["--unknown"],
-        ["--profile", "x"],
-        ["--names", "x"],
-    ):
-        with pytest.raises(SystemExit) as end:
-            main(options)
-        assert end.value.code == 2
+    for options in ("--rename conversation_search", "--unknown", "--profile x", "--names x"):
+        with pytest.raises(SystemExit) as exit:
+            main(options.split())
+        assert exit.value.code == 2
 
 
 def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
+    with pytest.raises(SystemExit) as exit:
         main(["--help"])
-    assert end.value.code == 0
+    assert exit.value.code == 0
     assert "recollect mcp --rename conversation_search=" in capsys.readouterr().out
 
 
-def test_a_renamed_tool_is_listed_under_its_name(tmp_path: Path) -> None:
-    with running(
-        "--rename", "conversation_search=history", "--tool-prefix", "my_", "--user", "ann"
-    ) as server:
+def test_a_renamed_tool_is_listed_under_its_new_name() -> None:
+    options = "--rename conversation_search=history --tool-prefix my_ --user ann"
+    with running(*options.split()) as server:
         server.send(request(1, "tools/list"))
         assert server.receive()["result"]["tools"][0]["name"] == "my_history"
 
@@ -202,7 +191,7 @@ def test_a_renamed_tool_is_listed_under_its_name(tmp_path: Path) -> None:
         (["--tools", "msg_search", "--names", "dotted"], ["msg_search"]),
     ],
 )
-def test_the_tools_are_chosen_by_flags(options: list[str], expected: list[str]) -> None:
+def test_options_select_the_tools(options: list[str], expected: list[str]) -> None:
     with running(*options) as server:
         server.send(request(1, "tools/list"))
         assert [tool["name"] for tool in server.receive()["result"]["tools"]] == expected
@@ -217,33 +206,29 @@ def test_the_tools_are_chosen_by_flags(options: list[str], expected: list[str]) 
     ],
     ids=" ".join,
 )
-def test_the_library_may_be_named_before_the_command_or_after_it(options: list[str]) -> None:
+def test_global_options_can_come_before_or_after_the_command(options: list[str]) -> None:
     with running(*options, start=COMMAND) as server:
         server.send(request(1, "tools/list"))
-        assert [tool["name"] for tool in server.receive()["result"]["tools"]] == [
-            "conversation_search"
-        ]
+        (tool,) = server.receive()["result"]["tools"]
+        assert tool["name"] == "conversation_search"
 
 
-def test_an_abbreviated_option_before_the_command_is_understood() -> None:
+def test_an_abbreviated_option_before_the_command_is_accepted() -> None:
     with running("--ho", "x", "--us=ann", "mcp", start=COMMAND) as server:
         server.send(request(1, "ping"))
         assert server.receive()["id"] == 1
 
 
 @pytest.mark.both_stores
-def test_agents_write_to_each_other_through_processes_of_their_own(place: str) -> None:
+def test_agents_in_separate_processes_exchange_messages(place: str) -> None:
     with running("--home", place) as ann, running("--home", place) as bob:
         ann.send(request(1, "tools/call", name="bus_connect", arguments={"thread_name": "plans"}))
         thread = ann.receive()["result"]["structuredContent"]["thread"]["thread_id"]
-        said = {"thread_id": thread, "author": "ann", "content": "the plan is ready"}
-        ann.send(request(2, "tools/call", name="msg_post", arguments=said))
+        message = {"thread_id": thread, "author": "ann", "content": "the plan is ready"}
+        ann.send(request(2, "tools/call", name="msg_post", arguments=message))
         assert ann.receive()["result"]["structuredContent"]["seq"] == 1
-        bob.send(
-            request(
-                1, "tools/call", name="msg_wait", arguments={"thread_id": thread, "after_seq": 0}
-            )
-        )
+        since = {"thread_id": thread, "after_seq": 0}
+        bob.send(request(1, "tools/call", name="msg_wait", arguments=since))
         answer = bob.receive()["result"]
         assert json.loads(answer["content"][0]["text"]) == answer["structuredContent"]
         assert answer["structuredContent"]["messages"][0]["content"] == "the plan is ready"
@@ -251,7 +236,7 @@ def test_agents_write_to_each_other_through_processes_of_their_own(place: str) -
         assert "the plan is ready" in bob.receive()["result"]["content"][0]["text"]
 
 
-def test_a_conversation_is_read_as_a_resource(place: str) -> None:
+def test_a_conversation_can_be_read_as_a_resource(place: str) -> None:
     with recollect.open(place) as library:
         library.add_conversation("c1", "Fruit", messages=[{"role": "user", "content": "an apple"}])
     with running("--home", place) as server:
@@ -259,21 +244,20 @@ def test_a_conversation_is_read_as_a_resource(place: str) -> None:
             request(1, "resources/list"),
             request(2, "resources/read", uri="recollect://conversation/c1"),
         )
-        answers = {
-            answer["id"]: answer["result"] for answer in (server.receive(), server.receive())
-        }
-        assert [resource["name"] for resource in answers[1]["resources"]] == [
-            "Fruit",
-            "Types of media",
-        ]
-        assert "> an apple" in answers[2]["contents"][0]["text"]
+        results = {}
+        for _ in range(2):
+            answer = server.receive()
+            results[answer["id"]] = answer["result"]
+        names = [resource["name"] for resource in results[1]["resources"]]
+        assert names == ["Fruit", "Types of media"]
+        assert "> an apple" in results[2]["contents"][0]["text"]
 
 
-# -- its options -----------------------------------------------------------
+# -- options -----------------------------------------------------------
 
 
-def by_argparse(argv: list[str]) -> dict[str, Any] | None:
-    """None where it ends the program: it showed help, or found a mistake."""
+def parse_with_argparse(argv: list[str]) -> dict[str, Any] | None:
+    """The parsed options, or None if argparse exits: for help, or because of an error."""
     try:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             return vars(stdio._parser().parse_args(argv))
@@ -282,25 +266,9 @@ def by_argparse(argv: list[str]) -> dict[str, Any] | None:
 
 
 FLAGS = st.sampled_from([*stdio.OPTIONS])
-VALUES = st.text(max_size=4) | st.sampled_from(
-    [word for how in stdio.OPTIONS.values() for word in how.get("choices", ())]
-    + [
-        "a, b,,c",
-        "a=b",
-        "=",
-        "",
-        " ",
-        "a b",
-        "-",
-        "--",
-        "-1",
-        "-x",
-        "-x y",
-        "--user",
-        "@file",
-        "postgresql://a/b?c=d",
-    ]
-)
+CHOICES = [word for settings in stdio.OPTIONS.values() for word in settings.get("choices", ())]
+UNUSUAL = ["a, b,,c", "a=b", "=", "", " ", "a b", "-", "--", "-1", "-x", "-x y", "--user", "@file"]
+VALUES = st.text(max_size=4) | st.sampled_from([*CHOICES, *UNUSUAL, "postgresql://a/b?c=d"])
 PIECES = st.one_of(
     st.tuples(FLAGS, VALUES),
     st.builds("{}={}".format, FLAGS, VALUES).map(lambda word: (word,)),
@@ -320,40 +288,40 @@ LINES = st.lists(PIECES, max_size=5).map(
 @example(["--home", ""])
 @example(["--rename", "a=b", "--rename=c=d=e", "--rename", "f"])
 @example(["--read-only="])
-def test_options_are_read_as_argparse_reads_them(argv: list[str]) -> None:
-    read = stdio.parse_quickly(argv)
-    assert read is None or read == by_argparse(argv)
+def test_quickly_parsed_options_are_the_same_as_with_argparse(argv: list[str]) -> None:
+    options = stdio.parse_quickly(argv)
+    assert options is None or options == parse_with_argparse(argv)
 
 
-def plain(flag: str, how: dict[str, Any]) -> st.SearchStrategy[list[str]]:
-    """The ways in which people write an option."""
-    if how.get("action") == "store_true":
+def common_forms(flag: str, settings: dict[str, Any]) -> st.SearchStrategy[list[str]]:
+    """The usual ways to write an option."""
+    if settings.get("action") == "store_true":
         return st.just([flag])
-    values = (
-        st.sampled_from([*how["choices"]])
-        if "choices" in how
-        else st.from_regex(r"[\w/.~][^-]*", fullmatch=True)
-    )
+    if "choices" in settings:
+        values = st.sampled_from([*settings["choices"]])
+    else:
+        values = st.from_regex(r"[\w/.~][^-]*", fullmatch=True)
     return values.flatmap(lambda value: st.sampled_from([[flag, value], [f"{flag}={value}"]]))
 
 
-USUAL = st.lists(
-    st.one_of([plain(flag, how) for flag, how in stdio.OPTIONS.items()]), max_size=5
+COMMON_OPTIONS = st.lists(
+    st.one_of([common_forms(flag, settings) for flag, settings in stdio.OPTIONS.items()]),
+    max_size=5,
 ).map(lambda options: [word for option in options for word in option])
 
 
-@given(USUAL)
-def test_usual_options_need_no_argparse(argv: list[str]) -> None:
-    read = stdio.parse_quickly(argv)
-    assert read is not None
-    assert read == by_argparse(argv)
+@given(COMMON_OPTIONS)
+def test_common_options_need_no_argparse(argv: list[str]) -> None:
+    options = stdio.parse_quickly(argv)
+    assert options is not None
+    assert options == parse_with_argparse(argv)
 
 
 # -- the connection --------------------------------------------------------
 
 
-class Stage(Catalog):
-    """A catalogue whose calls wait for a cue: `started` says that one began, `cue` lets it go on."""
+class PausedCatalog(Catalog):
+    """A catalog whose calls wait: `started` has the calls that began, `cue` lets one go on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -372,8 +340,8 @@ class Stage(Catalog):
 
 
 @pytest.fixture
-def stage() -> Stage:
-    return Stage()
+def catalog() -> PausedCatalog:
+    return PausedCatalog()
 
 
 @pytest.fixture
@@ -382,8 +350,8 @@ def answers() -> SimpleQueue[Any]:
 
 
 @pytest.fixture
-def connection(stage: Stage, answers: SimpleQueue[Any]) -> Connection:
-    return Connection(Dispatcher(stage), answers.put, lambda notify: Context(notify=notify))
+def connection(catalog: PausedCatalog, answers: SimpleQueue[Any]) -> Connection:
+    return Connection(Dispatcher(catalog), answers.put, lambda notify: Context(notify=notify))
 
 
 def send(connection: Connection, *messages: Any) -> None:
@@ -400,25 +368,27 @@ def cancel(request_id: Any) -> dict[str, Any]:
 
 
 def test_a_ping_is_answered_while_a_call_runs(
-    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+    connection: Connection, catalog: PausedCatalog, answers: SimpleQueue[Any]
 ) -> None:
     send(connection, call(1, n="first"))
-    stage.started.get()
+    catalog.started.get()
     send(connection, request(2, "ping"))
     assert answers.get()["id"] == 2
-    stage.cue.put("done")
+    catalog.cue.put("done")
     assert answers.get()["id"] == 1
     assert connection.drain(60)
 
 
 def test_a_cancelled_call_is_not_answered(
-    connection: Connection, stage: Stage, answers: SimpleQueue[Any], monkeypatch: pytest.MonkeyPatch
+    connection: Connection,
+    catalog: PausedCatalog,
+    answers: SimpleQueue[Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        stdio, "WORKERS", 1
-    )  # so that the second call begins only when the first has ended
+    # The second call starts only when the first has ended.
+    monkeypatch.setattr(stdio, "WORKERS", 1)
     send(connection, call(1, n="first"))
-    stage.started.get()
+    catalog.started.get()
     send(
         connection,
         call(2, n="never"),
@@ -428,33 +398,33 @@ def test_a_cancelled_call_is_not_answered(
         cancel(99),
         cancel(None),
     )
-    stage.cue.put("too late")
+    catalog.cue.put("too late")
     assert answers.get()["id"] == 3
     assert connection.drain(60)
-    assert answers.empty() and stage.started.empty()
+    assert answers.empty() and catalog.started.empty()
 
 
-def test_a_cancelled_call_learns_of_it(
-    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+def test_a_running_call_notices_its_cancellation(
+    connection: Connection, catalog: PausedCatalog, answers: SimpleQueue[Any]
 ) -> None:
     send(connection, call(1, n="first"))
-    context = stage.contexts.get()
+    context = catalog.contexts.get()
     assert not context.is_cancelled()
     send(connection, cancel(1))
     assert context.is_cancelled()
-    stage.cue.put("too late")
+    catalog.cue.put("too late")
     send(connection, call(2, quick=True))
     assert answers.get()["id"] == 2
 
 
-def test_progress_comes_before_the_answer(
-    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+def test_progress_is_sent_before_the_answer(
+    connection: Connection, catalog: PausedCatalog, answers: SimpleQueue[Any]
 ) -> None:
-    asked = call(1, n="first")
-    asked["params"]["_meta"] = {"progressToken": "p"}
-    send(connection, asked)
-    stage.started.get()
-    stage.cue.put("half done")
+    message = call(1, n="first")
+    message["params"]["_meta"] = {"progressToken": "p"}
+    send(connection, message)
+    catalog.started.get()
+    catalog.cue.put("half done")
     assert answers.get() == {
         "jsonrpc": "2.0",
         "method": "notifications/progress",
@@ -463,30 +433,31 @@ def test_progress_comes_before_the_answer(
     assert answers.get()["id"] == 1
 
 
-def test_a_worker_that_is_free_is_used_again(
-    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+def test_a_free_worker_is_used_again(
+    connection: Connection, catalog: PausedCatalog, answers: SimpleQueue[Any]
 ) -> None:
     for n in range(5):
         send(connection, call(n, quick=True))
         assert answers.get()["id"] == n
         assert connection.drain(60)
-    assert connection._workers <= 2  # one may still be putting its last call away
+    assert (
+        connection._workers <= 2
+    )  # a second one starts if the first has not finished its last call yet
 
 
-def test_calls_run_side_by_side(
-    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+def test_calls_run_in_parallel(
+    connection: Connection, catalog: PausedCatalog, answers: SimpleQueue[Any]
 ) -> None:
     send(connection, *(call(n, n=str(n)) for n in range(stdio.WORKERS)))
-    assert {stage.started.get() for _ in range(stdio.WORKERS)} == {
-        str(n) for n in range(stdio.WORKERS)
-    }
+    started = {catalog.started.get() for _ in range(stdio.WORKERS)}
+    assert started == {str(n) for n in range(stdio.WORKERS)}
     for _ in range(stdio.WORKERS):
-        stage.cue.put("done")
+        catalog.cue.put("done")
     assert {answers.get()["id"] for _ in range(stdio.WORKERS)} == set(range(stdio.WORKERS))
 
 
-def test_an_id_that_is_in_use_is_refused(
-    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+def test_an_id_of_a_running_call_is_refused(
+    connection: Connection, catalog: PausedCatalog, answers: SimpleQueue[Any]
 ) -> None:
     send(connection, call(1, n="first"), call(1, n="second"), call("1", quick=True))
     first = [answers.get(), answers.get()]
@@ -494,22 +465,22 @@ def test_an_id_that_is_in_use_is_refused(
         ("1", -32600),
         ("1", 0),
     ]
-    stage.cue.put("done")
+    catalog.cue.put("done")
     assert answers.get()["result"]["content"][0]["text"] == "done"
 
 
 def test_too_many_calls_at_once_are_refused(
-    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+    connection: Connection, catalog: PausedCatalog, answers: SimpleQueue[Any]
 ) -> None:
     send(connection, *(call(n, n="x") for n in range(stdio.MAX_CALLS + 1)))
-    refused = answers.get()
-    assert (refused["id"], refused["error"]["code"]) == (stdio.MAX_CALLS, -32000)
+    answer = answers.get()
+    assert (answer["id"], answer["error"]["code"]) == (stdio.MAX_CALLS, -32000)
     for _ in range(stdio.MAX_CALLS):
-        stage.cue.put("done")
+        catalog.cue.put("done")
     assert connection.drain(60)
 
 
-def test_a_batch_is_answered_in_one_line(connection: Connection, answers: SimpleQueue[Any]) -> None:
+def test_a_batch_is_answered_on_one_line(connection: Connection, answers: SimpleQueue[Any]) -> None:
     send(
         connection,
         request(1, "initialize", protocolVersion="2025-03-26"),
@@ -519,8 +490,8 @@ def test_a_batch_is_answered_in_one_line(connection: Connection, answers: Simple
     assert [answer["id"] for answer in answers.get()] == [2, 3]
 
 
-def test_calls_that_are_not_requests_start_nothing(
-    connection: Connection, stage: Stage, answers: SimpleQueue[Any]
+def test_calls_without_a_valid_id_are_not_run(
+    connection: Connection, catalog: PausedCatalog, answers: SimpleQueue[Any]
 ) -> None:
     send(
         connection,
@@ -531,24 +502,24 @@ def test_calls_that_are_not_requests_start_nothing(
         request(5, "ping"),
     )
     assert [answers.get()["id"] for _ in range(4)] == [None, None, None, 5]
-    assert stage.started.empty()
+    assert catalog.started.empty()
 
 
 # -- lines -----------------------------------------------------------------
 
 
-def chunks(*parts: bytes) -> Iterator[bytes | None]:
-    waiting = [*parts, b""]
-    return read_lines(lambda size: waiting.pop(0))
+def lines_of(*parts: bytes) -> Iterator[bytes | None]:
+    pending = [*parts, b""]
+    return read_lines(lambda size: pending.pop(0))
 
 
-def test_lines_are_put_together_from_any_pieces() -> None:
-    assert [*chunks(b"a", b"b\nc", b"\n\n \nd\r\n", b"e")] == [b"ab", b"c", b"d\r", b"e"]
+def test_lines_are_joined_from_pieces_of_any_size() -> None:
+    assert [*lines_of(b"a", b"b\nc", b"\n\n \nd\r\n", b"e")] == [b"ab", b"c", b"d\r", b"e"]
     assert [*read_lines(io.BytesIO(b"x" * 200_000 + b"\ny").read)] == [b"x" * 200_000, b"y"]
 
 
-def test_a_long_line_is_given_up_and_the_next_one_kept() -> None:
+def test_a_line_over_the_limit_is_dropped_and_the_next_one_is_kept() -> None:
     long = b"x" * (LIMITS.mcp_line_bytes // 4)
-    assert [*chunks(long, long, long, long, b"x", b"x\nnext\n")] == [None, b"next"]
-    assert [*chunks(long, long, long, long, b"\nnext\n")] == [long * 4, b"next"]
-    assert [*chunks(*[long] * 40)] == [None]
+    assert [*lines_of(long, long, long, long, b"x", b"x\nnext\n")] == [None, b"next"]
+    assert [*lines_of(long, long, long, long, b"\nnext\n")] == [long * 4, b"next"]
+    assert [*lines_of(*[long] * 40)] == [None]

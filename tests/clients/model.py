@@ -1,8 +1,8 @@
-"""A stand-in for a model's API on loopback: it makes an agent call the tools that it is told to, and remembers all.
+"""A fake model API on loopback that makes an agent call the tools of a script.
 
-It speaks enough of Anthropic's messages and OpenAI's responses for real agents to run end to end. It is no model: of
-each request it looks at the tools that are offered and at the results that came back, asks for the next tool of its
-script, and ends when there is none left.
+It speaks enough of Anthropic's Messages API and OpenAI's Responses API for real agents to run end
+to end. It answers each request with a call of the next tool in the script, if the agent offers that
+tool, and ends the conversation after the last one. It records all requests, tools and results.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 Json = dict[str, Any]
-DONE = "I am done."
+FINAL_ANSWER = "I am done."
 
 
 class Call(NamedTuple):
     tool: str
-    """The end of its name: agents put the server's before it."""
+    """The name without the prefix that agents add for the server."""
     arguments: Json
 
 
-class Offered(NamedTuple):
+class OfferedTool(NamedTuple):
     name: str
     namespace: str | None
     description: str
@@ -32,18 +32,25 @@ class Offered(NamedTuple):
 
 
 class Model:
-    """A running stand-in. `offered` are the tools of the largest request, `results` what the called ones answered,
-    `asked` the requests. Whoever offers `helped_by` is the agent; others are its helpers, who follow `helping`."""
+    """A running fake model.
+
+    `tools` are the tools of the request that offered most, and `results` the answers of the tools
+    that were called. An agent can start subagents with the tool `subagent_tool`. Requests that do
+    not offer that tool come from subagents, which follow `subagent_script`.
+    """
 
     def __init__(
-        self, script: list[Call], helping: list[Call] | None = None, helped_by: str = ""
+        self,
+        script: list[Call],
+        subagent_script: list[Call] | None = None,
+        subagent_tool: str = "",
     ) -> None:
         self.script = script
-        self.helping = helping or []
-        self.helped_by = helped_by
-        self.asked: list[str] = []
-        self.helpers: list[tuple[list[Offered], list[str]]] = []
-        self.offered: list[Offered] = []
+        self.subagent_script = subagent_script or []
+        self.subagent_tool = subagent_tool
+        self.bodies: list[str] = []
+        self.subagents: list[tuple[list[OfferedTool], list[str]]] = []
+        self.tools: list[OfferedTool] = []
         self.results: list[str] = []
         self.problems: list[str] = []
         self.requests = 0
@@ -63,25 +70,33 @@ class Model:
         self._server.server_close()
         self._thread.join()
 
-    def next(self, offered: list[Offered], results: list[str]) -> tuple[Offered, Json] | None:
-        """The call that is due, if the agent offers its tool."""
+    def next_call(
+        self, tools: list[OfferedTool], results: list[str]
+    ) -> tuple[OfferedTool, Json] | None:
+        """The next call of the script, if the agent offers its tool."""
         self.requests += 1
-        script = self.script
-        if self.helping and offered and not any(tool.name == self.helped_by for tool in offered):
-            script = self.helping
-            self.helpers.append((offered, results))
-        elif len(offered) > len(self.offered):
-            self.offered = offered
-        if script is self.script and len(results) > len(self.results):
-            self.results = results
-        if not offered or len(results) >= len(script):
+        if self._is_subagent(tools):
+            script = self.subagent_script
+            self.subagents.append((tools, results))
+        else:
+            script = self.script
+            if len(tools) > len(self.tools):
+                self.tools = tools
+            if len(results) > len(self.results):
+                self.results = results
+        if not tools or len(results) >= len(script):
             return None
-        wanted = script[len(results)]
-        for tool in offered:
-            if tool.name == wanted.tool or tool.name.endswith(f"__{wanted.tool}"):
-                return tool, wanted.arguments
-        self.problems.append(f"the agent does not offer {wanted.tool}")
+        call = script[len(results)]
+        for tool in tools:
+            if tool.name == call.tool or tool.name.endswith(f"__{call.tool}"):
+                return tool, call.arguments
+        self.problems.append(f"the agent does not offer {call.tool}")
         return None
+
+    def _is_subagent(self, tools: list[OfferedTool]) -> bool:
+        if not self.subagent_script or not tools:
+            return False
+        return all(tool.name != self.subagent_tool for tool in tools)
 
 
 class _Server(ThreadingHTTPServer):
@@ -99,28 +114,28 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         path = urlsplit(self.path).path
-        speaks = (
-            _anthropic
-            if path.endswith("/messages")
-            else _openai
-            if path.endswith("/responses")
-            else None
-        )
+        if path.endswith("/count_tokens"):
+            self._json({"input_tokens": 1})
+            return
+        if path.endswith("/messages"):
+            answer = _anthropic
+        elif path.endswith("/responses"):
+            answer = _openai
+        else:
+            self._json({})
+            return
         try:
-            if speaks is None:
-                self._json({"input_tokens": 1} if path.endswith("/count_tokens") else {})
-                return
-            asked = json.loads(body)
-            self.server.model.asked.append(body.decode())
-            events = speaks(self.server.model, asked)
-        except Exception as error:  # the test says what happened; the agent only sees that it did
+            request = json.loads(body)
+            self.server.model.bodies.append(body.decode())
+            events = answer(self.server.model, request)
+        except Exception as error:  # reported by the test; the agent only sees a status
             self.server.model.problems.append(f"{path}: {error!r}")
             self.send_error(500)
             return
-        if asked.get("stream"):
+        if request.get("stream"):
             self._send("text/event-stream", b"".join(map(_event, events)))
         else:
-            self._json(_whole(events))
+            self._json(_join(events))
 
     def do_GET(self) -> None:
         self._json({"object": "list", "data": [], "models": []})
@@ -147,8 +162,8 @@ def _event(event: Json) -> bytes:
     return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 
 
-def _whole(events: list[Json]) -> Json:
-    """The same answer for whoever does not want it piece by piece."""
+def _join(events: list[Json]) -> Json:
+    """The same answer without streaming."""
     last = events[-1]
     if "response" in last:
         answer: Json = last["response"]
@@ -168,41 +183,41 @@ def _whole(events: list[Json]) -> Json:
 # -- Anthropic ---------------------------------------------------------------
 
 
-def _anthropic(model: Model, asked: Json) -> list[Json]:
-    offered = [
-        Offered(tool["name"], None, tool.get("description", ""), tool.get("input_schema", {}))
-        for tool in asked.get("tools") or ()
+def _anthropic(model: Model, request: Json) -> list[Json]:
+    tools = [
+        OfferedTool(tool["name"], None, tool.get("description", ""), tool.get("input_schema", {}))
+        for tool in request.get("tools") or ()
         if "name" in tool
     ]
-    results = [
-        _flat(block.get("content"))
-        for message in asked.get("messages") or ()
-        if isinstance(message.get("content"), list)
-        for block in message["content"]
-        if block.get("type") == "tool_result"
-    ]
-    due = model.next(offered, results)
+    results = []
+    for message in request.get("messages") or ():
+        if isinstance(message.get("content"), list):
+            blocks = [b for b in message["content"] if b.get("type") == "tool_result"]
+            results += [_text(block.get("content")) for block in blocks]
+    call = model.next_call(tools, results)
     message = {
         "id": f"msg_{model.requests}",
         "type": "message",
         "role": "assistant",
-        "model": asked.get("model", ""),
+        "model": request.get("model", ""),
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
         "usage": {"input_tokens": 1, "output_tokens": 1},
     }
     block: Json = {"type": "text", "text": ""}
-    delta: Json = {"type": "text_delta", "text": DONE}
-    if due is not None:
+    delta: Json = {"type": "text_delta", "text": FINAL_ANSWER}
+    reason = "end_turn"
+    if call is not None:
+        tool, arguments = call
         block = {
             "type": "tool_use",
             "id": f"toolu_{model.requests}",
-            "name": due[0].name,
+            "name": tool.name,
             "input": {},
         }
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(due[1])}
-    reason = "end_turn" if due is None else "tool_use"
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
+        reason = "tool_use"
     return [
         {"type": "message_start", "message": message},
         {"type": "content_block_start", "index": 0, "content_block": block},
@@ -220,24 +235,26 @@ def _anthropic(model: Model, asked: Json) -> list[Json]:
 # -- OpenAI ------------------------------------------------------------------
 
 
-def _openai(model: Model, asked: Json) -> list[Json]:
-    offered = list(_openai_tools(asked.get("tools") or (), None))
-    asked_for = asked.get("input")
+def _openai(model: Model, request: Json) -> list[Json]:
+    tools = list(_openai_tools(request.get("tools") or (), None))
+    items = request.get("input")
+    if not isinstance(items, list):
+        items = []
     results = [
-        _flat(item.get("output"))
-        for item in (asked_for if isinstance(asked_for, list) else ())
+        _text(item.get("output"))
+        for item in items
         if item.get("type") in ("function_call_output", "custom_tool_call_output")
     ]
-    due = model.next(offered, results)
+    call = model.next_call(tools, results)
     item: Json = {
         "type": "message",
         "id": f"item_{model.requests}",
         "role": "assistant",
         "status": "completed",
-        "content": [{"type": "output_text", "text": DONE, "annotations": []}],
+        "content": [{"type": "output_text", "text": FINAL_ANSWER, "annotations": []}],
     }
-    if due is not None:
-        tool, arguments = due
+    if call is not None:
+        tool, arguments = call
         item = {
             "type": "function_call",
             "id": f"item_{model.requests}",
@@ -253,7 +270,7 @@ def _openai(model: Model, asked: Json) -> list[Json]:
         "object": "response",
         "created_at": 0,
         "status": "completed",
-        "model": asked.get("model", ""),
+        "model": request.get("model", ""),
         "output": [item],
         "usage": {
             "input_tokens": 1,
@@ -263,29 +280,28 @@ def _openai(model: Model, asked: Json) -> list[Json]:
             "total_tokens": 2,
         },
     }
-    started = {**answer, "status": "in_progress", "output": []}
+    start = {**answer, "status": "in_progress", "output": []}
     return [
-        {"type": "response.created", "response": started},
+        {"type": "response.created", "response": start},
         {"type": "response.output_item.added", "output_index": 0, "item": item},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": answer},
     ]
 
 
-def _openai_tools(tools: Any, namespace: str | None) -> Iterator[Offered]:
+def _openai_tools(tools: Any, namespace: str | None) -> Iterator[OfferedTool]:
     for tool in tools:
         if tool.get("type") == "namespace":
             yield from _openai_tools(tool.get("tools") or (), tool["name"])
         elif "name" in tool:
-            yield Offered(
+            yield OfferedTool(
                 tool["name"], namespace, tool.get("description", ""), tool.get("parameters") or {}
             )
 
 
-def _flat(content: Any) -> str:
-    """The text of a result, which is a text or blocks of it."""
+def _text(content: Any) -> str:
+    """The text of a result: a string, or a list of blocks."""
     if isinstance(content, str):
         return content
-    return "\n".join(
-        str(block.get("text", "")) for block in content or () if isinstance(block, dict)
-    )
+    blocks = [block for block in content or () if isinstance(block, dict)]
+    return "\n".join(str(block.get("text", "")) for block in blocks)

